@@ -1,0 +1,53 @@
+# Every command of the tree. None needs an option, and each prepares .venv first when something changed.
+# Only Python >= 3.11 (with venv) and make are needed:  make test  ·  make PYTHON=python3.13 test
+
+PYTHON ?= python3
+BIN    := .venv/bin
+DEMO   ?= $(BIN)/concertino demo
+ARGS   ?=
+
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-wheels lint format docs bench coverage clean
+# A caller's own Python settings must not leak into .venv.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+
+help: ## List these commands
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+
+setup: ## Prepare .venv with every member of the tree (the others do it by themselves)
+	@command -v $(PYTHON) >/dev/null || { echo "no $(PYTHON) on the PATH: install Python >= 3.11 or name one:  make test PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) scripts/environment.py
+
+demo: setup ## Ask one question of the whole pool, without a key or a network
+	@$(DEMO) $(ARGS)
+
+test: setup ## Run all tests; narrow with ARGS="-k name"
+	@$(BIN)/python -m pytest $(ARGS)
+
+test-wheels: setup ## Build every distribution into dist/ and run the tests against the wheels
+	@$(BIN)/python scripts/wheels.py $(ARGS)
+
+lint: setup ## Check style, format and types
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet || { echo "not formatted as above; run: make format" >&2; exit 1; }
+	@$(BIN)/mypy
+
+format: setup ## Apply the format and the safe fixes
+	@$(BIN)/ruff check --quiet --fix-only
+	@$(BIN)/ruff format --quiet
+
+docs: setup ## Build the documentation into site/, every warning an error
+	@$(BIN)/zensical build --strict --clean
+
+bench: setup ## Run every benchmark and print its figures
+	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+coverage: setup ## Run all tests and report the lines and branches they miss
+	@$(BIN)/coverage run -m pytest $(ARGS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
+
+clean: ## Remove whatever the commands above made, .venv included
+	@rm -rf .venv .make .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build site
+	@find . -name __pycache__ -prune -exec rm -rf {} +

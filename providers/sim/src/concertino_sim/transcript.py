@@ -1,0 +1,161 @@
+"""A conversation in the ParaManager format, as the conductor sees it: actions, question, rounds, budget.
+
+Everything is read from the messages, so the conductor keeps no state and can be asked about any prefix of a run. Action
+names are never assumed: a *solver* is a function with a subtask and a choice of models, a *calculator* takes an
+expression, a *reader* takes a text. What cannot be read is left out; the rest still counts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from concertino import ChatRequest, Message
+
+_TOOLS = re.compile(r"<tools>(.*?)</tools>", re.S)
+_CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.S)
+_RESPONSE = re.compile(r"<tool_response>(.*?)</tool_response>", re.S)
+_BUDGET = re.compile(r"<budget>(.*?)</budget>", re.S)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call as the conductor wrote it."""
+
+    name: str
+    arguments: dict[str, Any]
+
+    def text(self) -> str:
+        """The call in the format of a round."""
+        body = json.dumps({"name": self.name, "arguments": self.arguments}, ensure_ascii=False)
+        return f"<tool_call>\n{body}\n</tool_call>"
+
+
+@dataclass(frozen=True)
+class Response:
+    """What came back for a call: status, content, and the error's fields."""
+
+    status: str
+    content: Any = None
+    error: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Action:
+    """A function of the pool: its name and the JSON schemas of its parameters."""
+
+    name: str
+    parameters: dict[str, dict[str, Any]]
+    required: tuple[str, ...]
+
+    @property
+    def models(self) -> tuple[str, str, tuple[str, ...]] | None:
+        """(subtask parameter, model parameter, model names) of a solver, None of anything else."""
+        for key in ("model", "model_id"):
+            names = self.parameters.get(key, {}).get("enum") or ()
+            if "subtask" in self.parameters and names:
+                return "subtask", key, tuple(names)
+        return None
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """The conversation so far.
+
+    Attributes:
+        actions: the action space, by name.
+        question: the user's question.
+        exchanges: every call with its response, by round; the response is None where none came.
+        budget: what the last `<budget>` block says remains.
+        concluding: the last message asks for the final answer.
+    """
+
+    actions: dict[str, Action]
+    question: str
+    exchanges: tuple[tuple[tuple[Call, Response | None], ...], ...]
+    budget: dict[str, float]
+    concluding: bool
+
+    @property
+    def solver(self) -> Action | None:
+        """The first action that solves a subtask with a model of one's choice."""
+        return next((action for action in self.actions.values() if action.models), None)
+
+    @property
+    def final(self) -> str:
+        """The name of the action that ends the run."""
+        return next((name for name in self.actions if name.endswith("final_answer")), "final_answer")
+
+    def taking(self, parameter: str) -> Action | None:
+        """The first action that needs this parameter and no other."""
+        return next((action for action in self.actions.values() if action.required == (parameter,)), None)
+
+    def response_to(self, call: Call) -> Response | None:
+        """The last response to this very call."""
+        found = [response for exchange in self.exchanges for made, response in exchange if made == call]
+        return found[-1] if found else None
+
+
+def read_transcript(request: ChatRequest) -> Transcript:
+    """Read the messages of a request."""
+    messages = list(request.messages)
+    listed = _jsons(line for m in messages if m.role == "system" for line in _lines(_TOOLS, m.text))
+    first = next((i for i, m in enumerate(messages) if m.role == "user"), len(messages))
+    after = messages[first + 1 :]
+    last = messages[-1].text if after else ""
+    budgets = _jsons(_lines(_BUDGET, "\n".join(m.text for m in messages if m.role != "assistant")))
+    return Transcript(
+        actions={action.name: action for action in map(_action, [*listed, *request.tools]) if action.name},
+        question=_BUDGET.sub("", messages[first].text).strip() if first < len(messages) else "",
+        exchanges=tuple(_exchanges(after)),
+        budget={k: v for k, v in (budgets or [{}])[-1].items() if isinstance(v, int | float)},
+        concluding=bool(after) and after[-1].role != "assistant" and "<answer>" in last and "</answer>" in last,
+    )
+
+
+def _exchanges(messages: Sequence[Message]) -> Iterable[tuple[tuple[Call, Response | None], ...]]:
+    calls: list[Call] = []
+    responses: list[Response] = []
+    for message in [*messages, Message("assistant", "")]:
+        if message.role != "assistant":
+            responses += map(_response, _jsons(_RESPONSE.findall(message.text)))
+            continue
+        if calls:
+            missing = [None] * max(0, len(calls) - len(responses))
+            yield tuple(zip(calls, [*responses, *missing], strict=False))
+        calls, responses = list(map(_call, _jsons(_CALL.findall(message.text)))), []
+
+
+def _lines(block: re.Pattern[str], text: str) -> list[str]:
+    return [line for body in block.findall(text) for line in body.splitlines() if line.strip()]
+
+
+def _jsons(texts: Iterable[str]) -> list[dict[str, Any]]:
+    found = []
+    for text in texts:
+        try:
+            data = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(data, dict):
+            found.append(data)
+    return found
+
+
+def _action(data: dict[str, Any]) -> Action:
+    function = data.get("function", data)
+    schema = function.get("parameters", {})
+    return Action(function.get("name", ""), schema.get("properties", {}), tuple(schema.get("required", ())))
+
+
+def _call(data: dict[str, Any]) -> Call:
+    arguments = data.get("arguments")
+    return Call(str(data.get("name", "")), arguments if isinstance(arguments, dict) else {})
+
+
+def _response(data: dict[str, Any]) -> Response:
+    error = data.get("error")
+    return Response(str(data.get("status", "")), data.get("content"), error if isinstance(error, dict) else {})

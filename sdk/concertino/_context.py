@@ -1,0 +1,166 @@
+"""What an agent is given: its way to models, to other members, to the time and the budget that are left.
+
+A function asks for it by annotation (`ctx: Context`), under any name; it never reaches the schema. Everything an
+agent does through it is part of its call: it spends from the same budget, ends with the same deadline, is recorded as
+a sub-trace, and is not repeated when a run is resumed.
+
+A tool may take a context too, for its deadline and idempotency key; calling models and members is for agents.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ._errors import SpecError
+from ._events import idempotency_key
+from ._models import ChatRequest, Message, Reply, Sampling
+from ._observation import Observation
+from ._plan import Call, Plan
+
+if TYPE_CHECKING:
+    from ._budget import Amount
+    from .executor._invocation import Invocation
+
+T = TypeVar("T")
+
+
+class BoundModel:
+    """A model of the pool inside an agent's call. `name` is its pool name."""
+
+    def __init__(self, context: Context, name: str) -> None:
+        self._context = context
+        self.name = name
+
+    async def chat(
+        self, messages: str | Sequence[Message], *, tools: Sequence[dict[str, Any]] = (), sampling: Sampling | None = None
+    ) -> Reply:
+        """Ask the model. A plain text is one user message.
+
+        Raises:
+            CallFailed: no answer (deadline, budget, provider); an agent may catch it and do without.
+        """
+        if isinstance(messages, str):
+            messages = [Message("user", messages)]
+        request = ChatRequest(messages, tools, sampling or Sampling())
+        return await self._context._ask(self.name, request)
+
+
+class Context:
+    """Given to every tool or agent that asks for it. Not made by hand; `concertino.testing` makes one for tests."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        self._call = invocation
+        self._home = invocation.scope.loop
+
+    # -- knowing ---------------------------------------------------------------------------------------------------
+
+    @property
+    def question(self) -> str:
+        """The question of the whole run."""
+        return self._call.scope.question
+
+    @property
+    def call_id(self) -> str:
+        """Id of this call, unique in its run."""
+        return self._call.call_id
+
+    @property
+    def run_id(self) -> str:
+        """Id of the run."""
+        return self._call.run_id
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for this call whenever it is repeated, after a crash too; hand it to services that take one."""
+        return idempotency_key(self._call.run_id, self._call.call_id)
+
+    @property
+    def history(self) -> tuple[Observation, ...]:
+        """What the orchestrator's calls of this run have given so far, in the order of finishing."""
+        return tuple(self._call.scope.finished)
+
+    @property
+    def transcript(self) -> tuple[Message, ...]:
+        """The orchestrator's conversation so far."""
+        return tuple(self._call.scope.transcript)
+
+    @property
+    def remaining(self) -> Amount:
+        """What is left of the budget in calls, units, $ and tokens; infinity where there is no limit."""
+        return self._call.ledger.remaining()
+
+    def remaining_seconds(self) -> float:
+        """Seconds until this call's deadline; infinity without one."""
+        return self._call.deadline - self._home.time()
+
+    # -- doing -----------------------------------------------------------------------------------------------------
+
+    def model(self, role_or_name: str = "default") -> BoundModel:
+        """The model bound to a role, or of a name.
+
+        Raises:
+            PoolError: no such role or model.
+        """
+        self._only_agents("ctx.model")
+        return BoundModel(self, self._call.scope.pool.model(role_or_name).name)
+
+    async def call(self, name: str, arguments: Mapping[str, Any] | str = "{}") -> Observation:
+        """Call a tool or agent of the pool. Never raises for what the call does: look at the status."""
+        return (await self.run([Call(name, arguments)]))[0]
+
+    async def run(self, plan: Plan | Iterable[Call]) -> list[Observation]:
+        """Run a plan of calls; observations in the order of the calls."""
+        self._only_agents("ctx.run")
+        plan = plan if isinstance(plan, Plan) else Plan(plan)
+        self._call.nested += 1
+        prefix = f"{self._call.call_id}/{self._call.nested}."
+        return await self._at_home(
+            lambda: self._call.executor.run_plan(plan, self._call.scope, prefix=prefix, parent=self._call)
+        )
+
+    async def gather(self, *work: Awaitable[T] | Iterable[Awaitable[T]]) -> list[T]:
+        """Await several things at once; results in order. If one raises, the others are cancelled and it is raised."""
+        awaitables: list[Awaitable[T]] = []
+        for item in work:
+            if isinstance(item, Awaitable):
+                awaitables.append(item)
+            else:
+                awaitables.extend(item)
+        tasks = [asyncio.ensure_future(item) for item in awaitables]
+        try:
+            return list(await asyncio.gather(*tasks))
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=self._call.executor.limits.grace)
+            raise
+
+    def wait(self, awaitable: Awaitable[T]) -> T:
+        """For a synchronous agent in its own thread: `ctx.wait(ctx.call(...))`."""
+
+        async def work() -> T:
+            return await awaitable
+
+        return asyncio.run_coroutine_threadsafe(work(), self._home).result()
+
+    async def _ask(self, model: str, request: ChatRequest) -> Reply:
+        from .executor._asking import ask
+
+        self._call.nested += 1
+        call_id = f"{self._call.call_id}/{self._call.nested}"
+        reply, _ = await self._at_home(
+            lambda: ask(self._call.executor, self._call.scope, model, request, call_id, parent=self._call)
+        )
+        return reply
+
+    async def _at_home(self, start: Any) -> Any:
+        """Run on the executor's loop, wherever the agent itself runs."""
+        if asyncio.get_running_loop() is self._home:
+            return await start()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(start(), self._home))
+
+    def _only_agents(self, what: str) -> None:
+        if self._call.kind != "agent":
+            raise SpecError(f"{self._call.bound.name!r} is a tool; {what} is for agents: declare it with @agent")

@@ -1,0 +1,45 @@
+"""A plugin's row: what `concertino plugins` shows of one entry point, loaded or not, broken or not.
+
+Installed, its metadata is known and nothing of it was imported. Loaded, it was imported and every check passed.
+Failed, its own fault keeps it out. Disabled, a setting keeps it out. Clash, several distributions declare one name,
+and none of them is used. A row never changes what the others are.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+State = Literal["installed", "loaded", "failed", "disabled", "clash"]
+
+
+class PluginInfo(NamedTuple):
+    """One provider: an entry point of the group `concertino`, or an object registered in this process.
+
+    Attributes:
+        name: the provider part of its members' names.
+        distribution: what pip calls it; several for a clash; empty for an object that named none.
+        version: of the distribution, in the same order.
+        target: `module` or `module:object`, as its metadata says.
+        state: how far it got; see above.
+        reason: why it failed or is kept out, or what of a loaded plugin is left out; else empty.
+        hooks: the hooks that it implements, once loaded.
+        members: full names of its tools, agents and models, once loaded.
+        import_seconds: how long its import took in this process; None before.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    target: str
+    state: State
+    reason: str = ""
+    hooks: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    import_seconds: float | None = None
+
+    @property
+    def origin(self) -> str:
+        """Distribution and version in words: `concertino-words 1.0`."""
+        distributions, versions = self.distribution.split(", "), self.version.split(", ")
+        pairs = zip(distributions, versions, strict=False)
+        return " and ".join(" ".join(filter(None, pair)) for pair in pairs) or "registered in this process"

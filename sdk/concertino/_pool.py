@@ -1,0 +1,465 @@
+"""The pool: an immutable value holding tools, agents and models, with their prices and descriptions.
+
+Whatever an orchestrator may call is in a pool, and a pool is nothing but its members in order, the models bound to
+roles, and the names under which the orchestrator sees them. Every change returns a new pool, so a pool can be hashed,
+compared, sampled, written to a file and swapped under a trained policy or a running service.
+
+Members are called `provider/name`. The orchestrator sees a *visible name*: the short name where it is unique, else
+`provider__name`, with characters that model servers refuse replaced by `_`; an alias overrides it.
+
+`Pool.installed()` imports nothing: it knows the installed distributions by their metadata, and imports those whose
+members are really asked for.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ._errors import PoolError
+from ._specs import ModelSpec, Spec, ToolSpec
+from ._usage import Prices
+
+if TYPE_CHECKING:
+    import random
+
+    from ._plugins import PluginManager
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class Member(NamedTuple):
+    """A tool or agent as the orchestrator sees it."""
+
+    visible_name: str
+    spec: ToolSpec
+
+
+class PoolDiff(NamedTuple):
+    """What differs between two pools, by member name."""
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    changed: tuple[str, ...]
+    rebound: tuple[str, ...]
+    """Roles bound to another model, as `role: old -> new`."""
+
+    def __bool__(self) -> bool:
+        return any(self)
+
+    def __str__(self) -> str:
+        marks = (("+", self.added), ("-", self.removed), ("~", self.changed), ("@", self.rebound))
+        return "\n".join(f"{mark} {name}" for mark, names in marks for name in names) or "no difference"
+
+
+class ContextCost(NamedTuple):
+    """Tokens that a pool takes in the orchestrator's context."""
+
+    total: int
+    by_member: dict[str, int]
+
+
+class Pool:
+    """Tools, agents and models, in order.
+
+    Args:
+        members: the specs.
+        roles: model names by role: `orchestrator`, `summariser`, `default`, and whatever the agents ask for.
+        aliases: visible names by member name.
+
+    Raises:
+        PoolError: two members of one name, an alias or role that names no member, or two members of one visible name.
+        SpecError: a member's schema was refused.
+    """
+
+    def __init__(
+        self, members: Iterable[Spec] = (), *, roles: Mapping[str, str] | None = None, aliases: Mapping[str, str] | None = None
+    ) -> None:
+        self._source: tuple[Spec, ...] | Callable[[], tuple[Spec, ...]] = tuple(members)
+        self._roles = dict(roles or {})
+        self._aliases = dict(aliases or {})
+        self._manager: PluginManager | None = None
+        self._patterns: tuple[str, ...] | None = None
+        self._check()
+
+    @classmethod
+    def of(cls, *members: Spec, **roles: str) -> Pool:
+        """A pool of the given specs; keywords bind roles to models."""
+        return cls(members, roles=roles)
+
+    @classmethod
+    def installed(cls, *patterns: str, manager: PluginManager | None = None) -> Pool:
+        """Everything that installed distributions publish, or what matches the patterns (`provider/*`, `*/search`).
+
+        Nothing is imported yet. Broken distributions are left out; `concertino plugins` names them.
+        """
+        from ._plugins import default_manager
+
+        return cls._lazily(manager or default_manager(), patterns or None)
+
+    @classmethod
+    def _lazily(cls, manager: PluginManager, patterns: tuple[str, ...] | None) -> Pool:
+        pool = cls()
+        pool._manager, pool._patterns = manager, patterns
+        pool._source = lambda: tuple(manager.specs(patterns))
+        return pool
+
+    @classmethod
+    def load(cls, path: str | Path, *, manager: PluginManager | None = None) -> Pool:
+        """Read a pool file (TOML or YAML; `docs/reference/pool-file.md`).
+
+        Raises:
+            PoolError: names the file, the key, what was expected and near names.
+        """
+        from ._poolfile import load_pool
+
+        return load_pool(Path(path), manager)
+
+    def save(self, path: str | Path) -> None:
+        """Write a pool file that `load` reads back, by its suffix TOML or YAML."""
+        from ._poolfile import save_pool
+
+        save_pool(self, Path(path))
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    @property
+    def members(self) -> tuple[Spec, ...]:
+        """All specs in order. The first use of an installed pool imports the distributions it needs."""
+        if callable(self._source):
+            self._source = self._source()
+            self._check()
+        return self._source
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """Model names by role."""
+        return dict(self._roles)
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Visible names by member name, where they were set by hand."""
+        return dict(self._aliases)
+
+    @property
+    def models(self) -> tuple[ModelSpec, ...]:
+        """The models."""
+        return tuple(member for member in self.members if isinstance(member, ModelSpec))
+
+    @cached_property
+    def actions(self) -> tuple[Member, ...]:
+        """Tools and agents with their visible names: the orchestrator's action space."""
+        callables = [member for member in self.members if isinstance(member, ToolSpec)]
+        short = [_sanitise(spec.short_name) for spec in callables]
+        actions = []
+        for spec, name in zip(callables, short, strict=True):
+            visible = self._aliases.get(spec.name) or (
+                name if short.count(name) == 1 else _sanitise(spec.name.replace("/", "__"))
+            )
+            actions.append(Member(visible, spec))
+        self._refuse_equal_names(actions)
+        return tuple(actions)
+
+    @staticmethod
+    def _refuse_equal_names(actions: Sequence[Member]) -> None:
+        seen: dict[str, str] = {}
+        for visible, spec in actions:
+            if visible in seen:
+                raise PoolError(f"{seen[visible]!r} and {spec.name!r} would both be visible as {visible!r}; alias one")
+            seen[visible] = spec.name
+
+    @cached_property
+    def _by_any_name(self) -> dict[str, ToolSpec]:
+        """Visible, full and unambiguous short names of tools and agents."""
+        index: dict[str, ToolSpec] = {}
+        ambiguous: set[str] = set()
+        for _, spec in self.actions:
+            if index.setdefault(spec.short_name, spec) is not spec:
+                ambiguous.add(spec.short_name)
+        for name in ambiguous:
+            del index[name]
+        index.update({spec.name: spec for _, spec in self.actions})
+        index.update({visible: spec for visible, spec in self.actions})
+        return index
+
+    @cached_property
+    def visible_names(self) -> dict[str, str]:
+        """Visible name by member name."""
+        return {spec.name: visible for visible, spec in self.actions}
+
+    def find(self, name: str) -> ToolSpec | None:
+        """The tool or agent of a visible, full or unambiguous short name."""
+        return self._by_any_name.get(name)
+
+    def __getitem__(self, name: str) -> Spec:
+        for member in self.members:
+            if member.name == name:
+                return member
+        found = self.find(name)
+        if found is not None:
+            return found
+        raise PoolError(self._unknown("member", name, [member.name for member in self.members]))
+
+    def __contains__(self, name: object) -> bool:
+        return any(member.name == name for member in self.members)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def model(self, role_or_name: str) -> ModelSpec:
+        """The model bound to a role, or of a name; an unbound role falls back to the role `default`, then to the only model.
+
+        Raises:
+            PoolError: no such role or model; says how to bind one.
+        """
+        models = {spec.name: spec for spec in self.models}
+        wanted = self._roles.get(role_or_name, role_or_name)
+        if wanted in models:
+            return models[wanted]
+        by_short = [spec for spec in models.values() if spec.short_name == wanted]
+        if len(by_short) == 1:
+            return by_short[0]
+        if role_or_name not in self._roles and "default" in self._roles:
+            return self.model("default")
+        if len(models) == 1 and role_or_name not in self._roles:
+            return next(iter(models.values()))
+        near = self._unknown("model or role", wanted, [*models, *self._roles])
+        raise PoolError(f"{near}; bind it with pool.bind({_sanitise(role_or_name)}='provider/model')")
+
+    @staticmethod
+    def _unknown(kind: str, name: str, known: Sequence[str]) -> str:
+        from .schema import near_names
+
+        near = near_names(name, known)
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(known[:8]) or 'none'}"
+        return f"the pool has no {kind} {name!r}; {hint}"
+
+    # -- changing --------------------------------------------------------------------------------------------------
+
+    def _copy(self, members: Iterable[Spec] | None = None, **changes: Mapping[str, str]) -> Pool:
+        if members is None and callable(self._source) and self._manager is not None:
+            pool = Pool._lazily(self._manager, self._patterns)
+            pool._roles = dict(changes.get("roles", self._roles))
+            pool._aliases = dict(changes.get("aliases", self._aliases))
+            return pool
+        kept = self.members if members is None else tuple(members)
+        names = {member.name for member in kept}
+        aliases = {name: alias for name, alias in changes.get("aliases", self._aliases).items() if name in names}
+        return Pool(kept, roles=changes.get("roles", self._roles), aliases=aliases)
+
+    def only(self, *patterns: str) -> Pool:
+        """Keep the tools and agents that match (`provider/*`, `*/search`, a full name), and the models that roles or patterns name.
+
+        Raises:
+            PoolError: a pattern matches nothing.
+        """
+        if callable(self._source) and self._manager is not None and self._patterns is None:
+            pool = Pool._lazily(self._manager, (*patterns, *self._roles.values()))
+            pool._roles, pool._aliases = dict(self._roles), dict(self._aliases)
+            return pool
+        self._each_matches(patterns)
+        bound = set(self._roles.values())
+        return self._copy(m for m in self.members if _matches(m, patterns) or m.name in bound)
+
+    def without(self, *patterns: str) -> Pool:
+        """Leave out what matches.
+
+        Raises:
+            PoolError: a pattern matches nothing, or it takes away a model that a role is bound to.
+        """
+        self._each_matches(patterns)
+        return self._copy(m for m in self.members if not _matches(m, patterns))
+
+    def _each_matches(self, patterns: Sequence[str]) -> None:
+        for pattern in patterns:
+            if not any(_matches(member, (pattern,)) for member in self.members):
+                raise PoolError(self._unknown("member", pattern, [member.name for member in self.members]))
+
+    def adding(self, *members: Spec) -> Pool:
+        """With more members at the end."""
+        return self._copy((*self.members, *members))
+
+    def bind(self, **roles: str) -> Pool:
+        """With roles bound to models by name (`bind(worker="vllm/qwen3-4b")`).
+
+        Raises:
+            PoolError: no model of that name.
+        """
+        bound = {role: name.replace(":", "/", 1) for role, name in roles.items()}
+        if callable(self._source) and self._manager is not None and self._patterns is not None:
+            pool = Pool._lazily(self._manager, (*self._patterns, *bound.values()))
+            pool._roles, pool._aliases = {**self._roles, **bound}, dict(self._aliases)
+            return pool
+        return self._copy(roles={**self._roles, **bound})
+
+    def replace(self, old: str, new: str | Spec) -> Pool:
+        """With one member replaced by another one, or by an installed one of that name; it takes the old one's place and roles.
+
+        Raises:
+            PoolError: no such member, or nothing installed of the new name.
+        """
+        current = self[old]
+        if isinstance(new, str):
+            new = Pool.installed(new, manager=self._manager)[new]
+        if isinstance(current, ModelSpec) != isinstance(new, ModelSpec):
+            raise PoolError(f"{old!r} is a {current.kind}; it cannot be replaced by the {new.kind} {new.name!r}")
+        roles = {role: new.name if name == current.name else name for role, name in self._roles.items()}
+        return self._copy([new if m is current else m for m in self.members], roles=roles)
+
+    def alias(self, names: Mapping[str, str]) -> Pool:
+        """With visible names set by hand: `{member name: visible name}`."""
+        return self._copy(aliases={**self._aliases, **names})
+
+    def describe(self, descriptions: Mapping[str, str]) -> Pool:
+        """With other descriptions: `{member name: text}`."""
+        for name in descriptions:
+            self[name]
+        return self._copy(
+            m.with_(description=descriptions[m.name]) if m.name in descriptions else m for m in self.members
+        )
+
+    def price(self, prices: Mapping[str, Prices | None]) -> Pool:
+        """With other token prices: `{model name: prices}`."""
+        for name in prices:
+            if not isinstance(self[name], ModelSpec):
+                raise PoolError(f"{name!r} is a {self[name].kind}; token prices belong to models")
+        return self._copy(
+            m.with_(prices=prices[m.name]) if isinstance(m, ModelSpec) and m.name in prices else m for m in self.members
+        )
+
+    def sample(
+        self,
+        rng: random.Random,
+        *,
+        keep: float = 1.0,
+        always: Sequence[str] = (),
+        rename: float = 0.0,
+        prices: Sequence[Mapping[str, Prices]] = (),
+    ) -> Pool:
+        """A random variation, for training (ToolOrchestra's general tool configuration).
+
+        Args:
+            rng: source of randomness; the same state gives the same pool.
+            keep: probability with which each tool or agent stays (at least one does).
+            always: patterns of members that stay.
+            rename: probability with which each tool or agent is shown under a neutral alias.
+            prices: price schedules, of which one is drawn.
+        """
+        optional = [m for m in self.members if isinstance(m, ToolSpec) and not _matches(m, always)]
+        dropped = {m.name for m in optional if rng.random() >= keep}
+        if optional and len(dropped) == sum(isinstance(m, ToolSpec) for m in self.members):
+            dropped.discard(rng.choice(optional).name)
+        pool = self._copy([m for m in self.members if m.name not in dropped])
+        renamed = {
+            m.name: f"{m.kind}_{rng.randrange(16**6):06x}"
+            for m in pool.members
+            if isinstance(m, ToolSpec) and rng.random() < rename
+        }
+        pool = pool.alias(renamed) if renamed else pool
+        if prices:
+            schedule = rng.choice(list(prices))
+            pool = pool.price({name: value for name, value in schedule.items() if name in pool})
+        return pool
+
+    # -- identity --------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything that can change a run, as plain JSON data."""
+        return {
+            "members": [member.to_json() for member in self.members],
+            "roles": dict(sorted(self._roles.items())),
+            "aliases": dict(sorted(self._aliases.items())),
+        }
+
+    @cached_property
+    def id(self) -> str:
+        """16 hex digits of the SHA-256 of `to_json()`: equal pools have equal ids, in every process."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pool) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        if callable(self._source):
+            return f"Pool.installed{self._patterns or ()!r}"
+        return f"<Pool {self.id}: {len(self.actions)} tools and agents, {len(self.models)} models>"
+
+    def diff(self, other: Pool) -> PoolDiff:
+        """What would change if `other` took this pool's place."""
+        mine = {m.name: m.to_json() for m in self.members}
+        theirs = {m.name: m.to_json() for m in other.members}
+        roles = sorted({*self._roles, *other._roles})
+        return PoolDiff(
+            added=tuple(name for name in theirs if name not in mine),
+            removed=tuple(name for name in mine if name not in theirs),
+            changed=tuple(name for name in mine if name in theirs and mine[name] != theirs[name]),
+            rebound=tuple(
+                f"{role}: {self._roles.get(role)} -> {other._roles.get(role)}"
+                for role in roles
+                if self._roles.get(role) != other._roles.get(role)
+            ),
+        )
+
+    # -- rendering -------------------------------------------------------------------------------------------------
+
+    def to_openai(self) -> list[dict[str, Any]]:
+        """The action space as OpenAI-style function objects."""
+        return [
+            {
+                "type": "function",
+                "function": {"name": visible, "description": spec.description, "parameters": spec.input_schema},
+            }
+            for visible, spec in self.actions
+        ]
+
+    def count_context(self, count: Callable[[str], int] | None = None) -> ContextCost:
+        """Tokens that each tool and agent takes in the orchestrator's context.
+
+        Args:
+            count: tokens of a text; by default an estimate of one token per 3 bytes.
+        """
+        from ._models import Model
+
+        count = count or Model().count_tokens
+        by_member = {
+            tool["function"]["name"]: count(json.dumps(tool, ensure_ascii=False)) for tool in self.to_openai()
+        }
+        return ContextCost(sum(by_member.values()), by_member)
+
+    def _check(self) -> None:
+        if callable(self._source):
+            return
+        seen: set[str] = set()
+        for member in self._source:
+            if not isinstance(member, (ToolSpec, ModelSpec)):
+                raise PoolError(f"a pool holds tools, agents and models; got {member!r} ({type(member).__name__})")
+            if member.name in seen:
+                raise PoolError(f"two members are called {member.name!r}; rename one with spec.with_(name=...)")
+            seen.add(member.name)
+            if isinstance(member, ToolSpec):
+                member.validator  # noqa: B018 - admission: a refused schema must fail here, not in a run
+        models = {m.name for m in self._source if isinstance(m, ModelSpec)}
+        for role, name in self._roles.items():
+            if name not in models:
+                raise PoolError(f"role {role!r}: {self._unknown('model', name, sorted(models))}")
+        for name in self._aliases:
+            if name not in seen:
+                raise PoolError(f"alias {self._aliases[name]!r}: {self._unknown('member', name, sorted(seen))}")
+
+
+def _sanitise(name: str) -> str:
+    return _UNSAFE.sub("_", name)[:64]
+
+
+def _matches(member: Spec, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(member.name, p) or (p == member.short_name and "/" not in p) for p in patterns)

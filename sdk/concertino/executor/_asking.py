@@ -1,0 +1,177 @@
+"""A request to a model as a call of its own: same life, same retries and breaker, other budget and other records.
+
+A budget in tokens or $ needs an upper bound before the request: the prompt's tokens and `max_tokens`. When less is
+left, `max_tokens` shrinks to fit; a model of unknown price cannot be asked under a budget in $.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from .._budget import Amount
+from .._errors import CallFailed
+from .._events import Asked, CallEnded, CallStarted, Event, Replied, idempotency_key
+from .._models import ChatRequest, Message, Reply
+from .._observation import ErrorInfo, Observation, Status
+from .._usage import Usage
+from . import _causes as causes
+from ._invocation import Invocation
+
+if TYPE_CHECKING:
+    from ._executor import Executor, PlanRun
+    from ._limits import Gate
+    from ._members import Bound, BoundModel
+    from ._scope import Scope
+
+_LEAST_TOKENS = 16
+
+
+class Asker:
+    """Who waits for one request to a model: the orchestrator (`role` set) or an agent."""
+
+    __slots__ = ("deadline", "depth", "future", "ledger", "parent")
+
+    def __init__(self, scope: Scope, parent: Invocation | None, margin: float) -> None:
+        self.parent = parent
+        self.depth = parent.depth + 1 if parent is not None else 0
+        self.ledger = parent.ledger if parent is not None else scope.ledger
+        self.deadline = parent.deadline - margin if parent is not None else scope.deadline
+        self.future: asyncio.Future[Observation] = scope.loop.create_future()
+
+    def observed(self, invocation: Invocation, observation: Observation) -> None:
+        """The request has ended."""
+        cast(Request, invocation).observation = observation
+
+    def delivered(self, invocation: Invocation) -> None:
+        """It may be seen now."""
+        if not self.future.done():
+            self.future.set_result(cast(Request, invocation).observation)
+
+
+class Request(Invocation):
+    """The life of one request to a model."""
+
+    __slots__ = ("chat", "fresh", "observation", "reply", "role")
+
+    def __init__(
+        self, executor: Executor, scope: Scope, bound: BoundModel, call_id: str, chat: ChatRequest, asker: Asker,
+        role: str, fresh: Sequence[Message],
+    ) -> None:  # fmt: skip
+        super().__init__(executor, scope, cast("Bound", bound), call_id, chat, cast("PlanRun", asker), 0)
+        self.chat = chat
+        self.role = role
+        self.fresh = fresh
+        self.reply: Reply | None = None
+        self.observation: Observation
+        gates: tuple[Gate | None, ...] = (bound.provider.gate, bound.gate)
+        self.gates = tuple(gate for gate in gates if gate is not None)
+
+    def amount(self) -> Amount:
+        """Tokens and $ that the reply can cost at most."""
+        left = self.ledger.remaining()
+        if left.tokens == left.usd == float("inf"):
+            return Amount()
+        spec = cast("BoundModel", self.bound).spec
+        count = cast("BoundModel", self.bound).open().count_tokens
+        prompt = sum(count(message.text) + 4 for message in self.chat.messages)
+        most = self.chat.sampling.max_tokens or spec.max_tokens
+        fitting = left.tokens - prompt
+        if left.usd < float("inf"):
+            if spec.prices is None:
+                return Amount(usd=float("inf"))
+            if spec.prices.output > 0:
+                fitting = min(fitting, (left.usd * 1e6 - prompt * spec.prices.input) / spec.prices.output)
+        if _LEAST_TOKENS <= fitting < most:
+            most = int(fitting)
+        self.chat = ChatRequest(
+            self.chat.messages, self.chat.tools, self.chat.sampling.with_(max_tokens=most), self.chat.idempotency_key
+        )
+        usd = spec.prices.usd(prompt, most) if spec.prices else 0.0
+        return Amount(0.0, 0.0, usd, float(prompt + most))
+
+    def _lacking(self, amount: Amount) -> str:
+        if amount.usd == float("inf"):
+            return f"the price of {self.bound.name} is unknown; give it with pool.price(...)"
+        return super()._lacking(amount)
+
+    async def invoke(self) -> Any:
+        """One attempt."""
+        return await cast("BoundModel", self.bound).open().chat(self.chat)
+
+    def succeeded(self, value: Any) -> Observation:
+        """The observation of a reply, priced."""
+        if not isinstance(value, Reply):
+            return self._error(Status.EXEC_ERR, causes.bad_result(f"returned {type(value).__name__}; expected Reply"))
+        spec = cast("BoundModel", self.bound).spec
+        ended = self.scope.now()
+        used = value.usage
+        usd, unpriced = used.usd, 0
+        if spec.prices is not None:
+            usd = spec.prices.usd(used.input_tokens, used.output_tokens, used.cached_tokens)
+        elif not usd and used.tokens:
+            unpriced = 1
+        usage = Usage(
+            0, 0.0, usd, used.input_tokens, used.output_tokens, used.cached_tokens, ended - self.started, unpriced
+        )
+        self.reply = value
+        return Observation(
+            self.call_id, self.bound.name, Status.OK, None, None, usage, self.attempts, self.started, ended
+        )
+
+    def _usage(self, ended: float, billed: Any = None) -> Usage:
+        return Usage(seconds=ended - self.started)
+
+    def recorded_arguments(self) -> Any:
+        """What identifies the request."""
+        return [message.to_json() for message in self.chat.messages]
+
+    def started_event(self) -> Event:
+        """Asked by the orchestrator, or a call of kind `model` inside an agent."""
+        if self.role:
+            return Asked(self.call_id, self.role, self.bound.name, list(self.fresh), self.started)
+        return CallStarted(
+            self.run_id, self.call_id, self.parent_id, self.bound.name, "model",
+            {"messages": self.recorded_arguments()}, self.started,
+        )  # fmt: skip
+
+    def ended_event(self, observation: Observation) -> Event:
+        """The reply, or why there is none."""
+        if self.reply is None and observation.content is not None:
+            self.reply = Reply.from_json(observation.content)
+        if self.role and self.reply is not None:
+            return Replied(self.call_id, self.role, self.reply, observation)
+        if self.reply is not None:
+            observation.content = self.reply.to_json()
+        return CallEnded(observation, self.parent_id)
+
+
+async def ask(
+    executor: Executor, scope: Scope, model: str, chat: ChatRequest, call_id: str, *,
+    parent: Invocation | None = None, role: str = "", fresh: Sequence[Message] = (),
+) -> tuple[Reply, Observation]:  # fmt: skip
+    """Ask a model of the scope's pool, by role or name.
+
+    Raises:
+        CallFailed: it did not answer; the observation says why.
+        PoolError: no such role or model.
+    """
+    bound = executor.bind_model(scope.pool.model(model))
+    asker = Asker(scope, parent, executor.limits.margin)
+    chat = ChatRequest(chat.messages, chat.tools, chat.sampling, idempotency_key(scope.run_id, call_id))
+    request = Request(executor, scope, bound, call_id, chat, asker, role, fresh)
+    started = time.monotonic()
+    executor.submit(request)
+    try:
+        observation = await asker.future
+    except asyncio.CancelledError:
+        request.stop("cancelled")
+        await executor.settle_down([request])
+        raise
+    if not observation.ok or request.reply is None:
+        if observation.error is None:
+            observation.error = ErrorInfo("bad_result", f"no reply after {time.monotonic() - started:.1f} s")
+        raise CallFailed(observation)
+    return request.reply, observation

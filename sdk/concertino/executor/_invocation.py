@@ -1,0 +1,439 @@
+"""One call, from the moment it may start to its one terminal observation.
+
+    parsed -> validated -> queued -> reserved -> started(attempt) -> OK | EXEC_ERR | TIMEOUT -> settled -> seen
+       └────────────┴─ PARSE_ERR (free)                └─ in doubt: started, and no end after a crash
+
+Plugin code runs inside the call's own task. When the deadline passes the ladder begins: cancel, wait `grace`, cancel
+again, wait, close the coroutine, give it up. Nobody waits longer than that for a plugin: the observation is delivered
+by the ladder if the task does not deliver it. A plugin may raise whatever it likes, `SystemExit` included: it is this
+call's EXEC_ERR. What plugin code leaves behind in the background ends with the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from .._budget import Amount, Ledger, Reservation
+from .._errors import CallFailed, FailureClass
+from .._events import CallEnded, CallStarted, Event, Retried
+from .._observation import ErrorInfo, Observation, Status
+from .._result import Result
+from .._usage import Usage
+from . import _causes as causes
+from ._content import BadResult, to_content, truncate
+from ._limits import Gate, leave
+from ._orphans import CURRENT
+from ._retry import TELLS_ON_PROVIDER, Failure, classify
+
+if TYPE_CHECKING:
+    from .._context import Context
+    from ._executor import Executor, PlanRun
+    from ._members import Bound
+    from ._scope import Scope
+
+
+class Invocation:
+    """The life of one call of a tool or agent."""
+
+    __slots__ = (
+        "arguments", "attempts", "bound", "call_id", "children", "coroutine", "deadline", "depth", "executor", "full",
+        "gates", "index", "kind", "ledger", "nested", "over", "owner", "parent", "probing", "recalled", "repairs",
+        "reservation", "run_id", "scope", "started", "stopped_by", "task", "timer", "timeout",
+    )  # fmt: skip
+
+    kind: str
+
+    def __init__(
+        self, executor: Executor, scope: Scope, bound: Bound, call_id: str, arguments: Any, owner: PlanRun, index: int
+    ) -> None:
+        self.executor = executor
+        self.scope = scope
+        self.bound = bound
+        self.call_id = call_id
+        self.arguments = arguments
+        self.owner = owner
+        self.index = index
+        self.run_id = scope.run_id
+        self.kind = bound.spec.kind
+        self.parent: Invocation | None = owner.parent
+        self.depth: int = owner.depth
+        self.ledger: Ledger = owner.ledger
+        self.timeout: float | None = bound.timeout
+        self.gates: tuple[Gate, ...] = ()
+        self.repairs: tuple[str, ...] = ()
+        self.attempts = 0
+        self.nested = 0
+        self.over = False
+        self.probing = False
+        self.recalled = False
+        self.started = 0.0
+        self.deadline = owner.deadline
+        self.stopped_by: str = ""
+        self.full: Any = None
+        self.reservation: Reservation | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        self.coroutine: Any = None
+        self.children: set[asyncio.Future[Any]] | None = None
+
+    # -- starting --------------------------------------------------------------------------------------------------
+
+    def wait_in_queue(self) -> None:
+        """Parked at a gate: the caller's deadline ends the waiting."""
+        if self.deadline < float("inf"):
+            self.timer = self.scope.loop.call_at(self.deadline, self._expire_in_queue)
+
+    def _expire_in_queue(self) -> None:
+        self.gates = ()
+        self.conclude(self._error(Status.TIMEOUT, causes.timed_out_waiting()))
+        self.deliver()
+
+    def start(self) -> None:
+        """All gates let it through: begin."""
+        loop = self.scope.loop
+        now = loop.time()
+        self.started = now - self.scope.started
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        if self.timeout is not None and now + self.timeout < self.deadline:
+            self.deadline = now + self.timeout
+        if self.deadline < float("inf"):
+            self.timer = loop.call_at(self.deadline, self._deadline_passed)
+        self.task = asyncio.Task(self._live(), loop=loop)
+        self.executor.tasks[self.task] = self
+
+    async def _live(self) -> None:
+        CURRENT.set(self)
+        try:
+            observation = await self._perform()
+        except asyncio.CancelledError:
+            observation = self._stopped()
+        except BaseException as error:  # of concertino's own code or of a hook: still this call's observation
+            observation = self._error(Status.EXEC_ERR, causes.failed(classify(error), self.attempts, retry_safe=True))
+            observation.note = "".join(traceback.format_exception(error))[-4000:]
+        if self.over:
+            return
+        if self.scope.after and self.attempts:
+            observation = await self._after_hooks(observation)
+        self.conclude(observation)
+        if self.scope.must_flush and self.scope.sink is not None:
+            with contextlib.suppress(BaseException):
+                await self.scope.sink.flush()
+        self.deliver()
+
+    # -- running ---------------------------------------------------------------------------------------------------
+
+    async def _perform(self) -> Observation:
+        scope, bound = self.scope, self.bound
+        if scope.memory is not None:
+            known = self._remember()
+            if known is not None:
+                return known
+        refusal = self._refuse()
+        if refusal is not None:
+            return self._error(Status.EXEC_ERR, refusal)
+        amount = self.amount()
+        self.reservation = self.ledger.try_reserve(amount) or await self.ledger.reserve(amount)
+        if self.reservation is None:
+            return self._error(Status.EXEC_ERR, causes.budget_exhausted(self._lacking(amount)))
+        if scope.before:
+            answer = await self._before_hooks()
+            if answer is not None:
+                return answer
+        scope.emit(self.started_event())
+        if scope.must_flush and scope.sink is not None:
+            await scope.sink.flush()
+        bound.provider.retries.called()
+        return await self._attempts()
+
+    @property
+    def parent_id(self) -> str:
+        """Id of the agent's call inside which this one was made, `""` for the orchestrator's own."""
+        return self.parent.call_id if self.parent is not None else ""
+
+    def recorded_arguments(self) -> Any:
+        """The arguments as the trace keeps them."""
+        return self.arguments
+
+    def started_event(self) -> Event:
+        """What the trace keeps before the call starts."""
+        return CallStarted(
+            self.run_id, self.call_id, self.parent_id, self.bound.name, self.kind, self.arguments, self.started
+        )
+
+    def ended_event(self, observation: Observation) -> Event:
+        """What the trace keeps when it has ended."""
+        return CallEnded(observation, self.parent_id, self.full)
+
+    def amount(self) -> Amount:
+        """The most that this call can cost, apart from its sub-calls."""
+        return self.bound.amount
+
+    def _refuse(self) -> ErrorInfo | None:
+        """What speaks against starting it at all."""
+        bound, provider = self.bound, self.bound.provider
+        if bound.quarantine:
+            return causes.quarantined(bound.name, bound.quarantine)
+        if provider.name in self.scope.switched_off:
+            return causes.quarantined(provider.name, self.scope.switched_off[provider.name])
+        if provider.breaker.state != "closed":
+            if not provider.breaker.allows(alone=self.executor.alone(self)):
+                return causes.breaker_open(provider.name or bound.name, provider.breaker.seconds_left())
+            self.probing = True
+        return None
+
+    def _lacking(self, amount: Amount) -> str:
+        left = self.ledger.remaining()
+        lacking = [
+            f"it needs {need:g} {name}, {have:g} left"
+            for name, need, have in zip(amount._fields, amount, left, strict=True)
+            if need > have + 1e-9
+        ]
+        return "; ".join(lacking) or "the budget is frozen after an overrun"
+
+    async def _attempts(self) -> Observation:
+        """Run it, and repeat it where the retry table allows."""
+        provider = self.bound.provider
+        while True:
+            self.attempts += 1
+            try:
+                value = await self.invoke()
+            except asyncio.CancelledError:
+                if self.stopped_by:
+                    raise
+                failure = Failure(FailureClass.BUG, "CancelledError: the plugin cancelled itself")
+                return self._failed(failure, None)
+            except CallFailed as error:
+                return self._error(Status.EXEC_ERR, causes.inner_failure(error))
+            except BaseException as error:
+                failure = classify(error)
+                if failure.kind in TELLS_ON_PROVIDER:
+                    provider.breaker.failed(at_once=failure.kind is FailureClass.AUTH)
+                elif failure.kind is FailureClass.THROTTLED:
+                    provider.gate.throttled()
+                delay = self._delay(failure)
+                if delay is None:
+                    return self._failed(failure, error)
+                self.scope.emit(
+                    Retried(self.call_id, self.bound.name, self.attempts, failure.kind.value, failure.message, delay)
+                )
+                await asyncio.sleep(delay)
+            else:
+                provider.breaker.succeeded()
+                provider.gate.succeeded()
+                return self.succeeded(value)
+
+    async def invoke(self) -> Any:
+        """One attempt."""
+        value = await self.bound.run(self)
+        if inspect.isawaitable(value) and not self.bound.spec.is_async:
+            value = await value
+        return value
+
+    def _delay(self, failure: Failure) -> float | None:
+        """Seconds before another attempt; None if the table, the retry budget or the deadline forbids one."""
+        delay = self.executor.retries.delay(failure, self.attempts, retry_safe=self.bound.retry_safe)
+        if delay is None or self.scope.loop.time() + delay >= self.deadline:
+            return None
+        return delay if self.bound.provider.retries.take() else None
+
+    def _failed(self, failure: Failure, error: BaseException | None) -> Observation:
+        if failure.kind is FailureClass.AUTH:
+            self.scope.switched_off[self.bound.provider.name] = failure.message
+        observation = self._error(
+            Status.EXEC_ERR, causes.failed(failure, self.attempts, retry_safe=self.bound.retry_safe)
+        )
+        if error is not None:
+            observation.note = "".join(traceback.format_exception(error))[-4000:]
+        return observation
+
+    def succeeded(self, value: Any) -> Observation:
+        """The observation of a result, unless the result cannot be used."""
+        billed = None
+        if type(value) is Result:
+            billed, value = value, value.content
+        try:
+            content = to_content(value, self.executor.limits.result_bytes)
+        except BadResult as error:
+            return self._error(Status.EXEC_ERR, causes.bad_result(str(error)))
+        bound = self.bound
+        if bound.output is not None and not bound.output.is_valid(content):
+            first = bound.output.check(content)
+            text = f"its result breaks its own output schema: {first[0] if first else 'invalid'}"
+            return self._error(Status.EXEC_ERR, causes.bad_result(text))
+        cut = 0
+        if not (type(content) is str and len(content) <= bound.max_chars):
+            shown, cut = truncate(content, bound.max_chars)
+            if cut:
+                self.full, content = content, shown
+        ended = self.scope.now()
+        if self.stopped_by == "deadline":
+            return self._error(Status.TIMEOUT, causes.timed_out(ended - self.started, self.timeout))
+        return Observation(
+            self.call_id, bound.name, Status.OK, content, None, self._usage(ended, billed), self.attempts,
+            self.started, ended, self.repairs, cut,
+        )  # fmt: skip
+
+    def _usage(self, ended: float, billed: Result | None = None) -> Usage:
+        """What the call itself consumed; its sub-calls are added at the end."""
+        seconds = ended - self.started
+        cost = self.bound.spec.cost
+        usd = cost.usd * max(1, self.attempts) + cost.usd_per_second * seconds if self.bound.own_usd else 0.0
+        if billed is None:
+            return Usage(1, cost.units, usd, 0, 0, 0, seconds)
+        return Usage(
+            1, cost.units + billed.units, usd + billed.usd, billed.input_tokens, billed.output_tokens, 0, seconds
+        )
+
+    def _error(self, status: Status, error: ErrorInfo) -> Observation:
+        ended = self.scope.now()
+        ran = self.attempts > 0
+        return Observation(
+            self.call_id, self.bound.name, status, None, error, self._usage(ended) if ran else Usage(), self.attempts,
+            self.started if ran else ended, ended, self.repairs,
+        )  # fmt: skip
+
+    # -- hooks and memory ------------------------------------------------------------------------------------------
+
+    def _remember(self) -> Observation | None:
+        memory = self.scope.memory
+        assert memory is not None
+        known = memory.recall(self.call_id, self.bound.name, self.recorded_arguments())
+        if known is not None:
+            known.replayed = self.recalled = True
+            self.full = memory.full_content(self.call_id)
+            self.ledger.charge(known.usage)
+            return known
+        if memory.in_doubt(self.call_id) and not self.bound.retry_safe:
+            self.attempts = 1
+            return self._error(Status.EXEC_ERR, causes.in_doubt())
+        return None
+
+    async def _before_hooks(self) -> Observation | None:
+        for hook in self.scope.before:
+            try:
+                answer = hook(spec=self.bound.spec, arguments=self.arguments, call_id=self.call_id)
+                if inspect.isawaitable(answer):
+                    answer = await answer
+            except PermissionError as error:
+                return self._error(Status.EXEC_ERR, causes.denied(str(error)))
+            if isinstance(answer, Observation):
+                answer.call_id = self.call_id
+                answer.replayed = True
+                return answer
+        return None
+
+    async def _after_hooks(self, observation: Observation) -> Observation:
+        for hook in self.scope.after:
+            try:
+                answer = hook(spec=self.bound.spec, observation=observation)
+                if inspect.isawaitable(answer):
+                    answer = await answer
+            except Exception as error:
+                observation.note += f"\nafter_call hook failed: {error!r}"
+                continue
+            if isinstance(answer, Observation):
+                observation = answer
+        return observation
+
+    def make_context(self) -> Context:
+        """The injected parameter of the plugin's function."""
+        from .._context import Context
+
+        if self.kind == "agent" and self.ledger is self.owner.ledger:
+            self.ledger = self.owner.ledger.child()
+        return Context(self)
+
+    # -- stopping --------------------------------------------------------------------------------------------------
+
+    def adopt(self, task: asyncio.Future[Any]) -> None:
+        """Remember a background task that plugin code of this call created."""
+        if self.children is None:
+            self.children = set()
+        self.children.add(task)
+        task.add_done_callback(self.children.discard)
+
+    def _deadline_passed(self) -> None:
+        self.stop("deadline")
+
+    def stop(self, why: str) -> None:
+        """Begin the ladder: `why` is `deadline` or `cancelled`."""
+        if self.over or self.stopped_by:
+            return
+        self.stopped_by = why
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.task is None:
+            self.gates = ()
+            self.conclude(self._stopped())
+            self.deliver()
+            return
+        self.task.cancel()
+        self.timer = self.scope.loop.call_later(self.executor.limits.grace, self._insist)
+
+    def _insist(self) -> None:
+        if self.task is not None and not self.over:
+            self.task.cancel()
+            self.timer = self.scope.loop.call_later(self.executor.limits.grace, self._abandon)
+
+    def _abandon(self) -> None:
+        """It does not obey: close its coroutine, deliver without it, and count it if it still lives."""
+        if self.over or self.task is None:
+            return
+        observation = self._stopped()
+        if self.coroutine is not None:
+            with contextlib.suppress(BaseException):
+                self.coroutine.close()
+        self.conclude(observation)
+        self.deliver()
+        self.task.cancel()
+        self.executor.note_abandoned(self)
+
+    def _stopped(self) -> Observation:
+        if self.stopped_by == "deadline":
+            seconds = self.scope.now() - self.started
+            return self._error(Status.TIMEOUT, causes.timed_out(seconds, self.timeout))
+        return self._error(Status.EXEC_ERR, causes.cancelled())
+
+    # -- ending ----------------------------------------------------------------------------------------------------
+
+    def conclude(self, observation: Observation) -> None:
+        """Settle, count and record; exactly once."""
+        if self.over:
+            return
+        self.over = True
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        if self.children:
+            for child in list(self.children):
+                child.cancel()
+        if self.probing and self.bound.provider.breaker.state == "half-open":
+            self.bound.provider.breaker.undecided()
+        own = observation.usage
+        if self.reservation is not None:
+            ran = self.attempts > 0
+            uncertain = ran and (bool(self.stopped_by) or _is_unknown(observation))
+            self.reservation.ledger.settle(self.reservation, own if ran else Usage(), at_reservation=uncertain)
+        if self.ledger is not self.owner.ledger:
+            observation.usage = own.plus(self.ledger.usage)
+        self.scope.emit_result(self.ended_event(observation), recalled=self.recalled)
+        self.owner.observed(self, observation)
+        if self.task is not None:
+            self.executor.tasks.pop(self.task, None)
+            leave(self.gates)
+
+    def deliver(self) -> None:
+        """Let the one who waits see it."""
+        self.owner.delivered(self)
+
+
+def _is_unknown(observation: Observation) -> bool:
+    return observation.error is not None and observation.error.code == "unknown_outcome"
+
+

@@ -1,0 +1,168 @@
+"""Members made ready to run: how a spec is invoked, what it may cost, and the state kept about it and its provider.
+
+An executor keeps one `Bound` per spec and one `Provider` per provider for its whole life, over many runs and pools:
+breakers, gates, retry budgets, loop threads, worker processes and open models belong to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .._budget import Amount
+from .._specs import ModelSpec, ToolSpec
+from ._breaker import Breaker, BreakerPolicy
+from ._limits import AdaptiveGate, Gate
+from ._processes import Workers
+from ._retry import RetryBudget
+from ._threads import LoopThread, run_in_thread
+
+if TYPE_CHECKING:
+    from .._models import Model
+    from ._invocation import Invocation
+
+
+class Provider:
+    """What is known about one provider: is it up, does it throttle, does it block."""
+
+    __slots__ = ("_loop_thread", "breaker", "gate", "name", "retries")
+
+    def __init__(self, name: str, capacity: int, policy: BreakerPolicy) -> None:
+        self.name = name
+        self.gate = AdaptiveGate(capacity)
+        self.breaker = Breaker(policy)
+        self.retries = RetryBudget()
+        self._loop_thread: LoopThread | None = None
+
+    @property
+    def loop_thread(self) -> LoopThread:
+        """The provider's own event loop, started at first use."""
+        if self._loop_thread is None:
+            self._loop_thread = LoopThread(self.name or "local")
+        return self._loop_thread
+
+    def replace_loop_thread(self) -> None:
+        """Give up a loop that plugin code blocks; the next call gets a fresh one."""
+        if self._loop_thread is not None:
+            self._loop_thread.stop()
+            self._loop_thread = None
+
+    def close(self) -> None:
+        """End the loop thread."""
+        self.replace_loop_thread()
+
+
+class Bound:
+    """A tool or agent, ready to be invoked."""
+
+    __slots__ = (
+        "_workers", "abandoned", "amount", "context", "convert", "gate", "isolation", "max_chars", "name", "output",
+        "own_usd", "provider", "quarantine", "retry_safe", "run", "spec", "timeout", "validator",
+    )  # fmt: skip
+
+    def __init__(self, spec: ToolSpec, provider: Provider) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.provider = provider
+        self.validator = spec.validator
+        self.output = spec.output_validator
+        self.timeout = spec.timeout
+        self.retry_safe = spec.retry_safe
+        self.convert = spec.convert
+        self.context = spec.context
+        self.max_chars = spec.max_chars
+        self.gate = Gate(spec.concurrency) if spec.concurrency else None
+        self.amount = Amount(1.0, spec.cost.units, spec.cost.upper_bound(spec.timeout), 0.0)
+        self.own_usd = bool(spec.cost.usd or spec.cost.usd_per_second)
+        self.abandoned = 0
+        self.quarantine = ""
+        self._workers: Workers | None = None
+        self.isolation = spec.isolation
+        self.run = self._how()
+
+    def _how(self) -> Callable[[Invocation], Any]:
+        if self.isolation == "process":
+            self._workers = Workers(self.name, self.spec.function)
+            return self._in_process
+        if not self.spec.is_async:
+            return self._in_own_thread
+        return self._on_loop_thread if self.isolation == "thread" else self._in_loop
+
+    def move_to_thread(self) -> None:
+        """After it blocked the caller's loop: from now on, a loop thread of its own."""
+        if self.isolation == "loop" and self.spec.is_async:
+            self.isolation = "thread"
+            self.run = self._on_loop_thread
+
+    def keyword_arguments(self, invocation: Invocation) -> dict[str, Any]:
+        """Validated JSON as the function's keyword arguments, with the context if it takes one."""
+        arguments: dict[str, Any] = invocation.arguments
+        if self.convert is not None:
+            arguments = self.convert(arguments)
+        if self.context:
+            arguments = {**arguments, self.context: invocation.make_context()}
+        return arguments
+
+    def call(self, invocation: Invocation) -> Any:
+        """Call the function itself; for a coroutine function, gives its coroutine."""
+        if self.spec.takes_mapping:
+            if self.context:
+                return self.spec.function(invocation.arguments, **{self.context: invocation.make_context()})
+            return self.spec.function(invocation.arguments)
+        return self.spec.function(**self.keyword_arguments(invocation))
+
+    async def _in_loop(self, invocation: Invocation) -> Any:
+        coroutine = invocation.coroutine = self.call(invocation)
+        return await coroutine
+
+    async def _on_loop_thread(self, invocation: Invocation) -> Any:
+        return await self.provider.loop_thread.run(lambda: self.call(invocation))
+
+    async def _in_own_thread(self, invocation: Invocation) -> Any:
+        return await run_in_thread(self.name, lambda: self.call(invocation))
+
+    async def _in_process(self, invocation: Invocation) -> Any:
+        assert self._workers is not None
+        return await self._workers.run(invocation.arguments)
+
+    def close(self) -> None:
+        """End worker processes."""
+        if self._workers is not None:
+            self._workers.close()
+
+
+class BoundModel:
+    """A model, ready to be asked. The `Model` object is made at first use."""
+
+    __slots__ = (
+        "abandoned", "gate", "instance", "isolation", "name", "own_usd", "provider", "quarantine",
+        "retry_safe", "spec", "timeout",
+    )  # fmt: skip
+
+    def __init__(self, spec: ModelSpec, provider: Provider) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.provider = provider
+        self.timeout = spec.timeout
+        self.gate = Gate(spec.concurrency) if spec.concurrency else None
+        self.retry_safe = True  # asking a model twice costs twice and does no other harm
+        self.isolation = "loop"
+        self.own_usd = False
+        self.abandoned = 0
+        self.quarantine = ""
+        self.instance: Model | None = None
+
+    def open(self) -> Model:
+        """The model object."""
+        if self.instance is None:
+            self.instance = self.spec.factory()
+        return self.instance
+
+    def move_to_thread(self) -> None:
+        """A model that blocks the loop cannot be moved: its connections belong to this loop."""
+
+    async def close(self) -> None:
+        """Close the model object, if it was made."""
+        if self.instance is not None:
+            instance, self.instance = self.instance, None
+            await instance.close()

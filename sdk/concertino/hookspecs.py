@@ -1,0 +1,92 @@
+"""The hooks: the only contract between concertino and an installed distribution.
+
+A distribution declares one entry point in the group `concertino`, pointing to a module (or object) that holds
+functions decorated with `concertino.hookimpl`. Each hook below says when it is called and what it returns. An
+implementation may take fewer arguments than the specification, never others.
+
+    [project.entry-points.concertino]
+    words = "concertino_words"
+
+The three `concertino_before_call`, `concertino_after_call` and `concertino_describe` hooks may return an awaitable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+if TYPE_CHECKING:
+    from ._observation import Observation
+    from ._specs import AgentSpec, ModelSpec, Spec, ToolSpec
+
+hookspec = pluggy.HookspecMarker("concertino")
+hookimpl = pluggy.HookimplMarker("concertino")
+
+
+@hookspec
+def concertino_tools() -> list[ToolSpec]:
+    """Tools that the distribution offers. Called once, when a pool first needs the distribution."""
+    raise NotImplementedError
+
+
+@hookspec
+def concertino_agents() -> list[AgentSpec]:
+    """Agents that the distribution offers. Called once, when a pool first needs the distribution."""
+    raise NotImplementedError
+
+
+@hookspec
+def concertino_models() -> list[ModelSpec]:
+    """Models that the distribution offers. Called once, when a pool first needs the distribution."""
+    raise NotImplementedError
+
+
+@hookspec
+def concertino_strategies() -> list[type]:
+    """Strategy classes that the distribution offers, chosen by their `name`. Called once."""
+    raise NotImplementedError
+
+
+@hookspec(firstresult=True)
+def concertino_before_call(spec: ToolSpec, arguments: dict[str, Any], call_id: str) -> Any | Awaitable[Any]:
+    """Called before each call of a tool or agent, with validated arguments; the first result that is not None wins.
+
+    Return None to let the call run, an `Observation` to answer it without running (a cache, a recording), or raise
+    `PermissionError` to refuse it (an approval).
+    """
+
+
+@hookspec
+def concertino_after_call(spec: ToolSpec, observation: Observation) -> Any | Awaitable[Any]:
+    """Called after each call of a tool or agent. A returned `Observation` replaces the given one (redaction, say)."""
+
+
+@hookspec(firstresult=True)
+def concertino_describe(spec: Spec) -> Any | Awaitable[Any]:
+    """Called when a pool is rendered: the text that the orchestrator reads about a member, or None for its own."""
+
+
+@hookspec
+def concertino_cli() -> list[Any]:
+    """`click.Command`s to add to the `concertino` command line. Called when the command line starts a verb it lacks."""
+    raise NotImplementedError
+
+
+@hookspec
+def concertino_tasks() -> list[Any]:
+    """Task sets that the distribution offers to evaluation and training. Called once."""
+    raise NotImplementedError
+
+
+@hookspec
+def concertino_graders() -> list[Any]:
+    """Graders that the distribution offers. Called once."""
+    raise NotImplementedError
+
+
+@hookspec
+def concertino_rewards() -> list[Any]:
+    """Reward functions that the distribution offers. Called once."""
+    raise NotImplementedError

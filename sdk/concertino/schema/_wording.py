@@ -1,0 +1,201 @@
+"""How a failure reads: short, in our own words, derived only from the keyword, the schema and the value.
+
+Nothing here depends on a validation library, on time or on hash order, so a message is byte-identical between
+back ends and between runs. `expected` says what would have been right, as a phrase that follows the word
+"expected"; `got` shows the value, bounded whatever its size. Property names stand in 'single quotes', values
+in JSON.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from ._evaluator import Failure, type_name
+from ._formats import SAMPLES
+from ._names import near_names
+from ._normal import NormalSchema
+
+MAX_PHRASE = 80
+
+
+def cut(text: str, limit: int = MAX_PHRASE) -> str:
+    """At most `limit` characters, the last one an ellipsis where something was left out."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def shown(value: Any, limit: int = MAX_PHRASE) -> str:
+    """A value as one short line: scalars as JSON, containers by their size and first names."""
+    if type(value) is str:
+        return cut(json.dumps(value[: limit + 1], ensure_ascii=False), limit)
+    if type(value) is list:
+        return f"an array of {_many(len(value), 'item')}"
+    if type(value) is dict:
+        return cut(f"an object with {_names(value)}" if value else "an empty object", limit)
+    return cut(json.dumps(value), limit)
+
+
+def quoted(name: str) -> str:
+    """A property name in single quotes."""
+    return "'" + cut(json.dumps(name[:41], ensure_ascii=False)[1:-1], 40) + "'"
+
+
+def _names(names: Iterable[str], limit: int = 8) -> str:
+    listed = list(names)
+    return ", ".join(map(quoted, listed[:limit])) + ("…" if len(listed) > limit else "")
+
+
+def _many(count: int, noun: str) -> str:
+    if count == 1:
+        return f"1 {noun}"
+    return f"{int(count)} {noun[:-1] + 'ies' if noun.endswith('y') else noun + 's'}"
+
+
+def _or(phrases: Iterable[str]) -> str:
+    listed = list(dict.fromkeys(phrases))
+    return listed[0] if len(listed) == 1 else ", ".join(listed[:-1]) + " or " + listed[-1]
+
+
+def _one_of(values: list[Any], instance: Any) -> str:
+    texts = {value: shown(value, 40) for value in values if type(value) is str}
+    near = near_names(instance, texts, 2) if type(instance) is str else []
+    ordered = [*near, *(value for value in values if value not in near)]
+    if not ordered:
+        return "nothing: no value is allowed here"
+    return (
+        shown(ordered[0])
+        if len(ordered) == 1
+        else "one of " + ", ".join(shown(value, 40) for value in ordered)
+    )
+
+
+def described(schema: Any, normal: NormalSchema, depth: int = 0) -> str:
+    """What a schema asks for, in a few words."""
+    if type(schema) is bool or depth > 4:
+        return "any value" if schema else "nothing"
+    for word in ("anyOf", "oneOf", "allOf"):
+        if word in schema:
+            joined = (described(member, normal, depth + 1) for member in schema[word][:6])
+            return " and ".join(dict.fromkeys(joined)) if word == "allOf" else _or(joined)
+    if "$ref" in schema:
+        return described(normal.target(schema["$ref"]), normal, depth + 1)
+    if "const" in schema:
+        return shown(schema["const"])
+    if "enum" in schema:
+        return cut(_one_of(schema["enum"], None), 60)
+    names = schema.get("type", "object" if "properties" in schema or "required" in schema else "any value")
+    return _or(_typed(name, schema, normal, depth) for name in ([names] if type(names) is str else names))
+
+
+def _typed(name: str, schema: dict[str, Any], normal: NormalSchema, depth: int) -> str:
+    if name == "object" and schema.get("required"):
+        return "object with " + _names(schema["required"], 4)
+    if name == "array" and type(schema.get("items")) is dict and schema["items"]:
+        return f"array of {described(schema['items'], normal, depth + 1)}"
+    if name == "string" and "format" in schema:
+        return f"string ({schema['format']})"
+    return name
+
+
+_LIMITS = {
+    "maximum": "a number <= {}",
+    "exclusiveMaximum": "a number < {}",
+    "minimum": "a number >= {}",
+    "exclusiveMinimum": "a number > {}",
+    "multipleOf": "a multiple of {}",
+}
+_COUNTS = {
+    "maxLength": ("at most", "character"),
+    "minLength": ("at least", "character"),
+    "maxItems": ("at most", "item"),
+    "minItems": ("at least", "item"),
+    "maxProperties": ("at most", "property"),
+    "minProperties": ("at least", "property"),
+}
+
+
+def expected(failure: Failure, normal: NormalSchema) -> str:
+    """What would have been right, as a phrase of at most 80 characters."""
+    return cut(_expected(failure, normal))
+
+
+def _expected(failure: Failure, normal: NormalSchema) -> str:
+    word, schema = failure.keyword, failure.schema
+    if word in _LIMITS:
+        return _LIMITS[word].format(shown(schema[word]))
+    if word in _COUNTS:
+        return f"{_COUNTS[word][0]} {_many(schema[word], _COUNTS[word][1])}"
+    if word == "type":
+        return described(
+            {key: schema[key] for key in ("type", "items", "required", "format") if key in schema}, normal
+        )
+    if word == "enum":
+        return _one_of(schema["enum"], failure.instance)
+    if word == "const":
+        return shown(schema["const"])
+    if word == "pattern":
+        return f"text that matches {schema['pattern']}"
+    if word == "format":
+        return f"{schema['format']} such as {SAMPLES[schema['format']]}"
+    if word in ("anyOf", "oneOf"):
+        chosen = described({word: schema[word]}, normal)
+        return f"exactly one of: {chosen}" if failure.detail else chosen
+    if word == "not":
+        return f"anything but {described(schema['not'], normal)}"
+    return _expected_members(failure, normal)
+
+
+def _expected_members(failure: Failure, normal: NormalSchema) -> str:
+    word, schema, detail = failure.keyword, failure.schema, failure.detail
+    if word == "required":
+        kind = described(schema.get("properties", {}).get(detail, True), normal)
+        return f"required property {quoted(detail)}" + ("" if kind == "any value" else f" ({cut(kind, 30)})")
+    if word == "dependentRequired":
+        return f"property {quoted(detail[0])}, needed with {quoted(detail[1])}"
+    if word in ("additionalProperties", "unevaluatedProperties"):
+        known = list(schema.get("properties", ()))
+        near = near_names(detail, [name for name in known if name not in failure.instance], 1)
+        if near:
+            return f"only known properties (did you mean {quoted(near[0])}?)"
+        return f"only the properties {_names(known)}" if known else "no further property"
+    if word == "propertyNames":
+        return f"property names that are {_expected(detail[1], normal)}"
+    if word == "uniqueItems":
+        return "items that are all different"
+    if word == "contains":
+        return _expected_contains(schema, detail, normal)
+    if word in ("items", "unevaluatedItems"):
+        return f"at most {_many(detail, 'item')}"
+    return "no value here; leave it out"
+
+
+def _expected_contains(schema: dict[str, Any], found: int, normal: NormalSchema) -> str:
+    few = found < schema.get("minContains", 1)
+    count = schema.get("minContains", 1) if few else schema.get("maxContains", 0)
+    return f"{'at least' if few else 'at most'} {_many(count, 'item')} being {described(schema['contains'], normal)}"
+
+
+def got(failure: Failure) -> str:
+    """What was there instead, as a phrase of at most 80 characters."""
+    word, instance, detail = failure.keyword, failure.instance, failure.detail
+    if word in ("required", "dependentRequired"):
+        missing = detail if word == "required" else detail[0]
+        unknown = [name for name in instance if name not in failure.schema.get("properties", ())]
+        near = near_names(missing, unknown, 1)
+        return cut(f"{quoted(near[0])}: rename it?" if near else shown(instance))
+    if word in ("additionalProperties", "unevaluatedProperties"):
+        return quoted(detail)
+    if word == "propertyNames":
+        return quoted(detail[0])
+    if word == "uniqueItems":
+        return f"equal items at {detail[0]} and {detail[1]}"
+    if word == "contains":
+        return f"{detail} of {_many(len(instance), 'item')}"
+    if word == "oneOf" and detail:
+        return cut(f"{shown(instance, 40)}, which fits {detail[0] + 1} and {detail[1] + 1} of them")
+    if word in ("minLength", "maxLength"):
+        return f"{shown(instance, 50)} ({_many(len(instance), 'character')})"
+    if word in ("minProperties", "maxProperties"):
+        return _many(len(instance), "property")
+    if type_name(instance) in ("array", "object") and word == "type":
+        return shown(instance, 60)
+    return shown(instance)

@@ -1,0 +1,1 @@
+"""Traces: the record of a run, one line per event."""
