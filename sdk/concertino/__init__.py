@@ -1,4 +1,88 @@
-"""concertino: agents, tools and models from anyone's `pip install` form one pool; an orchestrator leads it."""
+"""concertino: agents, tools and models from anyone's `pip install` form one pool; a small model leads it.
 
-from ._errors import ConcertinoError
-from ._specs import agent, tool
+This page is the table of contents; each name lives in the module of its noun. Themes with names of their own are
+subpackages: `concertino.strategies`, `concertino.executor`, `concertino.traces`, `concertino.schema`,
+`concertino.reading`, `concertino.testing`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._budget import Budget
+    from ._context import Context
+    from ._errors import (
+        BudgetError,
+        CallFailed,
+        ConcertinoError,
+        FailureClass,
+        PlanError,
+        PluginError,
+        PoolError,
+        ProviderError,
+        RunError,
+        SpecError,
+        TraceError,
+        UsageError,
+    )
+    from ._events import STOP_REASONS
+    from ._models import ChatRequest, Message, Model, Reply, Sampling, ToolCall
+    from ._observation import CODES, ErrorInfo, Observation, Status
+    from ._orchestrator import Orchestrator, RunHandle, replay
+    from ._plan import Call, Plan, Ref
+    from ._pool import Pool
+    from ._result import Result
+    from ._run import Round, Run
+    from ._specs import AgentSpec, ModelSpec, ToolSpec, agent, tool
+    from ._usage import Cost, Prices, Usage
+    from .executor import Executor, Limits
+    from .hookspecs import hookimpl
+    from .strategies import ParallelRounds, Strategy
+    from .traces import Trace, TraceStore
+
+_HOMES = {
+    "_budget": ["Budget"],
+    "_context": ["Context"],
+    "_errors": [
+        "BudgetError", "CallFailed", "ConcertinoError", "FailureClass", "PlanError", "PluginError", "PoolError",
+        "ProviderError", "RunError", "SpecError", "TraceError", "UsageError",
+    ],
+    "_events": ["STOP_REASONS"],
+    "_models": ["ChatRequest", "Message", "Model", "Reply", "Sampling", "ToolCall"],
+    "_observation": ["CODES", "ErrorInfo", "Observation", "Status"],
+    "_orchestrator": ["Orchestrator", "RunHandle", "replay"],
+    "_plan": ["Call", "Plan", "Ref"],
+    "_pool": ["Pool"],
+    "_result": ["Result"],
+    "_run": ["Round", "Run"],
+    "_specs": ["AgentSpec", "ModelSpec", "ToolSpec", "agent", "tool"],
+    "_usage": ["Cost", "Prices", "Usage"],
+    "executor": ["Executor", "Limits"],
+    "hookspecs": ["hookimpl"],
+    "strategies": ["ParallelRounds", "Strategy"],
+    "traces": ["Trace", "TraceStore"],
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AgentSpec", "Budget", "BudgetError", "CODES", "Call", "CallFailed", "ChatRequest", "ConcertinoError", "Context",
+    "Cost", "ErrorInfo", "Executor", "FailureClass", "Limits", "Message", "Model", "ModelSpec", "Observation",
+    "Orchestrator", "ParallelRounds", "Plan", "PlanError", "PluginError", "Pool", "PoolError", "Prices",
+    "ProviderError", "Ref", "Reply", "Result", "Round", "Run", "RunError", "RunHandle", "STOP_REASONS", "Sampling",
+    "SpecError", "Status", "Strategy", "ToolCall", "ToolSpec", "Trace", "TraceError", "TraceStore", "Usage",
+    "UsageError", "agent", "hookimpl", "replay", "tool",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name's module at its first use, so that `concertino --help` need not import the executor."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'concertino' has no attribute {name!r}")
+    value = getattr(import_module(f".{home}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -46,6 +46,7 @@ class Call:
         id: unique inside the plan; `""` lets the plan number it from 1.
         after: ids of calls that must have succeeded before it starts, beside those it refers to.
         error: set by a strategy that could not read this call: it is not run and observed as this PARSE_ERR code and text.
+        repairs: names of the repairs that the strategy needed to read it.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Call:
     id: str = ""
     after: tuple[str, ...] = ()
     error: tuple[str, str] | None = None
+    repairs: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data; references are written as `${id}` again."""
@@ -61,7 +63,22 @@ class Call:
             data["after"] = list(self.after)
         if self.error:
             data["error"] = list(self.error)
+        if self.repairs:
+            data["repairs"] = list(self.repairs)
         return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Call:
+        """The inverse of `to_json`, for calls without references."""
+        error = data.get("error")
+        return cls(
+            data["name"],
+            data["arguments"],
+            data["id"],
+            tuple(data.get("after", ())),
+            (error[0], error[1]) if error else None,
+            tuple(data.get("repairs", ())),
+        )
 
 
 class Plan:

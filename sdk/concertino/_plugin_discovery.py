@@ -1,8 +1,9 @@
 """Discovery: which plugins are installed, read from the metadata of distributions. Nothing is imported.
 
-A *declaration* is one line of the group `concertino` in a distribution's `entry_points.txt`. Only distributions that
-name the group have their metadata parsed, and each is read on its own: an unreadable one becomes a declaration with a
-fault, and hides no other. Of one distribution found twice on the path, the first counts, as for an import.
+A *declaration* is one line of the group `concertino` in a distribution's `entry_points.txt`. Only
+distributions that name the group have their metadata parsed, and each is read on its own: an unreadable one
+becomes a declaration with a fault, and hides no other. Of one distribution found twice on the path, the first
+counts, as for an import.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The guard: the one way in which code of a plugin is run while plugins are loaded.
 
-It runs in a daemon thread with a time limit, so a plugin that loops or blocks costs its time limit and nothing else,
-and whatever it raises, `SystemExit` and `KeyboardInterrupt` included, is a `PluginFault` with the plugin's own file and
-line. The user's own Ctrl-C arrives in the waiting thread and passes. A thread cannot be ended from outside: one that
-ran out of time is left behind, and the fault says so.
+It runs in a daemon thread with a time limit, so a plugin that loops or blocks costs its time limit and
+nothing else, and whatever it raises, `SystemExit` and `KeyboardInterrupt` included, is a `PluginFault` with
+the plugin's own file and line. The user's own Ctrl-C arrives in the waiting thread and passes. A thread
+cannot be ended from outside: one that ran out of time is left behind, and the fault says so.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""Hook implementations: found in a plugin, checked against `hookspecs`, and called so that a fault has a name.
+"""Hook implementations: found in a plugin, checked against `hookspecs`, and called so that a fault has a
+name.
 
-pluggy gives the decorators and the specifications; what it accepts silently is refused here, because an author would
-look for it for hours: a misspelt hook, an argument that the hook does not have, a function without the decorator, a
-wrapper. A `Hook` is one implementation of one plugin: it takes all arguments of the hook by name, passes on those that
-the implementation takes, and turns what it raises into a `PluginError` that names the plugin.
+pluggy gives the decorators and the specifications; what it accepts silently is refused here, because an
+author would look for it for hours: a misspelt hook, an argument that the hook does not have, a function
+without the decorator, a wrapper. A `Hook` is one implementation of one plugin: it takes all arguments of the
+hook by name, passes on those that the implementation takes, and turns what it raises into a `PluginError`
+that names the plugin.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -118,29 +121,32 @@ class Hook:
         """What the implementation returns; an awaitable where it does.
 
         Raises:
-            PluginError: it raised; names the plugin, its error and its line. `PermissionError` passes, it is an answer.
+            PermissionError: `concertino_before_call` raised it, which is how it refuses a call.
+            PluginError: it raised anything else; names the plugin, its error and its line.
         """
+        taken = self._taken
+        given = arguments if taken is None else {k: v for k, v in arguments.items() if k in taken}
         try:
-            result = self.function(**self._taken(arguments))
-        except PermissionError:
-            raise
+            result = self.function(**given)
         except (Exception, SystemExit) as error:
-            raise self._error(error) from error
-        return self._attributed(result) if inspect.isawaitable(result) else result
+            raise self._attributed(error) from error
+        return self._awaited(result) if inspect.isawaitable(result) else result
 
-    async def _attributed(self, result: Awaitable[Any]) -> Any:
+    async def _awaited(self, result: Awaitable[Any]) -> Any:
         try:
             return await result
-        except PermissionError:
-            raise
         except (Exception, SystemExit) as error:
-            raise self._error(error) from error
+            raise self._attributed(error) from error
 
-    def _taken(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _attributed(self, error: BaseException) -> BaseException:
+        if isinstance(error, PermissionError) and self.name == "concertino_before_call":
+            return error
+        return PluginError(f"{self.plugin}: {self.name} raised {describe_error(error, self.package)}")
+
+    @cached_property
+    def _taken(self) -> frozenset[str] | None:
+        """The arguments that the implementation takes; None for all."""
         parameters = inspect.signature(self.function).parameters
         if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-            return dict(arguments)
-        return {name: value for name, value in arguments.items() if name in parameters}
-
-    def _error(self, error: BaseException) -> PluginError:
-        return PluginError(f"{self.plugin}: {self.name} raised {describe_error(error, self.package)}")
+            return None
+        return frozenset(parameters)

@@ -1,7 +1,9 @@
-"""What a list hook returned, checked: a list of the right things, named after their provider, with usable schemas.
+"""What a list hook returned, checked: a list of the right things, named after their provider, with usable
+schemas.
 
-Runs inside the guard, since looking at a plugin's objects runs its code. A member's full name is `provider/name`; a
-bare name is completed, and the name of another provider is refused, so no plugin can take another one's place.
+Runs inside the guard, since looking at a plugin's objects runs its code. A member's full name is
+`provider/name`; a bare name is completed, and the name of another provider is refused, so no plugin can take
+another one's place.
 """
 
 from __future__ import annotations
@@ -20,7 +22,11 @@ MEMBER_HOOKS: dict[str, type[ToolSpec] | type[ModelSpec]] = {
 }
 """The hooks that fill a pool, and what each returns."""
 
-_HOW_TO = {ToolSpec: "@concertino.tool", AgentSpec: "@concertino.agent", ModelSpec: "concertino.ModelSpec(...)"}
+_HOW_TO = {
+    ToolSpec: "@concertino.tool",
+    AgentSpec: "@concertino.agent",
+    ModelSpec: "concertino.ModelSpec(...)",
+}
 
 
 def check_list(hook: str, result: object) -> list[Any]:
@@ -31,7 +37,9 @@ def check_list(hook: str, result: object) -> list[Any]:
     """
     if inspect.iscoroutine(result):
         result.close()
-        raise PluginFault(f"{hook} is an async function; write a plain one, only hooks around calls may be async")
+        raise PluginFault(
+            f"{hook} is an async function; write a plain one, only hooks around calls may be async"
+        )
     if not isinstance(result, (list, tuple)):
         raise PluginFault(f"{hook}() returned {show(result)}; expected a list")
     return list(result)
@@ -48,7 +56,8 @@ def check_members(hook: str, result: object, provider: str) -> list[Spec]:
     for position, item in enumerate(check_list(hook, result)):
         if not isinstance(item, expected):
             raise PluginFault(
-                f"{hook}()[{position}] is {show(item)}; expected {expected.__name__}, made with {_HOW_TO[expected]}"
+                f"{hook}()[{position}] is {show(item)}; "
+                f"expected {expected.__name__}, made with {_HOW_TO[expected]}"
             )
         members.append(_named(item, provider, f"{hook}()[{position}]"))
     return members
@@ -77,5 +86,7 @@ def refuse_equal_names(members: Sequence[Spec]) -> None:
     seen: dict[str, str] = {}
     for member in members:
         if member.name in seen:
-            raise PluginFault(f"it publishes {member.name!r} twice, as {seen[member.name]} and as {member.kind}")
+            raise PluginFault(
+                f"it publishes {member.name!r} twice, as {seen[member.name]} and as {member.kind}"
+            )
         seen[member.name] = member.kind

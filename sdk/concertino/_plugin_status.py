@@ -1,13 +1,17 @@
 """A plugin's row: what `concertino plugins` shows of one entry point, loaded or not, broken or not.
 
-Installed, its metadata is known and nothing of it was imported. Loaded, it was imported and every check passed.
-Failed, its own fault keeps it out. Disabled, a setting keeps it out. Clash, several distributions declare one name,
-and none of them is used. A row never changes what the others are.
+Installed, its metadata is known and nothing of it was imported. Loaded, it was imported and every check
+passed. Failed, its own fault keeps it out. Disabled, a setting keeps it out. Clash, several distributions
+declare one name, and none of them is used. A row never changes what the others are.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from ._plugin_discovery import Declaration
+from ._specs import Spec
 
 State = Literal["installed", "loaded", "failed", "disabled", "clash"]
 
@@ -43,3 +47,36 @@ class PluginInfo(NamedTuple):
         distributions, versions = self.distribution.split(", "), self.version.split(", ")
         pairs = zip(distributions, versions, strict=False)
         return " and ".join(" ".join(filter(None, pair)) for pair in pairs) or "registered in this process"
+
+
+@dataclass
+class PluginRow:
+    """A row while it changes. `results` holds what its other list hooks returned, by hook."""
+
+    name: str
+    declarations: list[Declaration]
+    state: State = "installed"
+    reason: str = ""
+    hooks: tuple[str, ...] = ()
+    members: list[Spec] = field(default_factory=list)
+    import_seconds: float | None = None
+    results: dict[str, list[Any]] = field(default_factory=dict)
+
+    def info(self) -> PluginInfo:
+        """The row as it stands."""
+        return PluginInfo(
+            self.name,
+            ", ".join(declaration.distribution for declaration in self.declarations),
+            ", ".join(declaration.version for declaration in self.declarations),
+            ", ".join(dict.fromkeys(declaration.target for declaration in self.declarations)),
+            self.state,
+            self.reason,
+            self.hooks,
+            tuple(member.name for member in self.members),
+            self.import_seconds,
+        )
+
+    @property
+    def label(self) -> str:
+        """The plugin in a message."""
+        return f"plugin {self.name!r} ({self.info().origin})"

@@ -138,6 +138,11 @@ class Pool:
         return self._source
 
     @property
+    def manager(self) -> PluginManager | None:
+        """The plugin manager that loaded installed members, None for a pool made by hand."""
+        return self._manager
+
+    @property
     def roles(self) -> dict[str, str]:
         """Model names by role."""
         return dict(self._roles)
@@ -251,7 +256,9 @@ class Pool:
         kept = self.members if members is None else tuple(members)
         names = {member.name for member in kept}
         aliases = {name: alias for name, alias in changes.get("aliases", self._aliases).items() if name in names}
-        return Pool(kept, roles=changes.get("roles", self._roles), aliases=aliases)
+        pool = Pool(kept, roles=changes.get("roles", self._roles), aliases=aliases)
+        pool._manager = self._manager
+        return pool
 
     def only(self, *patterns: str) -> Pool:
         """Keep the tools and agents that match (`provider/*`, `*/search`, a full name), and the models that roles or patterns name.

@@ -367,12 +367,12 @@ class PlanRun:
     def _read(self, bound: Bound, call: Call) -> tuple[Any, tuple[str, ...], ErrorInfo | None]:
         """The arguments as data, validated against the schema that the model saw."""
         arguments: Any = call.arguments
-        repairs: tuple[str, ...] = ()
+        repairs = call.repairs
         validator = bound.validator
         try:
             if isinstance(arguments, str):
                 reading = read_json(arguments or "{}", maths_fields=bound.spec.maths_fields)
-                arguments, repairs = reading.value, reading.repairs
+                arguments, repairs = reading.value, repairs + reading.repairs
             else:
                 if call.id in self.plan.edges:
                     arguments = substitute(arguments, self._contents)

@@ -16,10 +16,11 @@ from typing import Any
 from ._problems import latex_escape
 
 _NAMES_BEHIND = {
-    "t": "an anh ag au binom ext extbf extit extrm extsf extstyle exttt frac heta herefore hickapprox hicksim "
-    "ilde imes o op riangle riangledown riangleleft riangleq riangleright wo woheadrightarrow",
+    "t": "an anh ag au binom ext extbf extit extrm extsf extstyle exttt frac heta herefore hickapprox "
+    "hicksim ilde imes o op riangle riangledown riangleleft riangleq riangleright wo woheadrightarrow",
     "n": "abla atural cong e earrow eg eq eqq ewline exists geq geqslant gtr i leftarrow leq leqslant less "
-    "mid onumber ot otag otin parallel prec rightarrow sim subset subseteq succ supset supseteq u vdash warrow",
+    "mid onumber ot otag otin parallel prec rightarrow sim subset subseteq succ supset supseteq u vdash "
+    "warrow",
     "r": "angle brace brack ceil floor hd ho ight ightarrow ightharpoonup ightleftharpoons m rangle ule "
     "vert Vert",
 }

@@ -27,7 +27,9 @@ _WRAPPING = re.compile(rf"(?:[\s{INVISIBLE}]++|{_TAG.pattern}|{_FENCE.pattern})*
 # What stands right beside an object that is a part of something larger.
 _NEIGHBOUR_CHARS = 200
 _PART_BEFORE = re.compile(
-    r"""["'”]\s*:$ | [\[=]$ | \w\(\**$ | [\d"'”\]}],$ | (?<![A-Z_])\]$ | <(?:param|arg)[^<>]*>$""", re.VERBOSE
+    r"""(?: ["'”]\s*: | [\[=] | \w\(\** | [\d"'”\]}], | <(?:param|arg)[^<>]*> )\s*\Z
+    | (?<![A-Z_])\][ \t]*\Z""",
+    re.VERBOSE,
 )
 _PART_BEHIND = re.compile(
     r"""[\]:] | \[(?!/?[A-Z][A-Z_]+\]) | ,\s*["'“\[{\d] | ["'“][^"'”\n]*["'”]\s*:""", re.VERBOSE
@@ -118,7 +120,7 @@ def _behind_reasoning(reader: AlmostJsonReader, start: int) -> int:
 
 def _check_neighbours(reader: AlmostJsonReader, start: int, end: int) -> None:
     text = reader.text
-    before = text[max(0, start - _NEIGHBOUR_CHARS) : start].rstrip()
+    before = text[max(0, start - _NEIGHBOUR_CHARS) : start]
     behind = text[end : end + _NEIGHBOUR_CHARS].lstrip()
     if _PART_BEFORE.search(before):
         reader.refuse("this object is part of something larger; write the one object alone.", start)

@@ -18,7 +18,7 @@ MAX_PATTERN_STEPS = 1000
 _MAX_REMEMBERED = 20_000
 _SET, _FORK, _ANCHOR, _END = range(4)
 _SAMPLE_CHARS = "a1A0 -_.:/@," + "".join(chr(code) for code in range(33, 127))
-_MAX_SAMPLE_WORK = 200_000  # characters tried against steps: some tens of milliseconds
+_MAX_SAMPLE_WORK = 200_000  # characters tried against steps, some tens of milliseconds
 
 _Step = tuple[int, Any, int]  # (kind, Chars | other step | anchor, next step)
 _WORD = Chars(WORD)
@@ -156,21 +156,33 @@ class Matcher:
         return state.ends
 
     def sample(self, min_length: int = 0) -> str | None:
-        """A short text, not below `min_length` characters, that matches from its start; None if none was found."""
+        """A short text, not below `min_length` characters, that matches; None if none was found."""
+        alphabet = self._alphabet()
         frontier: dict[tuple[frozenset[int], int], str] = {(frozenset((self._start,)), 0): ""}
-        length = work = 0
+        shorter: str | None = None
+        work = 0
         while frontier and work < _MAX_SAMPLE_WORK:
             longer: dict[tuple[frozenset[int], int], str] = {}
             for (steps, previous), text in frontier.items():
-                if length >= min_length and 0 in self._closure(steps, previous, None):
-                    return text
-                reached = {word: self._closure(steps, previous, word) for word in ("a", " ")}
-                work += len(_SAMPLE_CHARS) * len(reached["a"])
-                for char in _SAMPLE_CHARS:
-                    is_word = _WORD.has(char)
-                    moved = self._moved(reached["a" if is_word else " "], char)
+                if 0 in self._closure(steps, previous, None):
+                    if len(text) >= min_length:
+                        return text
+                    shorter = shorter or text
+                for char in alphabet:
+                    reached = self._closure(steps, previous, char)
+                    work += len(reached)
+                    moved = self._moved(reached, char)
                     if moved:
-                        longer.setdefault((frozenset(moved), 1 if is_word else 2), text + char)
+                        longer.setdefault((frozenset(moved), 1 if _WORD.has(char) else 2), text + char)
             frontier = longer
-            length += 1
-        return None
+        padded = None if shorter is None else shorter + " " * (min_length - len(shorter))
+        return padded if padded is not None and self.matches(padded) else None
+
+    def _alphabet(self) -> list[str]:
+        """One character for each way in which the sets of the pattern tell characters apart."""
+        sets = list(dict.fromkeys(value for kind, value, _ in self._steps if kind == _SET))
+        named = "".join(chr(low) for chars in sets for low, _ in chars.ranges if low > 126 and not chars.negated)
+        apart: dict[tuple[bool, ...], str] = {}
+        for char in _SAMPLE_CHARS + named:
+            apart.setdefault((_WORD.has(char), *(chars.has(char) for chars in sets)), char)
+        return list(apart.values())

@@ -123,8 +123,8 @@ class _Maker:
             return offered[(index + self.variant) % len(offered)]
         if not names:
             raise _Impossible
-        chosen = sorted(names, key=_ORDER.index)
-        return self.typed(_likely(schema, chosen), schema, depth, index)
+        ordered = sorted(names, key=_ORDER.index)
+        return self.typed(_likely(schema, ordered, self.variant), schema, depth, index)
 
     def typed(self, name: str, schema: dict[str, Any], depth: int, index: int) -> Any:
         if name == "object":
@@ -234,7 +234,7 @@ def _types_of(schema: dict[str, Any]) -> set[str]:
     return {names} if type(names) is str else set(names)
 
 
-def _likely(schema: dict[str, Any], names: list[str]) -> str:
+def _likely(schema: dict[str, Any], names: list[str], variant: int) -> str:
     """The type that the other keywords of a schema speak of, if it is among the allowed ones."""
     hints = {
         "object": ("properties", "required", "minProperties", "patternProperties", "dependentRequired"),
@@ -246,7 +246,7 @@ def _likely(schema: dict[str, Any], names: list[str]) -> str:
     for name, words in hints.items():
         if name in names and any(word in schema for word in words):
             return name
-    return names[0]
+    return names[variant % len(names)]
 
 
 def _number(schema: dict[str, Any], whole: bool, index: int) -> Any:

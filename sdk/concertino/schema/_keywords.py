@@ -162,8 +162,8 @@ def shape_of(keyword: str, dialect: int) -> str:
 
 def sub_schemas(schema: dict[str, Any], dialect: int) -> Iterator[tuple[Path, Any]]:
     """Every direct sub-schema of a well-shaped schema, with its path inside it."""
-    if "$ref" in schema and dialect <= 7:
-        return  # before 2019-09 nothing beside a $ref counts
+    if "$ref" in schema and dialect <= 7:  # nothing beside it counts, but definitions can be referred to
+        schema = {"definitions": schema.get("definitions", {})}
     for keyword, value in schema.items():
         entry = KEYWORDS.get(keyword)
         if entry is None or "schema" not in entry.shape or not entry.since <= dialect <= entry.until:

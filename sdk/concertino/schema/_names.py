@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-_SEPARATORS = {ord(sign): None for sign in "_-./ :"}
+_SEPARATORS = "_-. :"
 _CLOSE = 0.6
 _COMPARED = 24
 
@@ -19,9 +19,10 @@ _COMPARED = 24
 @lru_cache(maxsize=8192)
 def _keys(name: str) -> tuple[str, str, frozenset[str]]:
     folded = name.casefold()
-    whole = folded.translate(_SEPARATORS)
-    last = folded.rpartition("/")[2].translate(_SEPARATORS)
-    return whole, last, frozenset(last)
+    for sign in _SEPARATORS:
+        folded = folded.replace(sign, "")
+    last = folded.rpartition("/")[2]
+    return folded.replace("/", ""), last, frozenset(last)
 
 
 def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from ._automaton import Matcher
 from ._faults import Path, SchemaRefused
 from ._formats import FORMATS
-from ._keywords import LATEST, SHAPES, knows, shape_of, sub_schemas
+from ._keywords import LATEST, SHAPES, TYPES, knows, shape_of, sub_schemas
 from ._names import near_names
 from ._patterns import PatternRefused
 
@@ -96,9 +96,9 @@ def survey(schema: dict[str, Any], dialect: int) -> Survey:
 
 def _check_shapes(schema: dict[str, Any], path: Path, found: Survey) -> None:
     beside_ref = "$ref" in schema and found.dialect <= 7
-    for keyword in ("$ref",) if beside_ref else schema:
-        value = schema[keyword]
-        if not knows(keyword, found.dialect) and not (
+    for keyword in ("$ref", "definitions") if beside_ref else schema:
+        value = schema.get(keyword)
+        if keyword not in schema or not knows(keyword, found.dialect) and not (
             found.dialect == 4 and keyword.startswith("exclusiveM")
         ):
             continue
@@ -126,7 +126,7 @@ def _shape_hint(keyword: str, value: Any, wanted: str, dialect: int) -> str:
         nearest = (
             [known[value.lower()]]
             if value.lower() in known
-            else near_names(value, SHAPES["types"][1].split(", ")[:6], 1)
+            else near_names(value, TYPES, 1)
         )
         return text + (
             f"; did you mean '{nearest[0]}'?" if nearest else "; leave `type` out if any value will do"

@@ -1,8 +1,9 @@
 """concertino-sim: simulated models for machines without a model, honestly named.
 
-They read and solve one stated grammar of questions (quantities modulo 23, as in MASBENCH) and nothing else. Published:
-the models `sim/swift`, `sim/steady`, `sim/sage` and `sim/conductor`, the agent `sim/solve`, the tools `sim/calculate`
-and `sim/read_problem`. Importing this module imports none of them; the hooks below do.
+They read and solve one stated grammar of questions (quantities modulo 23, as in MASBENCH) and nothing
+else. Published: the models `sim/swift`, `sim/steady`, `sim/sage` and `sim/conductor`, the agent
+`sim/solve`, the tools `sim/calculate` and `sim/read_problem`. Importing this module imports none of
+them; the hooks below do.
 """
 
 from __future__ import annotations

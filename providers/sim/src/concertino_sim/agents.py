@@ -1,7 +1,8 @@
 """The solver agent: one subtask, one model, in a context of its own.
 
-It is deliberately plain: the model's text goes back unchanged, with its steps, so that an orchestrator can compare two
-replies step by step. Which model works is an argument, as in ParaManager's catalogue of agents.
+It is deliberately plain: the model's text goes back unchanged, with its steps, so that an orchestrator
+can compare two replies step by step. Which model works is an argument, as in ParaManager's catalogue of
+agents.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from typing import Literal
 from concertino import Context, Cost, Message, agent
 
 INSTRUCTION = (
-    "You answer questions about quantities. All arithmetic is modulo 23, and a quantity that no sentence mentions is 0. "
-    "Write your steps between <reasoning> and </reasoning>, then each answer in its own \\boxed{} between <answer> and "
-    "</answer>."
+    "You answer questions about quantities. All arithmetic is modulo 23, and a quantity that no sentence "
+    "mentions is 0. Write your steps between <reasoning> and </reasoning>, then each answer in its own "
+    "\\boxed{} between <answer> and </answer>."
 )
 
 

@@ -1,8 +1,9 @@
-"""A fixed policy that conducts: it splits a question, asks solvers in parallel, repairs, cross-checks, concludes.
+"""A fixed policy that conducts: it splits a question, asks solvers in parallel, repairs, checks, concludes.
 
-It knows no answer by itself. Each turn it reads the whole conversation and picks at most four calls, in this order:
-repair what was refused, ask anew what failed, decide disputes with the calculator or the reader, have single answers
-confirmed by a second model. With few rounds or units left it drops the checks; with none it answers with what it has.
+It knows no answer by itself. Each turn it reads the whole conversation and picks at most four calls, in
+this order: repair what was refused, ask anew what failed, decide disputes with the calculator or the
+reader, have single answers confirmed by a second model. In its last round it drops the checks;
+with no rounds or budget left it answers with what it has.
 
 With `slip` it misspells one argument of its first round, so that a demonstration shows a repair.
 """
@@ -21,19 +22,23 @@ from .grammar import GrammarError, read, sections
 from .models import SimulatedModel
 from .ontology import Quantity
 from .repair import repair
-from .skills import Pace
+from .skills import INSTANT, Pace
 from .transcript import Action, Call, Transcript, read_transcript
 
 MAX_CALLS = 4
 MAX_ROUNDS = 12
 TRIES_PER_MODEL = 2
+SENTENCES_PER_SIZE = 6
+"""A part starts with the first model on the list, and with one further down for each so many sentences."""
 _PART = re.compile(r"Problem (\d+):")
 
 
 class Conductor(SimulatedModel):
     """The policy as a model: messages in, one round's text out."""
 
-    def __init__(self, name: str = "sim/conductor", *, pace: Pace = Pace(), slip: bool = False, seed: int = 0) -> None:
+    def __init__(
+        self, name: str = "sim/conductor", *, pace: Pace = INSTANT, slip: bool = False, seed: int = 0
+    ) -> None:
         super().__init__(name, pace)
         self._slip, self._seed = slip, seed
 
@@ -75,12 +80,12 @@ def read_parts(transcript: Transcript) -> list[Part]:
     solver = transcript.solver
     for exchange in transcript.exchanges:
         for call, response in exchange:
-            part = _part_of(call, parts)
-            if part is None or response is None or solver is None or _checks(call, transcript):
+            about = _part_of(call, parts)
+            if about is None or response is None or solver is None or _checks(call, transcript):
                 continue
             attempt = Attempt(_model(call, solver), call, response)
-            part.attempts.append(attempt)
-            part.last_failure = None if attempt.answer else attempt
+            about.attempts.append(attempt)
+            about.last_failure = None if attempt.answer else attempt
     for part in parts:
         _weigh(part, transcript)
     return parts
@@ -101,18 +106,15 @@ class _Turn:
             return []
         paid = int(min(MAX_CALLS, self._budget.get("units", MAX_CALLS)))
         chosen = [*self._needed(solver)][:paid]
-        # The round after this one must be free for the final answer, and one more for a failed check.
-        if self._rounds <= 2 and all(part.answered for part in self._parts):
-            return []
         for part in self._parts:
-            if self._rounds > 2 and part.answered and not part.settled and len(chosen) < MAX_CALLS:
+            if self._rounds > 1 and part.answered and not part.settled and len(chosen) < MAX_CALLS:
                 check = self._check(part) or (self._ask(part, solver) if len(chosen) < paid else None)
                 chosen += [check] if check else []
         return chosen[:MAX_CALLS]
 
     def _spent(self) -> bool:
         over = any(self._budget.get(name, 1.0) <= 0 for name in ("usd", "units", "calls", "tokens"))
-        return over or self._rounds <= 1 or self._budget.get("seconds", 60.0) < 1
+        return over or self._rounds < 1 or self._budget.get("seconds", 60.0) < 1
 
     def _needed(self, solver: Action) -> Iterator[Call]:
         """What is missing an answer: repairs and first or further attempts, whose own needs are met."""
@@ -130,7 +132,9 @@ class _Turn:
         if not part.answered or part.settled:
             return part.settled
         solver = self._transcript.solver
-        return self._rounds <= 3 or (solver is not None and not self._check(part) and not self._ask(part, solver))
+        return self._rounds < 3 or (
+            solver is not None and not self._check(part) and not self._ask(part, solver)
+        )
 
     def _again(self, part: Part) -> Call | None:
         """The repaired call after PARSE_ERR, the same call after a failure that says it may be repeated."""
@@ -145,16 +149,21 @@ class _Turn:
         return failure.call if again and repeats < TRIES_PER_MODEL else None
 
     def _ask(self, part: Part, solver: Action) -> Call | None:
-        """A solver call with a model not yet asked, or not yet twice while none has answered; None beyond that."""
+        """A solver call with a model that has not replied and was asked less than twice; None beyond that."""
         if solver.models is None:
             return None
         subtask, model, names = solver.models
         asked = Counter(attempt.model for attempt in part.attempts)
-        start = min(len(names) - 1, part.text.count(". ") // 6)
+        replied = {attempt.model for attempt in part.attempts if attempt.response.status == "OK"}
+        start = min(len(names) - 1, part.text.count(". ") // SENTENCES_PER_SIZE)
         order = [*names[start:], *reversed(names[:start])]
-        tries = 1 if part.answered else TRIES_PER_MODEL
-        name = min(order, key=lambda name: asked[name])
-        return Call(solver.name, {subtask: self._self_contained(part), model: name}) if asked[name] < tries else None
+        if part.answered:
+            # To confirm, a model of the right size that failed by accident is better than a smaller one.
+            order.sort(key=lambda name: (name in names[:start], asked[name]))
+        else:
+            order.sort(key=lambda name: asked[name])
+        name = next((name for name in order if name not in replied and asked[name] < TRIES_PER_MODEL), None)
+        return Call(solver.name, {subtask: self._self_contained(part), model: name}) if name else None
 
     def _self_contained(self, part: Part) -> str:
         """The part's text, with the results of other parts that it uses."""
@@ -249,13 +258,17 @@ def _state(part: Part) -> str:
         failed = [f"{a.response.status} from {a.model or 'the executor'}" for a in part.attempts]
         return f"- Part {part.number}: no answer yet" + (f" ({', '.join(failed)})" if failed else "")
     known = "confirmed" if part.settled else "unconfirmed"
-    said = ", ".join(f"{a.model} {'/'.join(a.answer)}{' (refuted)' * a.discredited}" for a in part.attempts if a.answer)
+    said = ", ".join(
+        f"{a.model} {'/'.join(a.answer)}{' (refuted)' * a.discredited}" for a in part.attempts if a.answer
+    )
     return f"- Part {part.number}: {'/'.join(part.answer)}, {known} ({said})"
 
 
 def _round(parts: list[Part], strategy: list[str], calls: list[Call]) -> str:
     state = "\n".join(map(_state, parts))
-    headings = f"### State Analysis\n{state}\n\n### Strategy Planning and Tool Selection\n" + "\n".join(strategy)
+    headings = f"### State Analysis\n{state}\n\n### Strategy Planning and Tool Selection\n" + "\n".join(
+        strategy
+    )
     return "\n".join([f"<reasoning>\n{headings}\n</reasoning>", *(call.text() for call in calls)])
 
 

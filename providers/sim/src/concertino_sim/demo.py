@@ -1,12 +1,13 @@
 """The cast of `concertino demo`: a question of four parts, and members that fail in front of the audience.
 
-Seeded, and chosen so that a run shows each status once and still ends right: the conductor misspells one argument
-(PARSE_ERR), `steady`'s first request crashes (EXEC_ERR), `sage`'s first request never answers (TIMEOUT), and `swift`
-believes the false note of part 1, which only a cross-check reveals.
+Seeded, and chosen so that a run shows each status once and still ends right: the conductor misspells one
+argument (PARSE_ERR), `steady`'s first request crashes (EXEC_ERR), `sage`'s first request never answers
+(TIMEOUT), and `swift` believes the false note of part 1, which only a cross-check reveals.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from concertino import AgentSpec, ModelSpec, ToolSpec
@@ -14,7 +15,7 @@ from concertino import AgentSpec, ModelSpec, ToolSpec
 from .agents import solve
 from .conductor import Conductor
 from .models import SAGE, STEADY, SWIFT, model_spec, model_specs
-from .skills import Pace, Skill
+from .skills import Pace
 from .tools import calculate, read_problem
 from .writer import make_question
 
@@ -25,7 +26,8 @@ _SIZES = ((2, 1), (5, 2), (9, 2), (3, 1))
 def demo_question(seed: int = 0) -> tuple[str, tuple[int, ...]]:
     """Four independent problems, the first with a false note, and their answers in order."""
     rng = Random(seed)
-    texts, answers = [], []
+    texts: list[str] = []
+    answers: list[int] = []
     for number, (depth, breadth) in enumerate(_SIZES, start=1):
         text, found = make_question(rng, 1, depth=depth, breadth=breadth, lure=number == 1)
         texts.append(f"Problem {number}: {text}")
@@ -36,9 +38,11 @@ def demo_question(seed: int = 0) -> tuple[str, tuple[int, ...]]:
 def demo_members(seed: int = 0) -> list[ToolSpec | AgentSpec | ModelSpec]:
     """Tools, the solver, three models and the conductor, named as if installed, with the faults built in."""
     skills = {
-        "swift": _variant(SWIFT, seed, Pace(0.1, 0.0008), steps=60),
-        "steady": _variant(STEADY, seed, Pace(0.15, 0.001), steps=60, lure_rate=0.0, first_faults=("crash",)),
-        "sage": _variant(SAGE, seed, Pace(0.2, 0.0012), first_faults=("hang",)),
+        "swift": replace(SWIFT, seed=seed, pace=Pace(0.1, 0.0008), steps=60),
+        "steady": replace(
+            STEADY, seed=seed, pace=Pace(0.15, 0.001), steps=60, lure_rate=0.0, first_faults=("crash",)
+        ),
+        "sage": replace(SAGE, seed=seed, pace=Pace(0.2, 0.0012), first_faults=("hang",)),
     }
     conductor = next(spec for spec in model_specs() if spec.name == "conductor")
     members: list[ToolSpec | AgentSpec | ModelSpec] = [
@@ -49,9 +53,3 @@ def demo_members(seed: int = 0) -> list[ToolSpec | AgentSpec | ModelSpec]:
         conductor.with_(factory=lambda: Conductor(pace=Pace(0.1, 0.0003), slip=True, seed=seed)),
     ]
     return [member.with_(name=f"sim/{member.name}") for member in members]
-
-
-def _variant(skill: Skill, seed: int, pace: Pace, **changes: object) -> Skill:
-    from dataclasses import replace
-
-    return replace(skill, seed=seed, pace=pace, **changes)  # type: ignore[arg-type]

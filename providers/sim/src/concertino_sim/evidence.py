@@ -1,8 +1,9 @@
 """What the conductor holds about each part of a question: who answered what, and what the checks said.
 
-A *part* is one problem of the question; an *attempt* is one solver call for it. Two attempts by different models that
-agree settle a part. Two that differ have a *dispute*: the first step that both wrote down differently. A calculator
-decides a dispute about arithmetic, a reader one about what the text states; who was wrong is *discredited*.
+A *part* is one problem of the question; an *attempt* is one solver call for it. Two attempts by
+different models that agree settle a part. Two that differ have a *dispute*: the first step that both
+wrote down differently. A calculator decides a dispute about arithmetic, a reader one about what the text
+states; who was wrong is *discredited*.
 """
 
 from __future__ import annotations
@@ -124,5 +125,7 @@ def judge_reading(dispute: Dispute, stated: str) -> None:
     """Discredit whoever's formula is not what the text states; a stated number may be named or copied."""
     for attempt in (dispute.first, dispute.second):
         step = attempt.steps[dispute.quantity]
-        copied = stated.isdecimal() and step.numbers == str(int(stated) % MODULUS) and "note" not in step.formula
+        copied = (
+            stated.isdecimal() and step.numbers == str(int(stated) % MODULUS) and "note" not in step.formula
+        )
         attempt.discredited |= not (step.formula == stated or copied)

@@ -1,13 +1,18 @@
 """The question grammar of MASBENCH, as a reader: text in, `Question` out.
 
-    The number of each X's Y equals E.      E: 7 · each X's Y · 7 more than B · 7 less than B · 7 times as much as B
-    How many Y does X have?                 B: each X's Y · the sum of each …, each … and each … · the difference of … and …
-    What is the value of X's Y?             [answer1] stands for the quantity that problem 1 asks for
-    The magic number for W is 1234567.      From the passage, identify … the number of Y that X has, the magic number for W
+    The number of each X's Y equals E.    E: 7 · 7 more than B · 7 less than B · 7 times as much as B · B
+                                          B: each X's Y · the sum of each …, each … and each … ·
+                                             the difference of each … and each …
+    The magic number for W is 1234567.
+    How many Y does X have?               also: What is the value of X's Y?
+    From the passage, identify …          … the number of Y that X has, … the magic number for W
 
-Arithmetic is modulo 23, and what no sentence mentions is 0. A sentence that asks to *verify* a value is a **lure**: its
-value contradicts the text and never counts. Other prose is a remark. The invariant: a sentence that states a number is
-either understood or reported, never skipped in silence (`strict=False` lists it in `Problem.unread`).
+[answer1], in the place of a quantity, is the one that problem 1 asks for.
+
+Arithmetic is modulo 23, and what no sentence mentions is 0. A sentence that asks to *verify* a value is
+a **lure**: its value contradicts the text and never counts. Other prose is a remark. The invariant: a
+sentence that states a number is either understood or reported, never skipped in silence (`strict=False`
+lists it in `Problem.unread`).
 """
 
 from __future__ import annotations
@@ -51,7 +56,15 @@ class Relation:
     @property
     def operations(self) -> frozenset[str]:
         """What it takes to work it out: a subset of `skills.OPERATIONS`."""
-        body = "total" if self.total else "difference" if self.difference else "sum" if len(self.terms) > 1 else ""
+        body = (
+            "total"
+            if self.total
+            else "difference"
+            if self.difference
+            else "sum"
+            if len(self.terms) > 1
+            else ""
+        )
         used = {body, "times" if self.factor != 1 else "", "more" if self.shift and self.terms else ""} - {""}
         return frozenset(used or {"copy"})
 
@@ -149,7 +162,9 @@ _LURE = re.compile(r"\bverif(?:y|ied)\b", re.I)
 _CLAIM = re.compile(r"(the (?:number of|magic number for) .+?) (?:is|equals) (\d+)$", re.I)
 _HAVE = re.compile(r"how many (.+?) (?:does|do) (?:each |an? |the )?(.+?) have", re.I)
 _VALUE = re.compile(r"what is (?:the value of )?(?:the number of )?(?:each )?(.+)", re.I)
-_IDENTIFY = re.compile(r"from the passage,? identify(?: and return)? (.+?)(?:,? (?:wrapped|each wrapped|in order).*)?", re.I)
+_IDENTIFY = re.compile(
+    r"from the passage,? identify(?: and return)? (.+?)(?:,? (?:wrapped|each wrapped|in order).*)?", re.I
+)
 _THAT_HAS = re.compile(r"the number of (.+?) that (.+?) (?:has|have)", re.I)
 _MAGIC = re.compile(r"(?:the )?magic number for (.+)", re.I)
 _SCALED = re.compile(r"(\d+) (more than|less than|fewer than|times as much as|times) (.+)", re.I)
@@ -167,7 +182,9 @@ def read(text: str, *, strict: bool = True) -> Question:
     problems = [_problem(number, section, strict) for number, section in sections(text)]
     problems = [problem for problem in problems if problem.facts or problem.asks or problem.needles]
     if not any(problem.asks for problem in problems):
-        raise GrammarError('the text asks nothing; expected a question such as "How many Room does Riverside High have?"')
+        raise GrammarError(
+            'the text asks nothing; expected a question such as "How many Room does Riverside High have?"'
+        )
     for problem in problems:
         if not problem.asks:
             raise GrammarError(f"problem {problem.number} asks nothing; end it with a question")
@@ -220,12 +237,16 @@ def _take(problem: Problem, sentence: str) -> None:
     elif match := _DEFINES.fullmatch(body):
         quantity, relation = _reference(match[1]), _relation(match[2])
         if problem.facts.setdefault(quantity, relation) != relation:
-            raise GrammarError(f"it defines {quantity} a second time, and differently; keep one of the two sentences")
+            raise GrammarError(
+                f"it defines {quantity} a second time, and differently; keep one of the two sentences"
+            )
     elif match := _NEEDLE.fullmatch(body):
         if problem.needles.setdefault(match[1], int(match[2])) != int(match[2]):
             raise GrammarError(f"it gives {match[1]!r} a second magic number; keep one of the two sentences")
     else:
-        raise GrammarError("it is outside the grammar; expected \"The number of each X's Y equals …\" or a question")
+        raise GrammarError(
+            'it is outside the grammar; expected "The number of each X\'s Y equals …" or a question'
+        )
 
 
 def _asks(body: str) -> list[Ask]:
@@ -287,5 +308,5 @@ def _reference(text: str) -> Quantity:
         return Quantity("", match[0])
     quantity = split_possessive(text)
     if quantity is None or " each " in f" {text} ":
-        raise GrammarError(f"{text!r} names no quantity; expected \"X's Y\" or [answer1]")
+        raise GrammarError(f'{text!r} names no quantity; expected "X\'s Y" or [answer1]')
     return quantity

@@ -1,8 +1,9 @@
-"""Simulated chat models: they read the question grammar, solve what their `Skill` allows, and fail as it says.
+"""Simulated chat models: they read the question grammar, solve what their `Skill` allows, and fail as it
+says.
 
-A reply is `<reasoning>` with one line per step (`- name = formula = numbers = value`), then `<answer>` with one
-`\\boxed{}` per question. A model reads the last user message; sentences outside the grammar are named and left out.
-Tokens are counted by a rule of its own: each word and each punctuation mark is one.
+A reply is `<reasoning>` with one line per step (`- name = formula = numbers = value`), then `<answer>`
+with one `\\boxed{}` per question. A model reads the last user message; sentences outside the grammar are
+named and left out. Tokens are counted by a rule of its own: each word and each punctuation mark is one.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ class SimulatedModel(Model):
         if limit is not None and len(tokens) > limit:
             text, reason, tokens = text[: tokens[limit - 1].end()], "length", tokens[:limit]
         read_tokens = sum(self.count_tokens(message.text) for message in request.messages)
-        return Reply(text, usage=Usage(input_tokens=read_tokens, output_tokens=len(tokens)), finish_reason=reason)
+        return Reply(
+            text, usage=Usage(input_tokens=read_tokens, output_tokens=len(tokens)), finish_reason=reason
+        )
 
 
 class SimModel(SimulatedModel):
@@ -97,7 +100,8 @@ class SimModel(SimulatedModel):
     def _refuse_long(self, request: ChatRequest) -> None:
         size = sum(self.count_tokens(message.text) for message in request.messages)
         if size > self._skill.context:
-            message = f"{self.name} reads at most {self._skill.context} tokens and was given {size}; ask a larger model"
+            limit = self._skill.context
+            message = f"{self.name} reads at most {limit} tokens and was given {size}; ask a larger model"
             raise ProviderError.from_http(413, message)
 
     async def _fail(self, fault: Fault) -> str:
@@ -136,7 +140,12 @@ def _remarks(question: Question) -> list[str]:
 
 
 SWIFT = Skill(
-    operations=OPERATIONS - {"total"}, steps=6, error_rate=0.35, lure_rate=1.0, context=600, pace=Pace(0.002, 0.0)
+    operations=OPERATIONS - {"total"},
+    steps=6,
+    error_rate=0.35,
+    lure_rate=1.0,
+    context=600,
+    pace=Pace(0.002, 0.0),
 )
 STEADY = Skill(steps=16, error_rate=0.2, lure_rate=0.25, context=2000, pace=Pace(0.004, 0.0))
 SAGE = Skill(steps=120, error_rate=0.02, context=16_000, pace=Pace(0.008, 0.0))
@@ -160,8 +169,14 @@ def model_specs() -> list[ModelSpec]:
 
 
 _ABOUT = {
-    "swift": ("cheap and quick; short problems only, no totals over a category, believes false notes", (0.05, 0.2)),
-    "steady": ("middle price; problems of up to sixteen steps, now and then believes a false note", (0.5, 2.0)),
+    "swift": (
+        "cheap and quick; short problems only, no totals over a category, believes false notes",
+        (0.05, 0.2),
+    ),
+    "steady": (
+        "middle price; problems of up to sixteen steps, now and then believes a false note",
+        (0.5, 2.0),
+    ),
     "sage": ("dear and slow; long problems, never believes a false note", (3.0, 15.0)),
 }
 

@@ -1,12 +1,14 @@
 """What kind of thing each name is: the catalogue of worlds, and the members behind a category.
 
-A *world* has four layers, a *category* names a layer, an *item* belongs to one. An item owns items of the next layer,
-so "each Riverside High's Film Studio" is a plain quantity, while "each Riverside High's Room" is a *total*: the sum
-over the rooms that the text gives Riverside High. Two layers apart, the total multiplies: rooms × tables in each.
+A *world* has four layers, a *category* names a layer, an *item* belongs to one. An item owns items of
+the next layer, so "each Riverside High's Film Studio" is a plain quantity, while "each Riverside High's
+Room" is a *total*: the sum over the rooms that the text gives Riverside High. Two layers apart, the
+total multiplies: rooms × tables in each.
 
-Texts from elsewhere use names that no world lists. There a name is *taken* for a category when it is counted but no
-sentence defines it and it owns nothing; its layer is the one below its deepest owner. That is a guess, and it is
-only made for owners outside the catalogue: inside, what no sentence mentions is exactly 0.
+Texts from elsewhere use names that no world lists. There a name is *taken* for a category when it is
+counted but no sentence defines it and it owns nothing; its layer is the one below its deepest owner.
+That is a guess, and it is only made for owners outside the catalogue: inside, what no sentence mentions
+is exactly 0.
 """
 
 from __future__ import annotations
@@ -42,8 +44,21 @@ class World:
 WORLDS = (
     World(
         {
-            "School": ("Riverside High", "Hillcrest Academy", "Oakmont College", "Harbour Grammar", "St Ives School"),
-            "Room": ("Film Studio", "Chemistry Lab", "Music Hall", "Map Library", "Pottery Workshop", "Reading Nook"),
+            "School": (
+                "Riverside High",
+                "Hillcrest Academy",
+                "Oakmont College",
+                "Harbour Grammar",
+                "St Ives School",
+            ),
+            "Room": (
+                "Film Studio",
+                "Chemistry Lab",
+                "Music Hall",
+                "Map Library",
+                "Pottery Workshop",
+                "Reading Nook",
+            ),
             "Furniture": ("Corner Desk", "Display Cabinet", "Folding Table", "Coat Stand", "Tall Shelf"),
             "Supply": ("Wax Crayon", "Steel Ruler", "Graph Pad", "Glue Pot", "Ink Bottle", "Paper Clip"),
         }
@@ -51,22 +66,55 @@ WORLDS = (
     World(
         {
             "Port": ("Port Alder", "Grey Haven", "Cape Linnet", "Marrow Bay", "Whistler's Quay"),
-            "Ship": ("Cable Layer", "Pilot Cutter", "Grain Barge", "Night Ferry", "Research Trawler", "Harbour Tug"),
+            "Ship": (
+                "Cable Layer",
+                "Pilot Cutter",
+                "Grain Barge",
+                "Night Ferry",
+                "Research Trawler",
+                "Harbour Tug",
+            ),
             "Container": ("Blue Crate", "Oak Barrel", "Mail Sack", "Cold Box", "Tin Trunk"),
             "Cargo": ("Copper Coil", "Tea Brick", "Clock Movement", "Cork Float", "Salt Block", "Silk Roll"),
         }
     ),
     World(
         {
-            "Garden": ("Fernhill Garden", "Moss Court", "Linden Terrace", "Orchid House", "Walled Garden of Esk"),
-            "Bed": ("Herb Spiral", "Rose Border", "Bog Bed", "Alpine Trough", "Cutting Patch", "Shade Corner"),
+            "Garden": (
+                "Fernhill Garden",
+                "Moss Court",
+                "Linden Terrace",
+                "Orchid House",
+                "Walled Garden of Esk",
+            ),
+            "Bed": (
+                "Herb Spiral",
+                "Rose Border",
+                "Bog Bed",
+                "Alpine Trough",
+                "Cutting Patch",
+                "Shade Corner",
+            ),
             "Plant": ("Silver Thyme", "Sea Holly", "Globe Thistle", "Lady Fern", "Bishop's Hat"),
-            "Visitor": ("Mason Bee", "Tiger Moth", "Garden Snail", "Hover Fly", "Ground Beetle", "Harvest Spider"),
+            "Visitor": (
+                "Mason Bee",
+                "Tiger Moth",
+                "Garden Snail",
+                "Hover Fly",
+                "Ground Beetle",
+                "Harvest Spider",
+            ),
         }
     ),
     World(
         {
-            "Workshop": ("Vale Foundry", "Bright & Daughters", "Mill Lane Works", "Station Forge", "Kite Yard"),
+            "Workshop": (
+                "Vale Foundry",
+                "Bright & Daughters",
+                "Mill Lane Works",
+                "Station Forge",
+                "Kite Yard",
+            ),
             "Bench": ("Lathe Bench", "Drill Press", "Engraving Stand", "Soldering Post", "Paint Booth"),
             "Toolbox": ("Red Toolbox", "Canvas Roll", "Fitter's Case", "Bench Drawer", "Magnet Rail"),
             "Part": ("Brass Hinge", "Lock Washer", "Spring Clip", "Ball Bearing", "Rivet Pin", "Hex Bolt"),
@@ -83,7 +131,7 @@ _LAYER = {category: layer for world in WORLDS for layer, category in enumerate(w
 
 
 def split_possessive(text: str) -> Quantity | None:
-    """Owner and item of "X's Y": at the mark that leaves a known item, else at the last; None without a mark."""
+    """Owner and item of "X's Y", cut where a known item is left, else at the last mark; None without one."""
     cuts = [match.start() for match in re.finditer("'s (?=.)", text) if match.start()]
     if not cuts:
         return None

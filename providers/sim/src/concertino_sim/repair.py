@@ -1,8 +1,9 @@
-"""Mending a call that was refused: what was wrong is read from the error's fields, not guessed from its prose.
+"""Mending a call that was refused: what was wrong is read from the error's fields, not guessed from its
+prose.
 
-A `PARSE_ERR` carries a code, a JSON pointer to the argument, what was expected, what was got, and near names. Three
-things can be misspelt: the action, an argument's name, an argument's value. Each has one rule; a call that none of
-them fits stays as it is, and its part is asked for anew.
+A `PARSE_ERR` carries a code, a JSON pointer to the argument, what was expected, what was got, and near
+names. Three things can be misspelt: the action, an argument's name, an argument's value. Each has one
+rule; a call that none of them fits stays as it is, and its part is asked for anew.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def repair(call: Call, error: dict[str, Any], actions: dict[str, Action]) -> Cal
 
 
 def _renamed(arguments: dict[str, Any], action: Action, near: tuple[str, ...]) -> dict[str, Any]:
-    """The arguments with each unknown name replaced by the known one that it resembles and that is not yet given."""
+    """The arguments, each unknown name replaced by the one it resembles among those not yet given."""
     free = [name for name in action.parameters if name not in arguments]
     renamed: dict[str, Any] = {}
     for name, value in arguments.items():

@@ -1,10 +1,12 @@
 """What a simulated model can do, how it errs, how long it takes, and how its server fails.
 
-A `Skill` is a stated profile, not a statistic of any real model. Errors are errors of work: beyond `steps` sound steps
-each further step may come out wrong, and whatever rests on it is then wrong too; a believed lure replaces a fact.
+A `Skill` is a stated profile, not a statistic of any real model. Errors are errors of work: beyond
+`steps` sound steps each further step may come out wrong, and whatever rests on it is then wrong too; a
+believed lure replaces a fact.
 
-The invariant: the same skill, seed and request always give the same answer, in any process and any order. Only faults
-count: how often a request was made decides, as at a real server, so a repeat can succeed.
+The invariant: the same skill, seed and request always give the same answer, in any process and any
+order. Only faults count: how often a request was made decides, as at a real server, so a repeat can
+succeed.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from .grammar import MODULUS, Lure, Question
 from .solver import Solution, Step, solve
 
 OPERATIONS = frozenset({"copy", "more", "times", "sum", "difference", "total", "recall"})
-"""All that the grammar needs: copy a number, add or take away one, multiply, add up, subtract, total a category, recall a needle."""
+"""All that the grammar needs; `more` adds or takes away, `total` sums a category, `recall` finds a needle."""
 
 Fault = Literal["throttled", "reset", "hang", "crash", "garbage"]
 """Instead of answering: 429, a broken connection, silence for ever, a client that raises, or nonsense."""
@@ -34,6 +36,9 @@ class Pace:
 
     seconds: float = 0.0
     per_token: float = 0.0
+
+
+INSTANT = Pace()
 
 
 @dataclass(frozen=True)
@@ -59,11 +64,15 @@ class Skill:
     context: int = 8192
     faults: Mapping[Fault, float] = field(default_factory=dict)
     first_faults: tuple[Fault, ...] = ()
-    pace: Pace = Pace()
+    pace: Pace = INSTANT
     seed: int = 0
 
     def __post_init__(self) -> None:
-        rates = {"error_rate": self.error_rate, "lure_rate": self.lure_rate, "faults": sum(self.faults.values())}
+        rates = {
+            "error_rate": self.error_rate,
+            "lure_rate": self.lure_rate,
+            "faults": sum(self.faults.values()),
+        }
         for name, rate in rates.items():
             if not 0 <= rate <= 1:
                 raise ValueError(f"Skill({name}={rate}): expected a probability, 0 to 1")
@@ -95,7 +104,7 @@ class Skill:
         return solve(question, believe=believe, waver=waver)
 
     def fault(self, key: str, arrival: int, repeat: int) -> Fault | None:
-        """What goes wrong with the `arrival`-th request of an instance, the `repeat`-th of this `key` (both from 0)."""
+        """What befalls a request: the `arrival`-th of an instance, the `repeat`-th of this key (from 0)."""
         if arrival < len(self.first_faults):
             return self.first_faults[arrival]
         drawn = self.chance(f"fault {repeat} {key}").random()

@@ -1,8 +1,9 @@
 """The exact solver: a `Question` in, every answer out, with the steps that lead there.
 
-It evaluates on demand and without recursion, so a chain of ten thousand sentences is no problem, and a cycle is
-reported with its path. Two openings let the simulated models fail in earnest: `believe` chooses the lures to fall for,
-and `waver` may change a step's value, which then spoils everything that rests on it. Without them it is the oracle.
+It evaluates on demand and without recursion, so a chain of ten thousand sentences is no problem, and a
+cycle is reported with its path. Two openings let the simulated models fail in earnest: `believe` chooses
+the lures to fall for, and `waver` may change a step's value, which then spoils everything that rests on
+it. Without them it is the oracle.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def solve(question: Question, *, believe: Believe | None = None, waver: Waver | 
     """Work out every answer.
 
     Raises:
-        GrammarError: quantities define each other in a circle, or a needle or an earlier result is nowhere told.
+        GrammarError: quantities define each other in a circle; a needle or an earlier result is nowhere told.
     """
     answers: list[int] = []
     steps: list[Step] = []
@@ -53,7 +54,9 @@ def solve(question: Question, *, believe: Believe | None = None, waver: Waver | 
         work = _Work(problem, results, believe, waver, steps)
         found = [work.answer(ask) for ask in problem.asks]
         answers += found
-        quantities = [(ask, value) for ask, value in zip(problem.asks, found, strict=True) if isinstance(ask, Quantity)]
+        quantities = [
+            (ask, value) for ask, value in zip(problem.asks, found, strict=True) if isinstance(ask, Quantity)
+        ]
         if quantities:
             results[problem.number] = quantities[0]
     return Solution(tuple(answers), tuple(steps))
@@ -71,7 +74,9 @@ class _Work:
         steps: list[Step],
     ) -> None:
         self._problem, self._waver, self._steps = problem, waver, steps
-        self._claims = {lure.about: lure.value for lure in problem.lures if lure.about and believe and believe(lure)}
+        self._claims = {
+            lure.about: lure.value for lure in problem.lures if lure.about and believe and believe(lure)
+        }
         self._values: dict[Quantity, int] = {}
         self._alias: dict[Quantity, Quantity] = {}
         self._use_results(results)
@@ -99,8 +104,8 @@ class _Work:
                 self._values[about] = value
             elif mark not in self._problem.facts:
                 raise GrammarError(
-                    f"problem {self._problem.number} uses [answer{k}], which is not known: put problem {k} before it, "
-                    f'or add "[answer{k}] stands for each X\'s Y and equals 7."'
+                    f"problem {self._problem.number} uses [answer{k}], which is not known: put problem {k} "
+                    f'before it, or add "[answer{k}] stands for each X\'s Y and equals 7."'
                 )
 
     def _named(self, quantity: Quantity) -> Quantity:

@@ -1,7 +1,8 @@
 """Two real tools, without any model: a calculator, and a reader that says what a question text states.
 
-The calculator walks the syntax tree of an arithmetic expression; nothing is ever evaluated as Python. Sizes are bounded
-before anything is computed, so no expression can take more than a few microseconds per character.
+The calculator walks the syntax tree of an arithmetic expression; nothing is ever evaluated as Python.
+Sizes are bounded before anything is computed, so no expression can take more than a few microseconds per
+character.
 """
 
 from __future__ import annotations
@@ -38,14 +39,18 @@ def calculate(expression: str, modulus: int = MODULUS) -> int:
         modulus: 23 unless given; 0 for the plain result.
     """
     if len(expression) > MAX_CHARACTERS:
-        raise ValueError(f"the expression has {len(expression)} characters; at most {MAX_CHARACTERS} are worked out")
+        raise ValueError(
+            f"the expression has {len(expression)} characters; at most {MAX_CHARACTERS} are worked out"
+        )
     if modulus < 0:
         raise ValueError(f"modulus={modulus}; expected a whole number > 0, or 0 for the plain result")
     try:
         tree = ast.parse(expression.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else type(error).__name__
-        raise ValueError(f'{expression[:80]!r} is no arithmetic expression ({reason}); expected such as "3 * (4 + 5)"') from None
+        raise ValueError(
+            f'{expression[:80]!r} is no arithmetic expression ({reason}); expected such as "3 * (4 + 5)"'
+        ) from None
     value = _value(tree.body, 0)
     return value % modulus if modulus else value
 
@@ -61,12 +66,16 @@ def _value(node: ast.expr, depth: int) -> int:
     if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
         left, right = _value(node.left, depth + 1), _value(node.right, depth + 1)
         return _apply(node.op, left, right)
-    raise ValueError(f"{ast.unparse(node)[:80]!r} is not allowed; only whole numbers, + - * // % ** and parentheses are")
+    raise ValueError(
+        f"{ast.unparse(node)[:80]!r} is not allowed; only whole numbers, + - * // % ** and parentheses are"
+    )
 
 
 def _apply(op: ast.operator, left: int, right: int) -> int:
     if isinstance(op, ast.Pow) and (right < 0 or left.bit_length() * right > MAX_BITS):
-        raise ValueError(f"the power with exponent {str(right)[:20]} is out of bounds; results have at most {MAX_BITS} bits")
+        raise ValueError(
+            f"the exponent {str(right)[:20]} is out of bounds; results have at most {MAX_BITS} bits"
+        )
     if isinstance(op, ast.FloorDiv | ast.Mod) and right == 0:
         raise ValueError("division by zero; change the divisor")
     return _bounded(_BINARY[type(op)](left, right))
@@ -80,7 +89,7 @@ def _bounded(value: int) -> int:
 
 @tool(retry_safe=True)
 def read_problem(text: str) -> dict[str, Any]:
-    """Read a question text and list what it states: every quantity with its formula, what is asked, notes to ignore.
+    """List what a question text states: every quantity with its formula, what is asked, notes to ignore.
 
     Args:
         text: one or more problems, such as "The number of each A's B equals 7. How many B does A have?"

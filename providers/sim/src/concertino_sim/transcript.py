@@ -1,8 +1,9 @@
 """A conversation in the ParaManager format, as the conductor sees it: actions, question, rounds, budget.
 
-Everything is read from the messages, so the conductor keeps no state and can be asked about any prefix of a run. Action
-names are never assumed: a *solver* is a function with a subtask and a choice of models, a *calculator* takes an
-expression, a *reader* takes a text. What cannot be read is left out; the rest still counts.
+Everything is read from the messages, so the conductor keeps no state and can be asked about any prefix
+of a run. Action names are never assumed: a *solver* is a function with a subtask and a choice of models,
+a *calculator* takes an expression, a *reader* takes a text. What cannot be read is left out; the rest
+still counts.
 """
 
 from __future__ import annotations
@@ -105,14 +106,15 @@ def read_transcript(request: ChatRequest) -> Transcript:
     listed = _jsons(line for m in messages if m.role == "system" for line in _lines(_TOOLS, m.text))
     first = next((i for i, m in enumerate(messages) if m.role == "user"), len(messages))
     after = messages[first + 1 :]
-    last = messages[-1].text if after else ""
-    budgets = _jsons(_lines(_BUDGET, "\n".join(m.text for m in messages if m.role != "assistant")))
+    # What members answered may quote any tag: only the text around it is the orchestrator's own.
+    said = [_RESPONSE.sub("", m.text) if m.role != "assistant" else "" for m in messages]
+    budgets = _jsons(_lines(_BUDGET, "\n".join(said)))
     return Transcript(
         actions={action.name: action for action in map(_action, [*listed, *request.tools]) if action.name},
         question=_BUDGET.sub("", messages[first].text).strip() if first < len(messages) else "",
         exchanges=tuple(_exchanges(after)),
         budget={k: v for k, v in (budgets or [{}])[-1].items() if isinstance(v, int | float)},
-        concluding=bool(after) and after[-1].role != "assistant" and "<answer>" in last and "</answer>" in last,
+        concluding=bool(after) and "<answer>" in said[-1] and "</answer>" in said[-1],
     )
 
 
@@ -121,7 +123,8 @@ def _exchanges(messages: Sequence[Message]) -> Iterable[tuple[tuple[Call, Respon
     responses: list[Response] = []
     for message in [*messages, Message("assistant", "")]:
         if message.role != "assistant":
-            responses += map(_response, _jsons(_RESPONSE.findall(message.text)))
+            # One that cannot be read keeps its place, so that the others stay with their calls.
+            responses += [_response((_jsons([body]) or [{}])[0]) for body in _RESPONSE.findall(message.text)]
             continue
         if calls:
             missing = [None] * max(0, len(calls) - len(responses))
@@ -158,4 +161,6 @@ def _call(data: dict[str, Any]) -> Call:
 
 def _response(data: dict[str, Any]) -> Response:
     error = data.get("error")
-    return Response(str(data.get("status", "")), data.get("content"), error if isinstance(error, dict) else {})
+    return Response(
+        str(data.get("status", "")), data.get("content"), error if isinstance(error, dict) else {}
+    )

@@ -1,8 +1,9 @@
 """A seeded writer of questions in the grammar, with their answers.
 
-It works forwards: a value is known when its sentence is written, so the answers do not come from the solver, and the
-two check each other. A chain of `depth` sentences leads to what is asked; each rests on up to `breadth` quantities.
-Once a total over an owner was used, that owner is *closed*: no later sentence may give it another item.
+It works forwards: a value is known when its sentence is written, so the answers do not come from the
+solver, and the two check each other. A chain of `depth` sentences leads to what is asked; each rests on
+up to `breadth` quantities. Once a total over an owner was used, that owner is *closed*: no later
+sentence may give it another item.
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ _PROSE = (
     "A dog barked twice and then thought better of it.",
     "Nobody remembered who had drawn the old plan.",
 )
-_WORDS = ("amber-lantern", "quiet-harvest", "paper-comet", "velvet-anvil", "crooked-lighthouse", "winter-orchard")
+_WORDS = (
+    "amber-lantern",
+    "quiet-harvest",
+    "paper-comet",
+    "velvet-anvil",
+    "crooked-lighthouse",
+    "winter-orchard",
+)
 
 
 def make_question(
@@ -77,8 +85,13 @@ class _Draft:
 
     def __init__(self, rng: Random, breadth: int, result: tuple[str, Quantity, int] | None) -> None:
         self._rng, self._breadth = rng, breadth
-        self._mark, self._known = (result[0], result[1]) if result else ("", None)
-        fitting = [w for w in WORLDS if result is None or any(result[1].owner in items for items in w.layers.values())]
+        self._mark = result[0] if result else ""
+        self._known: Quantity | None = result[1] if result else None
+        fitting = [
+            w
+            for w in WORLDS
+            if result is None or any(result[1].owner in items for items in w.layers.values())
+        ]
         self._layers = list(rng.choice(fitting).layers.items())
         self.values: dict[Quantity, int] = {result[1]: result[2]} if result else {}
         self._lines: list[str] = []
@@ -152,9 +165,7 @@ class _Draft:
     def _derive(self, quantity: Quantity, must: Quantity) -> None:
         """Write a sentence that rests on `must` and on up to `breadth - 1` others."""
         self.values[quantity] = 0  # reserved, so that no other term takes its name
-        terms = [must]
-        for _ in range(self._rng.randint(0, self._breadth - 1)):
-            terms.append(self._term(quantity))
+        terms = [must, *(self._term(quantity) for _ in range(self._rng.randint(0, self._breadth - 1)))]
         self._rng.shuffle(terms)
         shown, values = [f"each {self._show(term)}" for term in terms], [self.values.get(t, 0) for t in terms]
         if len(terms) == 1:

@@ -1,0 +1,179 @@
+"""The doctor: looks at the whole installation and says what is wrong, what is slow, and what to do about it.
+
+A *finding* is one line: a level, what it is about, what was seen, and the next step. An *error* keeps
+something from working, a *warning* makes it worse than it could be, *ok* says what was looked at. Every
+plugin is loaded, and its import is also measured in a process of its own, where nothing else has imported its
+dependencies before.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from ._specs import DESCRIPTION_LIMIT, ModelSpec, Spec, ToolSpec
+
+if TYPE_CHECKING:
+    from ._plugin_status import PluginInfo
+    from ._plugins import PluginManager
+
+Level = Literal["ok", "warning", "error"]
+
+HEAVY_IMPORT = 0.2
+"""Seconds of import time, beyond concertino's own, from which a plugin is called heavy."""
+_IMPORT_LIMIT = 30.0
+_MEASURE = """
+import sys, time
+import json
+sys.path[:] = json.loads(sys.argv[1])
+import concertino, concertino.hookspecs
+started = time.perf_counter()
+__import__(sys.argv[2])
+print("seconds", time.perf_counter() - started)
+"""
+
+
+class Finding(NamedTuple):
+    """One thing that the doctor saw.
+
+    Attributes:
+        level: ok, warning or error.
+        subject: what it is about: `python`, `plugin words`, `model sim/steady`.
+        text: what was seen.
+        step: what to do; empty where nothing is to be done.
+    """
+
+    level: Level
+    subject: str
+    text: str
+    step: str = ""
+
+
+def diagnose(manager: PluginManager | None = None) -> list[Finding]:
+    """Look at everything, errors first. Loads every plugin, and takes about 0.1 s for each.
+
+    Args:
+        manager: whose plugins; by default the installed ones.
+
+    Raises:
+        UsageError: without a manager: the settings are wrong.
+    """
+    from ._plugins import default_manager
+
+    manager = manager or default_manager()
+    specs = manager.specs()
+    rows = manager.plugins()
+    findings = [
+        *_environment(),
+        *_traces(manager.settings.traces or Path("traces")),
+        *_settings(manager, rows),
+        *(finding for row in rows for finding in _plugin(row, specs)),
+        *(finding for spec in specs for finding in _member(spec)),
+    ]
+    return sorted(findings, key=lambda finding: ("error", "warning", "ok").index(finding.level))
+
+
+def _environment() -> Iterator[Finding]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("ok", "python", f"{version} at {sys.executable}")
+    if importlib.util.find_spec("jsonschema_rs"):
+        yield Finding("ok", "jsonschema_rs", "installed: arguments are validated by compiled code")
+    else:
+        yield Finding(
+            "warning",
+            "jsonschema_rs",
+            "not installed: arguments are validated by Python code, which is slower",
+            "pip install 'concertino[fast]'",
+        )
+
+
+def _traces(folder: Path) -> Iterator[Finding]:
+    """Whether the folder of traces can be written, or made."""
+    existing = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
+        yield Finding("ok", "traces", f"{folder} can be written")
+        return
+    why = "cannot be written" if existing.is_dir() else "is no folder"
+    step = f"make {existing} writable, or set `traces` in concertino.toml"
+    yield Finding("error", "traces", f"runs cannot be recorded in {folder}: {existing} {why}", step)
+
+
+def _settings(manager: PluginManager, rows: tuple[PluginInfo, ...]) -> Iterator[Finding]:
+    """Names in the settings that nothing has."""
+    from .schema import near_names
+
+    known = [row.name for row in rows]
+    for name in (*manager.settings.disable, *(manager.settings.only or ())):
+        if name not in known:
+            near = near_names(name, known, limit=1)
+            step = f"did you mean {near[0]!r}?" if near else "remove the name"
+            yield Finding(
+                "warning", "settings", f"they name the provider {name!r}, which is not installed", step
+            )
+
+
+def _plugin(row: PluginInfo, specs: list[Spec]) -> Iterator[Finding]:
+    subject = f"plugin {row.name}"
+    if row.state == "disabled":
+        yield Finding(
+            "warning", subject, f"{row.origin} is not used: {row.reason}", "change the setting to use it"
+        )
+    elif row.state == "clash":
+        uninstall = f"pip uninstall {row.distribution.split(', ')[-1]}"
+        yield Finding("error", subject, row.reason, f"{uninstall}, or the other one")
+    elif row.state == "failed":
+        step = f"tell its author, or pip uninstall {row.distribution}" if row.distribution else "correct it"
+        yield Finding("error", subject, f"{row.origin} cannot be used: {row.reason}", step)
+    else:
+        yield from _loaded(subject, row, [spec for spec in specs if spec.provider == row.name])
+    if row.distribution and row.state == "loaded":
+        yield from _import_weight(subject, row)
+
+
+def _loaded(subject: str, row: PluginInfo, specs: list[Spec]) -> Iterator[Finding]:
+    from ._pool import Pool
+
+    if row.reason:
+        yield Finding("warning", subject, row.reason, "rename one, or disable one of the plugins")
+    tokens = Pool(specs).count_context().total
+    yield Finding("ok", subject, f"{row.origin}: {len(specs)} members, {tokens} tokens of context")
+
+
+def _import_weight(subject: str, row: PluginInfo) -> Iterator[Finding]:
+    module = row.target.partition(":")[0].strip()
+    command = [sys.executable, "-c", _MEASURE, json.dumps(sys.path), module]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_IMPORT_LIMIT, check=True)
+        seconds = float(done.stdout.rpartition("seconds ")[2])
+    except (subprocess.SubprocessError, OSError, ValueError):
+        text = f"{module} cannot be imported in a process of its own within {_IMPORT_LIMIT:g} s"
+        yield Finding("warning", subject, text, f"python -c 'import {module}' shows why")
+        return
+    if seconds > HEAVY_IMPORT:
+        step = (
+            f"import heavy libraries inside functions; python -X importtime -c 'import {module}' shows which"
+        )
+        yield Finding("warning", subject, f"importing {module} takes {seconds:.1f} s", step)
+
+
+def _member(spec: Spec) -> Iterator[Finding]:
+    subject = f"{spec.kind} {spec.name}"
+    if not spec.description:
+        step = "describe it in its plugin, or under [descriptions] of a pool file"
+        yield Finding("warning", subject, "it has no description; an orchestrator chooses by that", step)
+    elif len(spec.description) >= DESCRIPTION_LIMIT:
+        text = f"its description reaches the limit of {DESCRIPTION_LIMIT:,} characters; the rest was cut off"
+        yield Finding("warning", subject, text, "shorten it")
+    if isinstance(spec, ModelSpec) and spec.prices is None:
+        step = "give prices in its plugin, or under [prices] of a pool file"
+        yield Finding("warning", subject, "its price is unknown; a budget in $ cannot hold it", step)
+    if isinstance(spec, ToolSpec) and spec.timeout is None:
+        yield Finding(
+            "warning", subject, "it has no timeout; only the run's deadline ends a call", "give it one"
+        )

@@ -1,0 +1,430 @@
+"""The orchestrator: drives a strategy's machine with a model and the executor, from a question to an answer.
+
+    question -> machine.step() -> Ask: the model  -> machine.tell(reply)
+                               -> Act: the executor -> machine.observe(observations)
+                               -> Done: the answer
+
+This driver is the only place where model, executor, budget, time and trace meet. It decides nothing about the work:
+what to ask and what to call is the machine's, whether a call may run is the executor's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ._budget import Budget
+from ._errors import BudgetError, CallFailed, PoolError, TraceError, UsageError
+from ._events import Event, Planned, RunEnded, RunStarted
+from ._models import ChatRequest, Model, Sampling
+from ._pool import Pool
+from ._run import Run, collect_rounds
+from ._specs import ModelSpec, ToolSpec
+from ._usage import NOTHING
+from .executor import Duplicates, Executor, Scope
+from .executor._asking import ask
+from .strategies import Act, Ask, Brief, Done, Machine, Strategy, strategy_by_name
+from .traces import Durability, JournalSink, Trace, TraceMemory, TraceStore
+from .traces._trace import header
+
+if TYPE_CHECKING:
+    from .executor import Memory
+
+Listener = Callable[[Event], None]
+
+
+class Orchestrator:
+    """Answers questions over a pool.
+
+    Args:
+        model: who leads: a role or name in the pool, a `ModelSpec`, or a `Model` object.
+        strategy: the paradigm, as an object or a name.
+        executor: shared by several runs; without one, each run has its own.
+        sampling: how the orchestrator and the summariser sample.
+        duplicates: what to do with a call that repeats an earlier one of the run.
+    """
+
+    def __init__(
+        self,
+        model: str | Model | ModelSpec = "orchestrator",
+        strategy: Strategy | str = "parallel-rounds",
+        *,
+        executor: Executor | None = None,
+        sampling: Sampling | None = None,
+        duplicates: Duplicates = "run",
+    ) -> None:
+        self.model = model
+        self.strategy = strategy_by_name(strategy)() if isinstance(strategy, str) else strategy
+        self.executor = executor
+        self.sampling = sampling or Sampling()
+        self.duplicates: Duplicates = duplicates
+
+    async def run(
+        self, question: str, *, pool: Pool, budget: Budget | None = None, trace: str | Path | None = None,
+        durability: Durability = "process", run_id: str = "", on_event: Listener | None = None,
+    ) -> Run:  # fmt: skip
+        """Answer a question.
+
+        Args:
+            question: what to answer.
+            pool: what may be called.
+            budget: how much it may use; without one only the strategy's rounds are limited.
+            trace: a file or folder for the trace; without one it stays in memory.
+            durability: what a finished call survives.
+            on_event: called with every event as it happens, on the event loop.
+
+        Returns:
+            The run, also without an answer; `run.stop` says why it ended.
+
+        Raises:
+            UsageError: the question is empty, the pool lacks the model, or no call fits the budget. Nothing has run.
+        """
+        return await self.start(
+            question, pool=pool, budget=budget, trace=trace, durability=durability, run_id=run_id, on_event=on_event
+        )
+
+    def run_sync(self, question: str, **options: Any) -> Run:
+        """`run` for programs without an event loop."""
+        return asyncio.run(self.run(question, **options))
+
+    def start(
+        self, question: str, *, pool: Pool, budget: Budget | None = None, trace: str | Path | None = None,
+        durability: Durability = "process", run_id: str = "", on_event: Listener | None = None,
+    ) -> RunHandle:  # fmt: skip
+        """Begin a run and return at once; await the handle for the `Run`, or cancel it and keep what was done."""
+        question, budget = _check_question(question), budget or Budget()
+        pool = self._with_model(pool)
+        run_id = run_id or new_run_id()
+        self._check_budget(pool, budget)
+        setup = self._setup(pool, budget)
+        sink = None
+        if trace is not None:
+            sink = JournalSink.create(_trace_path(Path(trace), run_id), header(run_id), durability)
+        begun = RunStarted(run_id, question, setup, round(time.time(), 3))
+        return RunHandle(self, _Drive(self, pool, budget, begun, sink, None, on_event))
+
+    async def stream(self, question: str, **options: Any) -> AsyncIterator[Event | Run]:
+        """Answer a question, yielding every event as it happens and the `Run` at the end. Options as for `run`.
+
+        Leaving the loop early cancels the run.
+        """
+        queue: asyncio.Queue[Event] = asyncio.Queue()
+        handle = self.start(question, on_event=queue.put_nowait, **options)
+        try:
+            while not handle.task.done() or not queue.empty():
+                getter = asyncio.ensure_future(queue.get())
+                await asyncio.wait({getter, handle.task}, return_when=asyncio.FIRST_COMPLETED)
+                if getter.done():
+                    yield getter.result()
+                else:
+                    getter.cancel()
+            yield await handle
+        finally:
+            await handle.cancel()
+
+    async def resume(self, path: str | Path, *, pool: Pool, on_event: Listener | None = None) -> Run:
+        """Go on with an interrupted run: finished calls are not repeated, calls in doubt are asked under the same key.
+
+        Raises:
+            TraceError: the run is finished, the file is in use or damaged at its head, or pool or strategy have
+                changed (says what).
+        """
+        from .traces._journal import Journal
+
+        target = Path(path)
+        known = Trace.load(target)
+        if known.finished:
+            raise TraceError(f"{target}: the run is finished ({known.records[-1]['stop']}); there is nothing to resume")
+        pool = self._with_model(pool)
+        budget = Budget(**known.setup.get("budget", {}))
+        _refuse_changes(known, self._setup(pool, budget))
+        journal, _ = Journal.resume(target)
+        begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
+        if budget.seconds is not None:
+            budget = budget.with_(seconds=max(1.0, budget.seconds - known.summary().seconds))
+        drive = _Drive(self, pool, budget, begun, JournalSink(journal), TraceMemory(known), on_event)
+        return await RunHandle(self, drive)
+
+    # -- preparation -----------------------------------------------------------------------------------------------
+
+    def _with_model(self, pool: Pool) -> Pool:
+        """The pool with the orchestrator's model bound to its role."""
+        if isinstance(self.model, Model):
+            model = self.model
+            spec = ModelSpec("orchestrator", lambda: model)
+            return pool.adding(spec).bind(orchestrator=spec.name)
+        if isinstance(self.model, ModelSpec):
+            known = pool if self.model.name in pool else pool.adding(self.model)
+            return known.bind(orchestrator=self.model.name)
+        found = pool.model(self.model)
+        if not pool.actions:
+            raise PoolError("the pool holds no tool and no agent, so there is nothing to orchestrate; add members")
+        return pool if pool.roles.get("orchestrator") == found.name else pool.bind(orchestrator=found.name)
+
+    def _check_budget(self, pool: Pool, budget: Budget) -> None:
+        """Refuse a budget that nothing fits, and one in $ that cannot be enforced."""
+        if budget.usd is not None:
+            unpriced = sorted({name for name in pool.roles.values() if pool.model(name).prices is None})
+            if unpriced:
+                raise BudgetError(
+                    f"a budget in usd needs prices, and the price of {', '.join(unpriced)} is unknown; give them with "
+                    "pool.price({name: Prices(input=..., output=...)}) or leave usd out"
+                )
+        if not pool.actions:
+            return
+        for unit in ("units", "usd"):
+            limit = getattr(budget, unit)
+            cheapest = min(_least(spec, unit) for _, spec in pool.actions)
+            if limit is not None and cheapest > limit:
+                raise BudgetError(
+                    f"budget {unit}={limit:g} fits no call: the cheapest member of the pool needs {cheapest:g}"
+                )
+        if budget.calls == 0:
+            raise BudgetError("budget calls=0 fits no call; leave it out for no limit")
+
+    def _setup(self, pool: Pool, budget: Budget) -> dict[str, Any]:
+        return {
+            "strategy": self.strategy.to_json(),
+            "pool": pool.id,
+            "members": {member.name: _digest(member.to_json()) for member in pool.members},
+            "roles": pool.roles,
+            "budget": budget.to_json(),
+            "duplicates": self.duplicates,
+        }
+
+
+class RunHandle:
+    """A run under way. Await it for the `Run`."""
+
+    def __init__(self, orchestrator: Orchestrator, drive: _Drive) -> None:
+        self.id = drive.begun.run_id
+        self._drive = drive
+        self.task = asyncio.ensure_future(drive.run())
+
+    def __await__(self) -> Generator[Any, None, Run]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> Run:
+        try:
+            return await asyncio.shield(self.task)
+        except asyncio.CancelledError:
+            if not self.task.done():
+                await self.cancel()
+            raise
+
+    async def cancel(self) -> Run:
+        """Stop the run, with everything under way, and return what was done; `stop` is `cancelled`."""
+        if not self.task.done():
+            self.task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await asyncio.wait({self.task})
+        return self._drive.collect()
+
+
+class _Drive:
+    """One run being driven."""
+
+    def __init__(
+        self, orchestrator: Orchestrator, pool: Pool, budget: Budget, begun: RunStarted, sink: JournalSink | None,
+        memory: Memory | None, on_event: Listener | None,
+    ) -> None:  # fmt: skip
+        self.orchestrator = orchestrator
+        self.pool = pool
+        self.budget = budget
+        self.begun = begun
+        self.sink = sink
+        self.memory = memory
+        self.on_event = on_event
+        self.scope: Scope | None = None
+        self.ended: RunEnded | None = None
+        self.asks = 0
+
+    async def run(self) -> Run:
+        shared = self.orchestrator.executor
+        executor = shared or Executor()
+        try:
+            await self._run(executor)
+        finally:
+            if shared is None:
+                await executor.aclose()
+            if self.sink is not None:
+                self.sink.close()
+        return self.collect()
+
+    async def _run(self, executor: Executor) -> None:
+        manager = self.pool.manager
+        scope = self.scope = executor.open(
+            self.pool, run_id=self.begun.run_id, question=self.begun.question, budget=self.budget, sink=self.sink,
+            memory=self.memory, listeners=[self.on_event] if self.on_event else [],
+            before=manager.before_call_hooks() if manager else (), after=manager.after_call_hooks() if manager else (),
+            duplicates=self.orchestrator.duplicates,
+        )  # fmt: skip
+        scope.emit_result(self.begun, recalled=self.memory is not None)
+        strategy = self.orchestrator.strategy
+        rounds = self.budget.rounds or getattr(strategy, "max_rounds", None)
+        brief = Brief(
+            self.begun.question, self.pool.to_openai(), self.budget.rounds, self.budget.parallel,
+            scope.remaining(self.budget, rounds),
+        )  # fmt: skip
+        machine = strategy.begin(brief)
+        try:
+            done = await self._drive(machine, executor, scope)
+        except asyncio.CancelledError:
+            self._end(Done(None, "cancelled", "the caller cancelled the run"))
+            raise
+        except Exception as error:
+            self._end(Done(None, "crashed", f"{type(error).__name__}: {error}"))
+            raise
+        self._end(done)
+
+    async def _drive(self, machine: Machine, executor: Executor, scope: Scope) -> Done:
+        while True:
+            step = machine.step()
+            if isinstance(step, Done):
+                return step
+            if isinstance(step, Ask):
+                await self._ask(step, machine, executor, scope)
+            else:
+                await self._act(step, machine, executor, scope)
+
+    async def _ask(self, step: Ask, machine: Machine, executor: Executor, scope: Scope) -> None:
+        if scope.seconds_left() <= 0:
+            machine.finish("deadline", f"its {self.budget.seconds:g} s are over")
+            return
+        self.asks += 1
+        scope.transcript = step.messages
+        role = step.role if step.role in self.pool.roles else "orchestrator"
+        request = ChatRequest(
+            step.messages, [dict(t) for t in step.tools], step.sampling or self.orchestrator.sampling
+        )
+        fresh = step.messages[len(step.messages) - step.fresh :]
+        try:
+            reply, _ = await ask(executor, scope, role, request, f"ask.{self.asks}", role=step.role, fresh=fresh)
+        except CallFailed as failed:
+            code = failed.observation.error.code if failed.observation.error else ""
+            stop = {"budget_exhausted": "budget", "deadline": "deadline"}.get(code, "model")
+            if stop == "deadline" and scope.seconds_left() > 0:
+                stop = "model"
+            machine.finish(stop, str(failed))
+            return
+        machine.tell(reply)
+
+    async def _act(self, step: Act, machine: Machine, executor: Executor, scope: Scope) -> None:
+        scope.emit_result(Planned(step.round, step.plan, scope.now()), recalled=self._was_planned(step))
+        observations = await executor.run_plan(step.plan, scope, prefix=f"{step.round}.")
+        left = (self.budget.rounds or 0) - step.round
+        machine.observe(observations, scope.remaining(self.budget, left))
+
+    def _was_planned(self, step: Act) -> bool:
+        memory = self.memory
+        return isinstance(memory, TraceMemory) and memory.planned(step.round)
+
+    def _end(self, done: Done) -> None:
+        scope = self.scope
+        assert scope is not None
+        detail = done.detail
+        if scope.sink_failed:
+            detail = f"{detail}; the trace is incomplete: {scope.sink_failed}".strip("; ")
+        self.ended = RunEnded(done.answer, done.stop, detail, scope.ledger.usage.to_json(), scope.now())
+        scope.emit_result(self.ended)
+
+    def collect(self) -> Run:
+        """The run as far as it went."""
+        scope, ended = self.scope, self.ended
+        events = scope.events if scope is not None else [self.begun]
+        return Run(
+            id=self.begun.run_id,
+            question=self.begun.question,
+            answer=ended.answer if ended else None,
+            stop=ended.stop if ended else "cancelled",
+            detail=ended.detail if ended else "",
+            rounds=collect_rounds(events),
+            usage=scope.ledger.usage if scope is not None else NOTHING,
+            seconds=ended.at if ended else 0.0,
+            pool_id=self.pool.id,
+            events=events,
+            path=self.sink.path if self.sink is not None else None,
+        )
+
+
+def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
+    """Drive a machine from a trace, without any model or tool: the same texts and observations give the same end.
+
+    Args:
+        strategy: instead of the recorded one, to see how another reader or another limit would have gone on.
+
+    Raises:
+        TraceError: the machine wants something that the trace does not have (says what and where).
+    """
+    setup = trace.setup
+    if strategy is None:
+        strategy = strategy_by_name(setup["strategy"]["name"]).from_json(setup["strategy"])
+    budget = Budget(**setup.get("budget", {}))
+    machine = strategy.begin(Brief(trace.question, (), budget.rounds, budget.parallel))
+    replies = iter(trace.replies())
+    results = {seen.call_id: seen for seen in trace.observations()}
+    while True:
+        step = machine.step()
+        if isinstance(step, Done):
+            return step
+        if isinstance(step, Ask):
+            reply = next(replies, None)
+            if reply is None:
+                end = trace.records[-1]
+                if end["t"] == "end":
+                    return Done(end["answer"], end["stop"], end["detail"])
+                raise TraceError(f"trace {trace.run_id}: it ends before the {step.role} was asked again; resume it instead")
+            machine.tell(reply)
+        else:
+            missing = [call.id for call in step.plan.calls if f"{step.round}.{call.id}" not in results]
+            if missing:
+                raise TraceError(f"trace {trace.run_id}: round {step.round} wants call {missing[0]}, which is not recorded")
+            machine.observe([results[f"{step.round}.{call.id}"] for call in step.plan.calls])
+
+
+def new_run_id() -> str:
+    """Sortable by time, unique: `20260131-142501-3f9a1c`."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
+
+
+def _check_question(question: str) -> str:
+    if not isinstance(question, str) or not question.strip():
+        raise UsageError(f"the question is empty ({question!r}); give a text")
+    return question
+
+
+def _least(spec: ToolSpec, unit: str) -> float:
+    return spec.cost.units if unit == "units" else spec.cost.usd
+
+
+def _trace_path(path: Path, run_id: str) -> Path:
+    return TraceStore(path).path_for(run_id) if path.is_dir() or not path.suffix else path
+
+
+def _digest(data: Mapping[str, Any]) -> str:
+    text = json.dumps(data, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def _refuse_changes(known: Trace, setup: Mapping[str, Any]) -> None:
+    """A run is only resumed on what it began with."""
+    before = known.setup
+    changes = []
+    if before["strategy"] != setup["strategy"]:
+        changes.append(f"strategy {before['strategy']} is now {setup['strategy']}")
+    old, new = before["members"], setup["members"]
+    changes += [f"{name} is missing" for name in old if name not in new]
+    changes += [f"{name} is new" for name in new if name not in old]
+    changes += [f"{name} has changed" for name in new if name in old and old[name] != new[name]]
+    if before["roles"] != setup["roles"]:
+        changes.append(f"roles {before['roles']} are now {setup['roles']}")
+    if changes:
+        raise TraceError(f"trace {known.run_id} cannot be resumed on another set-up: {'; '.join(changes[:6])}")
+

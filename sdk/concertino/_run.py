@@ -1,0 +1,150 @@
+"""What a run gives back: the answer, how it came about, and what it used.
+
+A run that found no answer is data, not an exception: `stop` says why it ended, and everything that was done is in
+`rounds` and `trace`. `require_answer` is for callers who would rather have an exception.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ._errors import RunError
+from ._events import Asked, CallEnded, Event, Planned, Replied
+from ._observation import Observation, Status
+from ._plan import Plan
+from ._usage import Usage
+from .traces import Trace
+
+
+@dataclass(slots=True)
+class Round:
+    """One round: what the orchestrator wrote, what it wanted, what came of it."""
+
+    number: int
+    text: str
+    plan: Plan
+    observations: list[Observation]
+    started: float = 0.0
+    ended: float = 0.0
+
+    def critical_path(self) -> float:
+        """Seconds of the longest chain of dependent calls: no execution of this plan can be faster."""
+        seconds = {
+            call.id: seen.ended - seen.started for call, seen in zip(self.plan.calls, self.observations, strict=True)
+        }
+        return self.plan.critical_path(seconds)[0]
+
+
+@dataclass
+class Run:
+    """A finished run.
+
+    Attributes:
+        id: id of the run and of its trace.
+        answer: the answer, `None` if there is none.
+        stop: why it ended; one of `STOP_REASONS`.
+        detail: more about `stop`, for people.
+        usage: everything consumed, by the orchestrator, the calls and all below them.
+        seconds: wall time.
+        events: everything that happened, in order.
+        path: the trace file, if one was written.
+    """
+
+    id: str
+    question: str
+    answer: str | None
+    stop: str
+    detail: str
+    rounds: list[Round]
+    usage: Usage
+    seconds: float
+    pool_id: str
+    events: list[Event] = field(repr=False)
+    path: Path | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is an answer."""
+        return self.answer is not None
+
+    @cached_property
+    def trace(self) -> Trace:
+        """The record of the run."""
+        return Trace.of_events(self.events, self.path)
+
+    @property
+    def observations(self) -> list[Observation]:
+        """Observations of the orchestrator's calls, round by round."""
+        return [seen for round_ in self.rounds for seen in round_.observations]
+
+    @property
+    def all_observations(self) -> list[Observation]:
+        """All observations, those inside agents too, in the order of finishing."""
+        return [event.observation for event in self.events if isinstance(event, CallEnded)]
+
+    def statuses(self) -> dict[Status, int]:
+        """How often each status occurred among the orchestrator's calls."""
+        counts = dict.fromkeys(Status, 0)
+        for seen in self.observations:
+            counts[seen.status] += 1
+        return counts
+
+    def critical_path(self) -> float:
+        """Seconds that the run would have taken with unlimited parallelism: model turns and longest chains."""
+        thinking = sum(
+            event.observation.ended - event.observation.started for event in self.events if isinstance(event, Replied)
+        )
+        return thinking + sum(round_.critical_path() for round_ in self.rounds)
+
+    def require_answer(self) -> str:
+        """The answer.
+
+        Raises:
+            RunError: there is none; says why, and where the trace is.
+        """
+        if self.answer is None:
+            where = f"; trace: {self.path}" if self.path else ""
+            raise RunError(f"the run ended without an answer ({self.stop}): {self.detail or 'no detail'}{where}", self)
+        return self.answer
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data, as `concertino run --json` prints it."""
+        return {
+            "id": self.id,
+            "question": self.question,
+            "answer": self.answer,
+            "stop": self.stop,
+            "detail": self.detail,
+            "usage": self.usage.to_json(),
+            "seconds": round(self.seconds, 3),
+            "critical_path_seconds": round(self.critical_path(), 3),
+            "rounds": [
+                {"number": r.number, "text": r.text, "observations": [seen.to_json() for seen in r.observations]}
+                for r in self.rounds
+            ],
+            "pool": self.pool_id,
+            "trace": str(self.path) if self.path else None,
+        }
+
+
+def collect_rounds(events: list[Event]) -> list[Round]:
+    """The rounds of a run, from its events; the last one may be unfinished."""
+    results = {event.observation.call_id: event.observation for event in events if isinstance(event, CallEnded)}
+    rounds: list[Round] = []
+    text, asked_at = "", 0.0
+    for event in events:
+        if isinstance(event, Asked):
+            asked_at = event.at
+        elif isinstance(event, Replied):
+            text = event.reply.text
+        elif isinstance(event, Planned):
+            seen = [results[f"{event.round}.{c.id}"] for c in event.plan.calls if f"{event.round}.{c.id}" in results]
+            plan = event.plan if len(seen) == len(event.plan) else Plan(
+                c for c in event.plan.calls if f"{event.round}.{c.id}" in results and not c.after
+            )  # fmt: skip
+            ended = max((o.ended for o in seen), default=event.at)
+            rounds.append(Round(event.round, text, plan, seen, asked_at, ended))
+    return rounds

@@ -1,0 +1,243 @@
+"""ParallelRounds: the paradigm of ParaManager. In every round the model reasons, then makes one or more calls at once.
+
+A round's calls form a plan without edges. Their observations, with the remaining budget, are the next thing the model
+reads. It ends with `final_answer`; a summariser, or the orchestrator itself, then writes the answer. At most H = 12
+rounds of at most n_max = 4 calls (the paper's values).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+from .._errors import UsageError
+from .._models import Message, Reply
+from .._observation import Observation
+from .._plan import Call, Plan
+from . import _round_prompts as prompts
+from ._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
+from ._round_format import read_round
+
+Phase = Literal["ask", "act", "answer", "done"]
+
+
+@dataclass(frozen=True)
+class ParallelRounds(Strategy):
+    """Rounds of parallel calls (ParaManager).
+
+    Args:
+        max_rounds: rounds of calls, H in the paper.
+        max_parallel: calls in one round, n_max in the paper; the rest is observed as `too_many_calls`.
+        summariser: who writes the answer after `final_answer`: the `orchestrator` itself, or a `summariser`, a model
+            of that role that reads the record of the whole run (the paper's termination model).
+        native: use the server's native tool calling instead of `<tool_call>` text.
+        show_budget: show what is left of the budget with the observations (b_t of the paper's state).
+        patience: texts without a readable call, in a row, after which the run ends.
+    """
+
+    max_rounds: int = 12
+    max_parallel: int = 4
+    summariser: Literal["orchestrator", "summariser"] = "orchestrator"
+    native: bool = False
+    show_budget: bool = True
+    patience: int = 3
+
+    name = "parallel-rounds"
+
+    def __post_init__(self) -> None:
+        for name in ("max_rounds", "max_parallel", "patience"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"ParallelRounds({name}={getattr(self, name)!r}): expected at least 1")
+        if self.summariser not in ("orchestrator", "summariser"):
+            raise UsageError(f"ParallelRounds(summariser={self.summariser!r}): expected 'orchestrator' or 'summariser'")
+
+    def begin(self, brief: Brief) -> ParallelRoundsMachine:
+        """A machine at the start of a run."""
+        settings = replace(
+            self,
+            max_rounds=min(self.max_rounds, brief.rounds or self.max_rounds),
+            max_parallel=min(self.max_parallel, brief.parallel or self.max_parallel),
+        )
+        return ParallelRoundsMachine(settings, brief)
+
+    def restore(self, dumped: Mapping[str, Any]) -> ParallelRoundsMachine:
+        """A machine from `dump`."""
+        machine = ParallelRoundsMachine.__new__(ParallelRoundsMachine)
+        machine._load(dumped)
+        return machine
+
+
+class ParallelRoundsMachine(Machine):
+    """One run in rounds."""
+
+    def __init__(self, settings: ParallelRounds, brief: Brief) -> None:
+        self.settings = settings
+        self.question = brief.question
+        self.tools = list(brief.tools)
+        self.phase: Phase = "ask"
+        self.round = 0
+        self.asked = 0
+        self.fruitless = 0
+        self.plan: Plan | None = None
+        self.names: list[str] = []
+        self.native_ids: list[str] = []
+        self.final = Done(None, "answered")
+        system = prompts.system_prompt(self.tools, settings.max_rounds, settings.max_parallel, settings.native)
+        question = brief.question
+        if settings.show_budget:
+            question += prompts.render_remaining(brief.remaining)
+        self.messages: list[Message] = [Message("system", system), Message("user", question)]
+
+    # -- what is wanted --------------------------------------------------------------------------------------------
+
+    def step(self) -> Step:
+        """The next step."""
+        if self.phase == "act":
+            assert self.plan is not None
+            return Act(self.plan, self.round + 1)
+        if self.phase == "done":
+            return self.final
+        if self.phase == "answer" and self.settings.summariser == "summariser":
+            record = self._record()
+            return Ask("summariser", record, len(record))
+        native = (*self.tools, prompts.FINAL_TOOL) if self.settings.native and self.phase == "ask" else ()
+        return Ask("orchestrator", self.messages, len(self.messages) - self.asked, native)
+
+    def _record(self) -> list[Message]:
+        """The run as the summariser reads it."""
+        history = "\n\n".join(message.text for message in self.messages[2:] if message.text)
+        text = f"<conversation_history>\n{history}\n</conversation_history>\n<user_query>\n{self.question}\n</user_query>"
+        return [Message("system", prompts.SUMMARISER), Message("user", text)]
+
+    # -- what came back --------------------------------------------------------------------------------------------
+
+    def tell(self, reply: Reply) -> None:
+        """Read the model's text."""
+        if self.phase == "answer":
+            self._take_answer(reply)
+            return
+        read = read_round(reply)
+        self.messages.append(Message("assistant", reply.text, reply.tool_calls))
+        self.asked = len(self.messages)
+        if not read.calls:
+            self._no_call(read.answer, read.unclosed)
+            return
+        self.fruitless = 0
+        if [call.name for call in read.calls] == [prompts.FINAL]:
+            self._ask_for_answer("answered")
+            return
+        self.plan = Plan([self._checked(index, call) for index, call in enumerate(read.calls)])
+        self.names = [call.name for call in read.calls]
+        self.native_ids = [call.id for call in reply.tool_calls]
+        self.phase = "act"
+
+    def _checked(self, index: int, call: Call) -> Call:
+        """A call beyond the limit, or an end among other calls, is not run and says so."""
+        limit = self.settings.max_parallel
+        if index >= limit:
+            return replace(call, error=("too_many_calls", f"at most {limit} calls in one round; repeat it in the next"))
+        if call.name == prompts.FINAL and call.error is None:
+            return replace(call, error=("bad_format", f"{prompts.FINAL} must be the only call of its round"))
+        return call
+
+    def _no_call(self, answer: str | None, unclosed: bool) -> None:
+        """No call: an answer given directly is taken, anything else is handed back, a few times."""
+        if answer:
+            self.final = Done(answer, "answered")
+            self.phase = "done"
+            return
+        self.fruitless += 1
+        if self.fruitless >= self.settings.patience:
+            self.final = Done(None, "format", f"{self.fruitless} texts in a row held no readable call")
+            self.phase = "done"
+            return
+        self.messages.append(Message("user", prompts.UNCLOSED if unclosed else prompts.NO_CALL))
+
+    def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
+        """Show the observations."""
+        shown = remaining if self.settings.show_budget else None
+        if self.native_ids:
+            for native_id, name, observation in zip(self.native_ids, self.names, observations, strict=True):
+                text = prompts.render_observation(observation, name)
+                self.messages.append(Message("tool", text, call_id=native_id))
+            if shown:
+                self.messages.append(Message("user", prompts.render_remaining(shown).strip()))
+        else:
+            self.messages.append(Message("user", prompts.render_round(observations, self.names, shown)))
+        self.plan = None
+        self.round += 1
+        self.phase = "ask"
+        if self.round >= self.settings.max_rounds:
+            self._ask_for_answer("rounds")
+
+    def _ask_for_answer(self, stop: str) -> None:
+        self.final = Done(None, stop)
+        self.phase = "answer"
+        if self.settings.summariser == "orchestrator":
+            self._close_native_calls()
+            self.messages.append(Message("user", prompts.ANSWER_REQUEST))
+
+    def _close_native_calls(self) -> None:
+        """A server refuses a conversation whose last native calls have no answer."""
+        last = self.messages[-1]
+        for call in last.tool_calls:
+            self.messages.append(Message("tool", '{"status": "OK"}', call_id=call.id))
+
+    def _take_answer(self, reply: Reply) -> None:
+        read = read_round(reply)
+        self.messages.append(Message("assistant", reply.text))
+        self.asked = len(self.messages)
+        answer = read.answer if read.answer is not None else reply.text.strip()
+        self.final = Done(answer or None, self.final.stop)
+        self.phase = "done"
+
+    def finish(self, stop: str, detail: str = "") -> None:
+        """End from outside."""
+        if self.phase == "done":
+            return
+        self.plan = None
+        self.final = Done(None, stop, detail)
+        self.phase = "done"
+
+    # -- copies ----------------------------------------------------------------------------------------------------
+
+    def fork(self) -> Self:
+        """An independent copy; messages are immutable and shared, the list of them is not."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.messages = list(self.messages)
+        twin.names = list(self.names)
+        twin.native_ids = list(self.native_ids)
+        return twin
+
+    def dump(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            "settings": self.settings.to_json(),
+            "question": self.question,
+            "tools": self.tools,
+            "phase": self.phase,
+            "round": self.round,
+            "asked": self.asked,
+            "fruitless": self.fruitless,
+            "plan": None if self.plan is None else self.plan.to_json(),
+            "names": self.names,
+            "native_ids": self.native_ids,
+            "final": [self.final.answer, self.final.stop, self.final.detail],
+            "messages": [message.to_json() for message in self.messages],
+        }
+
+    def _load(self, dumped: Mapping[str, Any]) -> None:
+        settings = ParallelRounds.from_json(dumped["settings"])
+        assert isinstance(settings, ParallelRounds)
+        self.settings = settings
+        for name in ("question", "phase", "round", "asked", "fruitless"):
+            setattr(self, name, dumped[name])
+        self.tools = list(dumped["tools"])
+        self.names = list(dumped["names"])
+        self.native_ids = list(dumped["native_ids"])
+        self.final = Done(*dumped["final"])
+        self.messages = [Message.from_json(message) for message in dumped["messages"]]
+        self.plan = None if dumped["plan"] is None else Plan(Call.from_json(call) for call in dumped["plan"])
+

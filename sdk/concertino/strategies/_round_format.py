@@ -1,0 +1,111 @@
+"""The text of one round in ParaManager's format (its section 3; also how Hermes and Qwen models call tools).
+
+    <reasoning> … </reasoning>
+    <tool_call>{"name": "search", "arguments": {"query": "…"}}</tool_call>
+    <tool_call>{"name": "solve", "arguments": {"subtask": "…"}}</tool_call>
+
+The reader never drops a call: a block that cannot be read becomes a call with an error, which is observed as its
+PARSE_ERR while its siblings run. What stands inside `<think>` or `<reasoning>` is not a call. The strict check is the
+one that a format reward uses (ParaManager Eq. 10).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from .._models import Reply, ToolCall
+from .._plan import Call
+from ..reading import ReadingError, read_json
+
+_THINKING = re.compile(r"<(think|reasoning)>(.*?)(?:</\1>|\Z)", re.DOTALL)
+_BLOCK = re.compile(r"<tool_call>(.*?)(</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
+_ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL)
+_NAME = re.compile(r'"name"\s*:\s*"([^"\\]{1,64})"')
+_STRICT = re.compile(r"\s*<reasoning>.*?</reasoning>\s*(?:<tool_call>[^<]*(?:<(?!/?tool_call>)[^<]*)*</tool_call>\s*)+\Z", re.DOTALL)
+
+
+class RoundText(NamedTuple):
+    """What a round's text says.
+
+    Attributes:
+        reasoning: the text before and around the calls.
+        calls: in the order of the text; unreadable ones carry an error.
+        answer: text of an `<answer>` block outside the reasoning, `None` if there is none.
+        unclosed: the text ends inside the reasoning, so nothing was said.
+    """
+
+    reasoning: str
+    calls: list[Call]
+    answer: str | None
+    unclosed: bool
+
+
+def read_round(reply: Reply) -> RoundText:
+    """Read a reply: native tool calls if the server parsed them, else the text."""
+    text = reply.text
+    thinking = [match.group(2).strip() for match in _THINKING.finditer(text)]
+    unclosed = any(not match.group().endswith(f"</{match.group(1)}>") for match in _THINKING.finditer(text))
+    visible = _THINKING.sub("", text)
+    if reply.tool_calls:
+        calls = [_from_native(call) for call in reply.tool_calls]
+    else:
+        cut_off = reply.finish_reason == "length"
+        calls = [_from_block(match.group(1), bool(match.group(2)), cut_off) for match in _BLOCK.finditer(visible)]
+    answer = _ANSWER.search(_BLOCK.sub("", visible))
+    reasoning = "\n".join(filter(None, [reply.reasoning, *thinking])) or _BLOCK.sub("", visible).strip()
+    return RoundText(reasoning, calls, answer.group(1).strip() if answer else None, unclosed)
+
+
+def _from_native(call: ToolCall) -> Call:
+    return Call(call.name, call.arguments)
+
+
+def _from_block(block: str, closed: bool, cut_off: bool) -> Call:
+    """The call of one block."""
+    named = _NAME.search(block)
+    name = named.group(1) if named else "?"
+    try:
+        reading = read_json(block)
+    except ReadingError as error:
+        if not closed and cut_off:
+            return Call(name, error=("bad_json", "the text ended (length limit) inside this call; write shorter calls"))
+        return Call(name, error=("bad_json", str(error)))
+    data = reading.value
+    name = data.get("name")
+    if not isinstance(name, str) or not name:
+        return Call("?", error=("bad_format", 'a call is {"name": "...", "arguments": {...}}; "name" is missing'))
+    arguments = data.get("arguments", {})
+    if not isinstance(arguments, (dict, str)):
+        kind = type(arguments).__name__
+        return Call(name, error=("bad_format", f'"arguments" of {name!r} must be an object; got {kind}'))
+    return Call(name, arguments, repairs=reading.repairs)
+
+
+def write_call(name: str, arguments: Any) -> str:
+    """A call as the format wants it."""
+    return f"<tool_call>{json.dumps({'name': name, 'arguments': arguments}, ensure_ascii=False)}</tool_call>"
+
+
+def write_round(reasoning: str, calls: Sequence[tuple[str, Any]]) -> str:
+    """A whole round; `is_strict` holds for it."""
+    return "\n".join([f"<reasoning>{reasoning}</reasoning>", *(write_call(name, arguments) for name, arguments in calls)])
+
+
+def is_strict(text: str) -> bool:
+    """ParaManager's format check of one round: reasoning, then one or more calls in strict JSON, and nothing else."""
+    if not _STRICT.match(text):
+        return False
+    outside = _THINKING.sub("", text)
+    for match in _BLOCK.finditer(outside):
+        try:
+            data = read_json(match.group(1), strict=True).value
+        except ReadingError:
+            return False
+        if set(data) != {"name", "arguments"} or not isinstance(data["name"], str):
+            return False
+        if not isinstance(data["arguments"], dict):
+            return False
+    return True

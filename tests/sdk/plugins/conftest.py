@@ -1,0 +1,79 @@
+"""Real distributions made on the fly: a `.dist-info` with metadata and entry points, and a module beside it."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from concertino._plugins import PluginManager
+from concertino._settings import Settings
+
+Install = Callable[..., str]
+
+HEADER = """
+import concertino
+from concertino import _specs as specs
+from concertino._models import Model
+from concertino._usage import Cost, Prices
+from concertino.hookspecs import hookimpl
+
+
+def tool(name):
+    return specs.ToolSpec(name, f"Does {name}.", {"type": "object", "properties": {}}, print)
+"""
+
+TOOL = """
+@hookimpl
+def concertino_tools():
+    return [tool("{name}")]
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting of the machine that runs the tests counts."""
+    for variable in ("CONCERTINO_CONFIG", "CONCERTINO_DISABLE", "CONCERTINO_PLUGINS"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """`install(entry, source, ...)`: install a distribution for this test; returns its module's name."""
+    site = tmp_path / "site"
+    site.mkdir()
+    monkeypatch.syspath_prepend(str(site))
+    before = set(sys.modules)
+
+    def install(
+        entry: str,
+        source: str | None = None,
+        *,
+        distribution: str = "",
+        version: str = "1.0",
+        target: str = "",
+        header: str = HEADER,
+    ) -> str:
+        distribution = distribution or f"acme-{entry}"
+        module = distribution.replace("-", "_")
+        body = TOOL.format(name="echo") if source is None else textwrap.dedent(source)
+        (site / f"{module}.py").write_text(header + body, encoding="utf-8")
+        info = site / f"{module}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
+        (info / "entry_points.txt").write_text(f"[concertino]\n{entry} = {target or module}\n")
+        return module
+
+    yield install
+    for module in set(sys.modules) - before:
+        if module.startswith("acme_"):
+            del sys.modules[module]
+
+
+@pytest.fixture
+def manager() -> PluginManager:
+    """A manager of what the test installed before its first use."""
+    return PluginManager(Settings(), seconds=5)

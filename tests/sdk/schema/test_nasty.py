@@ -1,0 +1,67 @@
+"""Hostile schemas and values are refused for the right reason or validated, fast and offline (bar J4).
+
+The bars are 50 ms for a refusal and 20 ms for a validation; the tests allow ten times that for a busy machine.
+"""
+
+import socket
+import time
+
+import pytest
+
+from concertino.schema import InstanceRefused, SchemaRefused, admit, compile_schema, explain, guard_instance
+
+from .nasty import Nasty, attacks
+
+ATTACKS = attacks()
+
+
+@pytest.fixture
+def no_sockets(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    opened: list[str] = []
+
+    def trap(*args: object, **kwargs: object) -> None:
+        opened.append("socket")
+        raise AssertionError("a schema made the library open a socket")
+
+    monkeypatch.setattr(socket, "socket", trap)
+    monkeypatch.setattr(socket, "create_connection", trap)
+    monkeypatch.setattr(socket, "getaddrinfo", trap)
+    return opened
+
+
+def outcome(attack: Nasty, backend: str) -> tuple[str | None, float]:
+    """The reason of the refusal (None: validated and explained), and the seconds of the decisive step."""
+    start = time.perf_counter()
+    try:
+        validator = compile_schema(attack.schema, backend=backend)  # type: ignore[arg-type]
+        start = time.perf_counter()
+        guard_instance(attack.value, max_items=validator.max_items)
+        validator.is_valid(attack.value)
+    except (SchemaRefused, InstanceRefused) as refusal:
+        assert len(str(refusal)) < 500
+        return refusal.reason, time.perf_counter() - start
+    seconds = time.perf_counter() - start
+    violations = validator.check(attack.value)
+    assert len(explain(violations, validator, limit=1024)) <= 1024
+    return None, seconds
+
+
+@pytest.mark.parametrize("backend", ["auto", "python"])
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_an_attack_is_refused_for_its_reason_or_validated(attack: Nasty, backend: str, no_sockets: list[str]) -> None:
+    reason, seconds = outcome(attack, backend)
+    assert reason == attack.reason
+    assert seconds < (0.2 if reason is None else 0.5)
+    assert no_sockets == []
+
+
+def test_there_are_enough_attacks() -> None:
+    assert len({attack.name for attack in ATTACKS}) >= 45
+
+
+def test_admission_alone_gives_the_same_reasons() -> None:
+    for attack in ATTACKS:
+        try:
+            admit(attack.schema)
+        except SchemaRefused as refusal:
+            assert refusal.reason == attack.reason, attack.name
