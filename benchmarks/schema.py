@@ -46,7 +46,9 @@ def rows(repeat: int) -> list[tuple[str, float, float | None]]:
         except BackendMissing:
             continue
         found.append((f"is_valid, {backend}", best(lambda v=validator: v.is_valid(GOOD), repeat), bar))  # type: ignore[misc]
-        found.append((f"check of a wrong call, {backend}", best(lambda v=validator: v.check(BAD), repeat), None))  # type: ignore[misc]
+        found.append(
+            (f"check of a wrong call, {backend}", best(lambda v=validator: v.check(BAD), repeat), None)
+        )  # type: ignore[misc]
         compiling = best(lambda name=backend: compile_schema(SCHEMA, backend=name), repeat)  # type: ignore[misc]
         found.append((f"admit and compile, {backend}", compiling, 8000.0))
     validator = compile_schema(SCHEMA)
@@ -67,7 +69,11 @@ def main() -> int:
     options = parser.parse_args()
     found = rows(options.repeat)
     if options.json:
-        print(json.dumps([{"what": what, "us": round(us, 3), "bar_us": bar} for what, us, bar in found], indent=2))
+        print(
+            json.dumps(
+                [{"what": what, "us": round(us, 3), "bar_us": bar} for what, us, bar in found], indent=2
+            )
+        )
     else:
         print(f"{'what':36} {'us':>10} {'bar':>8}")
         for what, us, bar in found:

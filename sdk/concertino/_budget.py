@@ -135,7 +135,17 @@ class Ledger:
         parent: the ledger above, which pays too.
     """
 
-    __slots__ = ("_account", "_blocked", "frozen", "limits", "overrun", "parent", "reserved", "spent", "usage")
+    __slots__ = (
+        "_account",
+        "_blocked",
+        "frozen",
+        "limits",
+        "overrun",
+        "parent",
+        "reserved",
+        "spent",
+        "usage",
+    )
 
     def __init__(self, limits: Amount | None = None, parent: Ledger | None = None) -> None:
         self.limits = limits

@@ -34,7 +34,11 @@ class BoundModel:
         self.name = name
 
     async def chat(
-        self, messages: str | Sequence[Message], *, tools: Sequence[dict[str, Any]] = (), sampling: Sampling | None = None
+        self,
+        messages: str | Sequence[Message],
+        *,
+        tools: Sequence[dict[str, Any]] = (),
+        sampling: Sampling | None = None,
     ) -> Reply:
         """Ask the model. A plain text is one user message.
 
@@ -93,7 +97,7 @@ class Context:
 
     def remaining_seconds(self) -> float:
         """Seconds until this call's deadline; infinity without one."""
-        return self._call.deadline - self._home.time()
+        return float(self._call.deadline - self._home.time())
 
     # -- doing -----------------------------------------------------------------------------------------------------
 
@@ -116,9 +120,10 @@ class Context:
         plan = plan if isinstance(plan, Plan) else Plan(plan)
         self._call.nested += 1
         prefix = f"{self._call.call_id}/{self._call.nested}."
-        return await self._at_home(
+        observations: list[Observation] = await self._at_home(
             lambda: self._call.executor.run_plan(plan, self._call.scope, prefix=prefix, parent=self._call)
         )
+        return observations
 
     async def gather(self, *work: Awaitable[T] | Iterable[Awaitable[T]]) -> list[T]:
         """Await several things at once; results in order. If one raises, the others are cancelled and it is raised."""
@@ -150,10 +155,10 @@ class Context:
 
         self._call.nested += 1
         call_id = f"{self._call.call_id}/{self._call.nested}"
-        reply, _ = await self._at_home(
+        answered: tuple[Reply, Observation] = await self._at_home(
             lambda: ask(self._call.executor, self._call.scope, model, request, call_id, parent=self._call)
         )
-        return reply
+        return answered[0]
 
     async def _at_home(self, start: Any) -> Any:
         """Run on the executor's loop, wherever the agent itself runs."""

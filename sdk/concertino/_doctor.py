@@ -113,17 +113,13 @@ def _settings(manager: PluginManager, rows: tuple[PluginInfo, ...]) -> Iterator[
         if name not in known:
             near = near_names(name, known, limit=1)
             step = f"did you mean {near[0]!r}?" if near else "remove the name"
-            yield Finding(
-                "warning", "settings", f"they name the provider {name!r}, which is not installed", step
-            )
+            yield Finding("warning", "settings", f"they name the provider {name!r}, which is not installed", step)
 
 
 def _plugin(row: PluginInfo, specs: list[Spec]) -> Iterator[Finding]:
     subject = f"plugin {row.name}"
     if row.state == "disabled":
-        yield Finding(
-            "warning", subject, f"{row.origin} is not used: {row.reason}", "change the setting to use it"
-        )
+        yield Finding("warning", subject, f"{row.origin} is not used: {row.reason}", "change the setting to use it")
     elif row.state == "clash":
         uninstall = f"pip uninstall {row.distribution.split(', ')[-1]}"
         yield Finding("error", subject, row.reason, f"{uninstall}, or the other one")
@@ -156,9 +152,7 @@ def _import_weight(subject: str, row: PluginInfo) -> Iterator[Finding]:
         yield Finding("warning", subject, text, f"python -c 'import {module}' shows why")
         return
     if seconds > HEAVY_IMPORT:
-        step = (
-            f"import heavy libraries inside functions; python -X importtime -c 'import {module}' shows which"
-        )
+        step = f"import heavy libraries inside functions; python -X importtime -c 'import {module}' shows which"
         yield Finding("warning", subject, f"importing {module} takes {seconds:.1f} s", step)
 
 
@@ -174,6 +168,4 @@ def _member(spec: Spec) -> Iterator[Finding]:
         step = "give prices in its plugin, or under [prices] of a pool file"
         yield Finding("warning", subject, "its price is unknown; a budget in $ cannot hold it", step)
     if isinstance(spec, ToolSpec) and spec.timeout is None:
-        yield Finding(
-            "warning", subject, "it has no timeout; only the run's deadline ends a call", "give it one"
-        )
+        yield Finding("warning", subject, "it has no timeout; only the run's deadline ends a call", "give it one")

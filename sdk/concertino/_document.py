@@ -14,9 +14,7 @@ from typing import Any
 from ._errors import PoolError, UsageError
 
 
-def read_document(
-    path: Path, *, suffix: str | None = None, error: type[UsageError] = PoolError
-) -> dict[str, Any]:
+def read_document(path: Path, *, suffix: str | None = None, error: type[UsageError] = PoolError) -> dict[str, Any]:
     """The table in a file.
 
     Args:

@@ -52,7 +52,14 @@ class Asked:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
         messages = [message.to_json() for message in self.messages]
-        return {"t": "ask", "id": self.call_id, "role": self.role, "model": self.model, "messages": messages, "at": self.at}
+        return {
+            "t": "ask",
+            "id": self.call_id,
+            "role": self.role,
+            "model": self.model,
+            "messages": messages,
+            "at": self.at,
+        }
 
 
 @dataclass(slots=True)
@@ -68,7 +75,13 @@ class Replied:
         """Plain JSON data."""
         seen = self.observation.to_json()
         seen.pop("content", None)
-        return {"t": "reply", "id": self.call_id, "role": self.role, "reply": self.reply.to_json(), "observation": seen}
+        return {
+            "t": "reply",
+            "id": self.call_id,
+            "role": self.role,
+            "reply": self.reply.to_json(),
+            "observation": seen,
+        }
 
 
 @dataclass(slots=True)
@@ -98,7 +111,13 @@ class CallStarted:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
-        data = {"t": "intent", "id": self.call_id, "name": self.name, "kind": self.kind, "at": round(self.at, 6)}
+        data = {
+            "t": "intent",
+            "id": self.call_id,
+            "name": self.name,
+            "kind": self.kind,
+            "at": round(self.at, 6),
+        }
         if self.parent:
             data["parent"] = self.parent
         data["key"] = idempotency_key(self.run_id, self.call_id)
@@ -154,7 +173,13 @@ class Stalled:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
-        return {"t": "stall", "id": self.call_id, "name": self.name, "seconds": round(self.seconds, 3), "where": self.where}
+        return {
+            "t": "stall",
+            "id": self.call_id,
+            "name": self.name,
+            "seconds": round(self.seconds, 3),
+            "where": self.where,
+        }
 
 
 @dataclass(slots=True)

@@ -49,9 +49,7 @@ def check_lock(pool: Pool, path: Path, manager: PluginManager | None = None) -> 
         elif now["members"][name] != fingerprint:
             differences.append(f"member {name!r} has changed since it was locked")
     differences += [
-        f"member {name!r} is in the pool but not locked"
-        for name in now["members"]
-        if name not in locked["members"]
+        f"member {name!r} is in the pool but not locked" for name in now["members"] if name not in locked["members"]
     ]
     if not differences and locked["pool"] != now["pool"]:
         differences.append("roles, aliases or the order of members have changed since the pool was locked")
@@ -93,9 +91,7 @@ def _read(path: Path) -> dict[str, Any]:
     if not (
         isinstance(data.get("pool"), str)
         and isinstance(providers, dict)
-        and all(
-            isinstance(row, dict) and {"distribution", "version"} <= set(row) for row in providers.values()
-        )
+        and all(isinstance(row, dict) and {"distribution", "version"} <= set(row) for row in providers.values())
         and isinstance(members, dict)
     ):
         raise PoolError(f"{path}: is no lock of a pool; write one with `concertino pool lock`")

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ._usage import Usage
+from ._usage import NOTHING, Usage
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -99,7 +99,7 @@ class Reply:
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = NOTHING
     finish_reason: str = "stop"
     reasoning: str = ""
     token_ids: tuple[int, ...] | None = None

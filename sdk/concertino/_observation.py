@@ -52,8 +52,21 @@ CODES: dict[str, str] = {
 """Every `ErrorInfo.code` that concertino itself produces, with its status and meaning."""
 
 FREE_CODES = frozenset(
-    "bad_json bad_format unknown_name invalid_arguments too_many_calls breaker_open quarantined dependency_failed "
-    "budget_exhausted overloaded duplicate denied queue_deadline".split()
+    [
+        "bad_json",
+        "bad_format",
+        "unknown_name",
+        "invalid_arguments",
+        "too_many_calls",
+        "breaker_open",
+        "quarantined",
+        "dependency_failed",
+        "budget_exhausted",
+        "overloaded",
+        "duplicate",
+        "denied",
+        "queue_deadline",
+    ]
 )
 """Codes of calls that were never started: they cost nothing."""
 

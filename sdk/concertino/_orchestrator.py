@@ -87,7 +87,13 @@ class Orchestrator:
             UsageError: the question is empty, the pool lacks the model, or no call fits the budget. Nothing has run.
         """
         return await self.start(
-            question, pool=pool, budget=budget, trace=trace, durability=durability, run_id=run_id, on_event=on_event
+            question,
+            pool=pool,
+            budget=budget,
+            trace=trace,
+            durability=durability,
+            run_id=run_id,
+            on_event=on_event,
         )
 
     def run_sync(self, question: str, **options: Any) -> Run:
@@ -301,9 +307,7 @@ class _Drive:
         self.asks += 1
         scope.transcript = step.messages
         role = step.role if step.role in self.pool.roles else "orchestrator"
-        request = ChatRequest(
-            step.messages, [dict(t) for t in step.tools], step.sampling or self.orchestrator.sampling
-        )
+        request = ChatRequest(step.messages, [dict(t) for t in step.tools], step.sampling or self.orchestrator.sampling)
         fresh = step.messages[len(step.messages) - step.fresh :]
         try:
             reply, _ = await ask(executor, scope, role, request, f"ask.{self.asks}", role=step.role, fresh=fresh)
@@ -338,7 +342,7 @@ class _Drive:
     def collect(self) -> Run:
         """The run as far as it went."""
         scope, ended = self.scope, self.ended
-        events = scope.events if scope is not None else [self.begun]
+        events: list[Event] = scope.events if scope is not None else [self.begun]
         return Run(
             id=self.begun.run_id,
             question=self.begun.question,
@@ -380,12 +384,16 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
                 end = trace.records[-1]
                 if end["t"] == "end":
                     return Done(end["answer"], end["stop"], end["detail"])
-                raise TraceError(f"trace {trace.run_id}: it ends before the {step.role} was asked again; resume it instead")
+                raise TraceError(
+                    f"trace {trace.run_id}: it ends before the {step.role} was asked again; resume it instead"
+                )
             machine.tell(reply)
         else:
             missing = [call.id for call in step.plan.calls if f"{step.round}.{call.id}" not in results]
             if missing:
-                raise TraceError(f"trace {trace.run_id}: round {step.round} wants call {missing[0]}, which is not recorded")
+                raise TraceError(
+                    f"trace {trace.run_id}: round {step.round} wants call {missing[0]}, which is not recorded"
+                )
             machine.observe([results[f"{step.round}.{call.id}"] for call in step.plan.calls])
 
 
@@ -427,4 +435,3 @@ def _refuse_changes(known: Trace, setup: Mapping[str, Any]) -> None:
         changes.append(f"roles {before['roles']} are now {setup['roles']}")
     if changes:
         raise TraceError(f"trace {known.run_id} cannot be resumed on another set-up: {'; '.join(changes[:6])}")
-

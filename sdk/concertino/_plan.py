@@ -45,7 +45,8 @@ class Call:
         arguments: data, or the raw JSON text that the model wrote; may hold `Ref`s and `Template`s.
         id: unique inside the plan; `""` lets the plan number it from 1.
         after: ids of calls that must have succeeded before it starts, beside those it refers to.
-        error: set by a strategy that could not read this call: it is not run and observed as this PARSE_ERR code and text.
+        error: set by a strategy that could not read this call: it is not run, and observed as PARSE_ERR with this
+            code and text.
         repairs: names of the repairs that the strategy needed to read it.
     """
 
@@ -147,7 +148,9 @@ class Plan:
                 if left[follower] == 0:
                     ready.append(follower)
         if left:
-            raise PlanError(f"the plan has a cycle: {' -> '.join(self._cycle(left))}; calls must not wait for each other")
+            raise PlanError(
+                f"the plan has a cycle: {' -> '.join(self._cycle(left))}; calls must not wait for each other"
+            )
 
     def _cycle(self, among: Mapping[str, int]) -> list[str]:
         path = [next(iter(among))]
@@ -249,7 +252,9 @@ def _parse_text(text: str) -> str | Ref | Template:
             raise PlanError(f"{match.group()!r} at character {match.start()} is not a reference; write ${{id}}")
     tail = text[position:]
     if "${" in tail:
-        raise PlanError(f"'${{' at character {position + tail.index('${')} is not closed; write ${{id}}, or $${{ for text")
+        raise PlanError(
+            f"'${{' at character {position + tail.index('${')} is not closed; write ${{id}}, or $${{ for text"
+        )
     if tail:
         parts.append(tail)
     if all(isinstance(part, str) for part in parts):
@@ -300,4 +305,3 @@ def unparse(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [unparse(item) for item in value]
     return value
-

@@ -65,9 +65,7 @@ def _identity(distribution: importlib.metadata.Distribution) -> tuple[str, str]:
         return folder, ""
 
 
-def _declarations(
-    distribution: importlib.metadata.Distribution, name: str, version: str
-) -> Iterator[Declaration]:
+def _declarations(distribution: importlib.metadata.Distribution, name: str, version: str) -> Iterator[Declaration]:
     try:
         entries = [entry for entry in distribution.entry_points if entry.group == GROUP]
         for entry in entries:

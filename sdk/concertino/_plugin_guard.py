@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 _LONGEST = 400
 _NOT_THE_PLUGIN = frozenset({"concertino", "importlib", "threading", "pluggy"})
+_guarding = threading.local()
 
 
 class PluginFault(Exception):
@@ -40,6 +41,7 @@ def guarded(function: Callable[[], T], doing: str, package: str, seconds: float)
     errors: list[BaseException] = []
 
     def work() -> None:
+        _guarding.active = True
         try:
             results.append(function())
         except BaseException as error:
@@ -55,6 +57,11 @@ def guarded(function: Callable[[], T], doing: str, package: str, seconds: float)
     if isinstance(errors[0], PluginFault):
         raise errors[0]
     raise PluginFault(describe_error(errors[0], package)) from errors[0]
+
+
+def inside_guard() -> bool:
+    """Whether the caller is a plugin that is just being loaded."""
+    return getattr(_guarding, "active", False)
 
 
 def describe_error(error: BaseException, package: str) -> str:

@@ -37,9 +37,7 @@ def check_list(hook: str, result: object) -> list[Any]:
     """
     if inspect.iscoroutine(result):
         result.close()
-        raise PluginFault(
-            f"{hook} is an async function; write a plain one, only hooks around calls may be async"
-        )
+        raise PluginFault(f"{hook} is an async function; write a plain one, only hooks around calls may be async")
     if not isinstance(result, (list, tuple)):
         raise PluginFault(f"{hook}() returned {show(result)}; expected a list")
     return list(result)
@@ -56,8 +54,7 @@ def check_members(hook: str, result: object, provider: str) -> list[Spec]:
     for position, item in enumerate(check_list(hook, result)):
         if not isinstance(item, expected):
             raise PluginFault(
-                f"{hook}()[{position}] is {show(item)}; "
-                f"expected {expected.__name__}, made with {_HOW_TO[expected]}"
+                f"{hook}()[{position}] is {show(item)}; expected {expected.__name__}, made with {_HOW_TO[expected]}"
             )
         members.append(_named(item, provider, f"{hook}()[{position}]"))
     return members
@@ -86,7 +83,5 @@ def refuse_equal_names(members: Sequence[Spec]) -> None:
     seen: dict[str, str] = {}
     for member in members:
         if member.name in seen:
-            raise PluginFault(
-                f"it publishes {member.name!r} twice, as {seen[member.name]} and as {member.kind}"
-            )
+            raise PluginFault(f"it publishes {member.name!r} twice, as {seen[member.name]} and as {member.kind}")
         seen[member.name] = member.kind

@@ -15,7 +15,8 @@ import functools
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
 
@@ -24,7 +25,7 @@ import pluggy
 from . import hookspecs
 from ._errors import PluginError, PoolError, UsageError
 from ._plugin_discovery import Declaration, discover
-from ._plugin_guard import PluginFault, guarded, show
+from ._plugin_guard import PluginFault, guarded, inside_guard, show
 from ._plugin_hooks import HOOK_ARGUMENTS, Hook, Implementations, read_hooks
 from ._plugin_members import MEMBER_HOOKS, check_list, check_members, refuse_equal_names
 from ._plugin_patterns import matches, may_match, provider_of
@@ -44,15 +45,20 @@ class PluginManager:
         seconds: how long one plugin may take to be imported, and for each list hook.
     """
 
-    def __init__(
-        self, settings: Settings | None = None, *, installed: bool = True, seconds: float = 10.0
-    ) -> None:
+    def __init__(self, settings: Settings | None = None, *, installed: bool = True, seconds: float = 10.0) -> None:
         self.settings = load_settings() if settings is None else settings
         self._installed = installed
         self._seconds = seconds
         self._lock = threading.RLock()
         self._pluggy = pluggy.PluginManager("concertino")
         self._pluggy.add_hookspecs(hookspecs)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        if inside_guard():  # the thread that loads this plugin holds the lock, and waits for this one
+            raise PluginError("a plugin asks for plugins while it is being loaded; ask inside a call instead")
+        with self._lock:
+            yield
 
     # -- rows ------------------------------------------------------------------------------------------------
 
@@ -79,7 +85,7 @@ class PluginManager:
 
     def plugins(self) -> tuple[PluginInfo, ...]:
         """A row per provider, by name. Imports nothing."""
-        with self._lock:
+        with self._locked():
             return tuple(plugin.info() for plugin in self._plugins.values())
 
     def load(self, name: str) -> PluginInfo:
@@ -88,7 +94,7 @@ class PluginManager:
         Raises:
             PoolError: nothing installed has that name; gives near names.
         """
-        with self._lock:
+        with self._locked():
             self._check_known(name)
             self._load(self._plugins[name])
             return self._plugins[name].info()
@@ -104,11 +110,9 @@ class PluginManager:
         """
         package = getattr(target, "__name__", type(target).__module__).split(".")[0]
         declaration = Declaration(name, distribution, version, show(target), lambda: target, package)
-        with self._lock:
+        with self._locked():
             if name in self._plugins:
-                raise PoolError(
-                    f"{self._plugins[name].label} is there already; register {show(target)} otherwise"
-                )
+                raise PoolError(f"{self._plugins[name].label} is there already; register {show(target)} otherwise")
             self._plugins[name] = self._row(name, [declaration])
             ordered = sorted(self._plugins.items())
             self._plugins.clear()
@@ -127,7 +131,7 @@ class PluginManager:
             PluginError: a pattern names a provider that is failed or disabled; says why.
             PoolError: a pattern names an unknown provider or two of one name, or nothing matches it.
         """
-        with self._lock:
+        with self._locked():
             explicit = [name for name in map(provider_of, patterns or ()) if name]
             for name in explicit:
                 self._check_known(name)
@@ -136,9 +140,7 @@ class PluginManager:
                     self._load(plugin)
             for name in explicit:
                 self._check_usable(self._plugins[name])
-            specs = [
-                m for plugin in self._plugins.values() if plugin.state == "loaded" for m in plugin.members
-            ]
+            specs = [m for plugin in self._plugins.values() if plugin.state == "loaded" for m in plugin.members]
             if patterns is None:
                 return specs
             for pattern in patterns:
@@ -161,14 +163,10 @@ class PluginManager:
         if any(matches(spec, pattern) for spec in specs):
             return
         broken = [
-            p.name
-            for p in self._plugins.values()
-            if p.state in ("failed", "clash") and may_match(pattern, p.name)
+            p.name for p in self._plugins.values() if p.state in ("failed", "clash") and may_match(pattern, p.name)
         ]
         left_out = f"; left out as broken: {', '.join(broken)} (see `concertino doctor`)" if broken else ""
-        raise PoolError(
-            f"no installed member matches {pattern!r}; {_hint(pattern, (m.name for m in specs))}{left_out}"
-        )
+        raise PoolError(f"no installed member matches {pattern!r}; {_hint(pattern, (m.name for m in specs))}{left_out}")
 
     # -- other hooks -----------------------------------------------------------------------------------------
 
@@ -210,7 +208,7 @@ class PluginManager:
         return [item for _, item in self._collect(hook, lambda item: "")]
 
     def _hooks(self, hook: str) -> list[Hook]:
-        with self._lock:
+        with self._locked():
             found = getattr(self._pluggy.hook, hook).get_hookimpls()
             order = sorted(found, key=lambda impl: (impl.trylast - impl.tryfirst, impl.plugin_name))
             plugins = [self._plugins[implementation.plugin_name] for implementation in order]
@@ -221,7 +219,7 @@ class PluginManager:
 
     def _collect(self, hook: str, check: Callable[[Any], str]) -> list[tuple[PluginRow, Any]]:
         """What each plugin returns from a list hook; `check` says what is wrong with an item, or nothing."""
-        with self._lock:
+        with self._locked():
             for plugin in self._plugins.values():
                 self._load(plugin)
                 if hook in plugin.hooks and plugin.state == "loaded" and hook not in plugin.results:
@@ -252,9 +250,7 @@ class PluginManager:
             if len(plugins) > 1:
                 origins = " and ".join(dict.fromkeys(plugin.label for plugin in plugins))
                 for plugin in plugins:
-                    plugin.reason = (
-                        f"{kind} {shared!r} is left out, it is published more than once: by {origins}"
-                    )
+                    plugin.reason = f"{kind} {shared!r} is left out, it is published more than once: by {origins}"
         return [(plugin, item) for plugin, item in pairs if len(owners[name(item)]) == 1]
 
     # -- loading ---------------------------------------------------------------------------------------------
@@ -276,9 +272,7 @@ class PluginManager:
         started = time.perf_counter()
         target = self._guarded(plugin, "import", plugin.declarations[0].load)
         plugin.import_seconds = time.perf_counter() - started
-        hooks: Implementations = self._guarded(
-            plugin, "reading its hooks", lambda: read_hooks(self._pluggy, target)
-        )
+        hooks: Implementations = self._guarded(plugin, "reading its hooks", lambda: read_hooks(self._pluggy, target))
         self._pluggy.register(hooks, name=plugin.name)
         plugin.hooks = tuple(sorted(vars(hooks)))
         members: list[Spec] = []

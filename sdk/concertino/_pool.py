@@ -79,7 +79,11 @@ class Pool:
     """
 
     def __init__(
-        self, members: Iterable[Spec] = (), *, roles: Mapping[str, str] | None = None, aliases: Mapping[str, str] | None = None
+        self,
+        members: Iterable[Spec] = (),
+        *,
+        roles: Mapping[str, str] | None = None,
+        aliases: Mapping[str, str] | None = None,
     ) -> None:
         self._source: tuple[Spec, ...] | Callable[[], tuple[Spec, ...]] = tuple(members)
         self._roles = dict(roles or {})
@@ -190,7 +194,7 @@ class Pool:
         for name in ambiguous:
             del index[name]
         index.update({spec.name: spec for _, spec in self.actions})
-        index.update({visible: spec for visible, spec in self.actions})
+        index.update(self.actions)
         return index
 
     @cached_property
@@ -218,7 +222,9 @@ class Pool:
         return len(self.members)
 
     def model(self, role_or_name: str) -> ModelSpec:
-        """The model bound to a role, or of a name; an unbound role falls back to the role `default`, then to the only model.
+        """The model bound to a role, or of a name.
+
+        An unbound role falls back to the role `default`, then to the only model.
 
         Raises:
             PoolError: no such role or model; says how to bind one.
@@ -242,7 +248,9 @@ class Pool:
         from .schema import near_names
 
         near = near_names(name, known)
-        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(known[:8]) or 'none'}"
+        hint = (
+            f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(known[:8]) or 'none'}"
+        )
         return f"the pool has no {kind} {name!r}; {hint}"
 
     # -- changing --------------------------------------------------------------------------------------------------
@@ -261,7 +269,9 @@ class Pool:
         return pool
 
     def only(self, *patterns: str) -> Pool:
-        """Keep the tools and agents that match (`provider/*`, `*/search`, a full name), and the models that roles or patterns name.
+        """Keep the tools and agents that match (`provider/*`, `*/search`, a full name), and the models of roles.
+
+        Models stay too where a pattern names them.
 
         Raises:
             PoolError: a pattern matches nothing.
@@ -306,7 +316,9 @@ class Pool:
         return self._copy(roles={**self._roles, **bound})
 
     def replace(self, old: str, new: str | Spec) -> Pool:
-        """With one member replaced by another one, or by an installed one of that name; it takes the old one's place and roles.
+        """With one member replaced by another one, or by an installed one of that name.
+
+        The new one takes the old one's place and roles.
 
         Raises:
             PoolError: no such member, or nothing installed of the new name.
@@ -424,7 +436,11 @@ class Pool:
         return [
             {
                 "type": "function",
-                "function": {"name": visible, "description": spec.description, "parameters": spec.input_schema},
+                "function": {
+                    "name": visible,
+                    "description": spec.description,
+                    "parameters": spec.input_schema,
+                },
             }
             for visible, spec in self.actions
         ]
@@ -438,9 +454,7 @@ class Pool:
         from ._models import Model
 
         count = count or Model().count_tokens
-        by_member = {
-            tool["function"]["name"]: count(json.dumps(tool, ensure_ascii=False)) for tool in self.to_openai()
-        }
+        by_member = {tool["function"]["name"]: count(json.dumps(tool, ensure_ascii=False)) for tool in self.to_openai()}
         return ContextCost(sum(by_member.values()), by_member)
 
     def _check(self) -> None:

@@ -239,17 +239,11 @@ def _write_changes(path: Path, data: dict[str, Any], installed: Spec, member: Sp
     if member.description != installed.description:
         data["descriptions"][member.name] = member.description
         rebuilt = rebuilt.with_(description=member.description)
-    if (
-        isinstance(member, ModelSpec)
-        and isinstance(installed, ModelSpec)
-        and member.prices != installed.prices
-    ):
+    if isinstance(member, ModelSpec) and isinstance(installed, ModelSpec) and member.prices != installed.prices:
         data["prices"][member.name] = _plain(member.prices) if member.prices else "unknown"
         rebuilt = rebuilt.with_(prices=member.prices)
     fields = _MODEL_FIELDS if isinstance(member, ModelSpec) else _ACTION_FIELDS
-    changed = {
-        name: value for name in fields if (value := getattr(member, name)) != getattr(installed, name, None)
-    }
+    changed = {name: value for name in fields if (value := getattr(member, name)) != getattr(installed, name, None)}
     if changed:
         data["overrides"][member.name] = {name: _plain(value) for name, value in changed.items()}
         rebuilt = rebuilt.with_(**changed)

@@ -122,7 +122,11 @@ class Run:
             "seconds": round(self.seconds, 3),
             "critical_path_seconds": round(self.critical_path(), 3),
             "rounds": [
-                {"number": r.number, "text": r.text, "observations": [seen.to_json() for seen in r.observations]}
+                {
+                    "number": r.number,
+                    "text": r.text,
+                    "observations": [seen.to_json() for seen in r.observations],
+                }
                 for r in self.rounds
             ],
             "pool": self.pool_id,

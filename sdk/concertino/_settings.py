@@ -68,9 +68,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     if not file.is_file():
         if named:
             raise UsageError(f"CONCERTINO_CONFIG={named}: there is no such file; correct or unset it")
-        return Settings(
-            disable=_names(environ, "CONCERTINO_DISABLE") or (), only=_names(environ, "CONCERTINO_PLUGINS")
-        )
+        return Settings(disable=_names(environ, "CONCERTINO_DISABLE") or (), only=_names(environ, "CONCERTINO_PLUGINS"))
     data = read_document(file, error=UsageError)
     check_keys(str(file), data, _KEYS, UsageError)
     return Settings(

@@ -18,7 +18,13 @@ from typing import Any, Literal, NamedTuple, Union
 
 from ._errors import SpecError
 
-_SCALARS: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+_SCALARS: dict[Any, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    type(None): "null",
+}
 
 
 class Signature(NamedTuple):

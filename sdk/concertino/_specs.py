@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from ._errors import SpecError
 from ._signature import Signature, read_signature
-from ._usage import Cost, Prices
+from ._usage import FREE, Cost, Prices
 
 if TYPE_CHECKING:
     from ._models import Model
@@ -76,7 +76,7 @@ class ToolSpec:
     input_schema: dict[str, Any]
     function: Callable[..., Any]
     output_schema: dict[str, Any] | None = None
-    cost: Cost = Cost()
+    cost: Cost = FREE
     timeout: float | None = 30.0
     concurrency: int | None = None
     writes: bool = False
@@ -147,7 +147,12 @@ class ToolSpec:
 
     @classmethod
     def from_schema(
-        cls, name: str, description: str, input_schema: dict[str, Any], function: Callable[..., Any], **options: Any
+        cls,
+        name: str,
+        description: str,
+        input_schema: dict[str, Any],
+        function: Callable[..., Any],
+        **options: Any,
     ) -> Self:
         """A member given as JSON: `function` receives the validated arguments as one dict."""
         return cls(name, description, input_schema, function, takes_mapping=True, **options)

@@ -45,6 +45,9 @@ class Cost:
         return self.usd + (self.usd_per_second * seconds if seconds and self.usd_per_second else 0.0)
 
 
+FREE = Cost()
+
+
 @dataclass(frozen=True, slots=True)
 class Prices:
     """$ per million tokens of a model. `as_of` dates the table it comes from (ISO date)."""
@@ -89,7 +92,16 @@ class Usage(NamedTuple):
 
     def plus(self, other: Usage) -> Usage:
         """The sum, field by field."""
-        return Usage(*[a + b for a, b in zip(self, other, strict=True)])
+        return Usage(
+            self.calls + other.calls,
+            self.units + other.units,
+            self.usd + other.usd,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.seconds + other.seconds,
+            self.unpriced + other.unpriced,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The fields that are not zero."""
@@ -98,7 +110,7 @@ class Usage(NamedTuple):
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Usage:
         """The inverse of `to_json`; unknown fields are ignored."""
-        return cls(**{k: v for k, v in data.items() if k in cls._fields})
+        return NOTHING._replace(**{name: data[name] for name in cls._fields if name in data})
 
 
 NOTHING = Usage()

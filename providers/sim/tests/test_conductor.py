@@ -17,9 +17,8 @@ CHAINED = (
     f"Problem 1: {PART}\n\nProblem 2: The number of each Moss Court's Rose Border equals 2 more than each "
     "[answer1]. How many Rose Border does Moss Court have?"
 )
-FORMAT = re.compile(
-    r"<reasoning>\n### State Analysis\n.*### Strategy Planning and Tool Selection\n.*</reasoning>\n<tool_call>", re.S
-)
+HEADINGS = r"### State Analysis\n.*### Strategy Planning and Tool Selection\n.*"
+FORMAT = re.compile(rf"<reasoning>\n{HEADINGS}</reasoning>\n<tool_call>", re.S)
 
 
 def function(name: str, required: str, **properties: Any) -> dict[str, Any]:
@@ -43,11 +42,7 @@ class Talk:
 
     async def calls(self, **options: Any) -> list[tuple[str, dict[str, Any]]]:
         text = (await Conductor(**options).chat(ChatRequest(self.messages))).text
-        assert re.match(
-            r"<reasoning>\n### State Analysis\n.*### Strategy Planning and Tool Selection\n.*</reasoning>\n<tool_call>",
-            text,
-            re.S,
-        )
+        assert FORMAT.match(text)
         self.messages.append(Message("assistant", text))
         self.round += 1
         found = [json.loads(body) for body in re.findall(r"<tool_call>(.*?)</tool_call>", text, re.S)]
@@ -127,9 +122,7 @@ async def test_near_names_decide_a_repair() -> None:
     talk.respond(failed("PARSE_ERR", "unknown_name", near=["ask_someone"]))
     ((name, arguments),) = await talk.calls()
     assert name == "ask_someone"
-    talk.respond(
-        failed("PARSE_ERR", "invalid_arguments", path="/model", expected="ant, bee or cow", near=["cow"])
-    )
+    talk.respond(failed("PARSE_ERR", "invalid_arguments", path="/model", expected="ant, bee or cow", near=["cow"]))
     assert await talk.calls() == [("ask_someone", {"subtask": "x", "model": "cow"})]
     assert arguments["model"] == "zzz"
 
@@ -153,9 +146,7 @@ async def test_a_failure_that_may_be_repeated_is_repeated_once() -> None:
 async def test_a_reply_without_an_answer_counts_as_none() -> None:
     talk = Talk(PART)
     ((_, first),) = await talk.calls()
-    ((_, second),) = await talk.respond(
-        {"status": "OK", "content": "<reasoning>the the <answer>\\boxed{"}
-    ).calls()
+    ((_, second),) = await talk.respond({"status": "OK", "content": "<reasoning>the the <answer>\\boxed{"}).calls()
     assert second["model"] != first["model"]
 
 
@@ -204,9 +195,7 @@ async def test_a_part_waits_for_the_result_it_needs_and_is_then_told_it() -> Non
 async def test_with_nothing_left_it_answers_with_what_it_has(budget: dict[str, float]) -> None:
     talk = Talk()
     await talk.calls()
-    assert await talk.respond(ok(6), failed("TIMEOUT", "deadline"), **budget).calls() == [
-        ("final_answer", {})
-    ]
+    assert await talk.respond(ok(6), failed("TIMEOUT", "deadline"), **budget).calls() == [("final_answer", {})]
     assert await talk.conclusion() == ["6", "unknown"]
 
 

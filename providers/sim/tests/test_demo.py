@@ -4,24 +4,59 @@ says."""
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
+from random import Random
 from typing import Any
 
 import concertino_sim
+import pytest
+from concertino import Budget, Orchestrator, Pool, Run
 from concertino_sim.demo import demo_members, demo_question
 from concertino_sim.grammar import read
 from concertino_sim.solver import solve
+from concertino_sim.writer import make_question
 
 
-async def test_a_run_meets_every_status_and_still_ends_right(stage: Any) -> None:
-    runs = [stage(demo_members(seed)) for seed in range(8)]
-    found = await asyncio.gather(*(run.run(demo_question(seed)[0]) for seed, run in enumerate(runs)))
-    assert found == [[str(answer) for answer in demo_question(seed)[1]] for seed in range(8)]
+def published() -> list[Any]:
+    hooks = (
+        concertino_sim.concertino_tools,
+        concertino_sim.concertino_agents,
+        concertino_sim.concertino_models,
+    )
+    return [spec.with_(name=f"sim/{spec.name}") for hook in hooks for spec in hook()]
+
+
+def boxes(run: Run) -> tuple[int, ...]:
+    return tuple(int(box) for box in re.findall(r"\\boxed\{(\d+)\}", str(run.answer)))
+
+
+async def conduct(question: str, members: list[Any], **options: Any) -> Run:
+    return await Orchestrator("sim/conductor").run(question, pool=Pool(members), **options)
+
+
+async def test_a_run_meets_every_kind_of_failure_and_still_ends_right() -> None:
+    runs = await asyncio.gather(*(conduct(demo_question(seed)[0], demo_members(seed)) for seed in range(6)))
+    assert [boxes(run) for run in runs] == [demo_question(seed)[1] for seed in range(6)]
     for run in runs:
-        seen = {status for statuses in run.statuses for status in statuses}
-        assert seen == {"OK", "PARSE_ERR", "EXEC_ERR", "TIMEOUT"}
-        assert len(run.statuses) <= 6
+        codes = {seen.error.code for made in run.rounds for seen in made.observations if seen.error}
+        assert codes == {"invalid_arguments", "raised", "deadline"}
+        assert len(run.rounds) <= 6
+
+
+@pytest.mark.parametrize("kind", [{"parts": 9}, {"chained": True}, {"needle": True, "parts": 2}, {"lure": True}])
+async def test_the_published_members_answer_every_kind_of_question(kind: dict[str, Any]) -> None:
+    for seed in range(5):
+        question, answers = make_question(Random(seed), **kind)
+        assert boxes(await conduct(question, published())) == answers, f"seed {seed}"
+
+
+async def test_a_small_budget_ends_with_the_answers_there_are() -> None:
+    question, answers = make_question(Random(0), 4)
+    run = await conduct(question, published(), budget=Budget(units=3))
+    assert run.usage.units == 3
+    assert str(run.answer).count("\\boxed{") == len(answers)
 
 
 def test_the_question_has_four_parts_and_a_false_note() -> None:
@@ -32,22 +67,18 @@ def test_the_question_has_four_parts_and_a_false_note() -> None:
     assert solve(question).answers == answers
 
 
-def test_the_hooks_publish_every_member() -> None:
-    published = [
-        *concertino_sim.concertino_tools(),
-        *concertino_sim.concertino_agents(),
-        *concertino_sim.concertino_models(),
-    ]
-    names = [spec.name for spec in published]
+def test_the_hooks_publish_every_member_and_the_demo_casts_them_all() -> None:
+    names = [spec.short_name for spec in published()]
     assert names == ["calculate", "read_problem", "solve", "swift", "steady", "sage", "conductor"]
-    assert sorted(member.name for member in demo_members()) == sorted(f"sim/{name}" for name in names)
+    assert [member.name for member in demo_members()] == [f"sim/{name}" for name in names]
+
+
+def test_an_installed_pool_finds_them_by_their_names() -> None:
+    pool = Pool.installed("sim/*")
+    assert {member.name for member in pool.members} == {member.name for member in demo_members()}
 
 
 def test_importing_the_plugin_imports_none_of_its_modules() -> None:
-    code = (
-        "import sys, concertino_sim; print(sorted(m for m in sys.modules if m.startswith('concertino_sim.')))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
+    code = "import sys, concertino_sim; print(sorted(m for m in sys.modules if m.startswith('concertino_sim.')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"

@@ -27,8 +27,7 @@ def answers(text: str) -> tuple[int, ...]:
             16,
         ),
         (
-            "3 times as much as the sum of each Oakmont College's Map Library and each Oakmont College's "
-            "Film Studio",
+            "3 times as much as the sum of each Oakmont College's Map Library and each Oakmont College's Film Studio",
             19,
         ),
         ("1 more than 2 times as much as each Oakmont College's Map Library", 11),
@@ -78,7 +77,7 @@ def test_a_category_of_unknown_names_is_guessed_from_the_layers() -> None:
 
 
 def test_a_name_with_an_apostrophe_is_split_where_the_item_is_known() -> None:
-    text = "The number of each Drill Press's Fitter's Case equals 4. How many Fitter's Case does Drill Press have?"
+    text = "The number of each Drill Press's Fitter's Case equals 4. What is the value of Drill Press's Fitter's Case?"
     assert answers(text) == (4,)
     assert list(read(text).problems[0].facts) == [Quantity("Drill Press", "Fitter's Case")]
 
@@ -104,10 +103,7 @@ def test_a_result_told_in_the_text_is_used() -> None:
 
 def test_a_result_that_is_nowhere_told_is_an_error_that_says_what_to_add() -> None:
     with pytest.raises(GrammarError, match=r"\[answer1\], which is not known: put problem 1 before it"):
-        answers(
-            "The number of each Moss Court's Bog Bed equals each [answer1]. How many Bed does Moss Court "
-            "have?"
-        )
+        answers("The number of each Moss Court's Bog Bed equals each [answer1]. How many Bed does Moss Court have?")
 
 
 @pytest.mark.parametrize(
@@ -151,9 +147,7 @@ def test_a_circle_is_reported_with_its_path() -> None:
         "each Moss Court's "
         "Rose Border equals 2 more than each Moss Court's Bog Bed. How many Bog Bed does Moss Court have?"
     )
-    with pytest.raises(
-        GrammarError, match="Moss Court's Bog Bed → Moss Court's Rose Border → Moss Court's Bog Bed"
-    ):
+    with pytest.raises(GrammarError, match="Moss Court's Bog Bed → Moss Court's Rose Border → Moss Court's Bog Bed"):
         answers(text)
 
 
@@ -165,8 +159,7 @@ def test_a_circle_is_reported_with_its_path() -> None:
         ("The number of each Moss Court's Bog Bed equals 7.", "a second time, and differently"),
         ("How are you?", 'expected "How many Y does X have'),
         (
-            "The number of each Moss Court's Shade Corner equals the difference of each Moss Court's Bog "
-            "Bed.",
+            "The number of each Moss Court's Shade Corner equals the difference of each Moss Court's Bog Bed.",
             "of two",
         ),
     ],
@@ -190,8 +183,6 @@ def test_a_chain_of_ten_thousand_sentences_needs_no_recursion() -> None:
         for i in range(1, 10_000)
     ]
     text = (
-        "The number of each Shelf0's Book0 equals 0. "
-        + " ".join(chain)
-        + " What is the value of Shelf9999's Book9999?"
+        "The number of each Shelf0's Book0 equals 0. " + " ".join(chain) + " What is the value of Shelf9999's Book9999?"
     )
     assert answers(text) == (9999 % 23,)

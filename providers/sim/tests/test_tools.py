@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from concertino import Call, Executor, Pool
 from concertino_sim.agents import solve
-from concertino_sim.models import SAGE, SimModel
+from concertino_sim.models import SAGE, SWIFT, model_spec
 from concertino_sim.tools import calculate, read_problem
 
 
@@ -86,14 +85,13 @@ def test_the_reader_lists_what_a_text_states() -> None:
     }
 
 
-async def test_the_solver_returns_the_reply_of_the_model_it_was_told_to_use(fake_context: Any) -> None:
-    context = fake_context({"sage": SimModel("sim/sage", SAGE)})
-    text = await solve(
-        "The number of each Moss Court's Bog Bed equals 6. How many Bed does Moss Court have?",
-        "sage",
-        ctx=context,
-    )
-    assert text.endswith("<answer>\n\\boxed{6}\n</answer>")
+async def test_the_solver_returns_the_reply_of_the_model_it_was_told_to_use() -> None:
+    question = "The number of each Moss Court's Bog Bed equals 6. How many Bed does Moss Court have?"
+    pool = Pool([solve, model_spec("swift", SWIFT), model_spec("sage", SAGE)])
+    calls = [Call("solve", {"subtask": question, "model": model}) for model in ("sage", "swift")]
+    sage, swift = await Executor().run(calls, pool)
+    assert sage.content.endswith("<answer>\n\\boxed{6}\n</answer>")
+    assert "total is beyond me" in swift.content
 
 
 def test_the_solver_publishes_its_models_and_its_cost() -> None:

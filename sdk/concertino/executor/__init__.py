@@ -1,10 +1,10 @@
 """The executor: runs plans of calls, in parallel, inside a budget, with one observation per call.
 
-    _executor    plans: edges, gates, members          _budget (above)  reserve and settle
-    _invocation  the life of one call                   _limits          gates and queues
-    _asking      a request to a model as a call         _retry, _breaker transport failures
-    _members     how members are invoked                _threads, _processes, _stall, _orphans   isolation
-    _content     results as plain data                  _causes          the wording of every failure
+_executor    plans: edges, gates, members          _budget (above)  reserve and settle
+_invocation  the life of one call                   _limits          gates and queues
+_asking      a request to a model as a call         _retry, _breaker transport failures
+_members     how members are invoked                _threads, _processes, _stall, _orphans   isolation
+_content     results as plain data                  _causes          the wording of every failure
 """
 
 from ._breaker import Breaker, BreakerPolicy
@@ -13,4 +13,14 @@ from ._limits import Limits
 from ._retry import RetryPolicy
 from ._scope import Duplicates, Memory, Scope, Sink
 
-__all__ = ["Breaker", "BreakerPolicy", "Duplicates", "Executor", "Limits", "Memory", "RetryPolicy", "Scope", "Sink"]
+__all__ = [
+    "Breaker",
+    "BreakerPolicy",
+    "Duplicates",
+    "Executor",
+    "Limits",
+    "Memory",
+    "RetryPolicy",
+    "Scope",
+    "Sink",
+]

@@ -11,12 +11,13 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from .._budget import Amount
-from .._errors import CallFailed
-from .._events import Asked, CallEnded, CallStarted, Event, Replied, idempotency_key
-from .._models import ChatRequest, Message, Reply
-from .._observation import ErrorInfo, Observation, Status
-from .._usage import Usage
+from concertino._budget import Amount
+from concertino._errors import CallFailed
+from concertino._events import Asked, CallEnded, CallStarted, Event, Replied, idempotency_key
+from concertino._models import ChatRequest, Message, Reply
+from concertino._observation import ErrorInfo, Observation, Status
+from concertino._usage import Usage
+
 from . import _causes as causes
 from ._invocation import Invocation
 
@@ -87,7 +88,10 @@ class Request(Invocation):
         if _LEAST_TOKENS <= fitting < most:
             most = int(fitting)
         self.chat = ChatRequest(
-            self.chat.messages, self.chat.tools, self.chat.sampling.with_(max_tokens=most), self.chat.idempotency_key
+            self.chat.messages,
+            self.chat.tools,
+            self.chat.sampling.with_(max_tokens=most),
+            self.chat.idempotency_key,
         )
         usd = spec.prices.usd(prompt, most) if spec.prices else 0.0
         return Amount(0.0, 0.0, usd, float(prompt + most))
@@ -114,7 +118,14 @@ class Request(Invocation):
         elif not usd and used.tokens:
             unpriced = 1
         usage = Usage(
-            0, 0.0, usd, used.input_tokens, used.output_tokens, used.cached_tokens, ended - self.started, unpriced
+            0,
+            0.0,
+            usd,
+            used.input_tokens,
+            used.output_tokens,
+            used.cached_tokens,
+            ended - self.started,
+            unpriced,
         )
         self.reply = value
         return Observation(

@@ -36,7 +36,17 @@ class BreakerPolicy:
 class Breaker:
     """The breaker of one provider or model. Not shared between processes; runs on a monotonic clock."""
 
-    __slots__ = ("_clock", "_consecutive", "_outcomes", "_probing", "_random", "opened", "policy", "reopens_at", "state")
+    __slots__ = (
+        "_clock",
+        "_consecutive",
+        "_outcomes",
+        "_probing",
+        "_random",
+        "opened",
+        "policy",
+        "reopens_at",
+        "state",
+    )
 
     def __init__(
         self,

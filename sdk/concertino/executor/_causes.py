@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from .._errors import CallFailed, FailureClass
-from .._observation import ErrorInfo
-from ..schema import explain, near_names
+from concertino._errors import CallFailed, FailureClass
+from concertino._observation import ErrorInfo
+from concertino.schema import explain, near_names
 
 if TYPE_CHECKING:
-    from ..reading import ReadingError
-    from ..schema import Validator, Violation
+    from concertino.reading import ReadingError
+    from concertino.schema import Validator, Violation
+
     from ._retry import Failure
 
 LIMIT = 200
@@ -48,7 +49,11 @@ def invalid_arguments(violations: tuple[Violation, ...], validator: Validator) -
     """The arguments break the published schema."""
     first = violations[0]
     return ErrorInfo(
-        "invalid_arguments", explain(violations, validator, limit=LIMIT), first.pointer, first.expected, first.got
+        "invalid_arguments",
+        explain(violations, validator, limit=LIMIT),
+        first.pointer,
+        first.expected,
+        first.got,
     )
 
 
@@ -87,7 +92,9 @@ def timed_out(seconds: float, limit: float | None) -> ErrorInfo:
 
 def timed_out_waiting() -> ErrorInfo:
     """The deadline passed before its turn came."""
-    return ErrorInfo("queue_deadline", "the deadline passed while it waited for its turn; it was not run", retryable=True)
+    return ErrorInfo(
+        "queue_deadline", "the deadline passed while it waited for its turn; it was not run", retryable=True
+    )
 
 
 def dependency_failed(call_id: str, status: str) -> ErrorInfo:
@@ -118,7 +125,9 @@ def overloaded(limit: int) -> ErrorInfo:
 
 def duplicate(call_id: str) -> ErrorInfo:
     """The same call was made before."""
-    return ErrorInfo("duplicate", f"the same call was made before as {call_id!r}; use its result, or change the arguments")
+    return ErrorInfo(
+        "duplicate", f"the same call was made before as {call_id!r}; use its result, or change the arguments"
+    )
 
 
 def cancelled() -> ErrorInfo:

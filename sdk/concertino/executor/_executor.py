@@ -13,16 +13,18 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
-from .._budget import Budget, Ledger
-from .._events import CallEnded, Event, Stalled
-from .._observation import ErrorInfo, Observation, Status
-from .._plan import Call, Plan, substitute
-from .._specs import ModelSpec, ToolSpec
-from ..reading import ReadingError, read_json
-from ..schema import InstanceRefused, guard_instance
+from concertino._budget import Budget, Ledger
+from concertino._events import CallEnded, Event, Stalled
+from concertino._observation import ErrorInfo, Observation, Status
+from concertino._plan import Call, Plan, substitute
+from concertino._specs import ModelSpec, ToolSpec
+from concertino.reading import ReadingError, read_json
+from concertino.schema import InstanceRefused, guard_instance
+
 from . import _causes as causes
 from ._breaker import BreakerPolicy
 from ._invocation import Invocation
@@ -35,7 +37,7 @@ from ._stall import StallWatch
 from ._threads import abandoned
 
 if TYPE_CHECKING:
-    from .._pool import Pool
+    from concertino._pool import Pool
 
 logger = logging.getLogger("concertino")
 
@@ -52,7 +54,11 @@ class Executor:
     """
 
     def __init__(
-        self, limits: Limits | None = None, *, retries: RetryPolicy | None = None, breaker: BreakerPolicy | None = None
+        self,
+        limits: Limits | None = None,
+        *,
+        retries: RetryPolicy | None = None,
+        breaker: BreakerPolicy | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self.retries = retries or RetryPolicy()
@@ -215,6 +221,11 @@ class Executor:
         if not enter(invocation):
             invocation.wait_in_queue()
 
+    def overloaded(self, invocation: Invocation) -> bool:
+        """Whether a call would have to wait while the queue is full."""
+        must_wait = any(gate.running >= gate.capacity for gate in invocation.gates)
+        return must_wait and self.waiting() >= self.limits.queue
+
     def waiting(self) -> int:
         """Calls that wait at gates."""
         gates = {self._tool_gate, self._thread_gate, *self._agent_gates.values()}
@@ -244,7 +255,7 @@ class Executor:
         logger.warning("%s did not stop when cancelled and was given up (call %s)", bound.name, invocation.call_id)
 
     def _blame(self, task: asyncio.Task[object] | None, seconds: float, where: str) -> None:
-        invocation = self.tasks.get(task) if task is not None else None  # type: ignore[call-overload]
+        invocation = self.tasks.get(cast("asyncio.Task[None]", task)) if task is not None else None
         if invocation is None:
             logger.warning("the event loop was blocked for %.2f s at %s, not by a concertino call", seconds, where)
             return
@@ -324,7 +335,7 @@ class PlanRun:
         if len(writers) > 1:
             order = [self._positions[call_id] for call_id in self.plan.topological_order()]
             chain = [index for index in order if index in set(writers)]
-            for first, second in zip(chain, chain[1:], strict=False):
+            for first, second in pairwise(chain):
                 self._edge(first, second, False)
 
     def _edge(self, first: int, second: int, needs_success: bool) -> None:
@@ -336,7 +347,13 @@ class PlanRun:
         call_id = f"{self.prefix}{call.id}"
         spec = self.scope.pool.find(call.name)
         if call.error is not None:
-            self._refuse(index, call_id, call.name, Status.PARSE_ERR, ErrorInfo(call.error[0], causes.shorten(call.error[1])))
+            self._refuse(
+                index,
+                call_id,
+                call.name,
+                Status.PARSE_ERR,
+                ErrorInfo(call.error[0], causes.shorten(call.error[1])),
+            )
             return
         if spec is None:
             known = [visible for visible, _ in self.scope.pool.actions]
@@ -356,11 +373,10 @@ class PlanRun:
             self._refuse(index, call_id, bound.name, Status.EXEC_ERR, causes.denied(text))
             return
         invocation.gates = self.executor.gates(bound, self.depth)
-        if any(gate.running >= gate.capacity for gate in invocation.gates):
-            if self.executor.waiting() >= self.executor.limits.queue:
-                error = causes.overloaded(self.executor.limits.queue)
-                self._refuse(index, call_id, bound.name, Status.EXEC_ERR, error)
-                return
+        if self.executor.overloaded(invocation):
+            error = causes.overloaded(self.executor.limits.queue)
+            self._refuse(index, call_id, bound.name, Status.EXEC_ERR, error)
+            return
         self.invocations.append(invocation)
         self.executor.submit(invocation)
 
@@ -407,7 +423,10 @@ class PlanRun:
         if scope.duplicates == "run" or invocation.bound.spec.writes:
             return False
         raw = call.arguments if isinstance(call.arguments, str) else None
-        key = (invocation.bound.name, raw if raw is not None and not invocation.repairs else repr(invocation.arguments))
+        key = (
+            invocation.bound.name,
+            raw if raw is not None and not invocation.repairs else repr(invocation.arguments),
+        )
         first = scope.seen.setdefault(key, invocation.call_id)
         if first == invocation.call_id:
             return False
@@ -426,7 +445,13 @@ class PlanRun:
         return False
 
     def _refuse(
-        self, index: int, call_id: str, name: str, status: Status, error: ErrorInfo, repairs: tuple[str, ...] = ()
+        self,
+        index: int,
+        call_id: str,
+        name: str,
+        status: Status,
+        error: ErrorInfo,
+        repairs: tuple[str, ...] = (),
     ) -> None:
         now = self.scope.now()
         self._deliver_now(

@@ -17,12 +17,13 @@ import inspect
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from .._budget import Amount, Ledger, Reservation
-from .._errors import CallFailed, FailureClass
-from .._events import CallEnded, CallStarted, Event, Retried
-from .._observation import ErrorInfo, Observation, Status
-from .._result import Result
-from .._usage import Usage
+from concertino._budget import Amount, Ledger, Reservation
+from concertino._errors import CallFailed, FailureClass
+from concertino._events import CallEnded, CallStarted, Event, Retried
+from concertino._observation import ErrorInfo, Observation, Status
+from concertino._result import Result
+from concertino._usage import Usage
+
 from . import _causes as causes
 from ._content import BadResult, to_content, truncate
 from ._limits import Gate, leave
@@ -30,7 +31,8 @@ from ._orphans import CURRENT
 from ._retry import TELLS_ON_PROVIDER, Failure, classify
 
 if TYPE_CHECKING:
-    from .._context import Context
+    from concertino._context import Context
+
     from ._executor import Executor, PlanRun
     from ._members import Bound
     from ._scope import Scope
@@ -40,15 +42,48 @@ class Invocation:
     """The life of one call of a tool or agent."""
 
     __slots__ = (
-        "arguments", "attempts", "bound", "call_id", "children", "coroutine", "deadline", "depth", "executor", "full",
-        "gates", "index", "kind", "ledger", "nested", "over", "owner", "parent", "probing", "recalled", "repairs",
-        "reservation", "run_id", "scope", "started", "stopped_by", "task", "timer", "timeout",
+        "arguments",
+        "attempts",
+        "bound",
+        "call_id",
+        "children",
+        "coroutine",
+        "deadline",
+        "depth",
+        "executor",
+        "full",
+        "gates",
+        "index",
+        "kind",
+        "ledger",
+        "nested",
+        "over",
+        "owner",
+        "parent",
+        "probing",
+        "recalled",
+        "repairs",
+        "reservation",
+        "run_id",
+        "scope",
+        "started",
+        "stopped_by",
+        "task",
+        "timeout",
+        "timer",
     )  # fmt: skip
 
     kind: str
 
     def __init__(
-        self, executor: Executor, scope: Scope, bound: Bound, call_id: str, arguments: Any, owner: PlanRun, index: int
+        self,
+        executor: Executor,
+        scope: Scope,
+        bound: Bound,
+        call_id: str,
+        arguments: Any,
+        owner: PlanRun,
+        index: int,
     ) -> None:
         self.executor = executor
         self.scope = scope
@@ -71,7 +106,7 @@ class Invocation:
         self.probing = False
         self.recalled = False
         self.started = 0.0
-        self.deadline = owner.deadline
+        self.deadline: float = owner.deadline
         self.stopped_by: str = ""
         self.full: Any = None
         self.reservation: Reservation | None = None
@@ -163,7 +198,13 @@ class Invocation:
     def started_event(self) -> Event:
         """What the trace keeps before the call starts."""
         return CallStarted(
-            self.run_id, self.call_id, self.parent_id, self.bound.name, self.kind, self.arguments, self.started
+            self.run_id,
+            self.call_id,
+            self.parent_id,
+            self.bound.name,
+            self.kind,
+            self.arguments,
+            self.started,
         )
 
     def ended_event(self, observation: Observation) -> Event:
@@ -220,7 +261,14 @@ class Invocation:
                 if delay is None:
                     return self._failed(failure, error)
                 self.scope.emit(
-                    Retried(self.call_id, self.bound.name, self.attempts, failure.kind.value, failure.message, delay)
+                    Retried(
+                        self.call_id,
+                        self.bound.name,
+                        self.attempts,
+                        failure.kind.value,
+                        failure.message,
+                        delay,
+                    )
                 )
                 await asyncio.sleep(delay)
             else:
@@ -287,7 +335,13 @@ class Invocation:
         if billed is None:
             return Usage(1, cost.units, usd, 0, 0, 0, seconds)
         return Usage(
-            1, cost.units + billed.units, usd + billed.usd, billed.input_tokens, billed.output_tokens, 0, seconds
+            1,
+            cost.units + billed.units,
+            usd + billed.usd,
+            billed.input_tokens,
+            billed.output_tokens,
+            0,
+            seconds,
         )
 
     def _error(self, status: Status, error: ErrorInfo) -> Observation:
@@ -343,7 +397,7 @@ class Invocation:
 
     def make_context(self) -> Context:
         """The injected parameter of the plugin's function."""
-        from .._context import Context
+        from concertino._context import Context
 
         if self.kind == "agent" and self.ledger is self.owner.ledger:
             self.ledger = self.owner.ledger.child()
@@ -435,5 +489,3 @@ class Invocation:
 
 def _is_unknown(observation: Observation) -> bool:
     return observation.error is not None and observation.error.code == "unknown_outcome"
-
-

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from .._errors import UsageError
+from concertino._errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def leave(gates: tuple[Gate, ...]) -> None:
 
 
 class AdaptiveGate(Gate):
-    """A provider's gate that halves when the provider throttles, and grows back by one per window of successes (AIMD)."""
+    """A provider's gate: halves when the provider throttles, grows back by one per window of successes (AIMD)."""
 
     __slots__ = ("limit", "successes")
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .._budget import Amount
-from .._specs import ModelSpec, ToolSpec
+from concertino._budget import Amount
+from concertino._specs import ModelSpec, ToolSpec
+
 from ._breaker import Breaker, BreakerPolicy
 from ._limits import AdaptiveGate, Gate
 from ._processes import Workers
@@ -18,7 +19,8 @@ from ._retry import RetryBudget
 from ._threads import LoopThread, run_in_thread
 
 if TYPE_CHECKING:
-    from .._models import Model
+    from concertino._models import Model
+
     from ._invocation import Invocation
 
 

@@ -36,7 +36,7 @@ def watch(loop: asyncio.AbstractEventLoop) -> None:
             call.adopt(task)
         return task
 
-    loop.set_task_factory(factory)
+    loop.set_task_factory(factory)  # type: ignore[arg-type]  # the stubs demand one result type of both
     _watched[loop] = [1, previous, factory]
 
 

@@ -17,9 +17,11 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from .._errors import SpecError
+from concertino._errors import SpecError
+
 from ._threads import run_in_thread
 
 
@@ -50,12 +52,20 @@ class _Worker:
         lifeline, self._lifeline = os.pipe()
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "concertino.executor._worker", module, qualname, str(reply_write), str(lifeline)],
+                [
+                    sys.executable,
+                    "-m",
+                    "concertino.executor._worker",
+                    module,
+                    qualname,
+                    str(reply_write),
+                    str(lifeline),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=(reply_write, lifeline),
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)},
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(p or str(Path.cwd()) for p in sys.path)},
             )
         except BaseException:
             os.close(reply_read)

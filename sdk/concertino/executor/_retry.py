@@ -22,7 +22,7 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._errors import FailureClass, ProviderError
+from concertino._errors import FailureClass, ProviderError
 
 if TYPE_CHECKING:
     from tenacity.wait import wait_base

@@ -12,16 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from .._budget import Budget, Ledger
-from .._events import Event
-from .._observation import Observation
+from concertino._budget import Budget, Ledger
+from concertino._events import Event
+from concertino._observation import Observation
 
 if TYPE_CHECKING:
-    from .._models import Message
-    from .._pool import Pool
+    from concertino._models import Message
+    from concertino._pool import Pool
 
 Duplicates = Literal["run", "reuse", "refuse"]
-"""What to do with a call that repeats an earlier one of the run: run it, answer with the earlier result, or refuse it."""
+"""What to do with a call that repeats an earlier one of the run: run it, give the earlier result, or refuse it."""
 
 
 class Sink(Protocol):

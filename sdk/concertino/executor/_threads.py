@@ -8,6 +8,7 @@ caller never waits for an abandoned thread, and every abandoned thread is counte
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import threading
 from collections.abc import Awaitable, Callable
@@ -27,7 +28,9 @@ def _deliver(future: asyncio.Future[Any], result: Any, error: BaseException | No
         return
     if error is not None:
         # StopIteration cannot be put into a future; a plugin's exit must not become ours.
-        future.set_exception(error if isinstance(error, Exception) and not isinstance(error, StopIteration) else _Foreign(error))
+        future.set_exception(
+            error if isinstance(error, Exception) and not isinstance(error, StopIteration) else _Foreign(error)
+        )
     else:
         future.set_result(result)
 
@@ -40,11 +43,11 @@ class _Foreign(Exception):
         self.error = error
 
 
-def _post(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    try:
+def _post(
+    loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], result: Any, error: BaseException | None
+) -> None:
+    with contextlib.suppress(RuntimeError):  # the caller's loop is closed: nobody waits any more
         loop.call_soon_threadsafe(_deliver, future, result, error)
-    except RuntimeError:
-        pass  # the caller's loop is closed: nobody waits any more
 
 
 async def run_in_thread(name: str, function: Callable[[], Any]) -> Any:
@@ -149,5 +152,3 @@ class LoopThread:
 async def _stop_after(tasks: set[asyncio.Task[Any]], loop: asyncio.AbstractEventLoop) -> None:
     await asyncio.wait(tasks, timeout=0.2)
     loop.stop()
-
-

@@ -41,16 +41,14 @@ class Admission:
 
 
 def admit(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a deep copy of a schema in plain JSON types; raise `SchemaRefused` if it must not be registered."""
+    """Return a deep copy of a schema in plain JSON types; raise `SchemaRefused` if it is unfit."""
     return admission_of(schema).schema
 
 
 def admission_of(schema: Mapping[str, Any]) -> Admission:
     """Admit a schema and keep what was learnt on the way; raises `SchemaRefused`."""
     if not isinstance(schema, Mapping):
-        raise SchemaRefused(
-            "not_an_object", (), f"a schema of type {type(schema).__name__}; give a JSON object"
-        )
+        raise SchemaRefused("not_an_object", (), f"a schema of type {type(schema).__name__}; give a JSON object")
     plain = _plain_copy(schema)
     size = len(json.dumps(plain, ensure_ascii=False).encode())
     if size > MAX_SCHEMA_BYTES:
@@ -74,7 +72,7 @@ def _dialect_of(schema: dict[str, Any]) -> int:
         return LATEST
     known = str(declared).removesuffix("#").removeprefix("https://").removeprefix("http://")
     if type(declared) is not str or known not in DIALECTS:
-        text = f"unknown dialect {str(declared)[:80]!r}; declare draft 4, 6, 7, 2019-09 or 2020-12, or leave `$schema` out"
+        text = f"unknown dialect {str(declared)[:80]!r}; declare draft 4, 6, 7, 2019-09 or 2020-12, or leave it out"
         raise SchemaRefused("unknown_dialect", ("$schema",), text)
     return DIALECTS[known]
 
@@ -113,9 +111,7 @@ def _plain_copy(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _refuse_container(source: Any, path: Path) -> None:
     if len(path) > MAX_SCHEMA_DEPTH:
-        raise SchemaRefused(
-            "too_deep", path, f"nesting goes beyond {MAX_SCHEMA_DEPTH} levels; move parts into `$defs`"
-        )
+        raise SchemaRefused("too_deep", path, f"nesting goes beyond {MAX_SCHEMA_DEPTH} levels; move parts into `$defs`")
     if path[-1:] == ("enum",) and path[-2:-1] != ("properties",) and len(source) > MAX_ENUM:
         raise SchemaRefused(
             "enum_too_long",
@@ -130,9 +126,7 @@ def _entries(source: Any, path: Path) -> Iterator[tuple[Any, Any]]:
         return
     for key, value in source.items():
         if not isinstance(key, str):
-            raise SchemaRefused(
-                "key_not_text", path, f"a key of type {type(key).__name__}; JSON keys are text"
-            )
+            raise SchemaRefused("key_not_text", path, f"a key of type {type(key).__name__}; JSON keys are text")
         yield _plain_scalar(key, path), value
 
 
@@ -146,7 +140,7 @@ def _plain_scalar(value: Any, path: Path) -> Any:
             raise SchemaRefused(
                 "lone_surrogate", path, "text with half a character; use complete Unicode characters"
             ) from None
-        return str(value)
+        return str.__str__(value)  # the text itself, also of an enum member
     if isinstance(value, int):
         if abs(value) >= 10**MAX_DIGITS:
             raise SchemaRefused(
@@ -155,9 +149,7 @@ def _plain_scalar(value: Any, path: Path) -> Any:
         return int(value)
     if isinstance(value, float):
         if not isfinite(value):
-            raise SchemaRefused(
-                "not_finite", path, f"the number {value}; JSON numbers are finite, leave the bound out"
-            )
+            raise SchemaRefused("not_finite", path, f"the number {value}; JSON numbers are finite, leave the bound out")
         return float(value)
     raise SchemaRefused("not_json", path, f"a value of type {type(value).__name__}; use plain JSON values")
 
@@ -187,13 +179,12 @@ def _refuse_expansion(normal: NormalSchema) -> None:
         try:
             size, height = _unfolded(part, normal, _in_place, sizes)
         except _Cycle:
-            text = "a `$ref` cycle that never reaches into the value; put `properties` or `items` between the two references"
+            text = "a `$ref` cycle that never reaches into the value; put `properties` or `items` in between"
             raise SchemaRefused("ref_cycle", (), text) from None
         if size > MAX_EXPANSION or height > MAX_CHAIN:
-            text = f"combinators and references unfold to {min(size, 10**9)} sub-schemas, {height} in a row, for one value; the limits are "
-            raise SchemaRefused(
-                "expansion", (), text + f"{MAX_EXPANSION} and {MAX_CHAIN}; use fewer alternatives"
-            )
+            text = f"unfolds to {min(size, 10**9)} sub-schemas for one value, {height} of them in a row"
+            limits = f"the limits are {MAX_EXPANSION} and {MAX_CHAIN}; use fewer alternatives"
+            raise SchemaRefused("expansion", (), f"{text}; {limits}")
 
 
 def _multiplies(normal: NormalSchema) -> bool:
@@ -211,7 +202,7 @@ def _unfolded(
     edges: Callable[[dict[str, Any]], Iterator[tuple[Path, Any]]],
     known: dict[int, tuple[int, int]],
 ) -> tuple[int, int]:
-    """How many schemas `start` unfolds to along `edges` and `$ref`, and how many in a row; raises `_Cycle`."""
+    """How many schemas `start` unfolds to along `edges` and `$ref`, how many in a row; raises `_Cycle`."""
     open_parts: set[int] = set()
     stack: list[tuple[dict[str, Any], list[Any] | None]] = [(start, None)]
     while stack:

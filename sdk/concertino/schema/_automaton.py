@@ -15,6 +15,7 @@ from typing import Any
 from ._patterns import WORD, Chars, PatternRefused, Tree, parse
 
 MAX_PATTERN_STEPS = 1000
+MAX_ALL_STEPS = 20_000  # of all patterns of one schema
 _MAX_REMEMBERED = 20_000
 _SET, _FORK, _ANCHOR, _END = range(4)
 _SAMPLE_CHARS = "a1A0 -_.:/@," + "".join(chr(code) for code in range(33, 127))
@@ -35,7 +36,7 @@ class _State:
 
 
 class Matcher:
-    """A compiled pattern. `matches` searches anywhere in a text; `sample` invents a short text that matches."""
+    """A compiled pattern: `matches` searches anywhere in a text, `sample` invents a short text that matches."""
 
     __slots__ = ("_first", "_remembered", "_start", "_states", "_steps", "pattern", "tree")
 
@@ -47,6 +48,11 @@ class Matcher:
         self._start = self._build(self.tree, 0)
         self._forget()
 
+    @property
+    def steps(self) -> int:
+        """How large the automaton is; bounds the time of a match together with the text's length."""
+        return len(self._steps)
+
     def _forget(self) -> None:
         self._states: dict[tuple[frozenset[int], int], _State] = {}
         self._remembered = 0
@@ -54,7 +60,7 @@ class Matcher:
 
     def _add(self, kind: int, value: Any, following: int) -> int:
         if len(self._steps) >= MAX_PATTERN_STEPS:
-            text = f"repeat counts that unfold to more than {MAX_PATTERN_STEPS} steps; use minLength, maxLength or smaller counts"
+            text = f"repeat counts that unfold to more than {MAX_PATTERN_STEPS} steps; use minLength or maxLength"
             raise PatternRefused("pattern_too_large", text)
         self._steps.append((kind, value, following))
         return len(self._steps) - 1
@@ -134,23 +140,17 @@ class Matcher:
 
     def _moved(self, reached: set[int], char: str) -> set[int]:
         return {
-            self._steps[step][2]
-            for step in reached
-            if self._steps[step][0] == _SET and self._steps[step][1].has(char)
+            self._steps[step][2] for step in reached if self._steps[step][0] == _SET and self._steps[step][1].has(char)
         }
 
     def matches(self, text: str) -> bool:
         """Does the pattern match anywhere in the text? Linear in its length."""
-        state: _State | None = self._first
+        state = self._first
         for char in text:
-            assert state is not None
-            try:
-                state = state.next[char]
-            except KeyError:
-                state = self._advance(state, char)
-            if state is None:
+            following = state.next[char] if char in state.next else self._advance(state, char)
+            if following is None:
                 return True
-        assert state is not None
+            state = following
         if state.ends is None:
             state.ends = 0 in self._closure(state.steps, state.previous, None)
         return state.ends

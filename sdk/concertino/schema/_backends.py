@@ -23,8 +23,8 @@ _PATTERN_BYTES = 10 * 1024 * 1024
 _BY_NAME = ("properties", "dependentSchemas")
 _LISTED = ("allOf", "anyOf", "oneOf", "prefixItems")
 _SINGLE = (
-    "additionalProperties", "propertyNames", "unevaluatedProperties", "unevaluatedItems", "items", "contains", "not",
-    "if", "then", "else",
+    "additionalProperties", "propertyNames", "unevaluatedProperties", "unevaluatedItems", "items", "contains",
+    "not", "if", "then", "else",
 )  # fmt: skip
 
 
@@ -40,9 +40,7 @@ def python_verdict(evaluator: Evaluator) -> Verdict:
 def rust_verdict(admission: Admission) -> Verdict:
     """The verdict of `jsonschema_rs`; raises `BackendMissing` where it is not to be had."""
     if admission.multiplies:
-        raise BackendMissing(
-            "this schema is recursive or unfolds too far for the Rust back end; use backend='auto'"
-        )
+        raise BackendMissing("this schema is recursive or unfolds too far for the Rust back end; use backend='auto'")
     try:
         import jsonschema_rs
     except ImportError:

@@ -31,7 +31,7 @@ Check = Callable[["Run", dict[str, Any], Any, Any, Path, Seen | None], None]
 
 
 def identity(value: Any) -> Any:
-    """A hashable key that is equal exactly for values that are equal in JSON (1 and 1.0 are, 1 and true are not)."""
+    """A hashable key, equal exactly for values that are equal in JSON (1 and 1.0 are, 1 and true are not)."""
     kind = type(value)
     if kind is bool:
         return (bool, value)
@@ -47,32 +47,24 @@ def _adopt(seen: Seen | None, more: Seen | None) -> None:
         seen |= more
 
 
-def _type(
-    run: "Run", schema: dict[str, Any], names: Any, instance: Any, path: Path, seen: Seen | None
-) -> None:
+def _type(run: "Run", schema: dict[str, Any], names: Any, instance: Any, path: Path, seen: Seen | None) -> None:
     name = TYPE_NAMES.get(type(instance), "unknown")
     if name not in names and not (name == "number" and "integer" in names and instance.is_integer()):
         run.fail(path, "type", schema, instance)
 
 
-def _enum(
-    run: "Run", schema: dict[str, Any], values: Any, instance: Any, path: Path, seen: Seen | None
-) -> None:
+def _enum(run: "Run", schema: dict[str, Any], values: Any, instance: Any, path: Path, seen: Seen | None) -> None:
     if identity(instance) not in values:
         run.fail(path, "enum", schema, instance)
 
 
-def _const(
-    run: "Run", schema: dict[str, Any], value: Any, instance: Any, path: Path, seen: Seen | None
-) -> None:
+def _const(run: "Run", schema: dict[str, Any], value: Any, instance: Any, path: Path, seen: Seen | None) -> None:
     if identity(instance) != value:
         run.fail(path, "const", schema, instance)
 
 
 def _bound(word: str, holds: Callable[[Any, Any], bool]) -> Check:
-    def check(
-        run: "Run", schema: dict[str, Any], limit: Any, instance: Any, path: Path, seen: Seen | None
-    ) -> None:
+    def check(run: "Run", schema: dict[str, Any], limit: Any, instance: Any, path: Path, seen: Seen | None) -> None:
         if not holds(instance, limit):
             run.fail(path, word, schema, instance)
 
@@ -96,9 +88,7 @@ def _unique_items(
             return
 
 
-def _required(
-    run: "Run", schema: dict[str, Any], names: Any, instance: Any, path: Path, seen: Seen | None
-) -> None:
+def _required(run: "Run", schema: dict[str, Any], names: Any, instance: Any, path: Path, seen: Seen | None) -> None:
     for name in names:
         if name not in instance:
             run.fail(path, "required", schema, instance, name)
@@ -122,9 +112,7 @@ def _property_names(
             run.fail(path, "propertyNames", schema, instance, (name, failures[0]))
 
 
-def _properties(
-    run: "Run", schema: dict[str, Any], members: Any, instance: Any, path: Path, seen: Seen | None
-) -> None:
+def _properties(run: "Run", schema: dict[str, Any], members: Any, instance: Any, path: Path, seen: Seen | None) -> None:
     for name, member in members.items():
         if name in instance:
             run.visit(member, instance[name], (*path, name))
@@ -178,9 +166,7 @@ def _prefix_items(
         _adopt(seen, {index})
 
 
-def _items(
-    run: "Run", schema: dict[str, Any], member: Any, instance: Any, path: Path, seen: Seen | None
-) -> None:
+def _items(run: "Run", schema: dict[str, Any], member: Any, instance: Any, path: Path, seen: Seen | None) -> None:
     first = len(schema.get("prefixItems", ()))
     if member is False and len(instance) > first:
         run.fail(path, "items", schema, instance, first)
@@ -192,9 +178,7 @@ def _items(
     _adopt(seen, set(range(first, len(instance))) if seen is not None else None)
 
 
-def _contains(
-    run: "Run", schema: dict[str, Any], member: Any, instance: Any, path: Path, seen: Seen | None
-) -> None:
+def _contains(run: "Run", schema: dict[str, Any], member: Any, instance: Any, path: Path, seen: Seen | None) -> None:
     found = {index for index, item in enumerate(instance) if not run.tried(member, item, path)[0]}
     if len(found) < schema.get("minContains", 1) or len(found) > schema.get("maxContains", len(found)):
         run.fail(path, "contains", schema, instance, len(found))
@@ -214,9 +198,7 @@ def _unevaluated_items(
     seen.update(rest)
 
 
-def _ref(
-    run: "Run", schema: dict[str, Any], target: Any, instance: Any, path: Path, seen: Seen | None
-) -> None:
+def _ref(run: "Run", schema: dict[str, Any], target: Any, instance: Any, path: Path, seen: Seen | None) -> None:
     if run.limit > 1:
         _adopt(seen, run.visit(target, instance, path))
         return
@@ -228,18 +210,14 @@ def _ref(
     _adopt(seen, known[1])
 
 
-def _all_of(
-    run: "Run", schema: dict[str, Any], members: Any, instance: Any, path: Path, seen: Seen | None
-) -> None:
+def _all_of(run: "Run", schema: dict[str, Any], members: Any, instance: Any, path: Path, seen: Seen | None) -> None:
     for member in members:
         _adopt(seen, run.visit(member, instance, path))
         if len(run.failures) >= run.limit:
             return
 
 
-def _any_of(
-    run: "Run", schema: dict[str, Any], members: Any, instance: Any, path: Path, seen: Seen | None
-) -> None:
+def _any_of(run: "Run", schema: dict[str, Any], members: Any, instance: Any, path: Path, seen: Seen | None) -> None:
     held = False
     for member in members:
         failures, more = run.tried(member, instance, path)
@@ -252,9 +230,7 @@ def _any_of(
         _fail_alternatives(run, "anyOf", schema, instance, path)
 
 
-def _one_of(
-    run: "Run", schema: dict[str, Any], members: Any, instance: Any, path: Path, seen: Seen | None
-) -> None:
+def _one_of(run: "Run", schema: dict[str, Any], members: Any, instance: Any, path: Path, seen: Seen | None) -> None:
     holding: list[int] = []
     for index, member in enumerate(members):
         failures, more = run.tried(member, instance, path)
@@ -269,7 +245,7 @@ def _one_of(
 
 
 def _fail_alternatives(run: "Run", word: str, schema: dict[str, Any], instance: Any, path: Path) -> None:
-    """Name the failures of the one alternative that was meant, if it is clear which; else the alternatives."""
+    """Name the failures of the one alternative that was meant, if that is clear; else the alternatives."""
     if run.limit > 1 and run.steps < DETAIL_STEPS:
         tried = [run.tried(member, instance, path, run.limit)[0] for member in schema[word]]
         meant = [failures for failures in tried if not any(_excludes(failure, path) for failure in failures)]
@@ -294,16 +270,12 @@ def _excludes(failure: "Failure", path: Path) -> bool:
     return (distance == 0 and bool(tags)) or (distance == 1 and len(tags) == 1)
 
 
-def _not(
-    run: "Run", schema: dict[str, Any], member: Any, instance: Any, path: Path, seen: Seen | None
-) -> None:
+def _not(run: "Run", schema: dict[str, Any], member: Any, instance: Any, path: Path, seen: Seen | None) -> None:
     if not run.tried(member, instance, path)[0]:
         run.fail(path, "not", schema, instance)
 
 
-def _if(
-    run: "Run", schema: dict[str, Any], member: Any, instance: Any, path: Path, seen: Seen | None
-) -> None:
+def _if(run: "Run", schema: dict[str, Any], member: Any, instance: Any, path: Path, seen: Seen | None) -> None:
     failures, more = run.tried(member, instance, path)
     if not failures:
         _adopt(seen, more)

@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def coerced(normal: NormalSchema, instance: Any) -> tuple[Any, tuple[str, ...]]:
-    """The value with its repairs applied, and their names, such as `coerced /count`; the same object if none applies."""
+    """The repaired value and the repairs (`coerced /count`); the same object and () if none applies."""
     repairs: list[str] = []
     value = _repaired(normal, [normal.root], instance, (), repairs)
     return value, tuple(repairs)

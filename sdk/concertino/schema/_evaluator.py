@@ -22,7 +22,7 @@ _MAX_FAILURES = 100
 
 
 class Failure(NamedTuple):
-    """A keyword that does not hold. `schema` is the one that has the keyword, `detail` what the wording needs more."""
+    """A keyword that does not hold: `schema` is the one that has it, `detail` what the wording needs more."""
 
     path: Path
     keyword: str
@@ -44,34 +44,32 @@ class Evaluator:
 
     def __init__(self, normal: NormalSchema) -> None:
         self._normal = normal
-        self._plans: dict[tuple[int, type], list[tuple[Check, str, Any]]] = {}
+        self._plans: dict[tuple[int, type], list[tuple[Check, Any]]] = {}
         self.tracks_seen = uses(normal, ("unevaluatedProperties", "unevaluatedItems"))
 
-    def is_valid(self, instance: Any, schema: Any = None) -> bool:
-        """The verdict, for the whole schema or for one of its normal sub-schemas."""
-        return not self._evaluate(instance, self._normal.root if schema is None else schema, 1)
+    def is_valid(self, instance: Any) -> bool:
+        """The verdict, without reasons."""
+        return not self._evaluate(instance, 1)
 
     def failures(self, instance: Any) -> list[Failure]:
         """What fails, in schema order; [] where the value is valid."""
-        return self._evaluate(instance, self._normal.root, _MAX_FAILURES)
+        return self._evaluate(instance, _MAX_FAILURES)
 
-    def _evaluate(self, instance: Any, schema: Any, limit: int) -> list[Failure]:
+    def _evaluate(self, instance: Any, limit: int) -> list[Failure]:
         run = Run(self, limit)
         try:
-            run.visit(schema, instance, ())
+            run.visit(self._normal.root, instance, ())
         except RecursionError:
-            raise InstanceRefused(
-                "too_deep", (), "nested too deeply for this schema; flatten the value"
-            ) from None
+            raise InstanceRefused("too_deep", (), "nested too deeply for this schema; flatten the value") from None
         return run.failures
 
-    def plan(self, schema: dict[str, Any], kind: type) -> list[tuple[Check, str, Any]]:
+    def plan(self, schema: dict[str, Any], kind: type) -> list[tuple[Check, Any]]:
         """The checks of a schema that concern values of a type, with their operands prepared; made once."""
         key = (id(schema), kind)
         plan = self._plans.get(key)
         if plan is None:
             plan = [
-                (check, word, self._prepared(word, schema[word]))
+                (check, self._prepared(word, schema[word]))
                 for word, (check, kinds) in CHECKS.items()
                 if word in schema and (kinds is None or kind in kinds)
             ]
@@ -96,9 +94,7 @@ class Evaluator:
 
     def matched_by_pattern(self, schema: dict[str, Any], name: str) -> bool:
         """Does a pattern of `patternProperties` claim this property?"""
-        return any(
-            self._normal.matchers[pattern].matches(name) for pattern in schema.get("patternProperties", ())
-        )
+        return any(self._normal.matchers[pattern].matches(name) for pattern in schema.get("patternProperties", ()))
 
 
 def uses(normal: NormalSchema, words: tuple[str, ...]) -> bool:
@@ -133,18 +129,14 @@ class Run:
             return seen
         self.steps += 1
         if self.steps > MAX_STEPS:
-            raise InstanceRefused(
-                "too_costly", path, "too much work to check against this schema; send less at once"
-            )
-        for check, word, operand in self.evaluator.plan(schema, type(instance)):
+            raise InstanceRefused("too_costly", path, "too much work to check against this schema; send less at once")
+        for check, operand in self.evaluator.plan(schema, type(instance)):
             check(self, schema, operand, instance, path, seen)
             if len(self.failures) >= self.limit:
                 return seen
         return seen
 
-    def tried(
-        self, schema: Any, instance: Any, path: Path, limit: int = 1
-    ) -> tuple[list[Failure], Seen | None]:
+    def tried(self, schema: Any, instance: Any, path: Path, limit: int = 1) -> tuple[list[Failure], Seen | None]:
         """Evaluate on the side: the failures are returned and not added."""
         kept = self.failures, self.limit
         self.failures, self.limit = [], limit

@@ -83,11 +83,7 @@ class _Maker:
             parts.append([self.normal.target(schema["$ref"])])
         parts += [self.rotated(schema[word]) for word in ("anyOf", "oneOf") if word in schema]
         if "if" in schema and self.variant % 3:
-            taken = (
-                [schema["if"], schema.get("then", True)]
-                if self.variant % 3 == 1
-                else [schema.get("else", True)]
-            )
+            taken = [schema["if"], schema.get("then", True)] if self.variant % 3 == 1 else [schema.get("else", True)]
             parts += [[part] for part in taken]
         yield from self.folded(base, parts)
 
@@ -221,11 +217,8 @@ def _is_of(value: Any, names: set[str]) -> bool:
     name = TYPE_NAMES[type(value)]
     return (
         name in names
-        or (name == "integer"
-        and "number" in names)
-        or (name == "number"
-        and "integer" in names
-        and value.is_integer())
+        or (name == "integer" and "number" in names)
+        or (name == "number" and "integer" in names and value.is_integer())
     )
 
 

@@ -26,14 +26,13 @@ _Link = tuple[Any, Any, int]  # (parent link or None, key, depth of the containe
 def guard_instance(value: Any, *, max_items: int | None = None) -> None:
     """Raise `InstanceRefused` unless `value` is plain JSON within the limits.
 
-    Limits: depth 64, finite numbers, integers of at most 40 digits, no lone surrogates, string keys, 4 Mi characters
-    of text and a million values in all, and `max_items` per array (`Validator.max_items`: 10,000 where the schema
-    uses `uniqueItems` or `contains`).
+    Limits: depth 64, finite numbers, integers of at most 40 digits, no lone surrogates, string keys, 4 Mi
+    characters of text and a million values in all, and `max_items` per array (pass `Validator.max_items`: 10,000
+    where the schema uses `uniqueItems` or `contains`).
     """
-    kind = type(value)
-    if kind is not dict and kind is not list:
+    if type(value) is not dict and type(value) is not list:
         _refuse_scalar(value, None)
-        if kind is str and len(value) > MAX_CHARS:
+        if type(value) is str and len(value) > MAX_CHARS:
             raise _too_large(None)
         return
     pending: list[tuple[Any, _Link | None]] = [(value, None)]
@@ -41,27 +40,29 @@ def guard_instance(value: Any, *, max_items: int | None = None) -> None:
     while pending:
         container, link = pending.pop()
         nodes += len(container)
-        entries = _entries(container, link, max_items)
-        for key, item in entries:
-            kind = type(item)
-            if kind is str:
-                chars += len(item)
-                if item.isascii():
-                    continue
-                _refuse_scalar(item, (link, key, 0))
-            elif kind is dict or kind is list:
-                depth = link[2] + 1 if link else 1
-                if depth >= MAX_DEPTH:
-                    raise InstanceRefused(
-                        "too_deep", _path(link), f"nesting goes beyond {MAX_DEPTH} levels; flatten the value"
-                    )
-                pending.append((item, (link, key, depth)))
-            elif (kind is int and -_HUGE < item < _HUGE) or kind is bool or item is None:
-                continue
-            else:
-                _refuse_scalar(item, (link, key, 0))
+        chars += _inspect(_entries(container, link, max_items), link, pending)
         if nodes > MAX_NODES or chars > MAX_CHARS:
             raise _too_large(link)
+
+
+def _inspect(entries: Any, link: _Link | None, pending: list[tuple[Any, _Link | None]]) -> int:
+    """Check the scalars of a container and queue its containers; returns the characters of its texts."""
+    chars = 0
+    for key, item in entries:
+        kind = type(item)
+        if kind is str:
+            chars += len(item)
+            if not item.isascii():
+                _refuse_scalar(item, (link, key, 0))
+        elif kind is dict or kind is list:
+            depth = link[2] + 1 if link else 1
+            if depth >= MAX_DEPTH:
+                text = f"nesting goes beyond {MAX_DEPTH} levels; flatten the value"
+                raise InstanceRefused("too_deep", _path(link), text)
+            pending.append((item, (link, key, depth)))
+        elif not ((kind is int and -_HUGE < item < _HUGE) or kind is bool or item is None):
+            _refuse_scalar(item, (link, key, 0))
+    return chars
 
 
 def _entries(container: Any, link: _Link | None, max_items: int | None) -> Any:

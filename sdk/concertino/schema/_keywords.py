@@ -50,8 +50,8 @@ KEYWORDS: dict[str, Keyword] = {
     "multipleOf": Keyword("positive"),
     "maximum": Keyword("number"),
     "minimum": Keyword("number"),
-    "exclusiveMaximum": Keyword("number", 6),
-    "exclusiveMinimum": Keyword("number", 6),
+    "exclusiveMaximum": Keyword("number"),
+    "exclusiveMinimum": Keyword("number"),
     "maxLength": Keyword("count"),
     "minLength": Keyword("count"),
     "pattern": Keyword("text"),
@@ -115,11 +115,7 @@ def _are_names(value: Any) -> bool:
 
 
 def _are_types(value: Any) -> bool:
-    return (
-        value in TYPES
-        if type(value) is str
-        else bool(value) and _are_names(value) and set(value) <= set(TYPES)
-    )
+    return value in TYPES if type(value) is str else bool(value) and _are_names(value) and set(value) <= set(TYPES)
 
 
 def _by_name(check: Callable[[Any], bool]) -> Callable[[Any], bool]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from ._automaton import Matcher
+from ._automaton import MAX_ALL_STEPS, Matcher
 from ._faults import Path, SchemaRefused
 from ._formats import FORMATS
 from ._keywords import LATEST, SHAPES, TYPES, knows, shape_of, sub_schemas
@@ -24,14 +24,18 @@ from ._patterns import PatternRefused
 
 _REFS = ("$ref", "$dynamicRef", "$recursiveRef")
 _COPIED = (
-    "type", "enum", "const", "multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum", "maxLength",
-    "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "required", "maxProperties", "minProperties",
-    "default", "examples",
+    "type", "enum", "const", "multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum",
+    "maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "required", "maxProperties",
+    "minProperties", "default", "examples",
 )  # fmt: skip
 _KEPT_SCHEMAS = (
     "properties", "patternProperties", "additionalProperties", "propertyNames", "unevaluatedProperties",
-    "unevaluatedItems", "allOf", "anyOf", "oneOf", "not", "dependentSchemas",
+    "unevaluatedItems", "allOf", "anyOf", "oneOf", "not",
 )  # fmt: skip
+_TYPE_MEANT = {
+    "dict": "object", "float": "number", "double": "number", "int": "integer", "long": "integer", "str": "string",
+    "list": "array", "tuple": "array", "bool": "boolean", "none": "null",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,29 +91,23 @@ def survey(schema: dict[str, Any], dialect: int) -> Survey:
         if type(part) is bool:
             continue
         _check_shapes(part, path, found)
-        refs += [
-            (path, keyword, part[keyword]) for keyword in _REFS if knows(keyword, dialect) and keyword in part
-        ]
+        refs += [(path, keyword, part[keyword]) for keyword in _REFS if knows(keyword, dialect) and keyword in part]
         pending += [path + inner for inner, _ in sub_schemas(part, dialect)]
     return found
 
 
 def _check_shapes(schema: dict[str, Any], path: Path, found: Survey) -> None:
     beside_ref = "$ref" in schema and found.dialect <= 7
-    for keyword in ("$ref", "definitions") if beside_ref else schema:
-        value = schema.get(keyword)
-        if keyword not in schema or not knows(keyword, found.dialect) and not (
-            found.dialect == 4 and keyword.startswith("exclusiveM")
-        ):
+    counted = {"$ref", "definitions"} if beside_ref else schema.keys()
+    for keyword, value in schema.items():
+        if keyword not in counted or not knows(keyword, found.dialect):
             continue
         if keyword in ("$id", "id", "$anchor", "$dynamicAnchor"):
             _note_identifier(keyword, value, path, found)
             continue
         check, wanted = SHAPES[shape_of(keyword, found.dialect)]
         if not check(value):
-            raise SchemaRefused(
-                "keyword_shape", (*path, keyword), _shape_hint(keyword, value, wanted, found.dialect)
-            )
+            raise SchemaRefused("keyword_shape", (*path, keyword), _shape_hint(keyword, value, wanted, found.dialect))
     if not beside_ref:
         _compile_patterns(schema, path, found)
 
@@ -121,16 +119,9 @@ def _shape_hint(keyword: str, value: Any, wanted: str, dialect: int) -> str:
     if keyword == "required" and type(value) is bool:
         return text + "; list the required names beside `properties`"
     if keyword == "type" and type(value) is str:
-        known = {"dict": "object", "float": "number", "str": "string", "int": "integer", "list": "array",
-                 "tuple": "array", "bool": "boolean", "none": "null", "double": "number", "long": "integer"}  # fmt: skip
-        nearest = (
-            [known[value.lower()]]
-            if value.lower() in known
-            else near_names(value, TYPES, 1)
-        )
-        return text + (
-            f"; did you mean '{nearest[0]}'?" if nearest else "; leave `type` out if any value will do"
-        )
+        meant = _TYPE_MEANT.get(value.lower())
+        nearest = [meant] if meant else near_names(value, TYPES, 1)
+        return text + (f"; did you mean '{nearest[0]}'?" if nearest else "; leave `type` out if any value will do")
     return text + "; correct the schema"
 
 
@@ -145,9 +136,7 @@ def _note_identifier(keyword: str, value: Any, path: Path, found: Survey) -> Non
         if not path or type(value) is not str:
             return
         if not value.startswith("#"):
-            text = (
-                f"`{keyword}` {_brief(value)} inside the schema would change what references mean; remove it"
-            )
+            text = f"`{keyword}` {_brief(value)} inside the schema would change what references mean; remove it"
             raise SchemaRefused("embedded_id", (*path, keyword), text)
         name = value[1:]
         if not name or name.startswith("/"):
@@ -175,9 +164,10 @@ def _compile_patterns(schema: dict[str, Any], path: Path, found: Survey) -> None
         try:
             found.matchers[pattern] = Matcher(pattern)
         except PatternRefused as refusal:
-            raise SchemaRefused(
-                refusal.reason, path + inner, f"the pattern {_brief(pattern)} has {refusal}"
-            ) from None
+            raise SchemaRefused(refusal.reason, path + inner, f"the pattern {_brief(pattern)} has {refusal}") from None
+        if sum(matcher.steps for matcher in found.matchers.values()) > MAX_ALL_STEPS:
+            text = "the patterns together unfold too far; use minLength, maxLength or smaller counts"
+            raise SchemaRefused("pattern_too_large", path + inner, text)
 
 
 def _resolved(found: Survey, path: Path, keyword: str, text: str) -> Path:
@@ -203,9 +193,7 @@ def _resolved(found: Survey, path: Path, keyword: str, text: str) -> Path:
         last = fragment.rpartition("/")[2]
         near = near_names(last, [*found.schema.get("$defs", ()), *found.schema.get("definitions", ())], 1)
         hint = f"did you mean '{near[0]}'?" if near else "define it in `$defs`"
-        raise SchemaRefused(
-            "dangling_ref", where, f"the reference {_brief(text)} points to no schema; {hint}"
-        )
+        raise SchemaRefused("dangling_ref", where, f"the reference {_brief(text)} points to no schema; {hint}")
     return target
 
 
@@ -235,9 +223,7 @@ def _rewritten(found: Survey, path: Path) -> Any:
     if type(old) is bool:
         return old
     refs = [
-        {"$ref": f"#/$defs/{found.targets[found.refs[path, word]]}"}
-        for word in _REFS
-        if (path, word) in found.refs
+        {"$ref": f"#/$defs/{found.targets[found.refs[path, word]]}"} for word in _REFS if (path, word) in found.refs
     ]
     if refs and found.dialect <= 7:
         return refs[0]
@@ -250,7 +236,7 @@ def _rewritten(found: Survey, path: Path) -> Any:
     new.update(_arrays(found, path, old))
     new.update(_conditions(found, path, old))
     if found.dialect == 4:
-        new.update(_bounds_of_draft_4(old))
+        _upgrade_bounds(new)
     if refs:
         new.update(refs[0])
         if refs[1:]:
@@ -261,7 +247,7 @@ def _rewritten(found: Survey, path: Path) -> Any:
 def _member(found: Survey, path: Path, value: Any) -> Any:
     if type(value) is list:
         return [_rewritten(found, (*path, index)) for index in range(len(value))]
-    if path[-1] in ("properties", "patternProperties", "dependentSchemas"):
+    if path[-1] in ("properties", "patternProperties"):
         return {name: _rewritten(found, (*path, name)) for name in value}
     return _rewritten(found, path)
 
@@ -276,17 +262,13 @@ def _arrays(found: Survey, path: Path, old: dict[str, Any]) -> Iterator[tuple[st
     if "contains" in old and found.dialect >= 6:
         yield "contains", _rewritten(found, (*path, "contains"))
         yield from (
-            (word, old[word])
-            for word in ("minContains", "maxContains")
-            if word in old and found.dialect >= 2019
+            (word, old[word]) for word in ("minContains", "maxContains") if word in old and found.dialect >= 2019
         )
 
 
 def _conditions(found: Survey, path: Path, old: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     if "if" in old and found.dialect >= 7:
-        yield from (
-            (word, _rewritten(found, (*path, word))) for word in ("if", "then", "else") if word in old
-        )
+        yield from ((word, _rewritten(found, (*path, word))) for word in ("if", "then", "else") if word in old)
     names = dict(old.get("dependentRequired", {})) if found.dialect >= 2019 else {}
     schemas = old.get("dependentSchemas", {}) if found.dialect >= 2019 else {}
     schemas = {name: _rewritten(found, (*path, "dependentSchemas", name)) for name in schemas}
@@ -302,7 +284,8 @@ def _conditions(found: Survey, path: Path, old: dict[str, Any]) -> Iterator[tupl
         yield "dependentSchemas", schemas
 
 
-def _bounds_of_draft_4(old: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _upgrade_bounds(new: dict[str, Any]) -> None:
+    """In draft 4, `exclusiveMaximum: true` changes what `maximum` means."""
     for bound, exclusive in (("maximum", "exclusiveMaximum"), ("minimum", "exclusiveMinimum")):
-        if bound in old and old.get(exclusive) is True:
-            yield exclusive, old[bound]
+        if new.pop(exclusive, False) and bound in new:
+            new[exclusive] = new.pop(bound)

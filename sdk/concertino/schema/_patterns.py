@@ -30,9 +30,10 @@ SPACE: Ranges = (
 _LINE_ENDS: Ranges = ((10, 10), (13, 13), (0x2028, 0x2029))
 _SHORTHAND = {"d": DIGITS, "w": WORD, "s": SPACE}
 _CONTROL = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
-_CATEGORIES = frozenset(
-    ["L", "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N", "Nd", "Nl", "No", "P", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "S", "Sm", "Sc", "Sk", "So", "Z", "Zs", "Zl", "Zp"]
-)
+_CATEGORIES = {
+    "L", "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N", "Nd", "Nl", "No", "P", "Pc", "Pd", "Ps", "Pe", "Pi",
+    "Pf", "Po", "S", "Sm", "Sc", "Sk", "So", "Z", "Zs", "Zl", "Zp",
+}  # fmt: skip
 _LONG_NAMES = {
     "Letter": "L", "Uppercase_Letter": "Lu", "Lowercase_Letter": "Ll", "Titlecase_Letter": "Lt", "Mark": "M",
     "Number": "N", "Decimal_Number": "Nd", "Punctuation": "P", "Symbol": "S", "Separator": "Z",
@@ -41,7 +42,7 @@ _QUANTIFIER = re.compile(r"\{(\d{1,6})(,(\d{0,6}))?\}")
 
 
 class PatternRefused(ValueError):
-    """`reason` is `pattern_syntax`, `pattern_not_linear` or `pattern_unsupported`; the text says what to write instead."""
+    """`reason` is `pattern_syntax`, `pattern_not_linear`, `pattern_unsupported` or `pattern_too_large`."""
 
     def __init__(self, reason: str, message: str) -> None:
         self.reason = reason
@@ -49,7 +50,7 @@ class PatternRefused(ValueError):
 
 
 class Chars(NamedTuple):
-    """A set of characters: code point ranges, general categories (name, wanted), and whether it is complemented."""
+    """A set of characters: code point ranges, general categories (name, wanted), perhaps complemented."""
 
     ranges: Ranges
     categories: tuple[tuple[str, bool], ...] = ()
@@ -181,9 +182,7 @@ class _Reader:
                 "pattern_not_linear",
                 "look-around, which cannot be matched in linear time; state the allowed form directly",
             )
-        raise _unsupported(
-            "a group that starts with '(?' and is not (?: or named; write flags out, as in [aA]"
-        )
+        raise _unsupported("a group that starts with '(?' and is not (?: or named; write flags out, as in [aA]")
 
     def escape(self) -> Tree:
         if self.at < len(self.text) and self.text[self.at] in "bB":
@@ -214,7 +213,7 @@ class _Reader:
         name = _LONG_NAMES.get(found[1], found[1]) if found else ""
         if found is None or name not in _CATEGORIES:
             raise _unsupported(
-                "a Unicode property that is not a general category; use one such as \\p{L}, or ranges such as [\\u0370-\\u03FF]"
+                "a Unicode property that is not a general category; use one (\\p{L}) or ranges ([\\u0370-\\u03FF])"
             )
         self.at = found.end()
         return Chars((), ((name, wanted),))
@@ -234,9 +233,7 @@ class _Reader:
         if char in "xu":
             return self.hex_code(char)
         if char.isascii() and char.isalnum():
-            raise _unsupported(
-                f"the escape \\{char}, which is not in ECMA 262; use ^ and $ for the ends, or drop the backslash"
-            )
+            raise _unsupported(f"the escape \\{char}, which is not in ECMA 262; use ^ and $ for the ends")
         return ord(char)
 
     def hex_code(self, kind: str) -> int:
@@ -252,9 +249,7 @@ class _Reader:
                 self.at = low.end()
                 return 0x10000 + ((code - 0xD800) << 10) + int(low[1], 16) - 0xDC00
         if 0xD800 <= code < 0xE000 or code > _TOP:
-            raise _syntax(
-                f"\\{kind} escape U+{code:04X}, which is not a character; write the whole code point"
-            )
+            raise _syntax(f"\\{kind} escape U+{code:04X}, which is not a character; write the whole code point")
         return code
 
     def char_class(self) -> Chars:
@@ -285,14 +280,10 @@ class _Reader:
 
 def _span(first: Chars, last: Chars) -> tuple[int, int]:
     ends = [
-        item.ranges[0][0]
-        for item in (first, last)
-        if len(item.ranges) == 1 and item.ranges[0][0] == item.ranges[0][1]
+        item.ranges[0][0] for item in (first, last) if len(item.ranges) == 1 and item.ranges[0][0] == item.ranges[0][1]
     ]
     if len(ends) != 2 or ends[0] > ends[1]:
-        raise _syntax(
-            "a range in [...] that does not run from one character up to another; write \\- for a hyphen"
-        )
+        raise _syntax("a range in [...] that does not run from one character up to another; write \\- for a hyphen")
     return ends[0], ends[1]
 
 
@@ -318,14 +309,12 @@ def to_rust(tree: Tree) -> str:
     if kind == "at":
         return {"^": "^", "$": "$", "b": r"(?-u:\b)", "B": r"(?-u:\B)"}[tree[1]]
     _, inner, low, high = tree
-    counted = "*" if (low, high) == (0, None) else "{%d,%s}" % (low, "" if high is None else high)
+    counted = "*" if (low, high) == (0, None) else f"{{{low},{'' if high is None else high}}}"
     return f"(?:{to_rust(inner)}){counted}"
 
 
 def _rust_set(chars: Chars) -> str:
-    ranges = "".join(
-        _rust_char(low) + ("" if low == high else "-" + _rust_char(high)) for low, high in chars.ranges
-    )
+    ranges = "".join(_rust_char(low) + ("" if low == high else "-" + _rust_char(high)) for low, high in chars.ranges)
     names = "".join(rf"\{'p' if wanted else 'P'}{{{name}}}" for name, wanted in chars.categories)
     return f"[{'^' if chars.negated else ''}{ranges}{names}]"
 

@@ -23,9 +23,9 @@ from ._violations import Violation, violations_of
 class Validator:
     """Answers questions about values for one schema. Made by `compile_schema`.
 
-    `schema` is the admitted copy, `backend` the one that decides ("rust" or "python"), `max_items` what to pass to
-    `guard_instance` (None, or 10,000 where the schema compares items). Values that did not come from our JSON reader
-    must pass the guard first.
+    `schema` is the admitted copy, `backend` the one that decides ("rust" or "python"), `max_items` what to pass
+    to `guard_instance` (None, or 10,000 where the schema compares items). Values that did not come from our JSON
+    reader must pass the guard first.
     """
 
     __slots__ = ("_decide", "_evaluator", "_example", "_normal", "backend", "max_items", "schema")
@@ -48,21 +48,26 @@ class Validator:
             return self._decide(instance)
         except InstanceRefused:
             raise
-        except Exception as fault:  # a back end meets what the guard would have refused
-            raise InstanceRefused(
-                "not_json", (), f"{str(fault)[:120]}; pass it through guard_instance first"
-            ) from fault
+        except Exception as fault:  # a back end met what the guard would have refused
+            raise _not_json(fault) from fault
 
     def check(self, instance: Any) -> tuple[Violation, ...]:
-        """What is wrong: () for a valid value, else one to five violations, sorted by pointer then keyword."""
+        """What is wrong: () for a valid value, else up to five violations, sorted by pointer, then keyword.
+
+        Raises `InstanceRefused` for a value that is not JSON.
+        """
         if self.is_valid(instance):
             return ()
-        failures = self._evaluator.failures(instance)
-        if not failures:
-            raise InstanceRefused(
-                "undecided", (), "the back ends disagree about this value; report it with its schema"
-            )
-        return violations_of(failures, self._normal)
+        try:
+            found = violations_of(self._evaluator.failures(instance), self._normal)
+        except InstanceRefused:
+            raise
+        except Exception as fault:
+            raise _not_json(fault) from fault
+        if not found:
+            text = "the back ends disagree about this value; report it together with its schema"
+            raise InstanceRefused("undecided", (), text)
+        return found
 
     def example(self) -> Any:
         """One minimal value made from the schema: deterministic, and valid wherever one can be found."""
@@ -71,13 +76,15 @@ class Validator:
         return json.loads(self._example)
 
     def coerce(self, instance: Any) -> tuple[Any, tuple[str, ...]]:
-        """The value with text read as number or boolean where only that can be meant, and the names of these repairs."""
+        """The value with text read as a number or boolean where only that can be meant, and the repairs' names."""
         return coerced(self._normal, instance)
 
 
-def compile_schema(
-    schema: Mapping[str, Any], *, backend: Literal["auto", "rust", "python"] = "auto"
-) -> Validator:
+def _not_json(fault: Exception) -> InstanceRefused:
+    return InstanceRefused("not_json", (), f"{str(fault)[:120]}; pass it through guard_instance first")
+
+
+def compile_schema(schema: Mapping[str, Any], *, backend: Literal["auto", "rust", "python"] = "auto") -> Validator:
     """Admit a schema and compile it once.
 
     Raises `SchemaRefused` where admission does, and `BackendMissing` where `backend="rust"` cannot be had.

@@ -42,9 +42,7 @@ class Exemplar(Protocol):
 
 def violations_of(failures: Iterable[Failure], normal: NormalSchema) -> tuple[Violation, ...]:
     """Word the failures: no duplicates, sorted by pointer then keyword, at most five."""
-    found = {
-        Violation(pointer_of(each.path), each.keyword, expected(each, normal), got(each)) for each in failures
-    }
+    found = {Violation(pointer_of(each.path), each.keyword, expected(each, normal), got(each)) for each in failures}
     ordered = sorted(found, key=lambda each: (each.pointer, each.keyword, each.expected, each.got))
     return tuple(ordered[:MAX_VIOLATIONS])
 

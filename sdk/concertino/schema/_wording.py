@@ -61,11 +61,7 @@ def _one_of(values: list[Any], instance: Any) -> str:
     ordered = [*near, *(value for value in values if value not in near)]
     if not ordered:
         return "nothing: no value is allowed here"
-    return (
-        shown(ordered[0])
-        if len(ordered) == 1
-        else "one of " + ", ".join(shown(value, 40) for value in ordered)
-    )
+    return shown(ordered[0]) if len(ordered) == 1 else "one of " + ", ".join(shown(value, 40) for value in ordered)
 
 
 def described(schema: Any, normal: NormalSchema, depth: int = 0) -> str:
@@ -125,9 +121,7 @@ def _expected(failure: Failure, normal: NormalSchema) -> str:
     if word in _COUNTS:
         return f"{_COUNTS[word][0]} {_many(schema[word], _COUNTS[word][1])}"
     if word == "type":
-        return described(
-            {key: schema[key] for key in ("type", "items", "required", "format") if key in schema}, normal
-        )
+        return described({key: schema[key] for key in ("type", "items", "required", "format") if key in schema}, normal)
     if word == "enum":
         return _one_of(schema["enum"], failure.instance)
     if word == "const":
@@ -171,7 +165,8 @@ def _expected_members(failure: Failure, normal: NormalSchema) -> str:
 def _expected_contains(schema: dict[str, Any], found: int, normal: NormalSchema) -> str:
     few = found < schema.get("minContains", 1)
     count = schema.get("minContains", 1) if few else schema.get("maxContains", 0)
-    return f"{'at least' if few else 'at most'} {_many(count, 'item')} being {described(schema['contains'], normal)}"
+    wanted = described(schema["contains"], normal)
+    return f"{'at least' if few else 'at most'} {_many(count, 'item')} being {wanted}"
 
 
 def got(failure: Failure) -> str:

@@ -1,12 +1,13 @@
 """Strategies: the paradigms. Each is a reader and a writer around the one plan and the one executor.
 
-    _machine          the contract: Ask, Act, Done; Machine, Strategy
-    _parallel_rounds  ParaManager: rounds of parallel calls
-    _round_format     its text, read and written
-    _round_prompts    what the model is shown
+_machine          the contract: Ask, Act, Done; Machine, Strategy
+_parallel_rounds  ParaManager: rounds of parallel calls
+_round_format     its text, read and written
+_round_prompts    what the model is shown
 """
 
-from .._errors import UsageError
+from concertino._errors import UsageError
+
 from ._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
 from ._parallel_rounds import ParallelRounds
 
@@ -27,5 +28,14 @@ def strategy_by_name(name: str, more: dict[str, type[Strategy]] | None = None) -
 
 
 __all__ = [
-    "Act", "Ask", "BUILT_IN", "Brief", "Done", "Machine", "ParallelRounds", "Step", "Strategy", "strategy_by_name",
+    "BUILT_IN",
+    "Act",
+    "Ask",
+    "Brief",
+    "Done",
+    "Machine",
+    "ParallelRounds",
+    "Step",
+    "Strategy",
+    "strategy_by_name",
 ]  # fmt: skip

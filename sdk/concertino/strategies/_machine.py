@@ -20,9 +20,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Self
 
-from .._models import Message, Reply, Sampling
-from .._observation import Observation
-from .._plan import Plan
+from concertino._models import Message, Reply, Sampling
+from concertino._observation import Observation
+from concertino._plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,5 +137,5 @@ class Strategy(ABC):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Strategy:
         """The inverse of `to_json`, for this class; unknown settings are ignored."""
-        known = {field.name for field in fields(cls)} if is_dataclass(cls) else set()
+        known: set[str] = {field.name for field in fields(cls)} if is_dataclass(cls) else set()
         return cls(**{key: value for key, value in data.items() if key in known})

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
-from .._errors import UsageError
-from .._models import Message, Reply
-from .._observation import Observation
-from .._plan import Call, Plan
+from concertino._errors import UsageError
+from concertino._models import Message, Reply
+from concertino._observation import Observation
+from concertino._plan import Call, Plan
+
 from . import _round_prompts as prompts
 from ._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
 from ._round_format import read_round
@@ -107,7 +108,9 @@ class ParallelRoundsMachine(Machine):
     def _record(self) -> list[Message]:
         """The run as the summariser reads it."""
         history = "\n\n".join(message.text for message in self.messages[2:] if message.text)
-        text = f"<conversation_history>\n{history}\n</conversation_history>\n<user_query>\n{self.question}\n</user_query>"
+        text = (
+            f"<conversation_history>\n{history}\n</conversation_history>\n<user_query>\n{self.question}\n</user_query>"
+        )
         return [Message("system", prompts.SUMMARISER), Message("user", text)]
 
     # -- what came back --------------------------------------------------------------------------------------------
@@ -240,4 +243,3 @@ class ParallelRoundsMachine(Machine):
         self.final = Done(*dumped["final"])
         self.messages = [Message.from_json(message) for message in dumped["messages"]]
         self.plan = None if dumped["plan"] is None else Plan(Call.from_json(call) for call in dumped["plan"])
-

@@ -16,15 +16,18 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .._models import Reply, ToolCall
-from .._plan import Call
-from ..reading import ReadingError, read_json
+from concertino._models import Reply, ToolCall
+from concertino._plan import Call
+from concertino.reading import ReadingError, read_json
 
 _THINKING = re.compile(r"<(think|reasoning)>(.*?)(?:</\1>|\Z)", re.DOTALL)
 _BLOCK = re.compile(r"<tool_call>(.*?)(</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
 _ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL)
 _NAME = re.compile(r'"name"\s*:\s*"([^"\\]{1,64})"')
-_STRICT = re.compile(r"\s*<reasoning>.*?</reasoning>\s*(?:<tool_call>[^<]*(?:<(?!/?tool_call>)[^<]*)*</tool_call>\s*)+\Z", re.DOTALL)
+_STRICT = re.compile(
+    r"\s*<reasoning>.*?</reasoning>\s*(?:<tool_call>[^<]*(?:<(?!/?tool_call>)[^<]*)*</tool_call>\s*)+\Z",
+    re.DOTALL,
+)
 
 
 class RoundText(NamedTuple):
@@ -71,7 +74,10 @@ def _from_block(block: str, closed: bool, cut_off: bool) -> Call:
         reading = read_json(block)
     except ReadingError as error:
         if not closed and cut_off:
-            return Call(name, error=("bad_json", "the text ended (length limit) inside this call; write shorter calls"))
+            return Call(
+                name,
+                error=("bad_json", "the text ended (length limit) inside this call; write shorter calls"),
+            )
         return Call(name, error=("bad_json", str(error)))
     data = reading.value
     name = data.get("name")
@@ -91,7 +97,9 @@ def write_call(name: str, arguments: Any) -> str:
 
 def write_round(reasoning: str, calls: Sequence[tuple[str, Any]]) -> str:
     """A whole round; `is_strict` holds for it."""
-    return "\n".join([f"<reasoning>{reasoning}</reasoning>", *(write_call(name, arguments) for name, arguments in calls)])
+    return "\n".join(
+        [f"<reasoning>{reasoning}</reasoning>", *(write_call(name, arguments) for name, arguments in calls)]
+    )
 
 
 def is_strict(text: str) -> bool:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._observation import Observation
+from concertino._observation import Observation
 
 FINAL = "final_answer"
 """The name of the call that ends the run."""

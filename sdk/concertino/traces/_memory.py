@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._observation import Observation, Status
-from .._plan import unparse
+from concertino._observation import Observation, Status
+from concertino._plan import unparse
+
 from ._trace import Trace
 
 

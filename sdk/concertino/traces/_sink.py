@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from .._events import Event
+from concertino._events import Event
+
 from ._blobs import pack
 
 if TYPE_CHECKING:

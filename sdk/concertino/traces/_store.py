@@ -1,6 +1,6 @@
 """A folder of traces: list them, find one by the beginning of its id.
 
-    concertino.toml `traces = "…"`, else the environment variable CONCERTINO_TRACES, else `.concertino/traces`
+concertino.toml `traces = "…"`, else the environment variable CONCERTINO_TRACES, else `.concertino/traces`
 """
 
 from __future__ import annotations
@@ -8,14 +8,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from .._errors import TraceError
+from concertino._errors import TraceError
+
 from ._sink import SUFFIX
 from ._trace import Summary, Trace
 
 
 def default_folder() -> Path:
     """Where the command line keeps traces."""
-    from .._settings import load_settings
+    from concertino._settings import load_settings
 
     chosen = load_settings().traces or os.environ.get("CONCERTINO_TRACES") or ".concertino/traces"
     return Path(chosen)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._errors import TraceError
-from .._events import Event
-from .._models import Reply
-from .._observation import Observation
+from concertino._errors import TraceError
+from concertino._events import Event
+from concertino._models import Reply
+from concertino._observation import Observation
 
 VERSION = 1
 """Version of the records; a file of a newer one is refused."""
@@ -121,7 +121,7 @@ class Trace:
     @property
     def finished(self) -> bool:
         """Whether the run came to an end."""
-        return self.records[-1]["t"] == "end"
+        return bool(self.records[-1]["t"] == "end")
 
     def replies(self) -> list[Reply]:
         """What the orchestrator (and summariser) wrote."""
@@ -139,7 +139,7 @@ class Trace:
 
     def summary(self) -> Summary:
         """One line about it."""
-        results = [record for record in self.of_kind("result")]
+        results = list(self.of_kind("result"))
         end = self.records[-1] if self.finished else {}
         last_time = max((r.get("at", 0.0) for r in self.records if r["t"] != "run"), default=0.0)
         usage = end.get("usage", {})
@@ -172,4 +172,3 @@ class Trace:
 def header(run_id: str) -> dict[str, Any]:
     """The first line of a trace file."""
     return {"t": "header", "v": VERSION, "format": "concertino-trace", "run": run_id}
-

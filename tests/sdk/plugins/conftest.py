@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import sys
 import textwrap
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -33,8 +35,14 @@ def concertino_tools():
 
 
 @pytest.fixture(autouse=True)
-def no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No setting of the machine that runs the tests counts."""
+def nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting and no plugin of the machine that runs the tests counts."""
+    everywhere = importlib.metadata.distributions
+    monkeypatch.setattr(
+        importlib.metadata,
+        "distributions",
+        lambda: everywhere(path=[place for place in sys.path if place.startswith(str(tmp_path))]),
+    )
     for variable in ("CONCERTINO_CONFIG", "CONCERTINO_DISABLE", "CONCERTINO_PLUGINS"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.chdir(tmp_path)
@@ -77,3 +85,14 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 def manager() -> PluginManager:
     """A manager of what the test installed before its first use."""
     return PluginManager(Settings(), seconds=5)
+
+
+@pytest.fixture
+def endless() -> Iterator[str]:
+    """The source of a loop that ends with the test, and with it the threads that were left in it."""
+    yield "import sys, time\nwhile not hasattr(sys, 'acme_stop'): time.sleep(0.01)\n"
+    sys.acme_stop = True  # type: ignore[attr-defined]
+    for thread in threading.enumerate():
+        if thread.name.startswith("concertino "):
+            thread.join(5)
+    del sys.acme_stop  # type: ignore[attr-defined]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import types
-from pathlib import Path
 
 import pytest
 from concertino._errors import PluginError, PoolError, UsageError
@@ -224,7 +223,7 @@ def test_an_unknown_list_hook_is_a_mistake_of_the_caller(manager) -> None:
         manager.named("concertino_task")
 
 
-def test_hooks_around_calls_come_in_order_and_get_only_what_they_take(install, manager) -> None:
+async def test_hooks_around_calls_come_in_order_and_get_only_what_they_take(install, manager) -> None:
     install("beta", "@hookimpl\ndef concertino_before_call(call_id): return ['beta', call_id]")
     install("alpha", "@hookimpl(trylast=True)\ndef concertino_before_call(): return ['alpha']")
     install("gamma", "@hookimpl(tryfirst=True)\nasync def concertino_before_call(spec, arguments): return ['gamma']")
@@ -232,7 +231,7 @@ def test_hooks_around_calls_come_in_order_and_get_only_what_they_take(install, m
     manager.specs()
     hooks = manager.before_call_hooks()
     results = [hook(spec=None, arguments={}, call_id="7") for hook in hooks]
-    results[0].close()
+    assert await results[0] == ["gamma"]
     assert results[1:] == [["beta", "7"], ["alpha"]]
 
 
@@ -241,5 +240,3 @@ async def test_an_awaitable_hook_is_awaited_by_the_caller(install, manager) -> N
     manager.specs()
     (hook,) = manager.describe_hooks()
     assert await hook(spec="x") == "about x"
-
-

@@ -8,9 +8,38 @@ import random
 from typing import Any
 
 NAMES = ("a", "b", "c", "x-1", "Zoë")
-TEXTS = ("", "a", "ab", "aXb", "12", "foo bar", "é", "\U0001f600", "2024-02-29", "a@b.de", "::1", "12:00:00Z", "\n", "\r")
+TEXTS = (
+    "",
+    "a",
+    "ab",
+    "aXb",
+    "12",
+    "foo bar",
+    "é",
+    "\U0001f600",
+    "2024-02-29",
+    "a@b.de",
+    "::1",
+    "12:00:00Z",
+    "\n",
+    "\r",
+)
 NUMBERS = (0, 1, -1, 2, 3.0, 0.5, -2.5, 10, 1e20, 10**20, 2**53 + 1, float(2**53), 0.1, 0.3, 1e-7)
-PATTERNS = ("^a", "b$", r"^\d+$", r"\w", r"^[^a-c]*$", "(a|b){1,2}", r"\bfoo\b", ".", r"^\S+$", r"^\p{L}+$", "a.b", "^$", r"\B")
+PATTERNS = (
+    "^a",
+    "b$",
+    r"^\d+$",
+    r"\w",
+    r"^[^a-c]*$",
+    "(a|b){1,2}",
+    r"\bfoo\b",
+    ".",
+    r"^\S+$",
+    r"^\p{L}+$",
+    "a.b",
+    "^$",
+    r"\B",
+)
 FORMATS = ("date", "email", "ipv6", "time", "hostname", "uuid", "regex", "date-time", "uri", "ipv4")
 TYPES = ("string", "integer", "number", "boolean", "object", "array", "null")
 
@@ -35,7 +64,10 @@ def random_schema(rng: random.Random) -> dict[str, Any]:
     schema = _object_schema(rng, 0, draft7)
     if draft7:
         schema["$schema"] = "http://json-schema.org/draft-07/schema#"
-    schema["$defs" if not draft7 else "definitions"] = {"p": _object_schema(rng, 1, draft7), "q": _part(rng, 1, draft7)}
+    schema["$defs" if not draft7 else "definitions"] = {
+        "p": _object_schema(rng, 1, draft7),
+        "q": _part(rng, 1, draft7),
+    }
     return schema
 
 
@@ -43,7 +75,11 @@ def _part(rng: random.Random, depth: int, draft7: bool) -> Any:
     if rng.random() < 0.08:
         return rng.random() < 0.6
     if rng.random() < 0.08:
-        return {"$ref": rng.choice(("#", "#/definitions/p", "#/definitions/q") if draft7 else ("#", "#/$defs/p", "#/$defs/q"))}
+        return {
+            "$ref": rng.choice(
+                ("#", "#/definitions/p", "#/definitions/q") if draft7 else ("#", "#/$defs/p", "#/$defs/q")
+            )
+        }
     return _object_schema(rng, depth, draft7)
 
 
@@ -84,7 +120,9 @@ def _names(rng: random.Random, depth: int, draft7: bool) -> dict[str, Any]:
 
 
 def _objects(rng: random.Random, depth: int, draft7: bool) -> dict[str, Any]:
-    schema: dict[str, Any] = {"properties": {name: _part(rng, depth, draft7) for name in rng.sample(NAMES, rng.randrange(1, 4))}}
+    schema: dict[str, Any] = {
+        "properties": {name: _part(rng, depth, draft7) for name in rng.sample(NAMES, rng.randrange(1, 4))}
+    }
     if rng.random() < 0.3:
         schema["patternProperties"] = {rng.choice(PATTERNS): _part(rng, depth, draft7) for _ in range(2)}
     if rng.random() < 0.4:

@@ -67,11 +67,26 @@ def _references() -> list[Nasty]:
         Nasty("dangling ref", {"$ref": "#/$defs/missing"}, 1, "dangling_ref"),
         Nasty("ref into text", {"title": "a", "$ref": "#/title"}, 1, "dangling_ref"),
         Nasty("self ref", {"$ref": "#"}, 1, "ref_cycle"),
-        Nasty("mutual refs", {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, 1, "ref_cycle"),
+        Nasty(
+            "mutual refs",
+            {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
+            1,
+            "ref_cycle",
+        ),
         Nasty("cycle through not", {"not": {"$ref": "#"}}, 1, "ref_cycle"),
         Nasty("cycle through if", {"if": {"anyOf": [{"$ref": "#"}]}, "then": {}}, 1, "ref_cycle"),
-        Nasty("recursive ref cycle", {"$schema": "https://json-schema.org/draft/2019-09/schema", "$recursiveRef": "#"}, 1, "ref_cycle"),
-        Nasty("duplicate anchors", {"$defs": {"a": {"$anchor": "x"}, "b": {"$anchor": "x"}}}, 1, "duplicate_anchor"),
+        Nasty(
+            "recursive ref cycle",
+            {"$schema": "https://json-schema.org/draft/2019-09/schema", "$recursiveRef": "#"},
+            1,
+            "ref_cycle",
+        ),
+        Nasty(
+            "duplicate anchors",
+            {"$defs": {"a": {"$anchor": "x"}, "b": {"$anchor": "x"}}},
+            1,
+            "duplicate_anchor",
+        ),
     ]
 
 
@@ -80,7 +95,15 @@ def _sizes() -> list[Nasty]:
         Nasty("2^24 by allOf", doubling("allOf", 24), 1, "expansion"),
         Nasty("2^24 by anyOf", doubling("anyOf", 24), "x", "expansion"),
         Nasty("2^1000 by oneOf", doubling("oneOf", 300), "x", "expansion"),
-        Nasty("a chain of 500 refs", {"$ref": "#/$defs/0", "$defs": {str(n): {"$ref": f"#/$defs/{n + 1}"} for n in range(500)} | {"500": {}}}, 1, "expansion"),
+        Nasty(
+            "a chain of 500 refs",
+            {
+                "$ref": "#/$defs/0",
+                "$defs": {str(n): {"$ref": f"#/$defs/{n + 1}"} for n in range(500)} | {"500": {}},
+            },
+            1,
+            "expansion",
+        ),
         Nasty("100,000 levels", nested(100_000, "items", {}), 1, "too_deep"),
         Nasty("schema that contains itself", self_containing(), {}, "too_deep"),
         Nasty("a million enum values", {"enum": list(range(1_000_000))}, 1, "enum_too_long"),
@@ -107,6 +130,25 @@ def _patterns() -> list[Nasty]:
         Nasty("back-reference", {"pattern": "^(a+)\\1$"}, evil, "pattern_not_linear"),
         Nasty("counted bomb", {"pattern": "((a{100}){100}){100}"}, "a", "pattern_too_large"),
         Nasty("one huge count", {"pattern": "a{999999}"}, "a", "pattern_too_large"),
+        Nasty(
+            "1,900 large patterns",
+            {"patternProperties": {f"a{{900}}{n}": {} for n in range(1900)}},
+            {},
+            "pattern_too_large",
+        ),
+        Nasty(
+            "20 large patterns",
+            {"patternProperties": {f"^[^a]{{900}}{n}": {} for n in range(20)}},
+            {"b" * 999: 1},
+            None,
+        ),
+        Nasty(
+            "1,900 small patterns",
+            {"patternProperties": {f"^a{n}": {} for n in range(1900)}},
+            {f"a{n}": 1 for n in range(100)},
+            None,
+        ),
+        Nasty("a wide search", {"pattern": "[ab]*a[ab]{900}c"}, "ab" * 2000, None),
         Nasty("1,000 open groups", {"pattern": "(" * 1000}, "a", "pattern_unsupported"),
         Nasty("bad syntax", {"pattern": "[a-"}, "a", "pattern_syntax"),
         Nasty("script property", {"pattern": "\\p{Script=Greek}"}, "a", "pattern_unsupported"),
@@ -141,7 +183,10 @@ def _shapes() -> list[Nasty]:
 
 
 def _recursions() -> list[Nasty]:
-    twice = {"$ref": "#/$defs/n", "$defs": {"n": {"anyOf": [{"properties": {"c": {"$ref": "#/$defs/n"}}, "required": ["x"]}] * 2}}}
+    twice = {
+        "$ref": "#/$defs/n",
+        "$defs": {"n": {"anyOf": [{"properties": {"c": {"$ref": "#/$defs/n"}}, "required": ["x"]}] * 2}},
+    }
     both = {"allOf": [{"properties": {"c": {"$ref": "#"}}}] * 3}
     strict = {"properties": {"c": {"$ref": "#"}}, "unevaluatedProperties": False}
     return [
@@ -149,7 +194,12 @@ def _recursions() -> list[Nasty]:
         Nasty("tripling recursion, allOf", both, deep(30, "c"), None),
         Nasty("recursive unevaluatedProperties", strict, deep(30, "c"), None),
         Nasty("2^60 over 30 levels", doubling("allOf", 30, "c"), deep(30, "c"), None),
-        Nasty("recursive oneOf over arrays", {"oneOf": [{"items": {"$ref": "#"}}, {"contains": {"$ref": "#"}}]}, deep(25), None),
+        Nasty(
+            "recursive oneOf over arrays",
+            {"oneOf": [{"items": {"$ref": "#"}}, {"contains": {"$ref": "#"}}]},
+            deep(25),
+            None,
+        ),
         Nasty("recursive not", {"properties": {"c": {"not": {"$ref": "#"}}}}, deep(30, "c"), None),
     ]
 
@@ -159,9 +209,19 @@ def _values() -> list[Nasty]:
     return [
         Nasty("100,000-deep value", tree, deep(100_000), "too_deep"),
         Nasty("65-deep value", tree, deep(65), "too_deep"),
-        Nasty("uniqueItems of 20,000 objects", {"uniqueItems": True}, [{"a": n, "b": [n]} for n in range(20_000)], "too_many_items"),
+        Nasty(
+            "uniqueItems of 20,000 objects",
+            {"uniqueItems": True},
+            [{"a": n, "b": [n]} for n in range(20_000)],
+            "too_many_items",
+        ),
         Nasty("contains over 20,000 items", {"contains": {"const": -1}}, list(range(20_000)), "too_many_items"),
-        Nasty("uniqueItems of 1,000 objects", {"uniqueItems": True}, [{"a": n, "b": [n]} for n in range(1_000)], None),
+        Nasty(
+            "uniqueItems of 1,000 objects",
+            {"uniqueItems": True},
+            [{"a": n, "b": [n]} for n in range(1_000)],
+            None,
+        ),
         Nasty("5,000-digit value", {"maximum": 5}, 10**5000, "too_many_digits"),
         Nasty("NaN value", {"minimum": 0, "maximum": 1}, float("nan"), "not_finite"),
         Nasty("infinite value", {"minimum": 0}, [float("inf")], "not_finite"),

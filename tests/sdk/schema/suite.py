@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-DIALECTS = {"draft7": "http://json-schema.org/draft-07/schema#", "draft2020-12": "https://json-schema.org/draft/2020-12/schema"}
+DIALECTS = {
+    "draft7": "http://json-schema.org/draft-07/schema#",
+    "draft2020-12": "https://json-schema.org/draft/2020-12/schema",
+}
 
 
 class Case(NamedTuple):
@@ -35,12 +38,22 @@ def cases(dialect: str) -> Iterator[Case]:
             if type(schema) is dict and "$schema" not in schema:
                 schema = {"$schema": DIALECTS[dialect], **schema}
             for test in group["tests"]:
-                yield Case(dialect, file.name, group["description"], schema, test["description"], test["data"], test["valid"])
+                yield Case(
+                    dialect,
+                    file.name,
+                    group["description"],
+                    schema,
+                    test["description"],
+                    test["data"],
+                    test["valid"],
+                )
 
 
 def remotes(dialect: str) -> dict[str, Any]:
     """The documents that the cases of a dialect expect at http://localhost:1234/."""
     root = data_root() / "json_schema_test_suite" / "remotes"
     names = {file: file.relative_to(root).as_posix() for file in sorted(root.rglob("*.json"))}
-    wanted = {file: name for file, name in names.items() if name.startswith(dialect) or not name.startswith(("draft", "v1"))}
+    wanted = {
+        file: name for file, name in names.items() if name.startswith(dialect) or not name.startswith(("draft", "v1"))
+    }
     return {f"http://localhost:1234/{name}": json.loads(file.read_text()) for file, name in wanted.items()}

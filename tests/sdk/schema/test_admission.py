@@ -50,7 +50,11 @@ def test_a_refusal_is_a_direction(schema: dict[str, Any], hint: str) -> None:
 
 
 def test_a_reference_inside_data_is_data() -> None:
-    schema = {"enum": [{"$ref": "http://example.com/"}], "default": {"$ref": "#/nowhere"}, "properties": {"$ref": {"type": "integer"}}}
+    schema = {
+        "enum": [{"$ref": "http://example.com/"}],
+        "default": {"$ref": "#/nowhere"},
+        "properties": {"$ref": {"type": "integer"}},
+    }
     assert admit(schema) == schema
     assert compile_schema({"properties": {"$ref": {"type": "integer"}}}).is_valid({"$ref": "x"}) is False
 
@@ -70,19 +74,70 @@ def test_limits_hold_at_their_edge() -> None:
 @pytest.mark.parametrize(
     ("schema", "valid", "invalid"),
     [
-        ({"$schema": "http://json-schema.org/draft-04/schema#", "minimum": 3, "exclusiveMinimum": True}, 4, 3),
-        ({"$schema": "http://json-schema.org/draft-04/schema", "minimum": 3, "exclusiveMinimum": False}, 3, 2),
+        (
+            {"$schema": "http://json-schema.org/draft-04/schema#", "minimum": 3, "exclusiveMinimum": True},
+            4,
+            3,
+        ),
+        (
+            {"$schema": "http://json-schema.org/draft-04/schema", "minimum": 3, "exclusiveMinimum": False},
+            3,
+            2,
+        ),
         ({"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"}, 3.0, 3.5),
-        ({"$schema": "http://json-schema.org/draft-06/schema#", "items": [{"type": "integer"}], "additionalItems": False}, [1], [1, 2]),
-        ({"$schema": "http://json-schema.org/draft-07/schema#", "dependencies": {"a": ["b"]}}, {"a": 1, "b": 1}, {"a": 1}),
-        ({"$schema": "http://json-schema.org/draft-07/schema#", "dependencies": {"a": {"required": ["b"]}}}, {"c": 1}, {"a": 1}),
-        ({"$schema": "https://json-schema.org/draft/2019-09/schema", "type": "object", "additionalProperties": {"$recursiveRef": "#"}}, {"a": {}}, {"a": 1}),
+        (
+            {
+                "$schema": "http://json-schema.org/draft-06/schema#",
+                "items": [{"type": "integer"}],
+                "additionalItems": False,
+            },
+            [1],
+            [1, 2],
+        ),
+        (
+            {"$schema": "http://json-schema.org/draft-07/schema#", "dependencies": {"a": ["b"]}},
+            {"a": 1, "b": 1},
+            {"a": 1},
+        ),
+        (
+            {
+                "$schema": "http://json-schema.org/draft-07/schema#",
+                "dependencies": {"a": {"required": ["b"]}},
+            },
+            {"c": 1},
+            {"a": 1},
+        ),
+        (
+            {
+                "$schema": "https://json-schema.org/draft/2019-09/schema",
+                "type": "object",
+                "additionalProperties": {"$recursiveRef": "#"},
+            },
+            {"a": {}},
+            {"a": 1},
+        ),
         ({"$defs": {"n": {"$anchor": "num", "type": "number"}}, "$ref": "#num"}, 1, "1"),
         ({"$defs": {"n": {"$dynamicAnchor": "num", "type": "number"}}, "$dynamicRef": "#num"}, 1, "1"),
-        ({"$id": "https://example.com/s", "$ref": "https://example.com/s#/$defs/n", "$defs": {"n": {"type": "number"}}}, 1, "1"),
+        (
+            {
+                "$id": "https://example.com/s",
+                "$ref": "https://example.com/s#/$defs/n",
+                "$defs": {"n": {"type": "number"}},
+            },
+            1,
+            "1",
+        ),
         ({"$ref": "#/$defs/a%25b~1c", "$defs": {"a%b/c": {"type": "number"}}}, 1, "1"),
         ({"$ref": "#/components/n", "components": {"n": {"type": "number"}}}, 1, "1"),
-        ({"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"n": {"$id": "#n", "type": "number"}}, "$ref": "#n"}, 1, "1"),
+        (
+            {
+                "$schema": "http://json-schema.org/draft-07/schema#",
+                "definitions": {"n": {"$id": "#n", "type": "number"}},
+                "$ref": "#n",
+            },
+            1,
+            "1",
+        ),
     ],
 )
 @pytest.mark.parametrize("backend", ["auto", "python"])

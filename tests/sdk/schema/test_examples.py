@@ -13,7 +13,10 @@ from .generators import random_schema, random_value
 @pytest.mark.parametrize(
     ("schema", "example"),
     [
-        ({"type": "object", "properties": {"a": {"type": "string"}, "b": {}}, "required": ["a"]}, {"a": "text"}),
+        (
+            {"type": "object", "properties": {"a": {"type": "string"}, "b": {}}, "required": ["a"]},
+            {"a": "text"},
+        ),
         ({"type": "object", "properties": {"a": {"type": "integer"}}}, {"a": 1}),
         ({"type": "object"}, {}),
         ({"type": "integer", "minimum": 5, "multipleOf": 4}, 8),
@@ -28,11 +31,20 @@ from .generators import random_schema, random_value
         ({"type": "string", "examples": ["Oslo"]}, "Oslo"),
         ({"type": "string", "minLength": 3, "default": "x"}, "text"),
         ({"type": "array", "items": {"type": "integer"}, "minItems": 3, "uniqueItems": True}, [1, 2, 3]),
-        ({"type": "array", "prefixItems": [{"type": "string"}, {"type": "boolean"}], "items": False}, ["text", True]),
+        (
+            {"type": "array", "prefixItems": [{"type": "string"}, {"type": "boolean"}], "items": False},
+            ["text", True],
+        ),
         ({"anyOf": [{"type": "null"}, {"type": "integer"}]}, None),
         ({"$ref": "#/$defs/a", "$defs": {"a": {"allOf": [{"type": "integer"}, {"minimum": 7}]}}}, 7),
-        ({"type": "object", "minProperties": 2, "additionalProperties": {"type": "integer"}}, {"text1": 1, "text2": 1}),
-        ({"type": "object", "required": ["a"], "dependentRequired": {"a": ["b"]}}, {"a": "text", "b": "text"}),
+        (
+            {"type": "object", "minProperties": 2, "additionalProperties": {"type": "integer"}},
+            {"text1": 1, "text2": 1},
+        ),
+        (
+            {"type": "object", "required": ["a"], "dependentRequired": {"a": ["b"]}},
+            {"a": "text", "b": "text"},
+        ),
         ({"not": {"type": "string"}}, 1),
     ],
 )
@@ -46,13 +58,37 @@ def test_an_example_is_small_and_valid(schema: dict[str, Any], example: Any) -> 
 @pytest.mark.parametrize(
     "schema",
     [
-        {"anyOf": [{"type": "object", "properties": {"left": {"$ref": "#"}}, "required": ["left"]}, {"type": "integer"}]},
-        {"oneOf": [{"required": ["a"]}, {"required": ["b"]}], "type": "object", "properties": {"a": {}, "b": {}}},
-        {"type": "object", "if": {"properties": {"k": {"const": "x"}}, "required": ["k"]}, "then": {"required": ["y"]}, "required": ["k"], "properties": {"k": {"enum": ["x"]}}},
+        {
+            "anyOf": [
+                {"type": "object", "properties": {"left": {"$ref": "#"}}, "required": ["left"]},
+                {"type": "integer"},
+            ]
+        },
+        {
+            "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+            "type": "object",
+            "properties": {"a": {}, "b": {}},
+        },
+        {
+            "type": "object",
+            "if": {"properties": {"k": {"const": "x"}}, "required": ["k"]},
+            "then": {"required": ["y"]},
+            "required": ["k"],
+            "properties": {"k": {"enum": ["x"]}},
+        },
         {"type": "array", "contains": {"const": 7}, "minItems": 2},
-        {"type": "object", "patternProperties": {"^x-": {"type": "integer"}}, "additionalProperties": False, "minProperties": 1},
+        {
+            "type": "object",
+            "patternProperties": {"^x-": {"type": "integer"}},
+            "additionalProperties": False,
+            "minProperties": 1,
+        },
         {"type": ["string", "null"], "pattern": "\\d{4}", "minLength": 8},
-        {"type": "object", "dependentSchemas": {"a": {"required": ["c"], "properties": {"c": {"type": "integer"}}}}, "required": ["a"]},
+        {
+            "type": "object",
+            "dependentSchemas": {"a": {"required": ["c"], "properties": {"c": {"type": "integer"}}}},
+            "required": ["a"],
+        },
     ],
 )
 def test_choices_are_tried_until_one_is_valid(schema: dict[str, Any]) -> None:

@@ -12,7 +12,22 @@ from .nasty import deep
 
 @pytest.mark.parametrize(
     "value",
-    [None, True, 0, 1.5, "", "é\U0001f600", [], {}, {"a": [1, {"b": None}]}, 10**40 - 1, -(10**40) + 1, deep(64), deep(64, "k"), "x" * 100_000],
+    [
+        None,
+        True,
+        0,
+        1.5,
+        "",
+        "é\U0001f600",
+        [],
+        {},
+        {"a": [1, {"b": None}]},
+        10**40 - 1,
+        -(10**40) + 1,
+        deep(64),
+        deep(64, "k"),
+        "x" * 100_000,
+    ],
     ids=lambda value: repr(value)[:20],
 )
 def test_plain_json_within_the_limits_passes(value: Any) -> None:

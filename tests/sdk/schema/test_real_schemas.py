@@ -13,7 +13,8 @@ from .suite import data_root
 
 ROOT = data_root()
 pytestmark = pytest.mark.skipif(
-    not (ROOT / "mcp_tools").is_dir(), reason="no tool schemas: set CONCERTINO_TEST_DATA to the shared test data"
+    not (ROOT / "mcp_tools").is_dir(),
+    reason="no tool schemas: set CONCERTINO_TEST_DATA to the shared test data",
 )
 
 
@@ -30,7 +31,9 @@ def schemas(source: str) -> list[dict[str, Any]]:
     elif source == "schemastore":
         found = [row["schema"] for row in rows("schemastore/*.jsonl")]
     elif source == "acebench":
-        found = [tool.get("arguments") or tool["parameters"] for row in rows("acebench/*.jsonl") for tool in row["function"]]
+        found = [
+            tool.get("arguments") or tool["parameters"] for row in rows("acebench/*.jsonl") for tool in row["function"]
+        ]
     elif source == "toolorchestra":
         found = [tool["function"]["parameters"] for tool in json.loads((ROOT / "toolorchestra/tools.json").read_text())]
     else:

@@ -31,7 +31,13 @@ TOOLS: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {
             "type": "object",
             "properties": {
-                "queries": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "maxItems": 4, "uniqueItems": True},
+                "queries": {
+                    "type": "array",
+                    "items": {"type": "string", "minLength": 1},
+                    "minItems": 1,
+                    "maxItems": 4,
+                    "uniqueItems": True,
+                },
                 "top_k": {"type": "integer", "exclusiveMinimum": 0, "maximum": 50},
                 "rerank": {"type": "boolean"},
                 "threshold": {"type": "number", "minimum": 0, "maximum": 1},

@@ -44,12 +44,21 @@ def test_a_valid_value_has_no_violations(weather: Validator) -> None:
         ({"city": "A"}, ['/city: expected at least 2 characters, got "A" (1 character)']),
         ({"units": "Celsius "}, ['/units: expected one of "celsius", "fahrenheit", got "Celsius "']),
         ({"units": "kelvin"}, ['/units: expected one of "celsius", "fahrenheit", got "kelvin"']),
-        ({"tags": ["a", "b", "a"]}, ["/tags: expected items that are all different, got equal items at 0 and 2"]),
-        ({"tags": ["a", 1, "b", "c"]}, ["/tags: expected at most 3 items, got an array of 4 items", "/tags/1: expected string, got 1"]),
+        (
+            {"tags": ["a", "b", "a"]},
+            ["/tags: expected items that are all different, got equal items at 0 and 2"],
+        ),
+        (
+            {"tags": ["a", 1, "b", "c"]},
+            ["/tags: expected at most 3 items, got an array of 4 items", "/tags/1: expected string, got 1"],
+        ),
         ({"tags": "a"}, ['/tags: expected array of string, got "a"']),
         ({"when": "2023-02-29"}, ['/when: expected date such as 2024-05-31, got "2023-02-29"']),
         ({"when": 5}, ["/when: expected string (date) or null, got 5"]),
-        ({"unit": "celsius"}, ["(root): expected only the properties 'city', 'days', 'units', 'tags', 'when', got 'unit'"]),
+        (
+            {"unit": "celsius"},
+            ["(root): expected only the properties 'city', 'days', 'units', 'tags', 'when', got 'unit'"],
+        ),
         ({"city": None}, ["/city: expected string, got null"]),
     ],
 )
@@ -79,7 +88,12 @@ def test_at_most_five_violations_are_reported_in_order() -> None:
 
 
 def test_phrases_stay_short_whatever_the_value() -> None:
-    validator = compile_schema({"properties": {"a" * 300: {"const": "y" * 500}}, "additionalProperties": {"type": ["integer", "null"]}})
+    validator = compile_schema(
+        {
+            "properties": {"a" * 300: {"const": "y" * 500}},
+            "additionalProperties": {"type": ["integer", "null"]},
+        }
+    )
     for violation in validator.check({"a" * 300: "x" * 100_000, "b": {"c" * 1000: 1}, "d": [0] * 1000}):
         assert len(violation.expected) <= 80
         assert len(violation.got) <= 80
@@ -88,8 +102,14 @@ def test_phrases_stay_short_whatever_the_value() -> None:
 
 def test_the_meant_alternative_is_followed() -> None:
     shapes = [
-        {"properties": {"kind": {"const": "circle"}, "radius": {"type": "number"}}, "required": ["kind", "radius"]},
-        {"properties": {"kind": {"const": "square"}, "side": {"type": "number"}}, "required": ["kind", "side"]},
+        {
+            "properties": {"kind": {"const": "circle"}, "radius": {"type": "number"}},
+            "required": ["kind", "radius"],
+        },
+        {
+            "properties": {"kind": {"const": "square"}, "side": {"type": "number"}},
+            "required": ["kind", "side"],
+        },
     ]
     validator = compile_schema({"properties": {"shape": {"oneOf": shapes}}})
     assert [str(each) for each in validator.check({"shape": {"kind": "square", "side": "big"}})] == [
@@ -103,20 +123,48 @@ def test_the_meant_alternative_is_followed() -> None:
 @pytest.mark.parametrize(
     ("schema", "value", "line"),
     [
-        ({"oneOf": [{"type": "integer"}, {"minimum": 0}]}, 5, "(root): expected exactly one of: integer or any value, got 5, which fits 1 and 2 of them"),
+        (
+            {"oneOf": [{"type": "integer"}, {"minimum": 0}]},
+            5,
+            "(root): expected exactly one of: integer or any value, got 5, which fits 1 and 2 of them",
+        ),
         ({"not": {"type": "null"}}, None, "(root): expected anything but null, got null"),
         ({"properties": {"a": False}}, {"a": 1}, "/a: expected no value here; leave it out, got 1"),
         ({"multipleOf": 5}, 7, "(root): expected a multiple of 5, got 7"),
         ({"exclusiveMinimum": 0}, 0, "(root): expected a number > 0, got 0"),
         ({"pattern": "^a"}, "b", '(root): expected text that matches ^a, got "b"'),
         ({"const": {"a": 1}}, 1, "(root): expected an object with 'a', got 1"),
-        ({"contains": {"type": "null"}, "minContains": 2}, [None, 1], "(root): expected at least 2 items being null, got 1 of 2 items"),
-        ({"prefixItems": [{}], "items": False}, [1, 2], "(root): expected at most 1 item, got an array of 2 items"),
+        (
+            {"contains": {"type": "null"}, "minContains": 2},
+            [None, 1],
+            "(root): expected at least 2 items being null, got 1 of 2 items",
+        ),
+        (
+            {"prefixItems": [{}], "items": False},
+            [1, 2],
+            "(root): expected at most 1 item, got an array of 2 items",
+        ),
         ({"minProperties": 2}, {"a": 1}, "(root): expected at least 2 properties, got 1 property"),
-        ({"propertyNames": {"pattern": "^a"}}, {"b": 1}, "(root): expected property names that are text that matches ^a, got 'b'"),
-        ({"dependentRequired": {"a": ["b"]}}, {"a": 1}, "(root): expected property 'b', needed with 'a', got an object with 'a'"),
-        ({"if": {"required": ["a"]}, "then": {"required": ["b"]}}, {"a": 1}, "(root): expected required property 'b', got an object with 'a'"),
-        ({"type": "object", "unevaluatedProperties": False}, {"a": 1}, "(root): expected no further property, got 'a'"),
+        (
+            {"propertyNames": {"pattern": "^a"}},
+            {"b": 1},
+            "(root): expected property names that are text that matches ^a, got 'b'",
+        ),
+        (
+            {"dependentRequired": {"a": ["b"]}},
+            {"a": 1},
+            "(root): expected property 'b', needed with 'a', got an object with 'a'",
+        ),
+        (
+            {"if": {"required": ["a"]}, "then": {"required": ["b"]}},
+            {"a": 1},
+            "(root): expected required property 'b', got an object with 'a'",
+        ),
+        (
+            {"type": "object", "unevaluatedProperties": False},
+            {"a": 1},
+            "(root): expected no further property, got 'a'",
+        ),
     ],
 )
 def test_every_kind_of_keyword_is_put_into_words(schema: dict[str, Any], value: Any, line: str) -> None:
@@ -131,7 +179,14 @@ def test_words_do_not_depend_on_the_back_end_or_the_hash_seed() -> None:
     )
     given = json.dumps([WEATHER, {"citty": 1, "tag": 2, "units": [1], "x": None, "when": {}}])
     texts = {
-        subprocess.run([sys.executable, "-c", program], input=given, env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", program],
+            input=given,
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         for seed in ("0", "1", "2")
     }
     (text,) = texts
@@ -155,9 +210,19 @@ def test_explanations_keep_their_limit_and_count_what_they_leave_out(weather: Va
     ("schema", "given", "repaired", "names"),
     [
         ({"type": "integer"}, "5", 5, ("coerced ",)),
-        ({"properties": {"n": {"type": "integer"}}}, {"n": "-12", "m": "3"}, {"n": -12, "m": "3"}, ("coerced /n",)),
+        (
+            {"properties": {"n": {"type": "integer"}}},
+            {"n": "-12", "m": "3"},
+            {"n": -12, "m": "3"},
+            ("coerced /n",),
+        ),
         ({"properties": {"n": {"type": "number"}}}, {"n": "2.5e1"}, {"n": 25.0}, ("coerced /n",)),
-        ({"items": {"type": "boolean"}}, ["true", "false", "yes"], [True, False, "yes"], ("coerced /0", "coerced /1")),
+        (
+            {"items": {"type": "boolean"}},
+            ["true", "false", "yes"],
+            [True, False, "yes"],
+            ("coerced /0", "coerced /1"),
+        ),
         ({"$ref": "#/$defs/n", "$defs": {"n": {"type": ["integer"]}}}, "7", 7, ("coerced ",)),
         ({"allOf": [{"type": "integer"}, {"type": "integer", "minimum": 1}]}, "7", 7, ("coerced ",)),
         ({"additionalProperties": {"type": "integer"}}, {"a": "1"}, {"a": 1}, ("coerced /a",)),
@@ -222,7 +287,10 @@ def test_a_value_that_is_no_json_is_refused_and_never_crashes(weather: Validator
 
 
 def test_recursive_schemas_are_decided_by_the_evaluator() -> None:
-    tree = {"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}, "n": {"type": "integer"}}}
+    tree = {
+        "type": "object",
+        "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}, "n": {"type": "integer"}},
+    }
     validator = compile_schema(tree)
     assert validator.backend == "python"
     assert validator.check({"left": {"right": {"n": "x"}}})[0].pointer == "/left/right/n"

@@ -36,9 +36,7 @@ _PART = re.compile(r"Problem (\d+):")
 class Conductor(SimulatedModel):
     """The policy as a model: messages in, one round's text out."""
 
-    def __init__(
-        self, name: str = "sim/conductor", *, pace: Pace = INSTANT, slip: bool = False, seed: int = 0
-    ) -> None:
+    def __init__(self, name: str = "sim/conductor", *, pace: Pace = INSTANT, slip: bool = False, seed: int = 0) -> None:
         super().__init__(name, pace)
         self._slip, self._seed = slip, seed
 
@@ -132,9 +130,7 @@ class _Turn:
         if not part.answered or part.settled:
             return part.settled
         solver = self._transcript.solver
-        return self._rounds < 3 or (
-            solver is not None and not self._check(part) and not self._ask(part, solver)
-        )
+        return self._rounds < 3 or (solver is not None and not self._check(part) and not self._ask(part, solver))
 
     def _again(self, part: Part) -> Call | None:
         """The repaired call after PARSE_ERR, the same call after a failure that says it may be repeated."""
@@ -206,9 +202,12 @@ def _weigh(part: Part, transcript: Transcript) -> None:
 
 def _stated(content: object, quantity: str) -> str | None:
     """The formula that a reader's listing gives for a quantity."""
-    problems = content.get("problems", []) if isinstance(content, dict) else []
-    found = [problem.get("quantities", {}).get(quantity) for problem in problems if isinstance(problem, dict)]
-    return next((str(formula) for formula in found if formula is not None), None)
+    problems = content.get("problems") if isinstance(content, dict) else None
+    for problem in problems if isinstance(problems, list) else ():
+        quantities = problem.get("quantities") if isinstance(problem, dict) else None
+        if isinstance(quantities, dict) and quantity in quantities:
+            return str(quantities[quantity])
+    return None
 
 
 def _results_used(text: str) -> tuple[int, ...]:
@@ -258,17 +257,13 @@ def _state(part: Part) -> str:
         failed = [f"{a.response.status} from {a.model or 'the executor'}" for a in part.attempts]
         return f"- Part {part.number}: no answer yet" + (f" ({', '.join(failed)})" if failed else "")
     known = "confirmed" if part.settled else "unconfirmed"
-    said = ", ".join(
-        f"{a.model} {'/'.join(a.answer)}{' (refuted)' * a.discredited}" for a in part.attempts if a.answer
-    )
+    said = ", ".join(f"{a.model} {'/'.join(a.answer)}{' (refuted)' * a.discredited}" for a in part.attempts if a.answer)
     return f"- Part {part.number}: {'/'.join(part.answer)}, {known} ({said})"
 
 
 def _round(parts: list[Part], strategy: list[str], calls: list[Call]) -> str:
     state = "\n".join(map(_state, parts))
-    headings = f"### State Analysis\n{state}\n\n### Strategy Planning and Tool Selection\n" + "\n".join(
-        strategy
-    )
+    headings = f"### State Analysis\n{state}\n\n### Strategy Planning and Tool Selection\n" + "\n".join(strategy)
     return "\n".join([f"<reasoning>\n{headings}\n</reasoning>", *(call.text() for call in calls)])
 
 

@@ -39,9 +39,7 @@ def demo_members(seed: int = 0) -> list[ToolSpec | AgentSpec | ModelSpec]:
     """Tools, the solver, three models and the conductor, named as if installed, with the faults built in."""
     skills = {
         "swift": replace(SWIFT, seed=seed, pace=Pace(0.1, 0.0008), steps=60),
-        "steady": replace(
-            STEADY, seed=seed, pace=Pace(0.15, 0.001), steps=60, lure_rate=0.0, first_faults=("crash",)
-        ),
+        "steady": replace(STEADY, seed=seed, pace=Pace(0.15, 0.001), steps=60, lure_rate=0.0, first_faults=("crash",)),
         "sage": replace(SAGE, seed=seed, pace=Pace(0.2, 0.0012), first_faults=("hang",)),
     }
     conductor = next(spec for spec in model_specs() if spec.name == "conductor")

@@ -125,7 +125,5 @@ def judge_reading(dispute: Dispute, stated: str) -> None:
     """Discredit whoever's formula is not what the text states; a stated number may be named or copied."""
     for attempt in (dispute.first, dispute.second):
         step = attempt.steps[dispute.quantity]
-        copied = (
-            stated.isdecimal() and step.numbers == str(int(stated) % MODULUS) and "note" not in step.formula
-        )
+        copied = stated.isdecimal() and step.numbers == str(int(stated) % MODULUS) and "note" not in step.formula
         attempt.discredited |= not (step.formula == stated or copied)

@@ -56,15 +56,7 @@ class Relation:
     @property
     def operations(self) -> frozenset[str]:
         """What it takes to work it out: a subset of `skills.OPERATIONS`."""
-        body = (
-            "total"
-            if self.total
-            else "difference"
-            if self.difference
-            else "sum"
-            if len(self.terms) > 1
-            else ""
-        )
+        body = "total" if self.total else "difference" if self.difference else "sum" if len(self.terms) > 1 else ""
         used = {body, "times" if self.factor != 1 else "", "more" if self.shift and self.terms else ""} - {""}
         return frozenset(used or {"copy"})
 
@@ -237,16 +229,12 @@ def _take(problem: Problem, sentence: str) -> None:
     elif match := _DEFINES.fullmatch(body):
         quantity, relation = _reference(match[1]), _relation(match[2])
         if problem.facts.setdefault(quantity, relation) != relation:
-            raise GrammarError(
-                f"it defines {quantity} a second time, and differently; keep one of the two sentences"
-            )
+            raise GrammarError(f"it defines {quantity} a second time, and differently; keep one of the two sentences")
     elif match := _NEEDLE.fullmatch(body):
         if problem.needles.setdefault(match[1], int(match[2])) != int(match[2]):
             raise GrammarError(f"it gives {match[1]!r} a second magic number; keep one of the two sentences")
     else:
-        raise GrammarError(
-            'it is outside the grammar; expected "The number of each X\'s Y equals …" or a question'
-        )
+        raise GrammarError('it is outside the grammar; expected "The number of each X\'s Y equals …" or a question')
 
 
 def _asks(body: str) -> list[Ask]:

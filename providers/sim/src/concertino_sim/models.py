@@ -70,9 +70,7 @@ class SimulatedModel(Model):
         if limit is not None and len(tokens) > limit:
             text, reason, tokens = text[: tokens[limit - 1].end()], "length", tokens[:limit]
         read_tokens = sum(self.count_tokens(message.text) for message in request.messages)
-        return Reply(
-            text, usage=Usage(input_tokens=read_tokens, output_tokens=len(tokens)), finish_reason=reason
-        )
+        return Reply(text, usage=Usage(input_tokens=read_tokens, output_tokens=len(tokens)), finish_reason=reason)
 
 
 class SimModel(SimulatedModel):
@@ -148,7 +146,7 @@ SWIFT = Skill(
     pace=Pace(0.002, 0.0),
 )
 STEADY = Skill(steps=16, error_rate=0.2, lure_rate=0.25, context=2000, pace=Pace(0.004, 0.0))
-SAGE = Skill(steps=120, error_rate=0.02, context=16_000, pace=Pace(0.008, 0.0))
+SAGE = Skill(steps=40, error_rate=0.05, context=16_000, pace=Pace(0.008, 0.0))
 
 
 def model_specs() -> list[ModelSpec]:

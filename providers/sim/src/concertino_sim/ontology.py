@@ -123,9 +123,7 @@ WORLDS = (
 )
 """The worlds that the writer draws from and the reader knows."""
 
-_CATEGORY_OF = {
-    item: category for world in WORLDS for category, items in world.layers.items() for item in items
-}
+_CATEGORY_OF = {item: category for world in WORLDS for category, items in world.layers.items() for item in items}
 _NAMES = _CATEGORY_OF.keys() | {category for world in WORLDS for category in world.categories}
 _LAYER = {category: layer for world in WORLDS for layer, category in enumerate(world.categories)}
 

@@ -17,7 +17,8 @@ from .transcript import Action, Call
 
 def repair(call: Call, error: dict[str, Any], actions: dict[str, Action]) -> Call | None:
     """The mended call, or None if the error does not say how."""
-    near = tuple(map(str, error.get("near", ())))
+    told = error.get("near")
+    near = tuple(map(str, told)) if isinstance(told, list) else ()
     if call.name not in actions:
         name = _closest(call.name, near, actions)
         return Call(name, call.arguments) if name else None

@@ -54,9 +54,7 @@ def solve(question: Question, *, believe: Believe | None = None, waver: Waver | 
         work = _Work(problem, results, believe, waver, steps)
         found = [work.answer(ask) for ask in problem.asks]
         answers += found
-        quantities = [
-            (ask, value) for ask, value in zip(problem.asks, found, strict=True) if isinstance(ask, Quantity)
-        ]
+        quantities = [(ask, value) for ask, value in zip(problem.asks, found, strict=True) if isinstance(ask, Quantity)]
         if quantities:
             results[problem.number] = quantities[0]
     return Solution(tuple(answers), tuple(steps))
@@ -74,9 +72,7 @@ class _Work:
         steps: list[Step],
     ) -> None:
         self._problem, self._waver, self._steps = problem, waver, steps
-        self._claims = {
-            lure.about: lure.value for lure in problem.lures if lure.about and believe and believe(lure)
-        }
+        self._claims = {lure.about: lure.value for lure in problem.lures if lure.about and believe and believe(lure)}
         self._values: dict[Quantity, int] = {}
         self._alias: dict[Quantity, Quantity] = {}
         self._use_results(results)

@@ -39,9 +39,7 @@ def calculate(expression: str, modulus: int = MODULUS) -> int:
         modulus: 23 unless given; 0 for the plain result.
     """
     if len(expression) > MAX_CHARACTERS:
-        raise ValueError(
-            f"the expression has {len(expression)} characters; at most {MAX_CHARACTERS} are worked out"
-        )
+        raise ValueError(f"the expression has {len(expression)} characters; at most {MAX_CHARACTERS} are worked out")
     if modulus < 0:
         raise ValueError(f"modulus={modulus}; expected a whole number > 0, or 0 for the plain result")
     try:
@@ -73,9 +71,7 @@ def _value(node: ast.expr, depth: int) -> int:
 
 def _apply(op: ast.operator, left: int, right: int) -> int:
     if isinstance(op, ast.Pow) and (right < 0 or left.bit_length() * right > MAX_BITS):
-        raise ValueError(
-            f"the exponent {str(right)[:20]} is out of bounds; results have at most {MAX_BITS} bits"
-        )
+        raise ValueError(f"the exponent {str(right)[:20]} is out of bounds; results have at most {MAX_BITS} bits")
     if isinstance(op, ast.FloorDiv | ast.Mod) and right == 0:
         raise ValueError("division by zero; change the divisor")
     return _bounded(_BINARY[type(op)](left, right))

@@ -56,9 +56,9 @@ class Action:
     def models(self) -> tuple[str, str, tuple[str, ...]] | None:
         """(subtask parameter, model parameter, model names) of a solver, None of anything else."""
         for key in ("model", "model_id"):
-            names = self.parameters.get(key, {}).get("enum") or ()
+            names = _texts(self.parameters.get(key, {}).get("enum"))
             if "subtask" in self.parameters and names:
-                return "subtask", key, tuple(names)
+                return "subtask", key, names
         return None
 
 
@@ -149,18 +149,23 @@ def _jsons(texts: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def _action(data: dict[str, Any]) -> Action:
-    function = data.get("function", data)
-    schema = function.get("parameters", {})
-    return Action(function.get("name", ""), schema.get("properties", {}), tuple(schema.get("required", ())))
+    function = _object(data.get("function", data))
+    schema = _object(function.get("parameters"))
+    properties = {name: _object(described) for name, described in _object(schema.get("properties")).items()}
+    return Action(str(function.get("name", "")), properties, _texts(schema.get("required")))
 
 
 def _call(data: dict[str, Any]) -> Call:
-    arguments = data.get("arguments")
-    return Call(str(data.get("name", "")), arguments if isinstance(arguments, dict) else {})
+    return Call(str(data.get("name", "")), _object(data.get("arguments")))
 
 
 def _response(data: dict[str, Any]) -> Response:
-    error = data.get("error")
-    return Response(
-        str(data.get("status", "")), data.get("content"), error if isinstance(error, dict) else {}
-    )
+    return Response(str(data.get("status", "")), data.get("content"), _object(data.get("error")))
+
+
+def _object(data: Any) -> dict[str, Any]:
+    return data if isinstance(data, dict) else {}
+
+
+def _texts(data: Any) -> tuple[str, ...]:
+    return tuple(map(str, data)) if isinstance(data, list) else ()

@@ -1,0 +1,121 @@
+"""The ParaManager text of one round: what is read, what is refused, and what the strict check accepts."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import concertino as ct
+from concertino.strategies._round_format import is_strict, read_round, write_call, write_round
+
+CALL = '<tool_call>{"name": "search", "arguments": {"query": "x"}}</tool_call>'
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.text(st.characters(codec="utf-8"), max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def safe(value: Any) -> bool:
+    """NUL, backspace and form feed are refused in arguments on purpose; tags inside texts end a block."""
+    text = json.dumps(value, ensure_ascii=False)
+    return not any(bad in text for bad in ("\\b", "\\f", "\\u00", "tool_call>", "\x7f"))
+
+
+@given(st.lists(st.tuples(st.from_regex("[a-z_]{1,12}", fullmatch=True), st.dictionaries(st.text("xyz", min_size=1, max_size=3), values.filter(safe), max_size=3)), min_size=1, max_size=4))
+def test_what_the_writer_writes_the_reader_reads_and_the_strict_check_accepts(calls: list[tuple[str, Any]]) -> None:
+    text = write_round("I think.", calls)
+    read = read_round(ct.Reply(text))
+    assert [(call.name, call.arguments) for call in read.calls] == calls
+    assert [call.error for call in read.calls] == [None] * len(calls)
+    assert read.reasoning == "I think."
+    assert is_strict(text)
+
+
+def test_calls_inside_the_reasoning_are_not_calls() -> None:
+    read = read_round(ct.Reply(f"<reasoning>I could {CALL}</reasoning>\n{CALL}"))
+    assert len(read.calls) == 1
+
+
+def test_a_text_that_ends_inside_its_thinking_holds_no_call() -> None:
+    read = read_round(ct.Reply(f"<think>I could {CALL}"))
+    assert (read.calls, read.unclosed) == ([], True)
+
+
+def test_one_unreadable_call_does_not_take_its_siblings_along() -> None:
+    read = read_round(ct.Reply(f'{CALL}<tool_call>{{"name": "sum", "arguments": {{"x": 1, "x": 2}}}}</tool_call>{CALL}'))
+    assert [call.name for call in read.calls] == ["search", "sum", "search"]
+    assert [call.error is None for call in read.calls] == [True, False, True]
+    error = read.calls[1].error
+    assert error is not None
+    assert error[0] == "bad_json"
+
+
+def test_a_missing_closing_tag_is_forgiven_at_the_end_and_between_calls() -> None:
+    open_call = CALL.removesuffix("</tool_call>")
+    read = read_round(ct.Reply(open_call + "\n" + open_call))
+    assert [call.error for call in read.calls] == [None, None]
+
+
+def test_a_call_cut_off_by_the_length_limit_is_never_completed() -> None:
+    read = read_round(ct.Reply('<tool_call>{"name": "search", "arguments": {"query": "par', finish_reason="length"))
+    [call] = read.calls
+    assert call.name == "search"
+    assert call.error == ("bad_json", "the text ended (length limit) inside this call; write shorter calls")
+
+
+@pytest.mark.parametrize(
+    ("block", "code", "words"),
+    [
+        ('{"arguments": {}}', "bad_format", '"name" is missing'),
+        ('{"name": 3, "arguments": {}}', "bad_format", '"name" is missing'),
+        ('{"name": "f", "arguments": [1]}', "bad_format", "must be an object; got list"),
+        ("[1, 2]", "bad_json", ""),
+        ("", "bad_json", ""),
+    ],
+)
+def test_a_block_that_is_no_call_says_what_a_call_is(block: str, code: str, words: str) -> None:
+    [call] = read_round(ct.Reply(f"<tool_call>{block}</tool_call>")).calls
+    assert call.error is not None
+    assert call.error[0] == code
+    assert words in call.error[1]
+
+
+def test_repairs_that_reading_a_call_needed_are_on_record() -> None:
+    [call] = read_round(ct.Reply("<tool_call>{'name': 'f', 'arguments': {'x': True,}}</tool_call>")).calls
+    assert call.arguments == {"x": True}
+    assert call.repairs
+
+
+def test_native_calls_take_the_place_of_text() -> None:
+    reply = ct.Reply("Let me look.", tool_calls=(ct.ToolCall("search", '{"query": "x"}', "id-1"),))
+    [call] = read_round(reply).calls
+    assert (call.name, call.arguments) == ("search", '{"query": "x"}')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CALL,
+        f"<reasoning>a</reasoning>\n{CALL} and more",
+        f"Well. <reasoning>a</reasoning>\n{CALL}",
+        "<reasoning>a</reasoning>",
+        "<reasoning>a</reasoning><tool_call>{'name': 'f', 'arguments': {}}</tool_call>",
+        '<reasoning>a</reasoning><tool_call>{"name": "f"}</tool_call>',
+        '<reasoning>a</reasoning><tool_call>{"name": "f", "arguments": "{}"}</tool_call>',
+    ],
+)
+def test_the_strict_check_refuses_everything_beside_the_template(text: str) -> None:
+    assert not is_strict(text)
+
+
+def test_the_strict_check_is_linear_on_hostile_text() -> None:
+    assert not is_strict("<reasoning>" + "a" * 200_000)
+    assert not is_strict("<reasoning></reasoning>" + "<tool_call><" * 20_000)
+    assert not is_strict("<reasoning></reasoning>" + (CALL + " ") * 3000 + "x")
+
+
+def test_a_call_is_written_as_one_line_of_json() -> None:
+    assert write_call("f", {"é": 1}) == '<tool_call>{"name": "f", "arguments": {"é": 1}}</tool_call>'

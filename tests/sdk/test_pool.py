@@ -1,0 +1,161 @@
+"""The pool is a value: filtered, bound, replaced, hashed, compared and sampled without changing the one at hand."""
+
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+
+import concertino as ct
+
+
+def make(name: str, **options: object) -> ct.ToolSpec:
+    async def run(x: int) -> int:
+        return x
+
+    return ct.tool(name=name, description=f"Does {name}.", **options)(run)  # type: ignore[arg-type]
+
+
+def model(name: str, **options: object) -> ct.ModelSpec:
+    return ct.ModelSpec(name, ct.Model, **options)  # type: ignore[arg-type]
+
+
+POOL = ct.Pool(
+    [make("a/search"), make("b/search"), make("a/sum"), model("m/small"), model("m/large")],
+    roles={"worker": "m/small"},
+)
+
+
+def test_members_keep_their_order_and_short_names_are_visible_where_they_are_unique() -> None:
+    assert [member.visible_name for member in POOL.actions] == ["a__search", "b__search", "sum"]
+
+
+@pytest.mark.parametrize(("name", "found"), [("sum", "a/sum"), ("a/sum", "a/sum"), ("a__search", "a/search")])
+def test_a_member_is_found_by_visible_full_or_unique_short_name(name: str, found: str) -> None:
+    spec = POOL.find(name)
+    assert spec is not None
+    assert spec.name == found
+
+
+def test_an_ambiguous_short_name_finds_nothing() -> None:
+    assert POOL.find("search") is None
+
+
+def test_only_keeps_what_matches_and_the_models_of_roles() -> None:
+    assert [m.name for m in POOL.only("a/*").members] == ["a/search", "a/sum", "m/small"]
+
+
+def test_without_leaves_out_what_matches() -> None:
+    assert [m.name for m in POOL.without("b/*", "m/large").members] == ["a/search", "a/sum", "m/small"]
+
+
+def test_a_pattern_that_matches_nothing_names_near_members() -> None:
+    with pytest.raises(ct.PoolError, match=r"no member 'a/serch'; did you mean 'a/search'"):
+        POOL.only("a/serch")
+
+
+def test_two_members_of_one_name_are_refused() -> None:
+    with pytest.raises(ct.PoolError, match="two members are called 'a/sum'"):
+        ct.Pool.of(make("a/sum"), make("a/sum"))
+
+
+def test_a_role_needs_a_model_that_is_there() -> None:
+    with pytest.raises(ct.PoolError, match=r"role 'worker': the pool has no model 'm/smal'; did you mean 'm/small'"):
+        POOL.bind(worker="m/smal")
+
+
+def test_bind_does_not_change_the_pool_it_is_called_on() -> None:
+    bound = POOL.bind(worker="m/large")
+    assert (POOL.model("worker").name, bound.model("worker").name) == ("m/small", "m/large")
+
+
+def test_an_unbound_role_falls_back_to_default() -> None:
+    assert POOL.bind(default="m/large").model("critic").name == "m/large"
+    with pytest.raises(ct.PoolError, match=r"no model or role 'critic'.*bind it with pool.bind\(critic="):
+        POOL.model("critic")
+
+
+def test_replace_puts_another_member_in_the_same_place_and_roles() -> None:
+    swapped = POOL.replace("m/small", model("n/new"))
+    assert [m.name for m in swapped.members][3] == "n/new"
+    assert swapped.model("worker").name == "n/new"
+
+
+def test_replace_refuses_another_kind() -> None:
+    with pytest.raises(ct.PoolError, match="is a model; it cannot be replaced by the tool"):
+        POOL.replace("m/small", make("a/other"))
+
+
+def test_equal_pools_have_equal_ids_also_in_another_process() -> None:
+    program = (
+        "import concertino as ct\n"
+        "async def run(x: int) -> int: return x\n"
+        "spec = ct.tool(name='a/sum', description='Does a/sum.')(run)\n"
+        "print(ct.Pool.of(spec).id)"
+    )
+    other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert other.stdout.strip() == ct.Pool.of(make("a/sum")).id
+
+
+def test_pools_are_equal_and_hash_by_what_they_hold() -> None:
+    assert ct.Pool.of(make("a/sum")) == ct.Pool.of(make("a/sum"))
+    assert len({ct.Pool.of(make("a/sum")), ct.Pool.of(make("a/sum")), POOL}) == 2
+    assert POOL.id != POOL.price({"m/small": ct.Prices(1, 2)}).id
+    assert POOL.id != POOL.alias({"a/sum": "add_up"}).id
+
+
+def test_diff_says_what_would_change() -> None:
+    other = POOL.without("b/search").adding(make("c/new")).describe({"a/sum": "Adds up."}).bind(worker="m/large")
+    diff = POOL.diff(other)
+    assert (diff.added, diff.removed, diff.changed) == (("c/new",), ("b/search",), ("a/sum",))
+    assert diff.rebound == ("worker: m/small -> m/large",)
+    assert not POOL.diff(POOL)
+    assert str(diff) == "+ c/new\n- b/search\n~ a/sum\n@ worker: m/small -> m/large"
+
+
+def test_an_alias_is_what_the_orchestrator_sees_and_may_call() -> None:
+    pool = POOL.alias({"a/sum": "tool_7"})
+    found = pool.find("tool_7")
+    assert found is not None
+    assert found.name == "a/sum"
+    assert pool.to_openai()[2]["function"]["name"] == "tool_7"
+
+
+def test_two_equal_aliases_are_refused() -> None:
+    with pytest.raises(ct.PoolError, match="would both be visible as 'same'"):
+        POOL.alias({"a/sum": "same", "a/search": "same"}).actions  # noqa: B018
+
+
+def test_the_rendering_is_openai_function_objects() -> None:
+    rendered = POOL.to_openai()
+    assert [entry["type"] for entry in rendered] == ["function"] * 3
+    assert set(rendered[0]["function"]) == {"name", "description", "parameters"}
+    json.dumps(rendered)
+
+
+def test_context_tokens_are_counted_per_member_and_in_total() -> None:
+    cost = POOL.count_context(len)
+    assert set(cost.by_member) == {"a__search", "b__search", "sum"}
+    assert cost.total == sum(cost.by_member.values())
+
+
+def test_sampling_is_determined_by_the_random_state() -> None:
+    def draw(seed: int) -> ct.Pool:
+        schedules = [{"m/small": ct.Prices(1, 2)}, {"m/small": ct.Prices(3, 4)}]
+        return POOL.sample(random.Random(seed), keep=0.5, rename=0.5, prices=schedules)
+
+    assert draw(3) == draw(3)
+    assert len({draw(seed).id for seed in range(30)}) > 5
+
+
+def test_sampling_keeps_what_must_stay_and_at_least_one_member() -> None:
+    for seed in range(50):
+        kept = POOL.sample(random.Random(seed), keep=0.0, always=["a/sum"])
+        assert [spec.name for _, spec in kept.actions] == ["a/sum"]
+        assert len(POOL.sample(random.Random(seed), keep=0.0).actions) == 1
+
+
+def test_something_that_is_no_spec_is_refused() -> None:
+    with pytest.raises(ct.PoolError, match=r"a pool holds tools, agents and models; got .*print"):
+        ct.Pool([print])  # type: ignore[list-item]

@@ -1,0 +1,57 @@
+"""The table of contents: what is public, and that getting at it costs little."""
+
+import subprocess
+import sys
+
+import concertino
+import concertino.executor
+import concertino.reading
+import concertino.schema
+import concertino.strategies
+import concertino.traces
+
+PUBLIC = [
+    "AgentSpec", "Budget", "BudgetError", "CODES", "Call", "CallFailed", "ChatRequest", "ConcertinoError", "Context",
+    "Cost", "ErrorInfo", "Executor", "FailureClass", "Limits", "Message", "Model", "ModelSpec", "Observation",
+    "Orchestrator", "ParallelRounds", "Plan", "PlanError", "PluginError", "Pool", "PoolError", "Prices",
+    "ProviderError", "Ref", "Reply", "Result", "Round", "Run", "RunError", "RunHandle", "STOP_REASONS", "Sampling",
+    "SpecError", "Status", "Strategy", "ToolCall", "ToolSpec", "Trace", "TraceError", "TraceStore", "Usage",
+    "UsageError", "agent", "hookimpl", "replay", "tool",
+]  # fmt: skip
+
+
+def test_the_public_names_are_exactly_these() -> None:
+    assert sorted(concertino.__all__) == PUBLIC
+
+
+def test_every_public_name_is_there_and_documented() -> None:
+    for name in PUBLIC:
+        value = getattr(concertino, name)
+        assert isinstance(value, dict) or value.__doc__, name
+
+
+def test_every_subpackage_has_a_table_of_contents_that_is_complete() -> None:
+    for module in (
+        concertino.executor, concertino.reading, concertino.schema, concertino.strategies, concertino.traces,
+    ):  # fmt: skip
+        assert len(module.__all__) == len(set(module.__all__)), module.__name__
+        for name in module.__all__:
+            assert hasattr(module, name), f"{module.__name__}.{name}"
+
+
+def imported(statement: str) -> set[str]:
+    program = f"import sys\n{statement}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    modules = imported("import concertino")
+    assert not modules & {"asyncio", "pydantic", "jsonschema", "jsonschema_rs", "aiohttp", "tenacity", "rich", "yaml"}
+
+
+def test_a_tool_with_plain_types_needs_no_pydantic() -> None:
+    modules = imported(
+        "import concertino as ct\n@ct.tool\ndef f(x: int) -> int:\n    '''F.'''\n    return x\nct.Pool.of(f)"
+    )
+    assert not modules & {"pydantic", "aiohttp", "tenacity", "rich", "yaml", "click", "torch"}

@@ -1,0 +1,127 @@
+"""From a typed function to the schema that the model sees."""
+
+import inspect
+import typing
+from datetime import date
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+import pydantic
+import pytest
+from pydantic import Field
+
+import concertino as ct
+from concertino._signature import _plain_object, _through_pydantic, read_signature
+
+PLAIN_FORMS: list[Any] = [
+    str, int, float, bool, type(None), Any, list, dict, list[str], list[list[int]], dict[str, float], dict[str, Any],
+    dict[str, list[bool]], Literal["a", "b"], Literal["only"], Literal[1, 2, 3], int | None, str | int | None,
+    list[int | None], dict[str, int | str], typing.Optional[list[str]], typing.Union[int, str],
+]  # fmt: skip
+DEFAULTS: list[Any] = [inspect.Parameter.empty, None, "text", 3, 2.5, True]
+
+
+@pytest.mark.parametrize("annotation", PLAIN_FORMS, ids=str)
+@pytest.mark.parametrize("default", DEFAULTS, ids=repr)
+def test_the_direct_schema_of_a_plain_annotation_is_the_one_pydantic_gives(annotation: Any, default: Any) -> None:
+    fields = {"x": (annotation, default)}
+    direct = _plain_object(fields)
+    through_pydantic, _ = _through_pydantic("f", fields)
+    assert direct == through_pydantic
+
+
+@pytest.mark.parametrize("annotation", [bytes, date, set[int], tuple[int, str], Literal["a", 1], "Color"], ids=str)
+def test_an_annotation_that_is_not_plain_is_left_to_pydantic(annotation: Any) -> None:
+    assert _plain_object({"x": (annotation, inspect.Parameter.empty)}) is None
+
+
+class Color(Enum):
+    RED = "red"
+
+
+class Person(pydantic.BaseModel):
+    name: str
+    born: date
+
+
+async def test_pydantic_types_are_described_and_arrive_as_python_values() -> None:
+    @ct.tool
+    async def age(person: Person, on: date, shade: Color = Color.RED) -> str:
+        """How old a person is on a day."""
+        assert isinstance(person, Person)
+        assert isinstance(on, date)
+        assert shade is Color.RED
+        return str((on - person.born).days)
+
+    assert age.input_schema["properties"]["on"] == {"type": "string", "format": "date"}
+    async with ct.Executor() as executor:
+        arguments = {"person": {"name": "Ada", "born": "2000-01-01"}, "on": "2000-01-11"}
+        [seen] = await executor.run([ct.Call("age", arguments)], ct.Pool.of(age))
+    assert (seen.status, seen.content) == ("OK", "10")
+
+
+def test_annotated_constraints_reach_the_schema() -> None:
+    @ct.tool
+    def pick(letter: Annotated[str, Field(max_length=1, description="One letter.")]) -> str:
+        """Pick."""
+        return letter
+
+    assert pick.input_schema["properties"]["letter"] == {
+        "type": "string", "maxLength": 1, "description": "One letter.",
+    }  # fmt: skip
+
+
+def test_the_docstring_gives_the_description_and_a_text_per_parameter() -> None:
+    @ct.tool
+    def search(query: str, top_k: int = 3) -> list[str]:
+        """Search the archive.
+
+        It is an archive of letters.
+
+        Args:
+            query: what to look for
+            top_k: how many results
+        """
+        return []
+
+    assert search.description == "Search the archive.\n\nIt is an archive of letters."
+    assert search.input_schema["properties"]["query"] == {"type": "string", "description": "what to look for"}
+    assert search.input_schema["properties"]["top_k"]["description"] == "how many results"
+    assert search.input_schema["required"] == ["query"]
+
+
+def test_the_context_is_recognised_by_annotation_and_never_reaches_the_schema() -> None:
+    async def agent(question: str, *, anything: ct.Context) -> str:
+        """Answer."""
+        return question
+
+    read = read_signature(agent, ct.Context)
+    assert read.context == "anything"
+    assert list(read.schema["properties"]) == ["question"]
+
+
+def test_a_parameter_without_annotation_is_refused_by_name() -> None:
+    with pytest.raises(ct.SpecError, match="parameter 'b' has no annotation"):
+
+        @ct.tool
+        def f(a: int, b) -> int:  # type: ignore[no-untyped-def]
+            """F."""
+            return a
+
+
+def test_star_arguments_are_refused() -> None:
+    with pytest.raises(ct.SpecError, match="'args' is variadic"):
+
+        @ct.tool
+        def f(*args: int) -> int:
+            """F."""
+            return 0
+
+
+def test_no_parameter_at_all_gives_an_empty_object() -> None:
+    @ct.tool
+    def now() -> str:
+        """What time it is."""
+        return ""
+
+    assert now.input_schema == {"type": "object", "properties": {}, "additionalProperties": False}
