@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 DUMMIES = 200
 BAR = 150.0
@@ -76,7 +77,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--repeat", type=int, default=7, metavar="N", help="processes per figure")
     options = parser.parse_args()
-    rows = []
+    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as place:
         few, many = Path(place, "few"), Path(place, "many")
         few.mkdir()
@@ -89,8 +90,7 @@ def main() -> None:
         return
     print(f"{'ms in a fresh process':24}{'0 dummies':>12}{f'{DUMMIES} dummies':>14}{'added':>9}")
     for row in rows:
-        none, many_, added = (row[key] for key in ("with_0", f"with_{DUMMIES}", "added"))
-        print(f"{row['what']:24}{none:12.1f}{many_:14.1f}{added:9.1f}")
+        print(f"{row['what']:24}{row['with_0']:12.1f}{row[f'with_{DUMMIES}']:14.1f}{row['added']:9.1f}")
     print(f"bar: `list` may add {BAR:g} ms")
 
 

@@ -143,17 +143,25 @@ def _loaded(subject: str, row: PluginInfo, specs: list[Spec]) -> Iterator[Findin
 
 def _import_weight(subject: str, row: PluginInfo) -> Iterator[Finding]:
     module = row.target.partition(":")[0].strip()
+    seconds = import_seconds(module)
+    if seconds is None:
+        text = f"{module} cannot be imported in a process of its own within {_IMPORT_LIMIT:g} s"
+        yield Finding("warning", subject, text, f"python -c 'import {module}' shows why")
+    elif seconds > HEAVY_IMPORT:
+        step = (
+            f"import heavy libraries inside functions; python -X importtime -c 'import {module}' shows which"
+        )
+        yield Finding("warning", subject, f"importing {module} takes {seconds:.1f} s", step)
+
+
+def import_seconds(module: str) -> float | None:
+    """Seconds that importing a module takes in a fresh process beyond concertino; None where it cannot be imported."""
     command = [sys.executable, "-c", _MEASURE, json.dumps(sys.path), module]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_IMPORT_LIMIT, check=True)
-        seconds = float(done.stdout.rpartition("seconds ")[2])
+        return float(done.stdout.rpartition("seconds ")[2])
     except (subprocess.SubprocessError, OSError, ValueError):
-        text = f"{module} cannot be imported in a process of its own within {_IMPORT_LIMIT:g} s"
-        yield Finding("warning", subject, text, f"python -c 'import {module}' shows why")
-        return
-    if seconds > HEAVY_IMPORT:
-        step = f"import heavy libraries inside functions; python -X importtime -c 'import {module}' shows which"
-        yield Finding("warning", subject, f"importing {module} takes {seconds:.1f} s", step)
+        return None
 
 
 def _member(spec: Spec) -> Iterator[Finding]:

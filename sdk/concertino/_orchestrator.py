@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,8 @@ class Orchestrator:
         executor: shared by several runs; without one, each run has its own.
         sampling: how the orchestrator and the summariser sample.
         duplicates: what to do with a call that repeats an earlier one of the run.
+        before, after: this orchestrator's own hooks around calls, with the arguments of `concertino_before_call` and
+            `concertino_after_call`; they stand outside those of plugins (asked first, told last).
     """
 
     def __init__(
@@ -59,12 +61,16 @@ class Orchestrator:
         executor: Executor | None = None,
         sampling: Sampling | None = None,
         duplicates: Duplicates = "run",
+        before: Sequence[Callable[..., Any]] = (),
+        after: Sequence[Callable[..., Any]] = (),
     ) -> None:
         self.model = model
         self.strategy = strategy_by_name(strategy)() if isinstance(strategy, str) else strategy
         self.executor = executor
         self.sampling = sampling or Sampling()
         self.duplicates: Duplicates = duplicates
+        self.before = tuple(before)
+        self.after = tuple(after)
 
     async def run(
         self, question: str, *, pool: Pool, budget: Budget | None = None, trace: str | Path | None = None,
@@ -269,7 +275,8 @@ class _Drive:
         scope = self.scope = executor.open(
             self.pool, run_id=self.begun.run_id, question=self.begun.question, budget=self.budget, sink=self.sink,
             memory=self.memory, listeners=[self.on_event] if self.on_event else [],
-            before=manager.before_call_hooks() if manager else (), after=manager.after_call_hooks() if manager else (),
+            before=[*self.orchestrator.before, *(manager.before_call_hooks() if manager else ())],
+            after=[*(manager.after_call_hooks() if manager else ()), *self.orchestrator.after],
             duplicates=self.orchestrator.duplicates,
         )  # fmt: skip
         scope.emit_result(self.begun, recalled=self.memory is not None)

@@ -115,12 +115,12 @@ class Plan:
 
     @classmethod
     def parse(cls, calls: Iterable[Call]) -> Plan:
-        """A plan whose text arguments may hold references `${id}`.
+        """A plan whose text arguments may hold references `${id}`; raw JSON is read first, so none crosses a quote.
 
         Raises:
             PlanError: as the constructor, or a malformed reference (says at which character).
         """
-        return cls([replace(call, arguments=parse_references(call.arguments)) for call in calls])
+        return cls([replace(call, arguments=parse_references(_as_data(call.arguments))) for call in calls])
 
     def _connect(self, call: Call, ids: set[str]) -> None:
         wanted = dict.fromkeys((*call.after, *references(call.arguments)))
@@ -217,6 +217,18 @@ class Plan:
     def to_json(self) -> list[dict[str, Any]]:
         """Plain JSON data."""
         return [call.to_json() for call in self.calls]
+
+
+def _as_data(arguments: Mapping[str, Any] | str) -> Any:
+    """Raw JSON that holds a reference, as data. Unreadable text is left alone: the executor says what is wrong."""
+    if not isinstance(arguments, str) or "${" not in arguments:
+        return arguments
+    from .reading import ReadingError, read_json
+
+    try:
+        return read_json(arguments).value
+    except ReadingError:
+        return arguments.replace("${", "$${")
 
 
 def parse_references(value: Any) -> Any:

@@ -13,7 +13,6 @@ members are really asked for.
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 import json
 import re
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._errors import PoolError
+from ._plugin_patterns import matches
 from ._specs import ModelSpec, Spec, ToolSpec
 from ._usage import Prices
 
@@ -280,7 +280,7 @@ class Pool:
             pool = Pool._lazily(self._manager, (*patterns, *self._roles.values()))
             pool._roles, pool._aliases = dict(self._roles), dict(self._aliases)
             return pool
-        self._each_matches(patterns)
+        self._eachmatches(patterns)
         bound = set(self._roles.values())
         return self._copy(m for m in self.members if _matches(m, patterns) or m.name in bound)
 
@@ -290,12 +290,12 @@ class Pool:
         Raises:
             PoolError: a pattern matches nothing, or it takes away a model that a role is bound to.
         """
-        self._each_matches(patterns)
+        self._eachmatches(patterns)
         return self._copy(m for m in self.members if not _matches(m, patterns))
 
-    def _each_matches(self, patterns: Sequence[str]) -> None:
+    def _eachmatches(self, patterns: Sequence[str]) -> None:
         for pattern in patterns:
-            if not any(_matches(member, (pattern,)) for member in self.members):
+            if not any(matches(member, pattern) for member in self.members):
                 raise PoolError(self._unknown("member", pattern, [member.name for member in self.members]))
 
     def adding(self, *members: Spec) -> Pool:
@@ -337,19 +337,17 @@ class Pool:
 
     def describe(self, descriptions: Mapping[str, str]) -> Pool:
         """With other descriptions: `{member name: text}`."""
-        for name in descriptions:
-            self[name]
-        return self._copy(
-            m.with_(description=descriptions[m.name]) if m.name in descriptions else m for m in self.members
-        )
+        texts = {self[name].name: text for name, text in descriptions.items()}
+        return self._copy(m.with_(description=texts[m.name]) if m.name in texts else m for m in self.members)
 
     def price(self, prices: Mapping[str, Prices | None]) -> Pool:
         """With other token prices: `{model name: prices}`."""
-        for name in prices:
+        chosen = {self[name].name: value for name, value in prices.items()}
+        for name in chosen:
             if not isinstance(self[name], ModelSpec):
                 raise PoolError(f"{name!r} is a {self[name].kind}; token prices belong to models")
         return self._copy(
-            m.with_(prices=prices[m.name]) if isinstance(m, ModelSpec) and m.name in prices else m for m in self.members
+            m.with_(prices=chosen[m.name]) if isinstance(m, ModelSpec) and m.name in chosen else m for m in self.members
         )
 
     def sample(
@@ -482,5 +480,5 @@ def _sanitise(name: str) -> str:
     return _UNSAFE.sub("_", name)[:64]
 
 
-def _matches(member: Spec, patterns: Sequence[str]) -> bool:
-    return any(fnmatch.fnmatchcase(member.name, p) or (p == member.short_name and "/" not in p) for p in patterns)
+def _matches(member: Spec, patterns: Iterable[str]) -> bool:
+    return any(matches(member, pattern) for pattern in patterns)

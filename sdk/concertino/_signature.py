@@ -51,7 +51,7 @@ def read_signature(function: Callable[..., Any], context_type: type) -> Signatur
     """
     label = getattr(function, "__qualname__", repr(function))
     try:
-        hints = typing.get_type_hints(function, include_extras=True)
+        hints = typing.get_type_hints(function, localns=_enclosing_names(function), include_extras=True)
     except Exception as error:
         raise SpecError(f"{label}: its annotations cannot be resolved ({error}); import the names they use") from error
     summary, described = _read_docstring(function.__doc__ or "")
@@ -74,6 +74,19 @@ def read_signature(function: Callable[..., Any], context_type: type) -> Signatur
         if name in schema["properties"]:
             schema["properties"][name].setdefault("description", text)
     return Signature(summary, schema, context, convert)
+
+
+def _enclosing_names(function: Callable[..., Any]) -> dict[str, Any] | None:
+    """Names of the function bodies around a local function: what its annotations, kept as text, may refer to."""
+    if "<locals>" not in getattr(function, "__qualname__", ""):
+        return None
+    names: dict[str, Any] = {}
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_globals is getattr(function, "__globals__", None):
+            names = {**frame.f_locals, **names}
+        frame = frame.f_back
+    return names
 
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:

@@ -168,8 +168,12 @@ class ToolSpec:
             "cost": cost,
             "timeout": self.timeout,
             "writes": self.writes,
+            "retry_safe": self.retry_safe,
             "isolation": self.isolation,
+            "max_chars": self.max_chars,
         }
+        if self.maths_fields:
+            data["maths_fields"] = list(self.maths_fields)
         if self.output_schema is not None:
             data["output_schema"] = self.output_schema
         if self.concurrency is not None:
@@ -253,7 +257,9 @@ class ModelSpec:
             "description": self.description,
             "prices": prices,
             "context": self.context,
+            "concurrency": self.concurrency,
             "timeout": self.timeout,
+            "max_tokens": self.max_tokens,
         }
 
 

@@ -5,9 +5,8 @@ import random
 import subprocess
 import sys
 
-import pytest
-
 import concertino as ct
+import pytest
 
 
 def make(name: str, **options: object) -> ct.ToolSpec:

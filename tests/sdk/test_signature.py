@@ -1,22 +1,20 @@
 """From a typed function to the schema that the model sees."""
 
 import inspect
-import typing
 from datetime import date
 from enum import Enum
 from typing import Annotated, Any, Literal
 
+import concertino as ct
 import pydantic
 import pytest
-from pydantic import Field
-
-import concertino as ct
 from concertino._signature import _plain_object, _through_pydantic, read_signature
+from pydantic import Field
 
 PLAIN_FORMS: list[Any] = [
     str, int, float, bool, type(None), Any, list, dict, list[str], list[list[int]], dict[str, float], dict[str, Any],
     dict[str, list[bool]], Literal["a", "b"], Literal["only"], Literal[1, 2, 3], int | None, str | int | None,
-    list[int | None], dict[str, int | str], typing.Optional[list[str]], typing.Union[int, str],
+    list[int | None], dict[str, int | str], list[str] | None, int | str,
 ]  # fmt: skip
 DEFAULTS: list[Any] = [inspect.Parameter.empty, None, "text", 3, 2.5, True]
 

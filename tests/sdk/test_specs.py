@@ -1,8 +1,7 @@
 """What may be declared, and what a wrong declaration says."""
 
-import pytest
-
 import concertino as ct
+import pytest
 
 
 @ct.tool(cost=ct.Cost(units=1), timeout=5)

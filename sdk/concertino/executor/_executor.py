@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from types import TracebackType
@@ -284,8 +285,8 @@ class PlanRun:
     """One plan under way: which calls wait for whom, and who waits for all of them."""
 
     __slots__ = (
-        "_after", "_contents", "_missing", "_positions", "cancelled", "deadline", "depth", "executor", "future",
-        "invocations", "ledger", "left", "observations", "parent", "plan", "prefix", "scope",
+        "_after", "_contents", "_missing", "_positions", "_settling", "cancelled", "deadline", "depth", "executor",
+        "future", "invocations", "ledger", "left", "observations", "parent", "plan", "prefix", "scope",
     )  # fmt: skip
 
     def __init__(self, executor: Executor, scope: Scope, plan: Plan, prefix: str, parent: Invocation | None) -> None:
@@ -306,6 +307,7 @@ class PlanRun:
         self._after: dict[int, list[tuple[int, bool]]] = {}
         self._positions: dict[str, int] = {}
         self._contents: dict[str, Any] = {}
+        self._settling: deque[tuple[int, Observation]] = deque()
 
     # -- starting --------------------------------------------------------------------------------------------------
 
@@ -333,8 +335,9 @@ class PlanRun:
             for other in before:
                 self._edge(self._positions[other], self._positions[call_id], True)
         if len(writers) > 1:
+            writing = set(writers)
             order = [self._positions[call_id] for call_id in self.plan.topological_order()]
-            chain = [index for index in order if index in set(writers)]
+            chain = [index for index in order if index in writing]
             for first, second in pairwise(chain):
                 self._edge(first, second, False)
 
@@ -393,6 +396,12 @@ class PlanRun:
                 if call.id in self.plan.edges:
                     arguments = substitute(arguments, self._contents)
                 guard_instance(arguments)
+                if not isinstance(arguments, Mapping):
+                    return (
+                        None,
+                        repairs,
+                        causes.refused_arguments(f"expected an object, got {type(arguments).__name__}"),
+                    )
                 arguments = dict(arguments)
             if not validator.is_valid(arguments):
                 arguments, coerced = validator.coerce(arguments)
@@ -486,26 +495,32 @@ class PlanRun:
 
     def _settle(self, index: int, observation: Observation) -> None:
         """Pass an observation on to the followers, without recursion: a chain of failures may be long."""
-        pending = [(index, observation)]
-        while pending:
-            index, observation = pending.pop()
-            self.observations[index] = observation
-            self.left -= 1
-            call = self.plan.calls[index]
-            if self.plan.edges:
-                self._contents.setdefault(call.id, observation.content)
-            for follower, needs_success in self._after.get(index, ()):
-                if self._missing.get(follower, 0) <= 0:
-                    continue
-                if needs_success and not observation.ok:
-                    self._missing[follower] = 0
-                    pending.append((follower, self._unreachable(follower, call.id, observation)))
-                else:
-                    self._missing[follower] -= 1
-                    if self._missing[follower] == 0 and not self.cancelled:
-                        self._start(follower, self.plan.calls[follower])
+        self._settling.append((index, observation))
+        if len(self._settling) > 1:
+            return  # a follower that was refused at once; the loop below, further up the stack, takes it
+        while self._settling:
+            index, observation = self._settling[0]
+            self._pass_on(index, observation)
+            self._settling.popleft()
         if self.left == 0 and not self.future.done():
             self.future.set_result([seen for seen in self.observations if seen is not None])
+
+    def _pass_on(self, index: int, observation: Observation) -> None:
+        self.observations[index] = observation
+        self.left -= 1
+        call = self.plan.calls[index]
+        if self.plan.edges:
+            self._contents.setdefault(call.id, observation.content)
+        for follower, needs_success in self._after.get(index, ()):
+            if self._missing.get(follower, 0) <= 0:
+                continue
+            if needs_success and not observation.ok:
+                self._missing[follower] = 0
+                self._settling.append((follower, self._unreachable(follower, call.id, observation)))
+            else:
+                self._missing[follower] -= 1
+                if self._missing[follower] == 0 and not self.cancelled:
+                    self._start(follower, self.plan.calls[follower])
 
     def _unreachable(self, index: int, before: str, because: Observation) -> Observation:
         call = self.plan.calls[index]

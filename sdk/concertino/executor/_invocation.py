@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import inspect
 import traceback
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from concertino._budget import Amount, Ledger, Reservation
@@ -250,7 +251,8 @@ class Invocation:
                 failure = Failure(FailureClass.BUG, "CancelledError: the plugin cancelled itself")
                 return self._failed(failure, None)
             except CallFailed as error:
-                return self._error(Status.EXEC_ERR, causes.inner_failure(error))
+                late = error.observation.status is Status.TIMEOUT
+                return self._error(Status.TIMEOUT if late else Status.EXEC_ERR, causes.inner_failure(error))
             except BaseException as error:
                 failure = classify(error)
                 if failure.kind in TELLS_ON_PROVIDER:
@@ -377,9 +379,9 @@ class Invocation:
             except PermissionError as error:
                 return self._error(Status.EXEC_ERR, causes.denied(str(error)))
             if isinstance(answer, Observation):
-                answer.call_id = self.call_id
-                answer.replayed = True
-                return answer
+                return replace(
+                    answer, call_id=self.call_id, replayed=True, started=self.started, ended=self.scope.now()
+                )
         return None
 
     async def _after_hooks(self, observation: Observation) -> Observation:

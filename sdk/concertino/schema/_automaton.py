@@ -19,7 +19,7 @@ MAX_ALL_STEPS = 20_000  # of all patterns of one schema
 _MAX_REMEMBERED = 20_000
 _SET, _FORK, _ANCHOR, _END = range(4)
 _SAMPLE_CHARS = "a1A0 -_.:/@," + "".join(chr(code) for code in range(33, 127))
-_MAX_SAMPLE_WORK = 200_000  # characters tried against steps, some tens of milliseconds
+_MAX_SAMPLE_WORK = 50_000  # characters tried against steps, some tens of milliseconds
 
 _Step = tuple[int, Any, int]  # (kind, Chars | other step | anchor, next step)
 _WORD = Chars(WORD)
@@ -38,7 +38,7 @@ class _State:
 class Matcher:
     """A compiled pattern: `matches` searches anywhere in a text, `sample` invents a short text that matches."""
 
-    __slots__ = ("_first", "_remembered", "_start", "_states", "_steps", "pattern", "tree")
+    __slots__ = ("_first", "_remembered", "_samples", "_start", "_states", "_steps", "pattern", "tree")
 
     def __init__(self, pattern: str) -> None:
         """Raises `PatternRefused` where the pattern is refused or too large."""
@@ -46,6 +46,7 @@ class Matcher:
         self.tree: Tree = parse(pattern)
         self._steps: list[_Step] = [(_END, None, 0)]
         self._start = self._build(self.tree, 0)
+        self._samples: dict[int, str | None] = {}
         self._forget()
 
     @property
@@ -157,6 +158,11 @@ class Matcher:
 
     def sample(self, min_length: int = 0) -> str | None:
         """A short text, not below `min_length` characters, that matches; None if none was found."""
+        if min_length not in self._samples:
+            self._samples[min_length] = self._sampled(min_length)
+        return self._samples[min_length]
+
+    def _sampled(self, min_length: int) -> str | None:
         alphabet = self._alphabet()
         frontier: dict[tuple[frozenset[int], int], str] = {(frozenset((self._start,)), 0): ""}
         shorter: str | None = None

@@ -16,12 +16,15 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from concertino._models import Reply, ToolCall
+from concertino._models import Reply
 from concertino._plan import Call
 from concertino.reading import ReadingError, read_json
 
-_THINKING = re.compile(r"<(think|reasoning)>(.*?)(?:</\1>|\Z)", re.DOTALL)
-_BLOCK = re.compile(r"<tool_call>(.*?)(</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
+_PART = re.compile(
+    r"<(?P<thinking>think|reasoning)>(?P<thought>.*?)(?P<thought_end></(?P=thinking)>|\Z)"
+    r"|<tool_call>(?P<call>.*?)(?P<call_end></tool_call>|(?=<tool_call>)|\Z)",
+    re.DOTALL,
+)
 _ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL)
 _NAME = re.compile(r'"name"\s*:\s*"([^"\\]{1,64})"')
 _STRICT = re.compile(
@@ -48,22 +51,24 @@ class RoundText(NamedTuple):
 
 def read_round(reply: Reply) -> RoundText:
     """Read a reply: native tool calls if the server parsed them, else the text."""
-    text = reply.text
-    thinking = [match.group(2).strip() for match in _THINKING.finditer(text)]
-    unclosed = any(not match.group().endswith(f"</{match.group(1)}>") for match in _THINKING.finditer(text))
-    visible = _THINKING.sub("", text)
+    thoughts: list[str] = []
+    calls: list[Call] = []
+    rest: list[str] = []
+    unclosed, position = False, 0
+    for part in _PART.finditer(reply.text):
+        rest.append(reply.text[position : part.start()])
+        position = part.end()
+        if part["thinking"]:
+            thoughts.append(part["thought"].strip())
+            unclosed = not part["thought_end"]
+        elif not reply.tool_calls:
+            calls.append(_from_block(part["call"], bool(part["call_end"]), reply.finish_reason == "length"))
+    visible = "".join([*rest, reply.text[position:]])
     if reply.tool_calls:
-        calls = [_from_native(call) for call in reply.tool_calls]
-    else:
-        cut_off = reply.finish_reason == "length"
-        calls = [_from_block(match.group(1), bool(match.group(2)), cut_off) for match in _BLOCK.finditer(visible)]
-    answer = _ANSWER.search(_BLOCK.sub("", visible))
-    reasoning = "\n".join(filter(None, [reply.reasoning, *thinking])) or _BLOCK.sub("", visible).strip()
+        calls = [Call(call.name, call.arguments) for call in reply.tool_calls]
+    answer = _ANSWER.search(visible)
+    reasoning = "\n".join(filter(None, [reply.reasoning, *thoughts])) or visible.strip()
     return RoundText(reasoning, calls, answer.group(1).strip() if answer else None, unclosed)
-
-
-def _from_native(call: ToolCall) -> Call:
-    return Call(call.name, call.arguments)
 
 
 def _from_block(block: str, closed: bool, cut_off: bool) -> Call:
@@ -106,10 +111,11 @@ def is_strict(text: str) -> bool:
     """ParaManager's format check of one round: reasoning, then one or more calls in strict JSON, and nothing else."""
     if not _STRICT.match(text):
         return False
-    outside = _THINKING.sub("", text)
-    for match in _BLOCK.finditer(outside):
+    for part in _PART.finditer(text):
+        if part["thinking"]:
+            continue
         try:
-            data = read_json(match.group(1), strict=True).value
+            data = read_json(part["call"], strict=True).value
         except ReadingError:
             return False
         if set(data) != {"name", "arguments"} or not isinstance(data["name"], str):

@@ -7,10 +7,14 @@ tool-calling models are trained; observations come back one `<tool_response>` ea
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from concertino._observation import Observation
+
+_MARKS = re.compile(r"<(?=/?(?:tool_response|tool_call|budget)\b)")
+"""Marks of the frame that a result could forge; written as a JSON escape, they stay text."""
 
 FINAL = "final_answer"
 """The name of the call that ends the run."""
@@ -94,7 +98,7 @@ def render_observation(observation: Observation, visible_name: str = "") -> str:
         data["error"] = observation.error.to_json()
     if observation.repairs:
         data["repaired"] = list(observation.repairs)
-    return json.dumps(data, ensure_ascii=False)
+    return _MARKS.sub(r"\\u003c", json.dumps(data, ensure_ascii=False))
 
 
 def render_round(

@@ -3,12 +3,11 @@
 import json
 from typing import Any
 
+import concertino as ct
 import pytest
+from concertino.strategies._round_format import is_strict, read_round, write_call, write_round
 from hypothesis import given
 from hypothesis import strategies as st
-
-import concertino as ct
-from concertino.strategies._round_format import is_strict, read_round, write_call, write_round
 
 CALL = '<tool_call>{"name": "search", "arguments": {"query": "x"}}</tool_call>'
 values = st.recursive(
@@ -24,7 +23,16 @@ def safe(value: Any) -> bool:
     return not any(bad in text for bad in ("\\b", "\\f", "\\u00", "tool_call>", "\x7f"))
 
 
-@given(st.lists(st.tuples(st.from_regex("[a-z_]{1,12}", fullmatch=True), st.dictionaries(st.text("xyz", min_size=1, max_size=3), values.filter(safe), max_size=3)), min_size=1, max_size=4))
+@given(
+    st.lists(
+        st.tuples(
+            st.from_regex("[a-z_]{1,12}", fullmatch=True),
+            st.dictionaries(st.text("xyz", min_size=1, max_size=3), values.filter(safe), max_size=3),
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
 def test_what_the_writer_writes_the_reader_reads_and_the_strict_check_accepts(calls: list[tuple[str, Any]]) -> None:
     text = write_round("I think.", calls)
     read = read_round(ct.Reply(text))
@@ -32,6 +40,12 @@ def test_what_the_writer_writes_the_reader_reads_and_the_strict_check_accepts(ca
     assert [call.error for call in read.calls] == [None] * len(calls)
     assert read.reasoning == "I think."
     assert is_strict(text)
+
+
+def test_marks_inside_an_argument_are_text() -> None:
+    subtask = "Explain <reasoning>a</reasoning> and <think>."
+    read = read_round(ct.Reply(write_round("Go.", [("solve", {"subtask": subtask})])))
+    assert read.calls[0].arguments == {"subtask": subtask}
 
 
 def test_calls_inside_the_reasoning_are_not_calls() -> None:
@@ -45,7 +59,9 @@ def test_a_text_that_ends_inside_its_thinking_holds_no_call() -> None:
 
 
 def test_one_unreadable_call_does_not_take_its_siblings_along() -> None:
-    read = read_round(ct.Reply(f'{CALL}<tool_call>{{"name": "sum", "arguments": {{"x": 1, "x": 2}}}}</tool_call>{CALL}'))
+    read = read_round(
+        ct.Reply(f'{CALL}<tool_call>{{"name": "sum", "arguments": {{"x": 1, "x": 2}}}}</tool_call>{CALL}')
+    )
     assert [call.name for call in read.calls] == ["search", "sum", "search"]
     assert [call.error is None for call in read.calls] == [True, False, True]
     error = read.calls[1].error
