@@ -9,8 +9,9 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from timeit import Timer
-from typing import Any
+from typing import Any, Literal
 
 from concertino.schema import BackendMissing, admit, compile_schema, explain, guard_instance, near_names
 
@@ -24,6 +25,7 @@ SCHEMA = {
     "required": ["city"],
     "additionalProperties": False,
 }
+BACKENDS: dict[Literal["rust", "python"], float] = {"rust": 1.5, "python": 300.0}
 GOOD = {"city": "Oslo", "days": 3, "units": "celsius"}
 BAD = {"citty": "Oslo", "days": "many"}
 NAMES = [f"provider{number % 7}/tool_name_{number}" for number in range(1000)]
@@ -40,24 +42,25 @@ def best(action: Callable[[], Any], repeat: int) -> float:
 def rows(repeat: int) -> list[tuple[str, float, float | None]]:
     """(what, microseconds, bar or None) for everything measured."""
     found: list[tuple[str, float, float | None]] = []
-    for backend, bar in (("rust", 1.5), ("python", 300.0)):
+
+    def measure(what: str, action: Callable[[], Any], bar: float | None = None) -> None:
+        found.append((what, best(action, repeat), bar))
+
+    measure("admit", lambda: admit(SCHEMA), 8000.0)
+    for backend, bar in BACKENDS.items():
         try:
-            validator = compile_schema(SCHEMA, backend=backend)  # type: ignore[arg-type]
+            validator = compile_schema(SCHEMA, backend=backend)
         except BackendMissing:
             continue
-        found.append((f"is_valid, {backend}", best(lambda v=validator: v.is_valid(GOOD), repeat), bar))  # type: ignore[misc]
-        found.append(
-            (f"check of a wrong call, {backend}", best(lambda v=validator: v.check(BAD), repeat), None)
-        )  # type: ignore[misc]
-        compiling = best(lambda name=backend: compile_schema(SCHEMA, backend=name), repeat)  # type: ignore[misc]
-        found.append((f"admit and compile, {backend}", compiling, 8000.0))
+        measure(f"admit and compile, {backend}", partial(compile_schema, SCHEMA, backend=backend), 8000.0)
+        measure(f"is_valid, {backend}", partial(validator.is_valid, GOOD), bar)
+        measure(f"check of a wrong call, {backend}", partial(validator.check, BAD))
     validator = compile_schema(SCHEMA)
     violations = validator.check(BAD)
-    found.append(("admit", best(lambda: admit(SCHEMA), repeat), 8000.0))
-    found.append(("explain", best(lambda: explain(violations, validator), repeat), None))
-    found.append(("coerce", best(lambda: validator.coerce(GOOD), repeat), None))
-    found.append(("guard_instance, flat object of 3", best(lambda: guard_instance(GOOD), repeat), 2.0))
-    found.append(("near_names among 1,000", best(lambda: near_names("tool_nam_77", NAMES), repeat), 2000.0))
+    measure("explain", lambda: explain(violations, validator))
+    measure("coerce", lambda: validator.coerce(GOOD))
+    measure("guard_instance, flat object of 3", lambda: guard_instance(GOOD), 2.0)
+    measure("near_names among 1,000", lambda: near_names("tool_nam_77", NAMES), 2000.0)
     return found
 
 
@@ -69,11 +72,7 @@ def main() -> int:
     options = parser.parse_args()
     found = rows(options.repeat)
     if options.json:
-        print(
-            json.dumps(
-                [{"what": what, "us": round(us, 3), "bar_us": bar} for what, us, bar in found], indent=2
-            )
-        )
+        print(json.dumps([{"what": what, "us": round(us, 3), "bar_us": bar} for what, us, bar in found], indent=2))
     else:
         print(f"{'what':36} {'us':>10} {'bar':>8}")
         for what, us, bar in found:

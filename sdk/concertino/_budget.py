@@ -138,6 +138,7 @@ class Ledger:
     __slots__ = (
         "_account",
         "_blocked",
+        "_closed",
         "frozen",
         "limits",
         "overrun",
@@ -156,6 +157,7 @@ class Ledger:
         self.overrun = ZERO
         self.frozen = False
         self._blocked = 0
+        self._closed = False
         self._account: _Account = parent._account if parent is not None else _Account()
 
     def child(self, budget: Budget | None = None) -> Ledger:
@@ -274,13 +276,28 @@ class Ledger:
         ):
             self.frozen = True
 
+    def hold_up(self) -> None:
+        """A sub-call waits for a place at a gate: until `go_on`, the agent of this ledger cannot settle."""
+        self._block(+1)
+        self._refuse_if_stuck()
+
+    def go_on(self) -> None:
+        """The sub-call has its place, or needs none any more."""
+        self._block(-1)
+
+    def close(self) -> None:
+        """The agent of this ledger has ended; from now on it neither runs nor waits, whatever it left behind."""
+        if self._blocked and not self._closed:
+            self._account.running += 1
+        self._closed = True
+
     def _block(self, step: int) -> None:
         """An agent whose sub-call waits cannot settle by itself: it stops counting as running."""
         level: Ledger | None = self
         while level is not None and level.parent is not None:
             before = level._blocked
             level._blocked += step
-            if (before == 0) != (level._blocked == 0):
+            if (before == 0) != (level._blocked == 0) and not level._closed:
                 self._account.running -= step
             level = level.parent
 

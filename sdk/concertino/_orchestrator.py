@@ -30,7 +30,7 @@ from ._specs import ModelSpec, ToolSpec
 from ._usage import NOTHING
 from .executor import Duplicates, Executor, Scope
 from .executor._asking import ask
-from .strategies import Act, Ask, Brief, Done, Machine, Strategy, strategy_by_name
+from .strategies import BUILT_IN, Act, Ask, Brief, Done, Machine, Strategy, strategy_by_name
 from .traces import Durability, JournalSink, Trace, TraceMemory, TraceStore
 from .traces._trace import header
 
@@ -65,7 +65,7 @@ class Orchestrator:
         after: Sequence[Callable[..., Any]] = (),
     ) -> None:
         self.model = model
-        self.strategy = strategy_by_name(strategy)() if isinstance(strategy, str) else strategy
+        self.strategy = _named_strategy(strategy) if isinstance(strategy, str) else strategy
         self.executor = executor
         self.sampling = sampling or Sampling()
         self.duplicates: Duplicates = duplicates
@@ -402,6 +402,15 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
                     f"trace {trace.run_id}: round {step.round} wants call {missing[0]}, which is not recorded"
                 )
             machine.observe([results[f"{step.round}.{call.id}"] for call in step.plan.calls])
+
+
+def _named_strategy(name: str) -> Strategy:
+    """A built-in strategy, or one of an installed distribution, with its default settings."""
+    if name in BUILT_IN:
+        return BUILT_IN[name]()
+    from ._plugins import default_manager
+
+    return strategy_by_name(name, default_manager().strategies())()
 
 
 def new_run_id() -> str:

@@ -19,6 +19,7 @@ from typing import Any
 from ._errors import PlanError
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
+_SCALARS = (str, int, float, type(None))  # asked for first: most values are, and the test of a Mapping is slow
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,63}")
 
 
@@ -99,7 +100,10 @@ class Plan:
     """For each call with predecessors: their ids."""
 
     def __init__(self, calls: Iterable[Call]) -> None:
-        numbered = tuple(c if c.id else replace(c, id=str(i)) for i, c in enumerate(calls, 1))
+        numbered = tuple(
+            c if c.id else Call(c.name, c.arguments, str(i), c.after, c.error, c.repairs)
+            for i, c in enumerate(calls, 1)
+        )
         self.calls = numbered
         self.edges = {}
         ids = {call.id for call in numbered}
@@ -276,6 +280,8 @@ def _parse_text(text: str) -> str | Ref | Template:
 
 def references(value: Any) -> list[str]:
     """Ids that a parsed value refers to, in order, possibly repeated."""
+    if isinstance(value, _SCALARS):
+        return []
     if isinstance(value, Ref):
         return [value.id]
     if isinstance(value, Template):
@@ -289,6 +295,8 @@ def references(value: Any) -> list[str]:
 
 def substitute(value: Any, results: Mapping[str, Any]) -> Any:
     """Put results in the places of references. A whole `Ref` keeps the JSON type; inside a text it becomes text."""
+    if isinstance(value, _SCALARS):
+        return value
     if isinstance(value, Ref):
         return results[value.id]
     if isinstance(value, Template):
@@ -306,6 +314,8 @@ def _as_text(value: Any) -> str:
 
 def unparse(value: Any) -> Any:
     """The inverse of `parse_references`: plain JSON data again, for traces."""
+    if isinstance(value, _SCALARS):
+        return value
     if isinstance(value, Ref):
         return f"${{{value.id}}}"
     if isinstance(value, Template):

@@ -208,6 +208,10 @@ class PluginManager:
         return [item for _, item in self._collect(hook, lambda item: "")]
 
     def _hooks(self, hook: str) -> list[Hook]:
+        for name in self.settings.always:
+            self._check_known(name)
+            self.load(name)
+            self._check_usable(self._plugins[name])
         with self._locked():
             found = getattr(self._pluggy.hook, hook).get_hookimpls()
             order = sorted(found, key=lambda impl: (impl.trylast - impl.tryfirst, impl.plugin_name))

@@ -280,7 +280,7 @@ class Pool:
             pool = Pool._lazily(self._manager, (*patterns, *self._roles.values()))
             pool._roles, pool._aliases = dict(self._roles), dict(self._aliases)
             return pool
-        self._eachmatches(patterns)
+        self._require_matches(patterns)
         bound = set(self._roles.values())
         return self._copy(m for m in self.members if _matches(m, patterns) or m.name in bound)
 
@@ -290,10 +290,10 @@ class Pool:
         Raises:
             PoolError: a pattern matches nothing, or it takes away a model that a role is bound to.
         """
-        self._eachmatches(patterns)
+        self._require_matches(patterns)
         return self._copy(m for m in self.members if not _matches(m, patterns))
 
-    def _eachmatches(self, patterns: Sequence[str]) -> None:
+    def _require_matches(self, patterns: Sequence[str]) -> None:
         for pattern in patterns:
             if not any(matches(member, pattern) for member in self.members):
                 raise PoolError(self._unknown("member", pattern, [member.name for member in self.members]))
@@ -330,6 +330,16 @@ class Pool:
             raise PoolError(f"{old!r} is a {current.kind}; it cannot be replaced by the {new.kind} {new.name!r}")
         roles = {role: new.name if name == current.name else name for role, name in self._roles.items()}
         return self._copy([new if m is current else m for m in self.members], roles=roles)
+
+    def adjust(self, pattern: str, **options: Any) -> Pool:
+        """With other options of every member that matches: `adjust("acme/*", isolation="process", timeout=5)`.
+
+        Raises:
+            PoolError: the pattern matches nothing.
+            SpecError: an option has a wrong value.
+        """
+        self._require_matches([pattern])
+        return self._copy(m.with_(**options) if matches(m, pattern) else m for m in self.members)
 
     def alias(self, names: Mapping[str, str]) -> Pool:
         """With visible names set by hand: `{member name: visible name}`."""
@@ -436,12 +446,20 @@ class Pool:
                 "type": "function",
                 "function": {
                     "name": visible,
-                    "description": spec.description,
+                    "description": self._described(spec),
                     "parameters": spec.input_schema,
                 },
             }
             for visible, spec in self.actions
         ]
+
+    def _described(self, spec: Spec) -> str:
+        """The text that the orchestrator reads about a member: the first hook's, else its own."""
+        for hook in self._manager.describe_hooks() if self._manager is not None else ():
+            text = hook(spec=spec)
+            if text is not None:
+                return str(text)
+        return spec.description
 
     def count_context(self, count: Callable[[str], int] | None = None) -> ContextCost:
         """Tokens that each tool and agent takes in the orchestrator's context.

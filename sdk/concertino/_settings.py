@@ -4,6 +4,7 @@ The file is `./concertino.toml`, or the one that `CONCERTINO_CONFIG` names; path
 folder.
 
     disable = ["words"]         # providers that are not used
+    always = ["approval"]       # providers that are loaded in every run, for the hooks around calls that they bring
     pool = "pool.toml"          # the pool of commands that are given none
     traces = "runs"             # where runs are recorded
 
@@ -23,7 +24,7 @@ from ._document import check_keys, read_document
 from ._errors import UsageError
 
 FILE_NAME = "concertino.toml"
-_KEYS = ("disable", "pool", "traces")
+_KEYS = ("always", "disable", "pool", "traces")
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Settings:
     Attributes:
         disable: providers that are not used.
         only: the providers that alone are used; None for all.
+        always: providers that are loaded in every run, whatever the pool holds.
         pool: the default pool file, if one is set.
         traces: the folder of traces, if one is set.
         file: the file that was read, if there is one.
@@ -40,6 +42,7 @@ class Settings:
 
     disable: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
+    always: tuple[str, ...] = ()
     pool: Path | None = None
     traces: Path | None = None
     file: Path | None = None
@@ -72,7 +75,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     data = read_document(file, error=UsageError)
     check_keys(str(file), data, _KEYS, UsageError)
     return Settings(
-        disable=(*_strings(file, data), *(_names(environ, "CONCERTINO_DISABLE") or ())),
+        always=tuple(_strings(file, data, "always")),
+        disable=(*_strings(file, data, "disable"), *(_names(environ, "CONCERTINO_DISABLE") or ())),
         only=_names(environ, "CONCERTINO_PLUGINS"),
         pool=_path(file, data, "pool"),
         traces=_path(file, data, "traces"),
@@ -85,10 +89,10 @@ def _names(environ: Mapping[str, str], variable: str) -> tuple[str, ...] | None:
     return names or None
 
 
-def _strings(file: Path, data: Mapping[str, Any]) -> tuple[str, ...]:
-    value = data.get("disable", [])
+def _strings(file: Path, data: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    value = data.get(key, [])
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise UsageError(f"{file}: disable = {value!r}; expected a list of provider names")
+        raise UsageError(f"{file}: {key} = {value!r}; expected a list of provider names")
     return tuple(value)
 
 

@@ -7,7 +7,8 @@ implementation may take fewer arguments than the specification, never others.
     [project.entry-points.concertino]
     words = "concertino_words"
 
-The three `concertino_before_call`, `concertino_after_call` and `concertino_describe` hooks may return an awaitable.
+`concertino_before_call` and `concertino_after_call` may return an awaitable. A plugin that only brings those two is
+loaded in every run if `always = ["its name"]` stands in `concertino.toml`.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def concertino_after_call(spec: ToolSpec, observation: Observation) -> Any | Awa
 
 
 @hookspec(firstresult=True)
-def concertino_describe(spec: Spec) -> Any | Awaitable[Any]:
+def concertino_describe(spec: Spec) -> str | None:
     """Called when a pool is rendered: the text that the orchestrator reads about a member, or None for its own."""
 
 

@@ -158,3 +158,11 @@ def test_sampling_keeps_what_must_stay_and_at_least_one_member() -> None:
 def test_something_that_is_no_spec_is_refused() -> None:
     with pytest.raises(ct.PoolError, match=r"a pool holds tools, agents and models; got .*print"):
         ct.Pool([print])  # type: ignore[list-item]
+
+
+def test_adjust_changes_options_of_every_member_that_matches() -> None:
+    adjusted = POOL.adjust("a/*", isolation="thread", timeout=5)
+    changed = [m.name for m in adjusted.members if isinstance(m, ct.ToolSpec) and m.isolation == "thread"]
+    assert changed == ["a/search", "a/sum"]
+    with pytest.raises(ct.SpecError, match="isolation='moon'"):
+        POOL.adjust("a/*", isolation="moon")

@@ -89,7 +89,12 @@ class Asking:
 
 
 class Board:
-    """What is known of a run. Feed it records with `apply`."""
+    """What is known of a run. Feed it records with `apply`.
+
+    Attributes:
+        worked: seconds of the orchestrator's requests and calls, one after another.
+        end: the last record, once the run is over.
+    """
 
     def __init__(self) -> None:
         self.run_id = ""
@@ -100,6 +105,7 @@ class Board:
         self.thought = ""
         self.end: Mapping[str, Any] | None = None
         self._rows: dict[str, Row] = {}
+        self.worked = 0.0
         self._settled = NOTHING
         self._seconds = 0.0
         self._clock = time.monotonic()
@@ -179,6 +185,7 @@ class Board:
 
     def _add_usage(self, record: Mapping[str, Any]) -> None:
         self._settled = self._settled.plus(Usage.from_json(record.get("usage", {})))
+        self.worked += record["ended"] - record["started"]
 
     # -- totals ------------------------------------------------------------------------------------------------------
 

@@ -90,7 +90,7 @@ class LiveView:
             left = max(0.0, limit - used)
             colour = "red" if left <= 0.1 * limit else "green"
             bar = ProgressBar(total=limit or 1, completed=left, width=20, complete_style=colour, finished_style=colour)
-            figures = f"{show_money(left)} of {show_money(limit)}" if name == "usd" else f"{left:,.4g} of {limit:,g}"
+            figures = f"{show_money(left)} of {show_money(limit)}" if name == "usd" else f"{left:,.0f} of {limit:,g}"
             table.add_row(Text(name, style="dim"), bar, Text(f"{figures} left", style="dim"))
         return table if limits else Text("", end="")
 
@@ -101,6 +101,6 @@ class LiveView:
             text.append(f"  {count} {status}", style=STATUS_COLOURS[status])
         running = sum(row.state == "running" for row in board.rows())
         text.append(f"  {running} running" if running else "", style="cyan")
-        text.append(f"  {show_money(usage.usd)}  {usage.units:g} units  {usage.tokens:,} tokens", style="dim")
+        text.append(f"  {show_money(usage.usd)}  {usage.units:g} u  {usage.tokens:,} tokens", style="dim")
         text.truncate(self._console.width, overflow="ellipsis")
         return text

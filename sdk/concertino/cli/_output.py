@@ -53,8 +53,8 @@ def show_arguments(arguments: Any, width: int = 200) -> str:
 
 
 def show_money(usd: float) -> str:
-    """`$0.0158`; four digits, more for less than a hundredth of a cent."""
-    return f"${usd:.4f}" if usd == 0 or usd >= 0.0001 else f"${usd:.2g}"
+    """`$0.0158`; six digits for less than a hundredth of a cent."""
+    return f"${usd:.4f}" if usd == 0 or usd >= 0.0001 else f"${usd:.6f}"
 
 
 def show_cost(usage: Mapping[str, Any]) -> str:
@@ -97,10 +97,10 @@ def write_table(titles: Sequence[str], rows: Sequence[Sequence[object]], colours
 
 
 def write_fields(fields: Mapping[str, object]) -> None:
-    """Print `name  value` lines, names aligned; further lines of a value are indented."""
+    """Print `name  value` lines, names aligned; further lines of a value are indented. Values are clean texts."""
     width = max(map(len, fields))
     for name, value in fields.items():
-        text = clean(value).replace("\n", f"\n{' ' * (width + 2)}")
+        text = str(value).replace("\n", f"\n{' ' * (width + 2)}")
         click.echo(f"{name:<{width}}  {text}")
 
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ._board import Board, Chapter, Row
-from ._output import STATUS_COLOURS, clean, one_line, show_arguments, show_cost
+from ._output import STATUS_COLOURS, one_line, show_arguments, show_cost
 
 TIMELINE_FROM = 110
 """Columns of the terminal from which on the timeline is shown."""
@@ -41,29 +41,45 @@ def render_round(board: Board, chapter: Chapter, width: int, *, nested: bool, fu
     if chapter.thought:
         thought = one_line(chapter.thought, max(20, (width - 2) * (8 if full else 1)))
         parts.append(Padding(Text(thought, style="italic dim"), (0, 0, 0, 2)))
-    parts.append(_table(chapter, now, width, nested=nested, full=full))
+    parts += _calls(chapter, now, width, nested=nested, full=full)
     return Padding(Group(*parts), (0, 0, 1, 0))
 
 
-def _table(chapter: Chapter, now: float, width: int, *, nested: bool, full: bool) -> Table:
+def _calls(chapter: Chapter, now: float, width: int, *, nested: bool, full: bool) -> Iterator[RenderableType]:
+    """A line per call, and below it, over the whole width, why it failed or what it gave."""
+    listed = list(_walk(chapter.rows, nested))
     timeline = width >= TIMELINE_FROM
-    table = Table.grid(padding=(0, 1), expand=True)
-    table.add_column(width=2, justify="right")
-    table.add_column(no_wrap=True, max_width=28 if timeline else 22)
-    table.add_column(ratio=1, no_wrap=not full, overflow="fold" if full else "ellipsis")
-    table.add_column(no_wrap=True, width=9)
-    table.add_column(no_wrap=True, justify="right", width=7)
-    table.add_column(no_wrap=True, justify="right", width=14)
-    if timeline:
-        table.add_column(no_wrap=True, width=_TIMELINE)
+    names = min(28 if timeline else 20, max((len(_name(depth, row)) for depth, row in listed), default=0))
     end = max(chapter.ended, now if not chapter.over else 0.0)
-    for depth, row in _walk(chapter.rows, nested):
-        table.add_row(*_cells(depth, row, now, width), *([_bar(row, chapter.started, end, now)] if timeline else []))
-        if row.reason and (depth == 0 or full):
-            table.add_row("", "", Text(one_line(row.reason), style="red" if row.status != "TIMEOUT" else "yellow"))
-        elif full and row.status == "OK":
-            table.add_row("", "", Text(f"→ {one_line(_result(row), 4 * width)}", style="dim"))
-    return table
+    for depth, row in listed:
+        line = Table.grid(padding=(0, 1), expand=True)
+        line.add_column(width=2, justify="right")
+        line.add_column(width=names, no_wrap=True, overflow="ellipsis")
+        line.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+        line.add_column(width=9, no_wrap=True)
+        line.add_column(width=8, no_wrap=True, justify="right")
+        line.add_column(width=13, no_wrap=True, justify="right")
+        if timeline:
+            line.add_column(width=_TIMELINE, no_wrap=True)
+        bar = [_bar(row, chapter.started, end, now)] if timeline else []
+        line.add_row(*_cells(depth, row, now, width), *bar)
+        yield line
+        below = _below(depth, row, 3 * width, full)
+        if below is not None:
+            yield Padding(below, (0, 0, 0, 5 + 2 * depth))
+
+
+def _below(depth: int, row: Row, width: int, full: bool) -> Text | None:
+    if row.reason and (depth == 0 or full):
+        return Text(one_line(row.reason, width), style="yellow" if row.status == "TIMEOUT" else "red")
+    if full and row.status == "OK":
+        return Text(f"→ {one_line(_result(row), width)}", style="dim")
+    return None
+
+
+def _name(depth: int, row: Row) -> str:
+    name = one_line(row.name)
+    return f"{'  ' * (depth - 1)}└ {name}" if depth else name
 
 
 def _walk(rows: list[Row], nested: bool, depth: int = 0) -> Iterator[tuple[int, Row]]:
@@ -74,11 +90,10 @@ def _walk(rows: list[Row], nested: bool, depth: int = 0) -> Iterator[tuple[int, 
 
 
 def _cells(depth: int, row: Row, now: float, width: int) -> list[RenderableType]:
-    name = f"{'  ' * (depth - 1)}└ {row.name}" if depth else row.name
     dim = "dim" if depth else ""
     return [
         _mark(row),
-        Text(clean(name), style=dim or "bold"),
+        Text(_name(depth, row), style=dim or "bold"),
         Text(show_arguments(row.arguments, width) if row.arguments is not None else "", style="dim"),
         _status(row),
         Text(f"{row.seconds(now):.2f} s" if row.state != "waiting" else "", style=dim),

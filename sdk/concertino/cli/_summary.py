@@ -55,4 +55,4 @@ def _time(board: Board, critical_path: float | None) -> str:
     text = f"{board.now():.2f} s"
     if critical_path is not None:
         text += f", critical path {critical_path:.2f} s"
-    return f"{text}; one after another, calls and requests would take {board.usage.seconds:.2f} s"
+    return f"{text}; one after another it would have taken {board.worked:.2f} s"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from concertino._budget import Amount
@@ -77,7 +77,7 @@ class Request(Invocation):
             return Amount()
         spec = cast("BoundModel", self.bound).spec
         count = cast("BoundModel", self.bound).open().count_tokens
-        prompt = sum(count(message.text) + 4 for message in self.chat.messages)
+        prompt = self._prompt_tokens(count)
         most = self.chat.sampling.max_tokens or spec.max_tokens
         fitting = left.tokens - prompt
         if left.usd < float("inf"):
@@ -95,6 +95,17 @@ class Request(Invocation):
         )
         usd = spec.prices.usd(prompt, most) if spec.prices else 0.0
         return Amount(0.0, 0.0, usd, float(prompt + most))
+
+    def _prompt_tokens(self, count: Callable[[str], int]) -> int:
+        """Tokens of the prompt. Of a conversation that has only grown, just the fresh messages are counted."""
+        messages, counted, role = self.chat.messages, self.scope.counted, (self.role, self.bound.name)
+        before = len(messages) - len(self.fresh) if self.role else 0
+        known, tokens = counted.get(role, (0, 0))
+        if known > before:
+            known = tokens = 0
+        tokens += sum(count(message.text) + 4 for message in messages[known:])
+        counted[role] = (len(messages), tokens)
+        return tokens
 
     def _lacking(self, amount: Amount) -> str:
         if amount.usd == float("inf"):

@@ -35,7 +35,7 @@ from ._orphans import unwatch, watch
 from ._retry import RetryPolicy
 from ._scope import Duplicates, Memory, Scope, Sink
 from ._stall import StallWatch
-from ._threads import abandoned
+from ._threads import Crew, abandoned
 
 if TYPE_CHECKING:
     from concertino._pool import Pool
@@ -67,6 +67,7 @@ class Executor:
         self.tasks: dict[asyncio.Task[None], Invocation] = {}
         self.abandoned_calls: set[asyncio.Task[None]] = set()
         self.stalls: list[Stalled] = []
+        self.crew = Crew()
         self._bound: dict[ToolSpec, Bound] = {}
         self._models: dict[ModelSpec, BoundModel] = {}
         self._providers: dict[str, Provider] = {}
@@ -93,6 +94,8 @@ class Executor:
         await self.settle_down(running)
         for bound in self._bound.values():
             bound.close()
+        self.crew.close()
+        self.crew = Crew()
         for model in self._models.values():
             with contextlib.suppress(Exception):
                 await model.close()

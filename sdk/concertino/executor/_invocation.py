@@ -45,6 +45,7 @@ class Invocation:
     __slots__ = (
         "arguments",
         "attempts",
+        "begun",
         "bound",
         "call_id",
         "children",
@@ -62,6 +63,7 @@ class Invocation:
         "owner",
         "parent",
         "probing",
+        "queued",
         "recalled",
         "repairs",
         "reservation",
@@ -104,7 +106,9 @@ class Invocation:
         self.attempts = 0
         self.nested = 0
         self.over = False
+        self.begun = False
         self.probing = False
+        self.queued = False
         self.recalled = False
         self.started = 0.0
         self.deadline: float = owner.deadline
@@ -120,16 +124,25 @@ class Invocation:
 
     def wait_in_queue(self) -> None:
         """Parked at a gate: the caller's deadline ends the waiting."""
+        self.queued = True
+        self.ledger.hold_up()
         if self.deadline < float("inf"):
             self.timer = self.scope.loop.call_at(self.deadline, self._expire_in_queue)
 
     def _expire_in_queue(self) -> None:
+        self._leave_queue()
         self.gates = ()
         self.conclude(self._error(Status.TIMEOUT, causes.timed_out_waiting()))
         self.deliver()
 
+    def _leave_queue(self) -> None:
+        if self.queued:
+            self.queued = False
+            self.ledger.go_on()
+
     def start(self) -> None:
         """All gates let it through: begin."""
+        self._leave_queue()
         loop = self.scope.loop
         now = loop.time()
         self.started = now - self.scope.started
@@ -144,6 +157,7 @@ class Invocation:
         self.executor.tasks[self.task] = self
 
     async def _live(self) -> None:
+        self.begun = True
         CURRENT.set(self)
         try:
             observation = await self._perform()
@@ -281,7 +295,7 @@ class Invocation:
     async def invoke(self) -> Any:
         """One attempt."""
         value = await self.bound.run(self)
-        if inspect.isawaitable(value) and not self.bound.spec.is_async:
+        if not self.bound.spec.is_async and inspect.isawaitable(value):
             value = await value
         return value
 
@@ -425,11 +439,16 @@ class Invocation:
         if self.timer is not None:
             self.timer.cancel()
         if self.task is None:
+            self._leave_queue()
             self.gates = ()
             self.conclude(self._stopped())
             self.deliver()
             return
         self.task.cancel()
+        if not self.begun:  # a task that is cancelled before its first step never runs: nobody else would tell
+            self.conclude(self._stopped())
+            self.deliver()
+            return
         self.timer = self.scope.loop.call_later(self.executor.limits.grace, self._insist)
 
     def _insist(self) -> None:
@@ -472,6 +491,8 @@ class Invocation:
         if self.probing and self.bound.provider.breaker.state == "half-open":
             self.bound.provider.breaker.undecided()
         own = observation.usage
+        if self.ledger is not self.owner.ledger:
+            self.ledger.close()
         if self.reservation is not None:
             ran = self.attempts > 0
             uncertain = ran and (bool(self.stopped_by) or _is_unknown(observation))

@@ -16,7 +16,7 @@ from ._breaker import Breaker, BreakerPolicy
 from ._limits import AdaptiveGate, Gate
 from ._processes import Workers
 from ._retry import RetryBudget
-from ._threads import LoopThread, run_in_thread
+from ._threads import LoopThread
 
 if TYPE_CHECKING:
     from concertino._models import Model
@@ -121,11 +121,11 @@ class Bound:
         return await self.provider.loop_thread.run(lambda: self.call(invocation))
 
     async def _in_own_thread(self, invocation: Invocation) -> Any:
-        return await run_in_thread(self.name, lambda: self.call(invocation))
+        return await invocation.executor.crew.run(self.name, lambda: self.call(invocation))
 
     async def _in_process(self, invocation: Invocation) -> Any:
         assert self._workers is not None
-        return await self._workers.run(invocation.arguments)
+        return await self._workers.run(invocation.arguments, invocation.executor.crew)
 
     def close(self) -> None:
         """End worker processes."""

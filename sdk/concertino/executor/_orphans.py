@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ._invocation import Invocation
 
 CURRENT: contextvars.ContextVar[Invocation | None] = contextvars.ContextVar("concertino_call", default=None)
-"""The call inside which code is running; also what `concertino.current_deadline` reads."""
+"""The call inside which code is running."""
 
 _watched: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Any]] = WeakKeyDictionary()
 

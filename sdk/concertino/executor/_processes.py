@@ -22,7 +22,7 @@ from typing import Any
 
 from concertino._errors import SpecError
 
-from ._threads import run_in_thread
+from ._threads import Crew
 
 
 class WorkerError(Exception):
@@ -126,8 +126,12 @@ class Workers:
         self._busy: set[_Worker] = set()
         self._lock = threading.Lock()
 
-    async def run(self, arguments: dict[str, Any]) -> Any:
-        """Run the tool on plain JSON arguments in a process that this call has for itself."""
+    async def run(self, arguments: dict[str, Any], crew: Crew) -> Any:
+        """Run the tool on plain JSON arguments in a process that this call has for itself.
+
+        Args:
+            crew: whose threads wait for the process.
+        """
         seat = _Seat()
 
         def work() -> Any:
@@ -147,7 +151,7 @@ class Workers:
                 self._release(worker)
 
         try:
-            return await run_in_thread(self.name, work)
+            return await crew.run(self.name, work)
         except asyncio.CancelledError:
             with self._lock:
                 seat.left = True

@@ -61,6 +61,7 @@ class Scope:
         seen: id of the first call of this run with a given name and arguments.
         finished: observations of the orchestrator's own calls, in the order of finishing.
         transcript: the orchestrator's messages so far; agents that review a run read them.
+        counted: by role and model, how many messages of its conversation were counted, and their tokens.
     """
 
     run_id: str
@@ -80,6 +81,7 @@ class Scope:
     finished: list[Observation] = field(default_factory=list)
     results: dict[str, Observation] = field(default_factory=dict)
     transcript: Sequence[Message] = ()
+    counted: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     started: float = 0.0
     wall_started: float = 0.0
     sink_failed: str = ""

@@ -1,8 +1,9 @@
-"""Threads for plugin code: a daemon thread per synchronous call, and a loop thread per isolated provider.
+"""Threads for plugin code: a daemon thread for each synchronous call, and a loop thread per isolated provider.
 
 Never asyncio's shared pool: eight hung functions would fill it, healthy ones behind them would be reported as timed
-out, and the process could not exit. Threads cannot be killed, so the invariant is a weaker one, kept honestly: the
-caller never waits for an abandoned thread, and every abandoned thread is counted in `abandoned()` until it ends.
+out, and the process could not exit. A `Crew` has a thread for every call under way, and keeps idle ones for the next.
+Threads cannot be killed, so the invariant is a weaker one, kept honestly: the caller never waits for an abandoned
+thread, and every abandoned call is named in `abandoned()` until it ends.
 """
 
 from __future__ import annotations
@@ -10,17 +11,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import queue
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-_abandoned: set[threading.Thread] = set()
+_IDLE_SECONDS = 5.0
+_LEAVING_SECONDS = 0.05
+
+_abandoned: set[threading.Thread | _Job] = set()
 
 
 def abandoned() -> list[str]:
-    """Names of threads that were given up and still run."""
-    _abandoned.difference_update([thread for thread in _abandoned if not thread.is_alive()])
-    return sorted(thread.name for thread in _abandoned)
+    """Names of threads and synchronous calls that were given up and still run."""
+    _abandoned.difference_update([given_up for given_up in _abandoned if not given_up.is_alive()])
+    return sorted(given_up.name for given_up in _abandoned)
 
 
 def _deliver(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
@@ -50,31 +56,132 @@ def _post(
         loop.call_soon_threadsafe(_deliver, future, result, error)
 
 
-async def run_in_thread(name: str, function: Callable[[], Any]) -> Any:
-    """Run a synchronous function in a daemon thread of its own, with a copy of the caller's context variables.
+class _Job:
+    """One synchronous call. `started` is set before `left` is looked at, and the other way round by who leaves."""
 
-    Cancelling stops the waiting at once; the thread is left running and counted as abandoned.
+    __slots__ = ("_context", "_function", "_over", "future", "left", "loop", "name", "started")
+
+    def __init__(self, name: str, function: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
+        self.name = f"concertino:{name}"
+        self.loop = loop
+        self.future: asyncio.Future[Any] = loop.create_future()
+        self.started = self.left = False
+        self._over = False
+        self._function = function
+        self._context = contextvars.copy_context()
+
+    def is_alive(self) -> bool:
+        """Whether its function still runs."""
+        return not self._over
+
+    def run(self) -> None:
+        """Run the function, unless nobody waits for it any more."""
+        self.started = True
+        if not self.left:
+            threading.current_thread().name = self.name
+            try:
+                result = self._context.run(self._function)
+            except BaseException as error:  # its end is an observation, never a traceback on stderr
+                _post(self.loop, self.future, None, error)
+            else:
+                _post(self.loop, self.future, result, None)
+        self._over = True
+
+
+class Crew:
+    """Daemon threads of one executor, as many as calls are under way; idle ones wait some seconds for another call.
+
+    A thread that begins starts up to two more if calls still wait: sixty-four calls at once are spread in six steps
+    of two, and the event loop itself starts only the first.
     """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
-    context = contextvars.copy_context()
 
-    def work() -> None:
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._idle: set[threading.Thread] = set()
+        self._waiting = self._starting = 0
+        self._growing = self._closed = False
+
+    async def run(self, name: str, function: Callable[[], Any]) -> Any:
+        """Run a synchronous function in a thread of its own, with a copy of the caller's context variables.
+
+        Cancelling stops the waiting at once; the thread is left running and counted as abandoned.
+        """
+        job = _Job(name, function, asyncio.get_running_loop())
+        with self._lock:
+            self._waiting += 1
+        self._jobs.put(job)
+        if not self._growing:
+            self._growing = True  # once for all calls of this turn of the loop
+            job.loop.call_soon(self._grow_from_loop)
         try:
-            result = context.run(function)
-        except BaseException as error:  # the thread's end is an observation, never a traceback on stderr
-            _post(loop, future, None, error)
-        else:
-            _post(loop, future, result, None)
+            return await job.future
+        except asyncio.CancelledError:
+            job.left = True
+            if job.started and job.is_alive():
+                _abandoned.add(job)
+            raise
 
-    thread = threading.Thread(target=work, name=f"concertino:{name}", daemon=True)
-    thread.start()
-    try:
-        return await future
-    except asyncio.CancelledError:
-        if thread.is_alive():
-            _abandoned.add(thread)
-        raise
+    def _grow_from_loop(self) -> None:
+        self._growing = False
+        self._grow()
+
+    def _grow(self) -> None:
+        """Start one thread if more calls wait than threads."""
+        with self._lock:
+            if self._waiting <= len(self._idle) + self._starting:
+                return
+            self._starting += 1
+        try:
+            threading.Thread(target=self._work, name="concertino:idle", daemon=True).start()
+        except RuntimeError as error:  # the system gives no more threads: this call's failure, not the run's
+            with self._lock:
+                self._starting -= 1
+                self._waiting -= 1
+            job = self._jobs.get()
+            if job is not None:
+                _post(job.loop, job.future, None, error)
+
+    def _work(self) -> None:
+        thread = threading.current_thread()
+        with self._lock:
+            self._starting -= 1
+            self._idle.add(thread)
+        while (job := self._next(thread)) is not None:
+            self._grow()
+            self._grow()
+            job.run()
+            del job  # an idle thread must not keep its last result
+            thread.name = "concertino:idle"
+            with self._lock:
+                if self._closed:
+                    return
+                self._idle.add(thread)
+
+    def _next(self, thread: threading.Thread) -> _Job | None:
+        """The next call; None when there was none for a while, or at the end."""
+        while True:
+            try:
+                job = self._jobs.get(timeout=_IDLE_SECONDS)
+            except queue.Empty:
+                job = None
+            with self._lock:
+                if job is None and self._waiting and not self._closed:
+                    continue
+                self._idle.discard(thread)
+                self._waiting -= job is not None
+            return job
+
+    def close(self) -> None:
+        """Send idle threads away; busy ones leave when their call returns."""
+        with self._lock:
+            self._closed = True
+            idle = list(self._idle)
+        for _ in idle:
+            self._jobs.put(None)
+        end = time.monotonic() + _LEAVING_SECONDS
+        for thread in idle:
+            thread.join(max(0.0, end - time.monotonic()))
 
 
 class LoopThread:

@@ -21,6 +21,7 @@ from ._normal import NormalSchema
 _VARIANTS = 12
 _MAX_DEPTH = 12
 _MAX_WORK = 3000
+_MAX_TEXT = 10_000
 _ANY = "text"
 _ORDER = ("string", "integer", "number", "boolean", "object", "array", "null")
 _LOWER_WINS = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
@@ -41,7 +42,7 @@ def example_of(normal: NormalSchema, evaluator: Evaluator) -> Any:
             if evaluator.is_valid(value):
                 return value
             attempts.append(value)
-        except (_Impossible, InstanceRefused, RecursionError):
+        except (_Impossible, InstanceRefused, RecursionError, ArithmeticError):
             continue
     return attempts[0] if attempts else {}
 
@@ -101,22 +102,15 @@ class _Maker:
 
     def value(self, schema: dict[str, Any], depth: int, index: int) -> Any:
         names = _types_of(schema)
-        offered = [schema["const"]] if "const" in schema else schema.get("enum")
-        if offered is None:
-            offered = (
-                []
-                if index
-                else [*schema.get("examples", ()), *([schema["default"]] if "default" in schema else ())][
-                    self.variant :
-                ]
-            )
-            offered = [value for value in offered if _is_of(value, names)]
-        else:
-            offered = [value for value in offered if _is_of(value, names)]
+        if "const" in schema or "enum" in schema:
+            offered = [value for value in schema.get("enum", [schema.get("const")]) if _is_of(value, names)]
             if not offered:
                 raise _Impossible
-        if offered:
             return offered[(index + self.variant) % len(offered)]
+        offered = [*schema.get("examples", ()), *([schema["default"]] if "default" in schema else ())]
+        offered = [value for value in offered[self.variant :] if _is_of(value, names)]
+        if offered and not index:
+            return offered[0]
         if not names:
             raise _Impossible
         ordered = sorted(names, key=_ORDER.index)
@@ -135,6 +129,8 @@ class _Maker:
 
     def text(self, schema: dict[str, Any], index: int) -> str:
         low, high = int(schema.get("minLength", 0)), schema.get("maxLength", 10**6)
+        if low > _MAX_TEXT:
+            raise _Impossible
         if "pattern" in schema:
             found = self.normal.matchers[schema["pattern"]].sample(low + index)
             if found is None:

@@ -34,10 +34,13 @@ class Violation:
 
 
 class Exemplar(Protocol):
-    """Anything that can show one valid value, such as a `Validator`."""
+    """Anything that can show a value and judge it, such as a `Validator`."""
 
     def example(self) -> Any:
-        """One valid value."""
+        """One value, valid wherever one can be found."""
+
+    def is_valid(self, instance: Any) -> bool:
+        """The verdict."""
 
 
 def violations_of(failures: Iterable[Failure], normal: NormalSchema) -> tuple[Violation, ...]:
@@ -61,5 +64,6 @@ def explain(violations: Sequence[Violation], validator: Exemplar, *, limit: int 
             more = f"\n(+{len(violations) - index} more)"
             return text + more if len(text) + len(more) <= limit else text
         text += line
-    example = "\nexample: " + json.dumps(validator.example(), ensure_ascii=False)
-    return text + example if len(text) + len(example) <= limit else text
+    value = validator.example()
+    example = "\nexample: " + json.dumps(value, ensure_ascii=False)
+    return text + example if len(text) + len(example) <= limit and validator.is_valid(value) else text

@@ -58,7 +58,9 @@ def call(spec: ToolSpec, arguments: Mapping[str, Any] | str, **options: Any) -> 
 
 
 @asynccontextmanager
-async def make_context(pool: Pool | None = None, *, budget: Budget | None = None, **options: Any) -> AsyncIterator[Context]:
+async def make_context(
+    pool: Pool | None = None, *, budget: Budget | None = None, **options: Any
+) -> AsyncIterator[Context]:
     """A context as an agent is given it, for as long as the block lasts.
 
     Args:

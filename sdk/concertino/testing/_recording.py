@@ -5,7 +5,8 @@
 
 A recording is a file of JSON lines, one per request, meant to be read and committed. A request is known by the hash of
 what was really asked: a member's name and validated arguments, or a model's messages, sampling and tools. Equal
-requests are told apart by their order. No transport takes part, so neither headers nor keys can be recorded.
+requests are told apart by their order. No transport takes part, so neither headers nor keys can be recorded; what a
+text of a request must not hold, and what differs from run to run, is masked.
 
 Modes: `record` starts the file anew, `replay` only answers from it, `auto` does whichever the file allows for each
 request, `off` does neither. Invariant: in `replay` nothing real is ever asked. A request without a recording is a
@@ -16,8 +17,9 @@ differs.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self, get_args
@@ -26,7 +28,6 @@ from concertino._errors import FailureClass, ProviderError, UsageError
 from concertino._models import ChatRequest, Model, Reply
 from concertino._observation import ErrorInfo, Observation, Status
 from concertino._specs import ToolSpec
-from concertino._usage import Usage
 from concertino.hookspecs import hookimpl
 
 from ._recording_file import Record, RecordingFile, key_of
@@ -56,6 +57,8 @@ class Recording:
     Args:
         path: the file; its folder is made when the first answer is recorded.
         mode: `record`, `replay`, `auto` or `off`.
+        mask: regular expressions; what they match in the texts of a request is recorded and compared as `***`. A
+            budget in seconds shows the model what is left, so its requests need `mask=[r'"seconds": [0-9.]+']`.
 
     Attributes:
         misses: the texts of all misses so far.
@@ -64,7 +67,7 @@ class Recording:
         UsageError: the mode is unknown, the file of a replay is missing, or a line of it cannot be read.
     """
 
-    def __init__(self, path: str | Path, mode: Mode = "auto") -> None:
+    def __init__(self, path: str | Path, mode: Mode = "auto", *, mask: Sequence[str] = ()) -> None:
         if mode not in get_args(Mode):
             raise UsageError(f"Recording(mode={mode!r}): expected one of {', '.join(get_args(Mode))}")
         self.path = Path(path)
@@ -72,6 +75,7 @@ class Recording:
         self.misses: list[str] = []
         if mode == "replay" and not self.path.is_file():
             raise UsageError(f"{path}: there is no such recording; run once with mode='record' to make it")
+        self._mask = [re.compile(pattern) for pattern in mask]
         self._file = RecordingFile(self.path)
         if mode in ("replay", "auto"):
             self._file.read()
@@ -86,9 +90,7 @@ class Recording:
         return {"before": [self.concertino_before_call], "after": [self.concertino_after_call]}
 
     @hookimpl
-    def concertino_before_call(
-        self, spec: ToolSpec, arguments: dict[str, Any], call_id: str
-    ) -> Observation | None:
+    def concertino_before_call(self, spec: ToolSpec, arguments: dict[str, Any], call_id: str) -> Observation | None:
         """Answer a call that is recorded; `not_recorded` for a miss; None to let it run."""
         if self.mode == "off":
             return None
@@ -110,7 +112,7 @@ class Recording:
         if asked is None or (observation.error is not None and observation.error.code == "cancelled"):
             return
         answer = observation.to_json()
-        for name in ("id", "name", "started", "ended"):
+        for name in ("id", "name", "started", "ended", "note"):
             answer.pop(name, None)
         self._file.add(Record(asked.key, asked.number, asked.request, answer))
 
@@ -141,10 +143,20 @@ class Recording:
     # -- both ----------------------------------------------------------------------------------------------------
 
     def _ask(self, request: dict[str, Any]) -> _Asked:
+        request = self._masked(request)
         key = key_of(request)
         number = self._seen[key]
         self._seen[key] += 1
         return _Asked(key, number, request)
+
+    def _masked(self, value: Any) -> Any:
+        if isinstance(value, str):
+            for pattern in self._mask:
+                value = pattern.sub("***", value)
+            return value
+        if isinstance(value, dict):
+            return {key: self._masked(item) for key, item in value.items()}
+        return [self._masked(item) for item in value] if isinstance(value, (list, tuple)) else value
 
     def _miss(self, request: Mapping[str, Any]) -> str:
         text = explain_miss(request, self._file.records, self.path)

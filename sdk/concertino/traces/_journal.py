@@ -144,8 +144,11 @@ class Journal:
         """Whether `append` is over: after `close`, and in a forked child."""
         return self._fd < 0
 
-    def append(self, record: Mapping[str, Any]) -> int:
+    def append(self, record: Mapping[str, Any], *, limit: int | None = None) -> int:
         """Write one record and return its number `n`, which is added to it.
+
+        Args:
+            limit: bytes of JSON above which the record goes to a side file, and a reference stands in its place.
 
         Raises:
             JournalEncodeError: the record is no JSON object, or has its own field `n`; nothing was written.
@@ -157,7 +160,10 @@ class Journal:
                 f'{self.path}: a record is a mapping without "n", which the journal adds; '
                 f"given: {record!r:.200}."
             )
-        return self._append(encode_json(record if isinstance(record, dict) else dict(record)))
+        body = encode_json(record if isinstance(record, dict) else dict(record))
+        if limit is not None and len(body) > limit:
+            body = encode_json(self.externalise(body))
+        return self._append(body)
 
     def externalise(self, value_json: bytes) -> dict[str, Any]:
         """Write a large value, given as JSON bytes, to a side file and return the reference for a record.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from concertino._events import Event
 
-from ._blobs import pack
+from ._blobs import BLOB_LIMIT
 
 if TYPE_CHECKING:
     from ._journal import Journal
@@ -58,7 +58,7 @@ class JournalSink:
         Raises:
             JournalWriteError: the disk is full or failing.
         """
-        self.journal.append(pack(event.to_json(), self.journal))
+        self.journal.append(event.to_json(), limit=BLOB_LIMIT)
 
     async def flush(self) -> None:
         """Return when everything appended is on disk."""

@@ -39,6 +39,8 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
         selector = _JumpingSelector()
         selector.loop = self
         super().__init__(selector)
+        # A timer is due before now + resolution, and that sum must differ from now after years of seconds.
+        self._clock_resolution = 1e-6
 
     def time(self) -> float:
         return self.now

@@ -1,6 +1,7 @@
 """Schemas and values that hang, crash or phone home in careless validators.
 
-Each entry is a name, a schema, a value, and the reason admission or the guard must give (None: it must be validated).
+Each entry is a name, a schema, a value, and the reason admission or the guard must give (None: it must be
+validated).
 """
 
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ def nested(depth: int, word: str, inner: Any) -> Any:
 
 
 def doubling(word: str, levels: int, into: str | None = None) -> dict[str, Any]:
-    """Definitions that each refer twice to the next: 2^levels sub-schemas; consuming a level each if `into` is given."""
+    """Definitions that each refer twice to the next: 2^levels sub-schemas, one level deeper each if `into` is given."""
     defs: dict[str, Any] = {f"d{levels}": {"type": "integer"}}
     for level in range(levels):
         twice = {word: [{"$ref": f"#/$defs/d{level + 1}"}] * 2}

@@ -5,7 +5,6 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-
 from concertino.schema import SchemaRefused, admit, compile_schema
 
 

@@ -1,4 +1,5 @@
-"""The back ends agree, with each other and with an independent library, on random schemas and values (bar J3).
+"""The back ends agree, with each other and with an independent library, on random schemas and values (bar
+J3).
 
 2,000 pairs by default; CONCERTINO_FUZZ raises the number.
 """
@@ -8,7 +9,6 @@ import random
 from dataclasses import replace
 
 import pytest
-
 from concertino.schema import SchemaRefused, compile_schema, explain
 from concertino.schema._admission import admission_of
 from concertino.schema._backends import rust_verdict

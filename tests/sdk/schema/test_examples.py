@@ -4,7 +4,6 @@ import random
 from typing import Any
 
 import pytest
-
 from concertino.schema import SchemaRefused, compile_schema
 
 from .generators import random_schema, random_value
@@ -105,6 +104,23 @@ def test_an_example_is_a_fresh_value_each_time() -> None:
 def test_an_impossible_schema_still_gives_some_example() -> None:
     assert compile_schema({"allOf": [{"type": "string"}, {"type": "integer"}]}).example() == {}
     assert compile_schema({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}).example() == {}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "minLength": 10**30},
+        {"type": "string", "minLength": 10**30, "pattern": "a"},
+        {"type": "array", "minItems": 1e30, "items": {}},
+        {"type": "object", "minProperties": 1e300},
+        {"type": "number", "minimum": 1e300, "multipleOf": 1e-300},
+        {"type": "integer", "minimum": 10**39, "maximum": 10**39 + 1, "multipleOf": 7},
+    ],
+)
+def test_absurd_bounds_cost_nothing(schema: dict[str, Any]) -> None:
+    example = compile_schema(schema).example()
+    assert len(repr(example)) < 20_000
+    assert compile_schema(schema, backend="python").example() == example
 
 
 def test_random_satisfiable_schemas_mostly_get_a_valid_example() -> None:

@@ -1,7 +1,8 @@
-"""The nine formats; checked in both back ends, against each other and against the independent library's samples."""
+"""The nine formats; checked in both back ends, against each other and against the independent library's
+samples.
+"""
 
 import pytest
-
 from concertino.schema import compile_schema
 from concertino.schema._formats import FORMATS, SAMPLES
 

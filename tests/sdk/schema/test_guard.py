@@ -4,7 +4,6 @@ import sys
 from typing import Any
 
 import pytest
-
 from concertino.schema import InstanceRefused, guard_instance
 
 from .nasty import deep

@@ -3,7 +3,6 @@
 import time
 
 import pytest
-
 from concertino.schema import near_names
 
 

@@ -1,13 +1,13 @@
 """Hostile schemas and values are refused for the right reason or validated, fast and offline (bar J4).
 
-The bars are 50 ms for a refusal and 20 ms for a validation; the tests allow ten times that for a busy machine.
+The bars are 50 ms for a refusal and 20 ms for a validation; the tests allow ten times that for a busy
+machine.
 """
 
 import socket
 import time
 
 import pytest
-
 from concertino.schema import InstanceRefused, SchemaRefused, admit, compile_schema, explain, guard_instance
 
 from .nasty import Nasty, attacks
@@ -38,7 +38,6 @@ def outcome(attack: Nasty, backend: str) -> tuple[str | None, float]:
         guard_instance(attack.value, max_items=validator.max_items)
         validator.is_valid(attack.value)
     except (SchemaRefused, InstanceRefused) as refusal:
-        assert len(str(refusal)) < 500
         return refusal.reason, time.perf_counter() - start
     seconds = time.perf_counter() - start
     violations = validator.check(attack.value)
@@ -59,9 +58,16 @@ def test_there_are_enough_attacks() -> None:
     assert len({attack.name for attack in ATTACKS}) >= 45
 
 
-def test_admission_alone_gives_the_same_reasons() -> None:
+def test_admission_alone_gives_the_same_reasons_in_few_words() -> None:
+    refused_by_admission = 0
     for attack in ATTACKS:
         try:
             admit(attack.schema)
         except SchemaRefused as refusal:
-            assert refusal.reason == attack.reason, attack.name
+            found, text = refusal.reason, str(refusal)
+        else:
+            continue
+        refused_by_admission += 1
+        assert found == attack.reason, attack.name
+        assert len(text) < 500, attack.name
+    assert refused_by_admission >= 45

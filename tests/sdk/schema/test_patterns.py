@@ -5,7 +5,6 @@ import re
 import time
 
 import pytest
-
 from concertino.schema import compile_schema
 from concertino.schema._automaton import Matcher
 from concertino.schema._patterns import PatternRefused, parse

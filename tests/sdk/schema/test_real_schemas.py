@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
 from concertino.schema import SchemaRefused, compile_schema
 
 from .suite import data_root

@@ -144,7 +144,7 @@ def edit(call: dict[str, Any], path: tuple[Any, ...], expected: str, got: str, e
         here = at(call, path)
     except (KeyError, IndexError, TypeError):
         return
-    name = got.split("'")[1] if got.startswith("'") else None
+    name = got.strip("'") if got.startswith("'") else None
     if expected.startswith("only known properties") and name in here:
         here[re.search(r"did you mean '([^']*)'", expected)[1]] = here.pop(name)  # type: ignore[index]
     elif expected.startswith(("only the properties", "no further property")) and name in here:
@@ -173,7 +173,7 @@ def value_for(expected: str, here: Any) -> Any:
     if choice := re.match(r'(?:one of )?("(?:[^"\\]|\\.)*")', expected):
         return json.loads(choice[1])
     simple = {"integer": 1, "number": 1, "boolean": True, "null": None}
-    kind = expected.split()[0] if expected else ""
+    kind = expected.split(maxsplit=1)[0] if expected else ""
     return simple.get(kind, ...) if kind != "string" or "(" in expected else "text"
 
 

@@ -1,0 +1,108 @@
+"""Checks of agents, beyond those of every member: how they deal with the models that they ask.
+
+The models that an agent meets are replaced: one refuses every request, one answers beside the point. An agent may end
+with an error or make do; what it may not do is stumble.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from concertino._errors import FailureClass, ProviderError
+from concertino._models import ChatRequest, Model, Reply
+from concertino._observation import Observation
+from concertino._pool import Pool
+from concertino._specs import AgentSpec, ModelSpec
+from concertino._usage import Usage
+
+from ._call_checks import CALL_CHECKS, is_accident
+from ._calling import run_call
+from ._check import CheckFailed, CheckSkipped, MemberSubject
+from ._declaration_checks import DECLARATION_CHECKS
+
+UNEXPECTED_REPLIES = ("", "I do not know.", "]{ <answer>\\boxed{", "7\n" * 5_000)
+"""Replies that no prompt asks for, and every model gives one day."""
+
+
+class _Answering(Model):
+    """Gives one text to everybody, or refuses."""
+
+    def __init__(self, text: str | None) -> None:
+        self.text = text
+
+    async def chat(self, request: ChatRequest) -> Reply:
+        if self.text is None:
+            raise ProviderError("the model is out of order", failure=FailureClass.CALLER)
+        return Reply(self.text, usage=Usage(input_tokens=1, output_tokens=1))
+
+
+async def it_asks_only_for_roles_that_it_declares(subject: MemberSubject) -> None:
+    """It asks only for the model roles that its spec declares, so that a pool knows what to bind."""
+    roles = _roles(subject)
+    pool = subject.make_pool()
+    missing = [role for role in roles if role not in pool.roles]
+    if missing:
+        raise CheckSkipped(f"its pool binds no model to {', '.join(missing)}")
+    bound = {role: pool.model(role) for role in roles}
+    others = [member for member in pool.members if not isinstance(member, ModelSpec)]
+    decoy = ModelSpec("an-undeclared-model", lambda: _Answering("a reply to a role that was not declared"))
+    strict = Pool([*others, *dict.fromkeys(bound.values()), decoy], roles={r: m.name for r, m in bound.items()})
+    for arguments, _ in subject.examples:
+        seen = await run_call(subject.spec, arguments, pool=strict)
+        if seen.error is not None and "PoolError" in seen.error.message:
+            declared = ", ".join(roles) or "none"
+            raise CheckFailed(f"{arguments} ended with {seen.error.message!r}; it declares models=({declared})")
+
+
+async def a_model_that_fails_is_no_crash(subject: MemberSubject) -> None:
+    """When its models fail, it says so or makes do."""
+    for arguments, seen in await _with_models(subject, None):
+        if is_accident(seen) and seen.error is not None:
+            raise CheckFailed(
+                f"its model failed, and {arguments} ended with {seen.error.message!r}; let CallFailed pass, or go on "
+                "without the reply"
+            )
+
+
+async def an_unexpected_reply_is_no_crash(subject: MemberSubject) -> None:
+    """When its models answer beside the point, it says so or makes do."""
+    for text in UNEXPECTED_REPLIES:
+        for arguments, seen in await _with_models(subject, text):
+            if is_accident(seen) and seen.error is not None:
+                raise CheckFailed(
+                    f"its model answered {text[:40]!r}, and {arguments} ended with {seen.error.message!r}; check what "
+                    "a reply holds before using it"
+                )
+
+
+AGENT_CHECKS = (
+    *DECLARATION_CHECKS,
+    *CALL_CHECKS,
+    it_asks_only_for_roles_that_it_declares,
+    a_model_that_fails_is_no_crash,
+    an_unexpected_reply_is_no_crash,
+)
+
+
+def _roles(subject: MemberSubject) -> tuple[str, ...]:
+    if not subject.examples:
+        raise CheckSkipped("no `examples` are given")
+    return subject.spec.models if isinstance(subject.spec, AgentSpec) else ()
+
+
+async def _with_models(subject: MemberSubject, text: str | None) -> list[tuple[Mapping[str, Any], Observation]]:
+    """Each example with all models of its pool replaced by one that answers `text`, or refuses."""
+    roles = _roles(subject)
+    if not roles and not subject.make_pool().models:
+        raise CheckSkipped("it asks no model")
+    known = subject.make_pool()
+    members = [
+        member.with_(factory=lambda: _Answering(text)) if isinstance(member, ModelSpec) else member
+        for member in known.members
+    ]
+    bound = {role: "an-answering-model" for role in roles if role not in known.roles}
+    if bound:
+        members.append(ModelSpec("an-answering-model", lambda: _Answering(text)))
+    pool = Pool(members, roles={**known.roles, **bound}, aliases=known.aliases)
+    return [(arguments, await run_call(subject.spec, arguments, pool=pool)) for arguments, _ in subject.examples]

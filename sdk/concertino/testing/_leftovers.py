@@ -1,0 +1,61 @@
+"""What is left running: tasks of the event loop, threads, and child processes, compared before and after.
+
+What a library starts once and keeps is no leftover, so a caller takes the first look after a warm-up. Things may need
+a moment to end; `assert_none` waits that long before it complains.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from pathlib import Path
+
+from ._check import CheckFailed
+
+PATIENCE = 2.0
+"""Seconds that something may take to end after its call."""
+
+
+class Leftovers:
+    """A look at what runs now, inside an event loop."""
+
+    def __init__(self) -> None:
+        self._before = _running()
+
+    async def assert_none(self, after: str) -> None:
+        """Check that nothing more runs than before.
+
+        Raises:
+            CheckFailed: names what still runs after `PATIENCE` seconds.
+        """
+        end = asyncio.get_running_loop().time() + PATIENCE
+        while left := {name for key, name in _running().items() if key not in self._before}:
+            if asyncio.get_running_loop().time() > end:
+                raise CheckFailed(
+                    f"{after}, {PATIENCE:g} s later, there still run: {', '.join(sorted(left))}; end them in a "
+                    "finally block, let CancelledError pass, or declare isolation='process'"
+                )
+            await asyncio.sleep(0.02)
+
+
+def _running() -> dict[object, str]:
+    tasks = {task: f"task {task.get_name()} ({_code_name(task)})" for task in asyncio.all_tasks()}
+    threads = {thread: f"thread {thread.name}" for thread in threading.enumerate()}
+    return {**tasks, **threads, **{pid: f"process {pid}" for pid in _children()}}
+
+
+def _code_name(task: asyncio.Task[object]) -> str:
+    return str(getattr(task.get_coro(), "__qualname__", "?"))
+
+
+def _children() -> list[int]:
+    """Child processes, where the system lists them."""
+    lists = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+    found: list[int] = []
+    for file in lists:
+        try:
+            found += map(int, file.read_text().split())
+        except OSError:
+            continue  # the thread ended meanwhile
+    return found
