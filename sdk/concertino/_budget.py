@@ -246,7 +246,7 @@ class Ledger:
         amount = reservation.amount
         actual = Amount(usage.calls, usage.units, usage.usd, usage.input_tokens + usage.output_tokens)
         charged = Amount(*map(max, amount, actual)) if at_reservation else actual
-        over = any(c > a + _SLACK for c, a in zip(charged, amount, strict=True))
+        over = _exceeds(charged, amount)
         level: Ledger | None = self
         while level is not None:
             held, spent = level.reserved, level.spent
@@ -327,11 +327,24 @@ class Ledger:
 
     def remaining(self) -> Amount:
         """What is left at this level or above, whichever is less: limit - spent - reserved."""
-        left = Amount(_UNLIMITED, _UNLIMITED, _UNLIMITED, _UNLIMITED)
+        calls = units = usd = tokens = _UNLIMITED
         level: Ledger | None = self
         while level is not None:
             if level.limits is not None:
-                here = [m - s - r for m, s, r in zip(level.limits, level.spent, level.reserved, strict=True)]
-                left = Amount(*[max(0.0, min(a, b)) for a, b in zip(left, here, strict=True)])
+                limits, spent, reserved = level.limits, level.spent, level.reserved
+                calls = min(calls, limits[0] - spent[0] - reserved[0])
+                units = min(units, limits[1] - spent[1] - reserved[1])
+                usd = min(usd, limits[2] - spent[2] - reserved[2])
+                tokens = min(tokens, limits[3] - spent[3] - reserved[3])
             level = level.parent
-        return left
+        return Amount(max(0.0, calls), max(0.0, units), max(0.0, usd), max(0.0, tokens))
+
+
+def _exceeds(one: Amount, other: Amount) -> bool:
+    """Whether an amount is beyond another one in any currency."""
+    return (
+        one[0] > other[0] + _SLACK
+        or one[1] > other[1] + _SLACK
+        or one[2] > other[2] + _SLACK
+        or one[3] > other[3] + _SLACK
+    )

@@ -193,8 +193,15 @@ class PluginManager:
 
     def commands(self) -> list[Any]:
         """The `click.Command`s of all plugins. Two of one name are both left out; the rows say so."""
+        return [command for _, command in self._commands()]
+
+    def verbs(self) -> dict[str, str]:
+        """The provider of each command that `commands` gives, by the name of the command."""
+        return {str(command.name): plugin.name for plugin, command in self._commands()}
+
+    def _commands(self) -> list[tuple[PluginRow, Any]]:
         pairs = self._collect("concertino_cli", _check_command)
-        return [command for _, command in self._single(pairs, "command", lambda command: str(command.name))]
+        return self._single(pairs, "command", lambda command: str(command.name))
 
     def named(self, hook: str) -> list[Any]:
         """What all plugins return from a list hook such as `concertino_tasks`. Each is asked once.

@@ -19,6 +19,9 @@ import click
 
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
+_SHORT = 16
+"""Characters of a value that are shown in any case."""
+
 STATUS_COLOURS = {
     "OK": "green",
     "PARSE_ERR": "magenta",
@@ -41,15 +44,19 @@ def one_line(text: object, width: int = 0) -> str:
 
 
 def show_arguments(arguments: Any, width: int = 200) -> str:
-    """Arguments of a call on one line: `query="x", limit=3`; a raw text stays as the model wrote it."""
+    """Arguments of a call on one line: `query="x", limit=3`; a raw text stays as the model wrote it.
+
+    Long values lose their ends first, so that every argument is seen.
+    """
     if not isinstance(arguments, Mapping):
         return one_line(arguments, width)
     if set(arguments) == {"messages"} and arguments["messages"]:
         return one_line(arguments["messages"][-1].get("text", ""), width)
-    # Longer values first lose their ends, so that every argument is seen.
-    room = max(12, width // max(1, len(arguments)) - 8)
-    pairs = [f"{key}={one_line(json.dumps(value, ensure_ascii=False), room)}" for key, value in arguments.items()]
-    return one_line(", ".join(pairs), width)
+    texts = {one_line(key): one_line(json.dumps(value, ensure_ascii=False)) for key, value in arguments.items()}
+    long = [key for key, text in texts.items() if len(text) > _SHORT]
+    taken = sum(len(key) + 3 + (0 if key in long else len(text)) for key, text in texts.items())
+    room = max(_SHORT, (width - taken) // max(1, len(long)))
+    return one_line(", ".join(f"{key}={one_line(text, room)}" for key, text in texts.items()), width)
 
 
 def show_money(usd: float) -> str:

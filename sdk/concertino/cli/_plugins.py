@@ -29,11 +29,11 @@ def plugins(load: bool, as_json: bool) -> None:
     from concertino._plugins import default_manager
 
     manager = default_manager()
-    verbs: dict[str, list[str]] = {}
+    verbs: dict[str, str] = {}
     if load:
         for row in manager.plugins():
             manager.load(row.name)
-        verbs = manager.command_names()
+        verbs = manager.verbs()
     rows = manager.plugins()
     if as_json:
         write_json([_as_json(row, verbs) for row in rows])
@@ -45,7 +45,7 @@ def plugins(load: bool, as_json: bool) -> None:
     write_table(titles, [_cells(row, verbs, load) for row in rows], _STATES)
 
 
-def _as_json(row: PluginInfo, verbs: dict[str, list[str]]) -> dict[str, Any]:
+def _as_json(row: PluginInfo, verbs: dict[str, str]) -> dict[str, Any]:
     seen = row.import_seconds is not None
     return {
         "name": row.name,
@@ -56,15 +56,19 @@ def _as_json(row: PluginInfo, verbs: dict[str, list[str]]) -> dict[str, Any]:
         "reason": row.reason,
         "hooks": list(row.hooks) if seen else None,
         "members": list(row.members) if seen else None,
-        "verbs": verbs.get(row.name, []) if seen else None,
+        "verbs": _of(row, verbs) if seen else None,
         "import_ms": round(row.import_seconds * 1000, 1) if row.import_seconds is not None else None,
     }
 
 
-def _cells(row: PluginInfo, verbs: dict[str, list[str]], load: bool) -> tuple[object, ...]:
+def _cells(row: PluginInfo, verbs: dict[str, str], load: bool) -> tuple[object, ...]:
     ms = f"{row.import_seconds * 1000:.0f}" if row.import_seconds is not None else "-"
-    extra = (ms, len(row.members), ",".join(verbs.get(row.name, [])) or "-") if load else ()
+    extra = (ms, len(row.members), ",".join(_of(row, verbs)) or "-") if load else ()
     return (row.name, row.distribution or "-", row.version or "-", row.state, *extra, row.reason or "-")
+
+
+def _of(row: PluginInfo, verbs: dict[str, str]) -> list[str]:
+    return [verb for verb, provider in verbs.items() if provider == row.name]
 
 
 @click.command("doctor")

@@ -51,6 +51,7 @@ def _calls(chapter: Chapter, now: float, width: int, *, nested: bool, full: bool
     timeline = width >= TIMELINE_FROM
     names = min(28 if timeline else 20, max((len(_name(depth, row)) for depth, row in listed), default=0))
     end = max(chapter.ended, now if not chapter.over else 0.0)
+    room = max(16, width - names - 38 - (_TIMELINE + 1 if timeline else 0))
     for depth, row in listed:
         line = Table.grid(padding=(0, 1), expand=True)
         line.add_column(width=2, justify="right")
@@ -62,7 +63,7 @@ def _calls(chapter: Chapter, now: float, width: int, *, nested: bool, full: bool
         if timeline:
             line.add_column(width=_TIMELINE, no_wrap=True)
         bar = [_bar(row, chapter.started, end, now)] if timeline else []
-        line.add_row(*_cells(depth, row, now, width), *bar)
+        line.add_row(*_cells(depth, row, now, room), *bar)
         yield line
         below = _below(depth, row, 3 * width, full)
         if below is not None:
@@ -89,12 +90,12 @@ def _walk(rows: list[Row], nested: bool, depth: int = 0) -> Iterator[tuple[int, 
             yield from _walk(row.rows, nested, depth + 1)
 
 
-def _cells(depth: int, row: Row, now: float, width: int) -> list[RenderableType]:
+def _cells(depth: int, row: Row, now: float, room: int) -> list[RenderableType]:
     dim = "dim" if depth else ""
     return [
         _mark(row),
         Text(_name(depth, row), style=dim or "bold"),
-        Text(show_arguments(row.arguments, width) if row.arguments is not None else "", style="dim"),
+        Text(show_arguments(row.arguments, room) if row.arguments is not None else "", style="dim"),
         _status(row),
         Text(f"{row.seconds(now):.2f} s" if row.state != "waiting" else "", style=dim),
         Text(show_cost(row.usage) if row.state == "done" else "", style=dim),

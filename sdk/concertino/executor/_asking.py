@@ -55,6 +55,8 @@ class Asker:
 class Request(Invocation):
     """The life of one request to a model."""
 
+    hooked = False
+
     __slots__ = ("chat", "fresh", "observation", "reply", "role")
 
     def __init__(
@@ -184,6 +186,10 @@ async def ask(
     asker = Asker(scope, parent, executor.limits.margin)
     chat = ChatRequest(chat.messages, chat.tools, chat.sampling, idempotency_key(scope.run_id, call_id))
     request = Request(executor, scope, bound, call_id, chat, asker, role, fresh)
+    if parent is not None:
+        if parent.stopping:
+            raise CallFailed(Observation(call_id, bound.name, Status.EXEC_ERR, None, causes.cancelled()))
+        parent.made(request)
     started = time.monotonic()
     executor.submit(request)
     try:

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -29,7 +29,7 @@ from concertino.schema import InstanceRefused, guard_instance
 from . import _causes as causes
 from ._breaker import BreakerPolicy
 from ._invocation import Invocation
-from ._limits import Gate, Limits, enter
+from ._limits import Gate, Limits, Waiting, enter
 from ._members import Bound, BoundModel, Provider
 from ._orphans import unwatch, watch
 from ._retry import RetryPolicy
@@ -66,6 +66,7 @@ class Executor:
         self.breaker = breaker or BreakerPolicy()
         self.tasks: dict[asyncio.Task[None], Invocation] = {}
         self.abandoned_calls: set[asyncio.Task[None]] = set()
+        self._leaving: set[asyncio.Future[Any]] = set()
         self.stalls: list[Stalled] = []
         self.crew = Crew()
         self._bound: dict[ToolSpec, Bound] = {}
@@ -88,10 +89,11 @@ class Executor:
 
     async def aclose(self) -> None:
         """Stop what still runs; end threads, processes and models that belong to this executor."""
-        running = list(self.tasks.values())
-        for invocation in running:
+        queued = [cast(Invocation, call) for queue in self._queues() for call in queue]
+        unfinished = [*queued, *self.tasks.values()]
+        for invocation in unfinished:
             invocation.stop("cancelled")
-        await self.settle_down(running)
+        await self.settle_down(unfinished)
         for bound in self._bound.values():
             bound.close()
         self.crew.close()
@@ -177,10 +179,15 @@ class Executor:
 
     async def settle_down(self, invocations: Iterable[Invocation]) -> None:
         """Wait until stopped calls have left their tasks, but never longer than the ladder takes."""
-        tasks = [invocation.task for invocation in invocations if invocation.task is not None]
-        tasks = [task for task in tasks if not task.done()]
+        tasks: list[asyncio.Future[Any]] = [i.task for i in invocations if i.task is not None]
+        tasks = [task for task in (*tasks, *self._leaving) if not task.done()]
         if tasks:
             await asyncio.wait(tasks, timeout=2.5 * self.limits.grace)
+
+    def leaving(self, task: asyncio.Future[Any]) -> None:
+        """A task was cancelled and nobody awaits it; closing the executor does, for a moment."""
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
 
     # -- members ---------------------------------------------------------------------------------------------------
 
@@ -230,12 +237,16 @@ class Executor:
         must_wait = any(gate.running >= gate.capacity for gate in invocation.gates)
         return must_wait and self.waiting() >= self.limits.queue
 
-    def waiting(self) -> int:
-        """Calls that wait at gates."""
+    def _queues(self) -> Iterator[deque[Waiting]]:
         gates = {self._tool_gate, self._thread_gate, *self._agent_gates.values()}
         gates.update(provider.gate for provider in self._providers.values())
-        gates.update(bound.gate for bound in self._bound.values() if bound.gate is not None)
-        return sum(len(queue) for gate in gates for queue in gate.waiting.values())
+        bounds: list[Bound | BoundModel] = [*self._bound.values(), *self._models.values()]
+        gates.update(bound.gate for bound in bounds if bound.gate is not None)
+        return (queue for gate in gates for queue in gate.waiting.values())
+
+    def waiting(self) -> int:
+        """How many calls wait at gates."""
+        return sum(len(queue) for queue in self._queues())
 
     def alone(self, invocation: Invocation) -> bool:
         """Whether no other provider of the pool offers members of the same kind."""
@@ -374,6 +385,9 @@ class PlanRun:
         invocation.repairs = repairs
         if self._repeats(invocation, call):
             return
+        if self.parent is not None and self.parent.stopping:
+            self._refuse(index, call_id, bound.name, Status.EXEC_ERR, causes.cancelled())
+            return
         if self.depth >= self.executor.limits.depth:
             text = f"agents are nested deeper than {self.executor.limits.depth}"
             self._refuse(index, call_id, bound.name, Status.EXEC_ERR, causes.denied(text))
@@ -384,6 +398,8 @@ class PlanRun:
             self._refuse(index, call_id, bound.name, Status.EXEC_ERR, error)
             return
         self.invocations.append(invocation)
+        if self.parent is not None:
+            self.parent.made(invocation)
         self.executor.submit(invocation)
 
     def _read(self, bound: Bound, call: Call) -> tuple[Any, tuple[str, ...], ErrorInfo | None]:

@@ -43,40 +43,15 @@ class Invocation:
     """The life of one call of a tool or agent."""
 
     __slots__ = (
-        "arguments",
-        "attempts",
-        "begun",
-        "bound",
-        "call_id",
-        "children",
-        "coroutine",
-        "deadline",
-        "depth",
-        "executor",
-        "full",
-        "gates",
-        "index",
-        "kind",
-        "ledger",
-        "nested",
-        "over",
-        "owner",
-        "parent",
-        "probing",
-        "queued",
-        "recalled",
-        "repairs",
-        "reservation",
-        "run_id",
-        "scope",
-        "started",
-        "stopped_by",
-        "task",
-        "timeout",
+        "arguments", "attempts", "begun", "bound", "call_id", "calls", "children", "coroutine", "deadline", "depth",
+        "executor", "full", "gates", "index", "kind", "ledger", "nested", "over", "owner", "parent", "probing",
+        "queued", "recalled", "repairs", "reservation", "run_id", "scope", "started", "stopped_by", "task", "timeout",
         "timer",
     )  # fmt: skip
 
     kind: str
+    hooked = True
+    """Whether hooks are asked: around tools and agents, not around requests to models."""
 
     def __init__(
         self,
@@ -119,6 +94,7 @@ class Invocation:
         self.timer: asyncio.TimerHandle | None = None
         self.coroutine: Any = None
         self.children: set[asyncio.Future[Any]] | None = None
+        self.calls: set[Invocation] | None = None
 
     # -- starting --------------------------------------------------------------------------------------------------
 
@@ -168,7 +144,7 @@ class Invocation:
             observation.note = "".join(traceback.format_exception(error))[-4000:]
         if self.over:
             return
-        if self.scope.after and self.attempts:
+        if self.scope.after and self.hooked and self.attempts:
             observation = await self._after_hooks(observation)
         self.conclude(observation)
         if self.scope.must_flush and self.scope.sink is not None:
@@ -191,7 +167,7 @@ class Invocation:
         self.reservation = self.ledger.try_reserve(amount) or await self.ledger.reserve(amount)
         if self.reservation is None:
             return self._error(Status.EXEC_ERR, causes.budget_exhausted(self._lacking(amount)))
-        if scope.before:
+        if scope.before and self.hooked:
             answer = await self._before_hooks()
             if answer is not None:
                 return answer
@@ -404,7 +380,7 @@ class Invocation:
                 answer = hook(spec=self.bound.spec, observation=observation)
                 if inspect.isawaitable(answer):
                     answer = await answer
-            except Exception as error:
+            except BaseException as error:  # cancelled in a hook, too: the call itself has ended, and counts
                 observation.note += f"\nafter_call hook failed: {error!r}"
                 continue
             if isinstance(answer, Observation):
@@ -420,6 +396,17 @@ class Invocation:
         return Context(self)
 
     # -- stopping --------------------------------------------------------------------------------------------------
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it has ended or been told to: it may begin nothing any more."""
+        return self.over or bool(self.stopped_by)
+
+    def made(self, call: Invocation) -> None:
+        """Remember a call that this agent makes: it must not outlive this one."""
+        if self.calls is None:
+            self.calls = set()
+        self.calls.add(call)
 
     def adopt(self, task: asyncio.Future[Any]) -> None:
         """Remember a background task that plugin code of this call created."""
@@ -457,17 +444,33 @@ class Invocation:
             self.timer = self.scope.loop.call_later(self.executor.limits.grace, self._abandon)
 
     def _abandon(self) -> None:
-        """It does not obey: close its coroutine, deliver without it, and count it if it still lives."""
+        """It does not obey: deliver without it, and give it up."""
         if self.over or self.task is None:
             return
-        observation = self._stopped()
+        self.conclude(self._stopped())
+        self.deliver()
+        self._give_up()
+
+    def _give_up(self) -> None:
+        """Close its coroutine; count it if that does not end it."""
+        if self.task is None or self.task.done():
+            return
         if self.coroutine is not None:
             with contextlib.suppress(BaseException):
                 self.coroutine.close()
-        self.conclude(observation)
-        self.deliver()
         self.task.cancel()
         self.executor.note_abandoned(self)
+
+    def end_with_agent(self) -> None:
+        """The agent that made this call has ended, and so does this, at once; whether it obeys shows afterwards."""
+        self.stopped_by = self.stopped_by or "cancelled"
+        self._leave_queue()
+        self.conclude(self._stopped())
+        self.deliver()
+        if self.task is not None:
+            self.task.cancel()
+            self.executor.leaving(self.task)
+            self.scope.loop.call_later(2 * self.executor.limits.grace, self._give_up)
 
     def _stopped(self) -> Observation:
         if self.stopped_by == "deadline":
@@ -485,9 +488,15 @@ class Invocation:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
+        if self.parent is not None and self.parent.calls is not None:
+            self.parent.calls.discard(self)
+        if self.calls:
+            for call in list(self.calls):
+                call.end_with_agent()
         if self.children:
             for child in list(self.children):
                 child.cancel()
+                self.executor.leaving(child)
         if self.probing and self.bound.provider.breaker.state == "half-open":
             self.bound.provider.breaker.undecided()
         own = observation.usage

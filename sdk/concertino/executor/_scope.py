@@ -7,6 +7,7 @@ clock itself. Every event passes `emit`, which writes it to the journal *before*
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from concertino._observation import Observation
 if TYPE_CHECKING:
     from concertino._models import Message
     from concertino._pool import Pool
+
+logger = logging.getLogger("concertino")
 
 Duplicates = Literal["run", "reuse", "refuse"]
 """What to do with a call that repeats an earlier one of the run: run it, give the earlier result, or refuse it."""
@@ -100,9 +103,7 @@ class Scope:
         """Record an event and tell the listeners. A journal that cannot be written raises *before* a call starts."""
         if self.sink is not None:
             self.sink.append(event)
-        self.events.append(event)
-        for listener in self.listeners:
-            listener(event)
+        self._tell(event)
 
     def emit_result(self, event: Event, *, recalled: bool = False) -> None:
         """Record the end of a call. It has happened, so a failing journal is noted and the result is still delivered.
@@ -115,9 +116,15 @@ class Scope:
                 self.sink.append(event)
             except Exception as error:
                 self.sink_failed = str(error)
+        self._tell(event)
+
+    def _tell(self, event: Event) -> None:
         self.events.append(event)
         for listener in self.listeners:
-            listener(event)
+            try:
+                listener(event)
+            except Exception:  # a listener only looks on; what it cannot bear must not stop the run
+                logger.exception("a listener failed on %s", type(event).__name__)
 
     @property
     def must_flush(self) -> bool:

@@ -73,11 +73,11 @@ def read_round(reply: Reply) -> RoundText:
 
 def _from_block(block: str, closed: bool, cut_off: bool) -> Call:
     """The call of one block."""
-    named = _NAME.search(block)
-    name = named.group(1) if named else "?"
     try:
         reading = read_json(block)
     except ReadingError as error:
+        named = _NAME.search(block)
+        name = named.group(1) if named else "?"
         if not closed and cut_off:
             return Call(
                 name,

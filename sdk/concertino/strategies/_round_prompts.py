@@ -16,6 +16,8 @@ from concertino._observation import Observation
 _MARKS = re.compile(r"<(?=/?(?:tool_response|tool_call|budget)\b)")
 """Marks of the frame that a result could forge; written as a JSON escape, they stay text."""
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for every observation
+
 FINAL = "final_answer"
 """The name of the call that ends the run."""
 
@@ -98,7 +100,7 @@ def render_observation(observation: Observation, visible_name: str = "") -> str:
         data["error"] = observation.error.to_json()
     if observation.repairs:
         data["repaired"] = list(observation.repairs)
-    return _MARKS.sub(r"\\u003c", json.dumps(data, ensure_ascii=False))
+    return _MARKS.sub(r"\\u003c", _encode(data))
 
 
 def render_round(

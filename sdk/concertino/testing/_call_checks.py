@@ -225,7 +225,7 @@ def _expect(seen: Observation, arguments: Mapping[str, Any], expected: Any) -> N
             raise CheckFailed(f"{arguments} gave {_short(seen.content)}: {error}") from error
         if good is False:
             raise CheckFailed(f"{arguments} gave {_short(seen.content)}, which its example does not accept")
-    elif not seen.content == expected:
+    elif seen.content != expected:
         raise CheckFailed(f"{arguments} gave {_short(seen.content)}; expected {_short(expected)}")
 
 

@@ -85,7 +85,8 @@ async def make_context(
         work = executor.run([Call(holder.name, {})], with_member(pool, holder), budget=budget, **options)
         running = asyncio.ensure_future(work)
         try:
-            await asyncio.wait({begun, running}, return_when=asyncio.FIRST_COMPLETED)
+            waiting: set[asyncio.Future[Any]] = {begun, running}
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             if not begun.done():
                 raise AssertionError(f"the budget {budget} does not let a single call begin")
             yield begun.result()

@@ -44,7 +44,8 @@ class _Conformance:
 
     def test_no_standard_test_is_removed_or_overridden(self) -> None:
         """A subclass removes no standard test, and overrides one only as xfail with a reason."""
-        assert overridden(type(self)) == []
+        if wrong := overridden(type(self)):
+            raise CheckFailed("\n".join(wrong))
 
 
 class ToolConformance(_Conformance):
@@ -78,8 +79,10 @@ class ToolConformance(_Conformance):
 
     def test_it_gives_examples_and_rejected_arguments(self) -> None:
         """The provider gives at least one example, and arguments that are refused where there are parameters."""
-        assert self.examples, "give `examples`: pairs of arguments and the expected result"
-        assert self.rejected or not self.spec.input_schema.get("properties"), "give `rejected` arguments"
+        if not self.examples:
+            raise CheckFailed("give `examples`: at least one pair of arguments and the expected result")
+        if self.spec.input_schema.get("properties") and not self.rejected:
+            raise CheckFailed("give `rejected`: at least one set of arguments that its input schema refuses")
 
     def test_its_schema_is_admitted_and_small(self) -> None:
         self.check(_declaration_checks.its_schema_is_admitted_and_small)

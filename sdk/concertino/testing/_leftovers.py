@@ -40,9 +40,10 @@ class Leftovers:
 
 
 def _running() -> dict[object, str]:
-    tasks = {task: f"task {task.get_name()} ({_code_name(task)})" for task in asyncio.all_tasks()}
-    threads = {thread: f"thread {thread.name}" for thread in threading.enumerate()}
-    return {**tasks, **threads, **{pid: f"process {pid}" for pid in _children()}}
+    running: dict[object, str] = {pid: f"process {pid}" for pid in _children()}
+    running.update({thread: f"thread {thread.name}" for thread in threading.enumerate()})
+    running.update({task: f"task {task.get_name()} ({_code_name(task)})" for task in asyncio.all_tasks()})
+    return running
 
 
 def _code_name(task: asyncio.Task[object]) -> str:

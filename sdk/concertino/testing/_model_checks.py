@@ -138,16 +138,15 @@ async def a_stream_ends_with_its_reply(subject: ModelSubject) -> None:
     model = subject.make_model()
     if type(model).stream is Model.stream:
         raise CheckSkipped("it does not override `stream`")
-    pieces: list[Any] = []
+    pieces: list[object] = []
     try:
-        async for piece in model.stream(_request(Message("user", subject.prompt))):
-            pieces.append(piece)
+        pieces = [piece async for piece in model.stream(_request(Message("user", subject.prompt)))]
     finally:
         await model.close()
     last = pieces[-1] if pieces else None
     if not isinstance(last, Reply) or not all(isinstance(piece, str) for piece in pieces[:-1]):
         raise CheckFailed(f"its stream gave {[type(piece).__name__ for piece in pieces]}; expected str, …, Reply")
-    if "".join(pieces[:-1]) != last.text:
+    if "".join(map(str, pieces[:-1])) != last.text:
         raise CheckFailed("the pieces of its stream do not add up to the text of the reply")
 
 

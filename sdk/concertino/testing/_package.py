@@ -78,7 +78,7 @@ def _check_provider(info: PluginInfo, manager: PluginManager) -> Iterator[Row]:
         yield Row("it_loads", subject, "failed", f"{loaded.state}: {loaded.reason}", _LOADS)
         return
     yield Row("it_loads", subject, "ok", "", _LOADS)
-    specs = [spec for spec in manager.specs([f"{info.name}/*"])] if loaded.members else []
+    specs = manager.specs([f"{info.name}/*"]) if loaded.members else []
     given, problem = _examples(info, specs)
     if problem:
         yield Row("its_examples_can_be_read", subject, "failed", problem, _EXAMPLES)

@@ -83,5 +83,5 @@ def _shorten(value: Any) -> str:
 
 
 def _likeness(recorded: Any, asked: Any) -> float:
-    texts = [json.dumps(value, sort_keys=True)[-2000:] for value in (recorded, asked)]
-    return difflib.SequenceMatcher(None, *texts, autojunk=False).quick_ratio()
+    before, now = (json.dumps(value, sort_keys=True)[-2000:] for value in (recorded, asked))
+    return difflib.SequenceMatcher(a=before, b=now, autojunk=False).quick_ratio()
