@@ -65,13 +65,14 @@ def diagnose(manager: PluginManager | None = None) -> list[Finding]:
         UsageError: without a manager: the settings are wrong.
     """
     from ._plugins import default_manager
+    from .traces._store import default_folder
 
     manager = manager or default_manager()
     specs = manager.specs()
     rows = manager.plugins()
     findings = [
         *_environment(),
-        *_traces(manager.settings.traces or Path("traces")),
+        *_traces(manager.settings.traces or default_folder()),
         *_settings(manager, rows),
         *(finding for row in rows for finding in _plugin(row, specs)),
         *(finding for spec in specs for finding in _member(spec)),

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 Listener = Callable[[Event], None]
 
+_RESUMABLE = ("cancelled", "crashed")
+"""Reasons of a recorded end after which a run may go on."""
+
 
 class Orchestrator:
     """Answers questions over a pool.
@@ -152,7 +155,7 @@ class Orchestrator:
 
         target = Path(path)
         known = Trace.load(target)
-        if known.finished:
+        if known.finished and known.records[-1]["stop"] not in _RESUMABLE:
             raise TraceError(f"{target}: the run is finished ({known.records[-1]['stop']}); there is nothing to resume")
         pool = self._with_model(pool)
         budget = Budget(**known.setup.get("budget", {}))

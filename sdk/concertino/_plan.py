@@ -19,7 +19,9 @@ from typing import Any
 from ._errors import PlanError
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
-_SCALARS = (str, int, float, type(None))  # asked for first: most values are, and the test of a Mapping is slow
+# Asked for first, since most values are one of these and `isinstance` of a Mapping is slow.
+_SCALARS = (str, int, float, type(None))
+_MAPPINGS = (dict, Mapping)
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,63}")
 
 
@@ -286,7 +288,7 @@ def references(value: Any) -> list[str]:
         return [value.id]
     if isinstance(value, Template):
         return [part.id for part in value.parts if isinstance(part, Ref)]
-    if isinstance(value, Mapping):
+    if isinstance(value, _MAPPINGS):
         return [found for item in value.values() for found in references(item)]
     if isinstance(value, (list, tuple)):
         return [found for item in value for found in references(item)]
@@ -301,7 +303,7 @@ def substitute(value: Any, results: Mapping[str, Any]) -> Any:
         return results[value.id]
     if isinstance(value, Template):
         return "".join(part if isinstance(part, str) else _as_text(results[part.id]) for part in value.parts)
-    if isinstance(value, Mapping):
+    if isinstance(value, _MAPPINGS):
         return {key: substitute(item, results) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [substitute(item, results) for item in value]
@@ -322,7 +324,7 @@ def unparse(value: Any) -> Any:
         return "".join(
             part.replace("${", "$${") if isinstance(part, str) else f"${{{part.id}}}" for part in value.parts
         )
-    if isinstance(value, Mapping):
+    if isinstance(value, _MAPPINGS):
         return {key: unparse(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [unparse(item) for item in value]

@@ -156,7 +156,7 @@ class Pool:
         """Visible names by member name, where they were set by hand."""
         return dict(self._aliases)
 
-    @property
+    @cached_property
     def models(self) -> tuple[ModelSpec, ...]:
         """The models."""
         return tuple(member for member in self.members if isinstance(member, ModelSpec))
@@ -485,6 +485,10 @@ class Pool:
             seen.add(member.name)
             if isinstance(member, ToolSpec):
                 member.validator  # noqa: B018 - admission: a refused schema must fail here, not in a run
+                if member.isolation == "process":
+                    from .executor._processes import import_path
+
+                    import_path(member.function, member.name)  # a worker that cannot find it must fail here too
         models = {m.name for m in self._source if isinstance(m, ModelSpec)}
         for role, name in self._roles.items():
             if name not in models:

@@ -58,7 +58,7 @@ class Run:
     answer: str | None
     stop: str
     detail: str
-    rounds: list[Round]
+    rounds: list[Round] = field(repr=False)
     usage: Usage
     seconds: float
     pool_id: str

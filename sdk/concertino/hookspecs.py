@@ -54,8 +54,8 @@ def concertino_strategies() -> list[type]:
 def concertino_before_call(spec: ToolSpec, arguments: dict[str, Any], call_id: str) -> Any | Awaitable[Any]:
     """Called before each call of a tool or agent, with validated arguments; the first result that is not None wins.
 
-    Return None to let the call run, an `Observation` to answer it without running (a cache, a recording), or raise
-    `PermissionError` to refuse it (an approval).
+    Return None to let the call run, an `Observation` to answer it without running (a cache, a recording; its
+    `usage` counts against the budget), or raise `PermissionError` to refuse it (an approval).
     """
 
 

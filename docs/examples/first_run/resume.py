@@ -6,9 +6,10 @@ import concertino as ct
 from cast import pool
 
 before = ct.Trace.load("interrupted.trace.jsonl")
-print(f"found: {len(before.observations())} results, finished: {before.finished}, in doubt: {len(before.in_doubt())}")
+print(f"finished: {before.finished}; answered requests: {len(before.replies())}")
 
 run = asyncio.run(ct.Orchestrator().resume("interrupted.trace.jsonl", pool=pool))
-replayed = sum(seen.replayed for seen in run.all_observations)
+for seen in run.observations:
+    if seen.replayed:
+        print(f"from the trace: {seen.call_id} {seen.name} {seen.status}")
 print(run.stop, run.answer.replace("\n", " "))
-print(f"{replayed} of {len(run.all_observations)} results came from the trace")

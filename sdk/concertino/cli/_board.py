@@ -92,7 +92,6 @@ class Board:
     """What is known of a run. Feed it records with `apply`.
 
     Attributes:
-        worked: seconds of the orchestrator's requests and calls, one after another.
         end: the last record, once the run is over.
     """
 
@@ -105,7 +104,7 @@ class Board:
         self.thought = ""
         self.end: Mapping[str, Any] | None = None
         self._rows: dict[str, Row] = {}
-        self.worked = 0.0
+        self._asked: dict[str, float] = {}
         self._settled = NOTHING
         self._seconds = 0.0
         self._clock = time.monotonic()
@@ -143,6 +142,7 @@ class Board:
             self.asking.under_way = False
         self.thought = _first_thought(record["reply"])
         self._add_usage(record["observation"])
+        self._asked[record["id"]] = _duration(record["observation"])
 
     def _plan(self, record: Mapping[str, Any]) -> None:
         number = record["round"]
@@ -182,10 +182,10 @@ class Board:
         if self.asking is not None:
             self.asking.under_way = False
         self._add_usage(record)
+        self._asked[record["id"]] = _duration(record)
 
     def _add_usage(self, record: Mapping[str, Any]) -> None:
         self._settled = self._settled.plus(Usage.from_json(record.get("usage", {})))
-        self.worked += record["ended"] - record["started"]
 
     # -- totals ------------------------------------------------------------------------------------------------------
 
@@ -193,6 +193,11 @@ class Board:
     def usage(self) -> Usage:
         """What was used so far; calls under way are not in it."""
         return self._settled if self.end is None else Usage.from_json(self.end["usage"])
+
+    @property
+    def worked(self) -> float:
+        """Seconds that the orchestrator's requests and calls took, added up."""
+        return sum(self._asked.values()) + sum(row.seconds(row.started) for row in self.rows())
 
     def now(self) -> float:
         """Seconds since the run began, going on between records until the end."""
@@ -216,6 +221,10 @@ class Board:
         }  # fmt: skip
         budget = self.setup.get("budget", {})
         return ((name, float(value), budget[name]) for name, value in spent.items() if name in budget)
+
+
+def _duration(record: Mapping[str, Any]) -> float:
+    return float(record["ended"] - record["started"])
 
 
 def _first_thought(reply: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ import click
 from concertino._errors import UsageError
 
 from ._failures import Failed
-from ._options import PoolChoice, common_options, pool_options
+from ._options import PoolChoice, common_options, pool_options, read_stdin
 from ._output import STATUS_COLOURS, clean, paint, show_cost, write_json
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def call(name: str, arguments: str, choice: PoolChoice, budget: str, as_json: bo
 
 def _read(arguments: str) -> str:
     if arguments == "-":
-        return click.get_text_stream("stdin").read()
+        return read_stdin()
     if not arguments.startswith("@"):
         return arguments
     try:

@@ -48,7 +48,8 @@ def demo(seed: int, folder: Path | None, live: bool | None, as_json: bool) -> No
     done = show_run(begin, path, Display(live, as_json))
     given = _BOXED.findall(done.answer or "")
     if given != [str(answer) for answer in expected]:
-        raise Failed(f"wrong: the answers are {', '.join(map(str, expected))}; the run gave {', '.join(given) or 'none'}")
+        right, wrong = ", ".join(map(str, expected)), ", ".join(given) or "none"
+        raise Failed(f"the answers are {right}; the run gave {wrong}")
     if not as_json:
         click.echo(f"\nAll {len(expected)} answers are right. See it again: concertino traces show {path}")
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import click
 
 from ._board import Board
+from ._failures import Interrupted
 from ._plain import PlainView
 
 if TYPE_CHECKING:
@@ -29,10 +30,6 @@ TICK = 0.1
 """Seconds between two ticks."""
 
 logger = logging.getLogger("concertino")
-
-
-class Interrupted(Exception):
-    """The person pressed Ctrl-C; the run has been cancelled."""
 
 
 class View(Protocol):
@@ -115,7 +112,7 @@ def drive(begin: Callable[[Callable[[Event], None]], Awaitable[Run]], board: Boa
     with view:
         run = asyncio.run(watch())
     if run is None:
-        raise Interrupted
+        raise Interrupted("cancelled")
     return run
 
 

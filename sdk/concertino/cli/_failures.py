@@ -20,6 +20,10 @@ from concertino._errors import ConcertinoError, UsageError
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 
 
+class Interrupted(Exception):
+    """The person pressed Ctrl-C, and what was under way has been cancelled. The message says how to go on."""
+
+
 class Failed(Exception):
     """The verb did its work and the outcome is bad. The message, if there is one, is shown as an error."""
 
@@ -36,15 +40,16 @@ def report(error: Exception, arguments: Sequence[str]) -> int:
     given = _options(arguments)
     if isinstance(error, click.Abort):
         return INTERRUPTED
-    if "--debug" in given and not isinstance(error, (click.ClickException, Failed)):
+    if "--debug" in given and not isinstance(error, (click.ClickException, Failed, Interrupted)):
         click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
     if "--json" in given:
         if message := _message(error):
-            click.echo(json.dumps({"error": {"type": _type(error), "message": message}}), err=True)
+            data = {"error": {"type": _type(error), "message": message}}
+            click.echo(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"), err=True)
     elif isinstance(error, click.ClickException):
         error.show()
     elif message := _message(error):
-        click.echo(f"Error: {message}", err=True)
+        click.echo(message if isinstance(error, Interrupted) else f"Error: {message}", err=True)
     return exit_code(error)
 
 
@@ -52,6 +57,8 @@ def exit_code(error: Exception) -> int:
     """The exit code of an error."""
     if isinstance(error, click.ClickException):
         return error.exit_code
+    if isinstance(error, Interrupted):
+        return INTERRUPTED
     return WRONG_USAGE if isinstance(error, UsageError) else FAILED
 
 
@@ -64,7 +71,7 @@ def _options(arguments: Sequence[str]) -> list[str]:
 def _message(error: Exception) -> str:
     if isinstance(error, click.ClickException):
         return error.format_message()
-    if isinstance(error, (ConcertinoError, Failed)):
+    if isinstance(error, (ConcertinoError, Failed, Interrupted)):
         return str(error)
     return (
         f"unexpected {type(error).__name__}: {error}. This is a fault of concertino or of a plugin; "
@@ -73,6 +80,4 @@ def _message(error: Exception) -> str:
 
 
 def _type(error: Exception) -> str:
-    if isinstance(error, Failed):
-        return "Failed"
     return "UsageError" if isinstance(error, click.UsageError) else type(error).__name__

@@ -119,6 +119,7 @@ def _broken_plugins() -> str:
     cls=VerbGroup,
     verbs=VERBS,
     plugins=True,
+    subcommand_metavar="VERB [ARGS]...",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Plugins may add verbs; `concertino plugins --load` names them. Every verb takes --json and --debug.",
 )

@@ -71,9 +71,13 @@ class LiveView:
 
     def _render(self) -> RenderableType:
         board, width = self._board, self._console.width
-        parts: list[RenderableType] = [
-            render_round(board, chapter, width, nested=True) for chapter in board.chapters[self._printed :]
-        ]
+        # The totals stay in sight: a round of many calls is shown in part, without the calls inside agents.
+        lines = max(4, (self._console.height - len(list(board.limits())) - 6) // 2)
+        parts: list[RenderableType] = []
+        for chapter in board.chapters[self._printed :]:
+            inside = sum(len(row.rows) for row in chapter.rows)
+            nested = len(chapter.rows) + inside <= lines
+            parts.append(render_round(board, chapter, width, nested=nested, limit=lines))
         asking = board.asking
         if asking is not None and asking.under_way:
             text = f"{clean(asking.role)} {clean(asking.model)} is thinking, {board.now() - asking.started:.1f} s"

@@ -15,12 +15,12 @@ from ._output import clean, show_money, write_fields, write_json, write_table
 
 if TYPE_CHECKING:
     from concertino._pool import ContextCost, Pool
-    from concertino._specs import ModelSpec, Spec, ToolSpec
+    from concertino._specs import Spec, ToolSpec
     from concertino._usage import Prices
 
 
 def describe(spec: Spec, pool: Pool, tokens: ContextCost) -> dict[str, Any]:
-    """A member as JSON; tools and agents with the name that the orchestrator sees, and what they take of its context."""
+    """A member as JSON; tools and agents with the name that the orchestrator sees and their tokens of its context."""
     data = spec.to_json()
     visible = pool.visible_names.get(spec.name)
     if visible is not None:
@@ -40,8 +40,8 @@ def _group(kind: str) -> click.Group:
     def group(ctx: click.Context, choice: PoolChoice, as_json: bool) -> None:
         if ctx.invoked_subcommand is None:
             _list(kind, choice, as_json)
-        elif choice:
-            raise UsageError(f"give the options of the pool after the verb: concertino {kind}s {ctx.invoked_subcommand} …")
+        elif choice or as_json:
+            raise UsageError(f"give options after the last word: concertino {kind}s {ctx.invoked_subcommand} …")
 
     @group.command("list", help=f"List the {kind}s of a pool.\n\nJSON: a list of objects as `show --json` prints one.")
     @pool_options
@@ -80,11 +80,13 @@ def _list(kind: str, choice: PoolChoice, as_json: bool) -> None:
     elif kind == "model":
         write_table(("NAME", "ROLES", "$ PER MILLION", "DESCRIPTION"), _model_rows(members, pool))
     else:
-        write_table(("NAME", "SEEN AS", "COST", "TIMEOUT", "TOKENS", "DESCRIPTION"), _action_rows(members, pool, tokens))
+        write_table(
+            ("NAME", "SEEN AS", "COST", "TIMEOUT", "TOKENS", "DESCRIPTION"), _action_rows(members, pool, tokens)
+        )
 
 
 def _action_rows(members: Sequence[Any], pool: Pool, tokens: ContextCost) -> list[tuple[object, ...]]:
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for spec in members:
         visible = pool.visible_names[spec.name]
         timeout = f"{spec.timeout:g} s" if spec.timeout else "-"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import shlex
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -60,7 +61,7 @@ class PoolChoice:
         pool = Pool.load(file) if file else Pool.installed()
         for role, name in {**dict(self.roles), **roles}.items():
             # A full name needs no look at the members, so that only its own plugin is imported.
-            pool = pool.bind(**{role: name if "/" in name else pool.model(name).name})
+            pool = pool.bind(**{role: name if "/" in name else _full_name(pool, name)})
         pool = pool.only(*self.only) if self.only else pool
         return pool.without(*self.without) if self.without else pool
 
@@ -122,7 +123,7 @@ def make_strategy(name: str, settings: tuple[str, ...]) -> Strategy:
         from concertino._plugins import default_manager
 
         chosen = strategy_by_name(name, default_manager().strategies())
-    known = [field.name for field in fields(chosen)] if is_dataclass(chosen) else []
+    known: list[str] = [field.name for field in fields(chosen)] if is_dataclass(chosen) else []
     values = dict(_setting(text, name, known) for text in settings)
     try:
         return chosen(**values)
@@ -140,22 +141,53 @@ def _setting(text: str, strategy: str, known: list[str]) -> tuple[str, Any]:
         return name, value
 
 
-def leading_model(pool: Pool, model: str | None) -> str:
-    """Who leads: the given model, or the pool's role `orchestrator`.
+def check_leader(pool: Pool) -> None:
+    """Make sure that somebody leads: the pool's role `orchestrator`.
 
     Raises:
         PoolError: nobody does; says how to choose one.
     """
-    if model:
-        return "orchestrator"
+    bound = pool.roles.get("orchestrator")
+    if bound is not None:
+        _full_name(pool, bound)
+        return
     try:
-        return pool.model("orchestrator").name
+        pool.model("orchestrator")
     except PoolError:
-        names = ", ".join(spec.name for spec in pool.models) or "none"
         raise PoolError(
-            f"no model is chosen to lead the run; give --model NAME (there are: {names}), or bind the role "
+            f"no model is chosen to lead the run; give --model NAME (there are: {_names(pool)}), or bind the role "
             "'orchestrator' in a pool file"
         ) from None
+
+
+def _full_name(pool: Pool, name: str) -> str:
+    """The full name of a model given by full or short name."""
+    found = [spec.name for spec in pool.models if name in (spec.name, spec.short_name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise PoolError(f"model {name!r} is ambiguous; give the full name: {' or '.join(found)}")
+    from concertino.schema import near_names
+
+    near = near_names(name, [spec.name for spec in pool.models])
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are: {_names(pool)}"
+    raise PoolError(f"the pool has no model {name!r}; {hint}")
+
+
+def _names(pool: Pool) -> str:
+    return ", ".join(spec.name for spec in pool.models) or "none"
+
+
+def read_stdin() -> str:
+    """Everything on stdin.
+
+    Raises:
+        UsageError: it is not text in UTF-8.
+    """
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"stdin is no UTF-8 text: {error}") from error
 
 
 def warn_about_broken_plugins() -> None:

@@ -55,7 +55,7 @@ def show_arguments(arguments: Any, width: int = 200) -> str:
     texts = {one_line(key): one_line(json.dumps(value, ensure_ascii=False)) for key, value in arguments.items()}
     long = [key for key, text in texts.items() if len(text) > _SHORT]
     taken = sum(len(key) + 3 + (0 if key in long else len(text)) for key, text in texts.items())
-    room = max(_SHORT, (width - taken) // max(1, len(long)))
+    room = max(_SHORT // 2, (width - taken) // max(1, len(long)))
     return one_line(", ".join(f"{key}={one_line(text, room)}" for key, text in texts.items()), width)
 
 
@@ -86,7 +86,9 @@ def write_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8"))
 
 
-def write_table(titles: Sequence[str], rows: Sequence[Sequence[object]], colours: Mapping[str, str] | None = None) -> None:
+def write_table(
+    titles: Sequence[str], rows: Sequence[Sequence[object]], colours: Mapping[str, str] | None = None
+) -> None:
     """Print aligned columns; on a terminal the last one is cut to the width.
 
     Args:

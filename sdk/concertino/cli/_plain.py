@@ -1,7 +1,7 @@
 """Plain lines of a run, for logs: one line per record that matters, on stderr.
 
-    [  0.41 s] round 1: 4 calls: solve, solve, solve, solve
-    [  0.41 s] 1.1 solve PARSE_ERR 0.00 s invalid_arguments: /model: expected one of …
+[  0.41 s] round 1: 4 calls: solve, solve, solve, solve
+[  0.41 s] 1.1 solve PARSE_ERR 0.00 s invalid_arguments: /model: expected one of …
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class PlainView:
                 why = one_line(record["message"], 120)
                 return f"{record['id']} {record['name']} again in {record['delay']:g} s ({record['failure']}): {why}"
             case "stall":
-                return f"{record['id']} {record['name']} blocked the event loop {record['seconds']:g} s: {record['where']}"
+                return (
+                    f"{record['id']} {record['name']} blocked the event loop {record['seconds']:g} s: {record['where']}"
+                )
             case "end":
                 detail = one_line(record["detail"], 200)
                 return f"end: {record['stop']}{f': {detail}' if detail else ''}"
@@ -65,7 +67,9 @@ class PlainView:
 
     def _result(self, record: Mapping[str, Any]) -> str:
         row = next((row for row in self._board.rows() if row.id == record["id"]), None)
-        if row is None:
-            row = Row(record["id"], record["name"], status=record["status"], state="done", error=record.get("error", {}))
-        head = f"{row.id} {one_line(row.name, 40)} {row.status} {row.seconds(0):.2f} s {show_cost(row.usage)}"
+        if row is None:  # the orchestrator's model did not answer
+            row = Row(record["id"], record["name"], "model", None, "done", record["status"])
+            row.started, row.ended, row.error = record["started"], record["ended"], record.get("error", {})
+        replayed = " (recorded)" if row.replayed else ""
+        head = f"{row.id} {one_line(row.name, 40)} {row.status}{replayed} {row.seconds(0):.2f} s {show_cost(row.usage)}"
         return f"{head} {one_line(row.reason, 200) if row.reason else show_arguments(row.arguments, 80)}"

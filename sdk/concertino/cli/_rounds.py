@@ -23,13 +23,16 @@ _TIMELINE = 24
 _MARKS = {"OK": "✓", "PARSE_ERR": "✗", "EXEC_ERR": "✗", "TIMEOUT": "⧖"}
 
 
-def render_round(board: Board, chapter: Chapter, width: int, *, nested: bool, full: bool = False) -> RenderableType:
+def render_round(
+    board: Board, chapter: Chapter, width: int, *, nested: bool, full: bool = False, limit: int | None = None
+) -> RenderableType:
     """A round.
 
     Args:
         width: columns of the terminal.
         nested: whether calls inside agents are shown.
         full: whether results are shown.
+        limit: how many calls are shown at most, those under way first.
     """
     now = board.now()
     title = Text(f"Round {chapter.number}", style="bold")
@@ -41,13 +44,25 @@ def render_round(board: Board, chapter: Chapter, width: int, *, nested: bool, fu
     if chapter.thought:
         thought = one_line(chapter.thought, max(20, (width - 2) * (8 if full else 1)))
         parts.append(Padding(Text(thought, style="italic dim"), (0, 0, 0, 2)))
-    parts += _calls(chapter, now, width, nested=nested, full=full)
+    rows = chapter.rows if limit is None else _most_telling(chapter.rows, limit)
+    parts += _calls(chapter, rows, now, width, nested=nested, full=full)
+    if len(rows) < len(chapter.rows):
+        parts.append(Text(f"   and {len(chapter.rows) - len(rows)} more", style="dim"))
     return Padding(Group(*parts), (0, 0, 1, 0))
 
 
-def _calls(chapter: Chapter, now: float, width: int, *, nested: bool, full: bool) -> Iterator[RenderableType]:
+def _most_telling(rows: list[Row], limit: int) -> list[Row]:
+    """At most `limit` rows, in their order: those under way, then the failed, then the others."""
+    rank = {row.id: (row.state != "running", row.status in ("", "OK"), place) for place, row in enumerate(rows)}
+    kept = {row.id for row in sorted(rows, key=lambda row: rank[row.id])[:limit]}
+    return [row for row in rows if row.id in kept]
+
+
+def _calls(
+    chapter: Chapter, rows: list[Row], now: float, width: int, *, nested: bool, full: bool
+) -> Iterator[RenderableType]:
     """A line per call, and below it, over the whole width, why it failed or what it gave."""
-    listed = list(_walk(chapter.rows, nested))
+    listed = list(_walk(rows, nested))
     timeline = width >= TIMELINE_FROM
     names = min(28 if timeline else 20, max((len(_name(depth, row)) for depth, row in listed), default=0))
     end = max(chapter.ended, now if not chapter.over else 0.0)
@@ -114,7 +129,7 @@ def _status(row: Row) -> Text:
     if row.state != "done":
         retries = f"retry {row.retries}" if row.retries else row.state
         return Text(retries, style="cyan" if row.state == "running" else "dim")
-    return Text(row.status + ("*" if row.replayed else ""), style=STATUS_COLOURS.get(row.status, ""))
+    return Text(row.status, style=STATUS_COLOURS.get(row.status, ""))
 
 
 def _bar(row: Row, begin: float, end: float, now: float) -> Text:

@@ -13,18 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
+from click.core import ParameterSource
 
 from concertino._errors import ConcertinoError, RunError, UsageError
 
 from ._board import Board
-from ._drive import Interrupted, choose_view, drive
-from ._failures import INTERRUPTED
+from ._drive import choose_view, drive
+from ._failures import Interrupted
 from ._options import (
     PoolChoice,
+    check_leader,
     common_options,
-    leading_model,
     make_strategy,
     pool_options,
+    read_stdin,
     view_options,
     warn_about_broken_plugins,
 )
@@ -52,6 +54,11 @@ class Display:
     as_json: bool = False
     events: bool = False
 
+
+_BEGUN_WITH = (
+    "question", "model", "strategy", "settings", "budget", "duplicates", "no_trace", "durability", "record", "replay",
+)  # fmt: skip
+"""What `--resume` takes from the trace."""
 
 _EXAMPLES = """\b
 Examples:
@@ -81,7 +88,9 @@ Examples:
 @view_options
 @click.option("--events", is_flag=True, help="Print one line of JSON per event, as it happens.")
 @common_options
-def run(question: str | None, resume: str | None, as_json: bool, live: bool | None, events: bool, **options: Any) -> None:
+def run(
+    question: str | None, resume: str | None, as_json: bool, live: bool | None, events: bool, **options: Any
+) -> None:
     """Ask the orchestrator a question, `-` for one on stdin.
 
     Exit code: 0 with an answer, 1 without one, 130 after Ctrl-C.
@@ -93,13 +102,22 @@ def run(question: str | None, resume: str | None, as_json: bool, live: bool | No
     """
     display = Display(live, as_json, events)
     if resume is not None:
-        if question is not None:
-            raise UsageError("--resume goes on with the question of the trace; leave out the question")
+        _refuse_beside_resume()
         _resume(resume, options["choice"], options["folder"], display)
     elif question is None:
         raise UsageError('there is no question; give one: concertino run "…", or `-` to read it from stdin')
     else:
-        _start(click.get_text_stream("stdin").read() if question == "-" else question, display, **options)
+        _start(read_stdin() if question == "-" else question, display, **options)
+
+
+def _refuse_beside_resume() -> None:
+    """A run goes on as it was begun."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        fixed = parameter.name in _BEGUN_WITH
+        if fixed and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
+            name = parameter.opts[-1] if isinstance(parameter, click.Option) else "the question"
+            raise UsageError(f"--resume goes on as the run was begun; leave out {name}")
 
 
 def _start(
@@ -115,15 +133,14 @@ def _start(
     limits = Budget.parse(budget)
     chosen = make_strategy(strategy, settings)
     pool = choice.open(**({"orchestrator": model} if model else {}))
-    leader = leading_model(pool, model)
+    check_leader(pool)
     if not display.as_json:
         warn_about_broken_plugins()
     recording = _recording(record, replay)
     if recording is not None:
         pool = _recorded(pool, recording)
-    orchestrator = Orchestrator(
-        leader, chosen, duplicates=cast("Duplicates", duplicates), **(recording.hooks if recording else {})
-    )
+    hooks: dict[str, Any] = recording.hooks if recording else {}
+    orchestrator = Orchestrator("orchestrator", chosen, duplicates=cast("Duplicates", duplicates), **hooks)
     begin, path = fresh(orchestrator, question, pool, limits, folder, keep=not no_trace, durability=durability)
     show_run(begin, path, display, resume_with=choice)
     if recording is not None:
@@ -168,13 +185,11 @@ def show_run(begin: Begin, path: Path | None, display: Display, resume_with: Poo
     except Interrupted:
         if not (display.as_json or display.events):
             write_summary(board, path)
-        click.echo(f"cancelled{again}", err=True)
-        raise click.exceptions.Exit(INTERRUPTED) from None
+        raise Interrupted(f"cancelled{again}") from None
     except ConcertinoError:
         raise
-    except Exception:
-        click.echo(f"the run crashed{again}", err=True)
-        raise
+    except Exception as error:
+        raise RunError(f"the run crashed: {type(error).__name__}: {error}{again}") from error
     if display.as_json and not display.events:
         write_json(done.to_json())
     elif not display.events:

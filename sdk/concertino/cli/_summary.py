@@ -25,10 +25,11 @@ def write_summary(board: Board, path: Path | None, critical_path: float | None =
     if answer is not None:
         click.echo(f"\n{clean(answer)}\n")
     stop = str(end.get("stop", "crashed"))
-    detail = f" ({clean(end['detail'])})" if end.get("detail") else ""
+    reason = STOP_REASONS.get(stop, "")
+    detail = f" ({clean(end['detail'])})" if end.get("detail") not in (None, "", reason) else ""
     write_fields(
         {
-            "ended": f"{stop}: {STOP_REASONS.get(stop, '')}{detail}",
+            "ended": f"{stop}: {reason}{detail}",
             "calls": _calls(board),
             "cost": _cost(board),
             "time": _time(board, critical_path),
@@ -54,5 +55,5 @@ def _cost(board: Board) -> str:
 def _time(board: Board, critical_path: float | None) -> str:
     text = f"{board.now():.2f} s"
     if critical_path is not None:
-        text += f", critical path {critical_path:.2f} s"
-    return f"{text}; one after another it would have taken {board.worked:.2f} s"
+        text += f"; critical path {critical_path:.2f} s"
+    return f"{text}; in sequence {board.worked:.2f} s"

@@ -7,6 +7,7 @@ left, `max_tokens` shrinks to fit; a model of unknown price cannot be asked unde
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -33,9 +34,10 @@ _LEAST_TOKENS = 16
 class Asker:
     """Who waits for one request to a model: the orchestrator (`role` set) or an agent."""
 
-    __slots__ = ("deadline", "depth", "future", "ledger", "parent")
+    __slots__ = ("context", "deadline", "depth", "future", "ledger", "parent")
 
     def __init__(self, scope: Scope, parent: Invocation | None, margin: float) -> None:
+        self.context = contextvars.copy_context()
         self.parent = parent
         self.depth = parent.depth + 1 if parent is not None else 0
         self.ledger = parent.ledger if parent is not None else scope.ledger
@@ -187,6 +189,8 @@ async def ask(
     chat = ChatRequest(chat.messages, chat.tools, chat.sampling, idempotency_key(scope.run_id, call_id))
     request = Request(executor, scope, bound, call_id, chat, asker, role, fresh)
     if parent is not None:
+        if parent.over:
+            raise asyncio.CancelledError
         if parent.stopping:
             raise CallFailed(Observation(call_id, bound.name, Status.EXEC_ERR, None, causes.cancelled()))
         parent.made(request)

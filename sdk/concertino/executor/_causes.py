@@ -84,9 +84,11 @@ def inner_failure(error: CallFailed) -> ErrorInfo:
     return ErrorInfo(code, shorten(str(error)), retryable=bool(inner and inner.retryable))
 
 
-def timed_out(seconds: float, limit: float | None) -> ErrorInfo:
-    """The deadline passed while it ran."""
-    whose = f"its limit is {limit:g} s" if limit is not None and seconds >= limit - 0.01 else "the run's time is over"
+def timed_out(seconds: float, limit: float | None, *, nested: bool = False) -> ErrorInfo:
+    """The deadline passed while it ran: its own, its caller's, or the run's."""
+    whose = "its caller's time is over" if nested else "the run's time is over"
+    if limit is not None and seconds >= limit - 0.01:
+        whose = f"its limit is {limit:g} s"
     return ErrorInfo("deadline", f"no result after {seconds:.2f} s; {whose}", retryable=True)
 
 

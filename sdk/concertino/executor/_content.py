@@ -28,6 +28,8 @@ def to_content(value: Any, limit: int) -> Any:
         BadResult: not JSON data, not finite, cyclic, deeper than Python can encode, or too large.
     """
     if isinstance(value, str):
+        if len(value) > limit:
+            raise BadResult(f"returned a text of {len(value)} characters; at most {limit} bytes are taken")
         return value if type(value) is str else str.__str__(value)
     if value is None or value is True or value is False:
         return value

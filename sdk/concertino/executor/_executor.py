@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -138,7 +139,7 @@ class Executor:
             raise RuntimeError("an Executor belongs to one event loop; make another one, or aclose() this one first")
         self._loop = loop
         watch(loop)
-        self._watch = StallWatch(loop, lambda: bool(self.tasks), self.limits.stall, self._blame)
+        self._watch = StallWatch(loop, lambda: bool(self.tasks), self.limits.stall, self._whose, self._blame)
 
     async def run(
         self, plan: Plan | Iterable[Call], pool: Pool, *, budget: Budget | None = None, **options: Any
@@ -165,6 +166,8 @@ class Executor:
         """
         if not plan.calls:
             return []
+        if parent is not None and parent.over:
+            raise asyncio.CancelledError  # left over from a call that was given up: nobody sees what it does now
         run = PlanRun(self, scope, plan, prefix, parent)
         run.begin()
         try:
@@ -214,18 +217,16 @@ class Executor:
         return bound
 
     def gates(self, bound: Bound, depth: int) -> tuple[Gate, ...]:
-        """The gates that a call passes."""
+        """The gates that a call passes. An agent holds no place that its own calls could need."""
+        own = () if bound.gate is None else (bound.gate,)
         if bound.spec.kind == "agent":
             common = self._agent_gates.get(depth)
             if common is None:
                 common = self._agent_gates[depth] = Gate(self.limits.calls)
-        else:
-            common = self._tool_gate
-        if bound.gate is None and bound.spec.is_async and bound.provider.gate.limit >= 2**30:
-            return (common, bound.provider.gate) if bound.provider.gate.capacity < 2**30 else (common,)
-        own = () if bound.gate is None else (bound.gate,)
-        threads = () if bound.spec.is_async else (self._thread_gate,)
-        return (common, bound.provider.gate, *own, *threads)
+            return (common, *own)
+        if bound.spec.is_async:
+            return (self._tool_gate, bound.provider.gate, *own)
+        return (self._tool_gate, bound.provider.gate, *own, self._thread_gate)
 
     def submit(self, invocation: Invocation) -> None:
         """Let a call pass its gates now or later."""
@@ -234,8 +235,10 @@ class Executor:
 
     def overloaded(self, invocation: Invocation) -> bool:
         """Whether a call would have to wait while the queue is full."""
-        must_wait = any(gate.running >= gate.capacity for gate in invocation.gates)
-        return must_wait and self.waiting() >= self.limits.queue
+        for gate in invocation.gates:
+            if gate.running >= gate.capacity:
+                return self.waiting() >= self.limits.queue
+        return False
 
     def _queues(self) -> Iterator[deque[Waiting]]:
         gates = {self._tool_gate, self._thread_gate, *self._agent_gates.values()}
@@ -269,8 +272,12 @@ class Executor:
             bound.quarantine = f"{bound.abandoned} of its calls could not be stopped"
         logger.warning("%s did not stop when cancelled and was given up (call %s)", bound.name, invocation.call_id)
 
-    def _blame(self, task: asyncio.Task[object] | None, seconds: float, where: str) -> None:
-        invocation = self.tasks.get(cast("asyncio.Task[None]", task)) if task is not None else None
+    def _whose(self, task: asyncio.Task[Any]) -> Invocation | None:
+        """The call that a task, or a background task of plugin code, belongs to."""
+        found = self.tasks.get(task)
+        return found or next((i for i in list(self.tasks.values()) if i.children and task in i.children), None)
+
+    def _blame(self, invocation: Invocation | None, seconds: float, where: str) -> None:
         if invocation is None:
             logger.warning("the event loop was blocked for %.2f s at %s, not by a concertino call", seconds, where)
             return
@@ -299,7 +306,7 @@ class PlanRun:
     """One plan under way: which calls wait for whom, and who waits for all of them."""
 
     __slots__ = (
-        "_after", "_contents", "_missing", "_positions", "_settling", "cancelled", "deadline", "depth", "executor",
+        "_after", "_contents", "_missing", "_positions", "_settling", "cancelled", "context", "deadline", "depth", "executor",
         "future", "invocations", "ledger", "left", "observations", "parent", "plan", "prefix", "scope",
     )  # fmt: skip
 
@@ -308,6 +315,7 @@ class PlanRun:
         self.scope = scope
         self.plan = plan
         self.prefix = prefix
+        self.context = contextvars.copy_context()
         self.parent = parent
         self.depth = parent.depth + 1 if parent is not None else 0
         self.ledger: Ledger = parent.ledger if parent is not None else scope.ledger

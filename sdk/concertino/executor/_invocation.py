@@ -30,6 +30,7 @@ from ._content import BadResult, to_content, truncate
 from ._limits import Gate, leave
 from ._orphans import CURRENT
 from ._retry import TELLS_ON_PROVIDER, Failure, classify
+from ._threads import abandoned_by
 
 if TYPE_CHECKING:
     from concertino._context import Context
@@ -129,7 +130,8 @@ class Invocation:
             self.deadline = now + self.timeout
         if self.deadline < float("inf"):
             self.timer = loop.call_at(self.deadline, self._deadline_passed)
-        self.task = asyncio.Task(self._live(), loop=loop)
+        # In the context of whoever asked for it: it may be started by a call of another run that made room.
+        self.task = asyncio.Task(self._live(), loop=loop, context=self.owner.context.copy())
         self.executor.tasks[self.task] = self
 
     async def _live(self) -> None:
@@ -211,6 +213,9 @@ class Invocation:
         bound, provider = self.bound, self.bound.provider
         if bound.quarantine:
             return causes.quarantined(bound.name, bound.quarantine)
+        left = abandoned_by(bound.name) if bound.isolation != "process" else 0
+        if left > self.executor.limits.abandoned:
+            return causes.quarantined(bound.name, f"{left} of its calls could not be stopped and still run")
         if provider.name in self.scope.switched_off:
             return causes.quarantined(provider.name, self.scope.switched_off[provider.name])
         if provider.breaker.state != "closed":
@@ -313,7 +318,9 @@ class Invocation:
                 self.full, content = content, shown
         ended = self.scope.now()
         if self.stopped_by == "deadline":
-            return self._error(Status.TIMEOUT, causes.timed_out(ended - self.started, self.timeout))
+            return self._error(
+                Status.TIMEOUT, causes.timed_out(ended - self.started, self.timeout, nested=self.parent is not None)
+            )
         return Observation(
             self.call_id, bound.name, Status.OK, content, None, self._usage(ended, billed), self.attempts,
             self.started, ended, self.repairs, cut,
@@ -475,7 +482,7 @@ class Invocation:
     def _stopped(self) -> Observation:
         if self.stopped_by == "deadline":
             seconds = self.scope.now() - self.started
-            return self._error(Status.TIMEOUT, causes.timed_out(seconds, self.timeout))
+            return self._error(Status.TIMEOUT, causes.timed_out(seconds, self.timeout, nested=self.parent is not None))
         return self._error(Status.EXEC_ERR, causes.cancelled())
 
     # -- ending ----------------------------------------------------------------------------------------------------
@@ -490,22 +497,16 @@ class Invocation:
             self.timer = None
         if self.parent is not None and self.parent.calls is not None:
             self.parent.calls.discard(self)
-        if self.calls:
-            for call in list(self.calls):
-                call.end_with_agent()
-        if self.children:
-            for child in list(self.children):
-                child.cancel()
-                self.executor.leaving(child)
+        if self.calls or self.children:
+            self._end_what_it_began()
         if self.probing and self.bound.provider.breaker.state == "half-open":
             self.bound.provider.breaker.undecided()
         own = observation.usage
         if self.ledger is not self.owner.ledger:
             self.ledger.close()
         if self.reservation is not None:
-            ran = self.attempts > 0
-            uncertain = ran and (bool(self.stopped_by) or _is_unknown(observation))
-            self.reservation.ledger.settle(self.reservation, own if ran else Usage(), at_reservation=uncertain)
+            uncertain = self.attempts > 0 and (bool(self.stopped_by) or _is_unknown(observation))
+            self.reservation.ledger.settle(self.reservation, own, at_reservation=uncertain)
         if self.ledger is not self.owner.ledger:
             observation.usage = own.plus(self.ledger.usage)
         self.scope.emit_result(self.ended_event(observation), recalled=self.recalled)
@@ -513,6 +514,16 @@ class Invocation:
         if self.task is not None:
             self.executor.tasks.pop(self.task, None)
             leave(self.gates)
+
+    def _end_what_it_began(self) -> None:
+        for call in list(self.calls or ()):
+            call.end_with_agent()
+        for child in list(self.children or ()):
+            if (loop := child.get_loop()) is self.scope.loop:
+                child.cancel()
+                self.executor.leaving(child)
+            elif not loop.is_closed():
+                loop.call_soon_threadsafe(child.cancel)
 
     def deliver(self) -> None:
         """Let the one who waits see it."""

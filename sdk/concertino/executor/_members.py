@@ -43,9 +43,9 @@ class Provider:
             self._loop_thread = LoopThread(self.name or "local")
         return self._loop_thread
 
-    def replace_loop_thread(self) -> None:
-        """Give up a loop that plugin code blocks; the next call gets a fresh one."""
-        if self._loop_thread is not None:
+    def replace_loop_thread(self, blocked: LoopThread | None = None) -> None:
+        """Give up a loop that plugin code blocks (whichever there is, by default); the next call gets a fresh one."""
+        if self._loop_thread is not None and blocked in (None, self._loop_thread):
             self._loop_thread.stop()
             self._loop_thread = None
 
@@ -118,7 +118,11 @@ class Bound:
         return await coroutine
 
     async def _on_loop_thread(self, invocation: Invocation) -> Any:
-        return await self.provider.loop_thread.run(lambda: self.call(invocation))
+        thread = self.provider.loop_thread
+        if thread.doubtful and not await thread.alive(invocation.executor.limits.grace):
+            self.provider.replace_loop_thread(thread)
+            thread = self.provider.loop_thread
+        return await thread.run(lambda: self.call(invocation))
 
     async def _in_own_thread(self, invocation: Invocation) -> Any:
         return await invocation.executor.crew.run(self.name, lambda: self.call(invocation))

@@ -7,8 +7,9 @@ the factory that was there before, and is taken away when the last executor on t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -21,6 +22,37 @@ CURRENT: contextvars.ContextVar[Invocation | None] = contextvars.ContextVar("con
 _watched: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Any]] = WeakKeyDictionary()
 
 
+class _Contained(Coroutine[Any, Any, Any]):
+    """A coroutine whose SystemExit or KeyboardInterrupt stays in its task, where asyncio would end the whole loop."""
+
+    __slots__ = ("_coroutine",)
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        self._coroutine = coroutine
+
+    def send(self, value: Any) -> Any:
+        with _contained():
+            return self._coroutine.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        with _contained():
+            return self._coroutine.throw(*error)
+
+    def close(self) -> None:
+        self._coroutine.close()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._coroutine.__await__()
+
+
+@contextlib.contextmanager
+def _contained() -> Iterator[None]:
+    try:
+        yield
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
+
+
 def watch(loop: asyncio.AbstractEventLoop) -> None:
     """Begin to note the tasks of calls on a loop. Each `watch` needs one `unwatch`."""
     known = _watched.get(loop)
@@ -30,8 +62,10 @@ def watch(loop: asyncio.AbstractEventLoop) -> None:
     previous = loop.get_task_factory()
 
     def factory(loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, Any], **options: Any) -> asyncio.Future[Any]:
-        task = previous(loop, coro, **options) if previous else asyncio.Task(coro, loop=loop, **options)
         call = CURRENT.get()
+        if call is not None:
+            coro = _Contained(coro)
+        task = previous(loop, coro, **options) if previous else asyncio.Task(coro, loop=loop, **options)
         if call is not None:
             call.adopt(task)
         return task

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -65,6 +66,7 @@ class _Worker:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=(reply_write, lifeline),
+                start_new_session=True,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(p or str(Path.cwd()) for p in sys.path)},
             )
         except BaseException:
@@ -95,15 +97,21 @@ class _Worker:
 
     def kill(self) -> None:
         """End the process now."""
-        with contextlib.suppress(OSError):
-            self.process.kill()
+        self.signal_death()
         self.process.wait()
         for stream in (self.process.stdin, self.replies):
             with contextlib.suppress(OSError):
                 if stream is not None:
                     stream.close()
-        with contextlib.suppress(OSError):
-            os.close(self._lifeline)
+        lifeline, self._lifeline = self._lifeline, -1  # once: the number may belong to somebody else by now
+        if lifeline >= 0:
+            os.close(lifeline)
+
+    def signal_death(self) -> None:
+        """Kill the process and whatever the tool forked from it, unless the process has been waited for."""
+        if self.process.returncode is None:
+            with contextlib.suppress(OSError):
+                os.killpg(self.process.pid, signal.SIGKILL)
 
 
 class _Seat:
@@ -172,7 +180,7 @@ class Workers:
     def _discard(self, worker: _Worker) -> None:
         with self._lock:
             self._busy.discard(worker)
-        worker.process.kill()  # its thread sees the end of the pipe and reaps it
+        worker.signal_death()  # its thread sees the end of the pipe and reaps it
 
     def close(self) -> None:
         """End all processes."""

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 from concertino._errors import FailureClass, ProviderError
 
+from ._threads import Foreign
+
 if TYPE_CHECKING:
     from tenacity.wait import wait_base
 
@@ -90,7 +92,7 @@ def _describe(error: BaseException) -> str:
         text = str(error)
     except BaseException:  # a plugin's __str__ may do anything
         text = "(its text cannot be read)"
-    if isinstance(error, ProviderError) and text:
+    if isinstance(error, (ProviderError, Foreign)) and text:
         return text
     name = type(error).__name__
     return f"{name}: {text}" if text else name

@@ -13,6 +13,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._invocation import Invocation
 
 
 class StallWatch:
@@ -22,7 +26,8 @@ class StallWatch:
         loop: the loop, running in the current thread.
         busy: whether anything of ours is under way.
         patience: seconds without an answer that count as a stall.
-        blame: called in the loop's thread, after the stall: the running task, how long, and where (file:line).
+        find: called while the loop is blocked, for the task that runs: whose it is, None for nobody of ours.
+        blame: called in the loop's thread, after the stall: what `find` found, how long, and where (file:line).
     """
 
     def __init__(
@@ -30,11 +35,13 @@ class StallWatch:
         loop: asyncio.AbstractEventLoop,
         busy: Callable[[], bool],
         patience: float,
-        blame: Callable[[asyncio.Task[object] | None, float, str], None],
+        find: Callable[[asyncio.Task[Any]], Invocation | None],
+        blame: Callable[[Invocation | None, float, str], None],
     ) -> None:
         self._loop = loop
         self._busy = busy
         self._patience = patience
+        self._find = find
         self._blame = blame
         self._loop_thread = threading.get_ident()
         self._stopped = threading.Event()
@@ -63,6 +70,7 @@ class StallWatch:
 
     def _report(self, asked: float) -> None:
         task = asyncio.current_task(self._loop)
+        culprit = self._find(task) if task is not None else None
         frame = sys._current_frames().get(self._loop_thread)
         where = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}" if frame else "unknown"
         del frame
@@ -71,6 +79,6 @@ class StallWatch:
                 return
         seconds = time.monotonic() - asked
         try:
-            self._loop.call_soon_threadsafe(self._blame, task, seconds, where)
+            self._loop.call_soon_threadsafe(self._blame, culprit, seconds, where)
         except RuntimeError:
             return

@@ -17,6 +17,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ._orphans import unwatch, watch
+
 _IDLE_SECONDS = 5.0
 _LEAVING_SECONDS = 0.05
 
@@ -29,19 +31,24 @@ def abandoned() -> list[str]:
     return sorted(given_up.name for given_up in _abandoned)
 
 
+def abandoned_by(name: str) -> int:
+    """How many synchronous calls of a member were given up and still run."""
+    return abandoned().count(_Job.PREFIX + name) if _abandoned else 0
+
+
 def _deliver(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     if future.done():
         return
     if error is not None:
         # StopIteration cannot be put into a future; a plugin's exit must not become ours.
         future.set_exception(
-            error if isinstance(error, Exception) and not isinstance(error, StopIteration) else _Foreign(error)
+            error if isinstance(error, Exception) and not isinstance(error, StopIteration) else Foreign(error)
         )
     else:
         future.set_result(result)
 
 
-class _Foreign(Exception):
+class Foreign(Exception):
     """Carries what may not travel through a future: SystemExit, KeyboardInterrupt, StopIteration, GeneratorExit."""
 
     def __init__(self, error: BaseException) -> None:
@@ -59,10 +66,12 @@ def _post(
 class _Job:
     """One synchronous call. `started` is set before `left` is looked at, and the other way round by who leaves."""
 
+    PREFIX = "concertino:"
+
     __slots__ = ("_context", "_function", "_over", "future", "left", "loop", "name", "started")
 
     def __init__(self, name: str, function: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
-        self.name = f"concertino:{name}"
+        self.name = self.PREFIX + name
         self.loop = loop
         self.future: asyncio.Future[Any] = loop.create_future()
         self.started = self.left = False
@@ -190,15 +199,21 @@ class LoopThread:
     def __init__(self, name: str) -> None:
         self.name = name
         self.loop = asyncio.new_event_loop()
+        self.doubtful = False
+        """A call on it was cancelled: before the next one, look whether it still answers."""
+        self._ending = False
+        watch(self.loop)
         self._thread = threading.Thread(target=self._run, name=f"concertino:loop:{name}", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
-        try:
-            self.loop.run_forever()
-        finally:
-            self.loop.close()
+        while not self._ending:
+            with contextlib.suppress(BaseException):  # one plugin's exit must not end the loop of the others
+                self.loop.run_forever()
+        for task in asyncio.all_tasks(self.loop):
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # it did not obey, and ends here
+        self.loop.close()
 
     async def run(self, make: Callable[[], Awaitable[Any]]) -> Any:
         """Run a coroutine there. Cancelling cancels it there, and does not wait until it obeys."""
@@ -228,6 +243,7 @@ class LoopThread:
         try:
             return await future
         except asyncio.CancelledError:
+            self.doubtful = True
             if not self.loop.is_closed():
                 self.loop.call_soon_threadsafe(stop)
             raise
@@ -237,12 +253,14 @@ class LoopThread:
         answered = asyncio.get_running_loop().create_future()
         self.loop.call_soon_threadsafe(_post, asyncio.get_running_loop(), answered, True, None)
         done, _ = await asyncio.wait({answered}, timeout=patience)
+        self.doubtful = not done
         return bool(done)
 
     def stop(self) -> None:
         """End the loop; if plugin code blocks it, give the thread up and count it."""
 
         def finish() -> None:
+            self._ending = True
             tasks = asyncio.all_tasks(self.loop)
             for task in tasks:
                 task.cancel()
@@ -250,6 +268,7 @@ class LoopThread:
 
         if self.loop.is_closed():
             return
+        unwatch(self.loop)
         self.loop.call_soon_threadsafe(finish)
         self._thread.join(0.05)
         if self._thread.is_alive():

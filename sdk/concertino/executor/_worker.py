@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import importlib
 import inspect
-import json
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable
+from json import dumps, loads
 from typing import Any
 
 
@@ -26,7 +26,7 @@ def _die_with_parent(lifeline: int) -> None:
         # The kernel signals the reader of a pipe when the last writer goes away; make that signal SIGKILL.
         f_setsig = 10
         fcntl.fcntl(lifeline, f_setsig, signal.SIGKILL)
-        fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())  # the group: what the tool forked dies too
         fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
 
     def watch() -> None:
@@ -52,15 +52,17 @@ def main(module: str, qualname: str, reply_fd: int, lifeline: int) -> None:
     """Serve calls until the input ends."""
     _die_with_parent(lifeline)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    function = _find(module, qualname)
+    function, own = _find(module, qualname), os.getpid()
     for line in sys.stdin.buffer:
         try:
-            result = function(**json.loads(line))
+            result = function(**loads(line))
             if inspect.isawaitable(result):
                 result = asyncio.run(_wait(result))
-            answer = json.dumps({"result": result}, allow_nan=False)
+            answer = dumps({"result": result}, allow_nan=False)
         except BaseException as error:
-            answer = json.dumps({"error": f"{type(error).__name__}: {error}"})
+            answer = dumps({"error": f"{type(error).__name__}: {error}"})
+        if os.getpid() != own:
+            os._exit(0)  # a child that the tool forked: the answer is its parent's to give
         data = answer.encode() + b"\n"
         while data:
             data = data[os.write(reply_fd, data) :]

@@ -25,6 +25,8 @@ DEADLINE = 0.05
 """Seconds that a slow call is given."""
 LONGEST_STALL = 0.5
 """Seconds for which a call may block the event loop."""
+_REPORTING = 0.1
+"""Seconds after which a stall is known."""
 _MISTAKES = (
     "AttributeError",
     "IndexError",
@@ -89,7 +91,7 @@ async def a_call_does_not_block_the_event_loop(subject: MemberSubject) -> None:
     for arguments, _ in _examples(subject):
         async with Executor(Limits(stall=LONGEST_STALL)) as executor:
             await executor.run([Call(subject.spec.name, arguments)], with_member(subject.make_pool(), subject.spec))
-            await asyncio.sleep(0)
+            await asyncio.sleep(_REPORTING)
             stalls = executor.stalls
         if stalls:
             raise CheckFailed(

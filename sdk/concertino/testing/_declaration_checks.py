@@ -142,8 +142,8 @@ MODEL_DECLARATION_CHECKS = (
 
 
 def _new_words(text: str, name: str) -> list[str]:
-    """The words of a text that are not in a name."""
-    return [word for word in _words(text) if word not in _words(name)]
+    """The words of a text that are not in a name, without articles."""
+    return [word for word in _words(text) if word not in (*_words(name), "a", "an", "the")]
 
 
 def _words(text: str) -> list[str]:

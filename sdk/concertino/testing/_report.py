@@ -8,7 +8,7 @@ from typing import Any
 
 from ._check import Row
 
-_MARKS = {"ok": "ok  ", "failed": "FAIL", "skipped": "skip"}
+_MARKS = {"ok": "ok  ", "failed": "FAIL"}
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,17 @@ class Report:
         return {"package": self.package, "ok": self.ok, "counts": self.counts, "rows": rows}
 
     def render(self) -> str:
-        """Text: a block per subject, a line per requirement, with what was seen below a line that is not ok."""
+        """Text: a block per subject; a line per requirement, with what was seen below; a line per reason to skip."""
         lines: list[str] = []
         for subject in dict.fromkeys(row.subject for row in self.rows):
             lines.append(subject)
-            for row in self.rows:
-                if row.subject == subject:
+            rows = [row for row in self.rows if row.subject == subject]
+            for row in rows:
+                if row.outcome != "skipped":
                     lines.append(f"  {_MARKS[row.outcome]}  {row.requirement}")
                     lines += [f"        {line}" for line in row.detail.splitlines()]
+            reasons = Counter(row.detail for row in rows if row.outcome == "skipped")
+            lines += [f"  skip  {number} of {len(rows)}: {reason}" for reason, number in reasons.items()]
         counts = ", ".join(f"{number} {outcome}" for outcome, number in self.counts.items())
         verdict = "conforms" if self.ok else "does not conform"
         return "\n".join([*lines, f"{self.package} {verdict}: {counts}"])

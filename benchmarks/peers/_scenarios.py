@@ -1,0 +1,281 @@
+"""The scenarios that every peer runs, inside the peer's own environment; `run.py` starts this file there.
+
+    python _scenarios.py PEER SCENARIO...        prints one JSON object
+
+A peer is a module beside this one. Its `build(functions, turns)` makes an agent the documented way, from plain typed
+functions, with a scripted model that says the turns and then "done"; it returns a coroutine function that runs the
+whole loop once and returns the texts that the tools' answers became for the model. `graph(nodes)`, where the peer runs
+graphs, does the same for `(seconds, predecessors)` nodes. A turn is a list of `(tool name, arguments)`.
+
+The same loop is measured for everyone: what n more turns cost, divided by n, so that building an agent costs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import json
+import random
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+import measure  # noqa: E402  (only the standard library: no peer has concertino installed)
+
+Turn = list[tuple[str, dict[str, Any]]]
+Run = Callable[[], Awaitable[list[str]]]
+ARGUMENTS = {"text": "hello", "count": 3}
+PAUSE = 0.1
+entered: list[float] = []
+alive = 0
+
+
+async def probe(text: str, count: int) -> str:
+    """Give the text back."""
+    entered.append(time.perf_counter())
+    return text
+
+
+async def nap(number: int) -> str:
+    """Wait."""
+    await asyncio.sleep(PAUSE)
+    return str(number)
+
+
+def block(number: int) -> str:
+    """Block the thread."""
+    time.sleep(PAUSE)
+    return str(number)
+
+
+async def fail(number: int) -> str:
+    """Raise."""
+    raise ValueError(f"no index for {number}")
+
+
+async def hang(number: int) -> str:
+    """Return after five seconds: for ever, as far as a turn is concerned."""
+    global alive
+    alive += 1
+    try:
+        await asyncio.sleep(5)
+    finally:
+        alive -= 1
+    return str(number)
+
+
+def named(number: int) -> list[Callable[..., Any]]:
+    """`probe`, and more of it under other names."""
+
+    def another(n: int) -> Callable[..., Any]:
+        async def tool(text: str, count: int) -> str:
+            """Give the text back."""
+            return text
+
+        tool.__name__ = tool.__qualname__ = f"probe{n}"
+        return tool
+
+    return [probe, *(another(n) for n in range(1, number))]
+
+
+async def seconds(run: Run) -> float:
+    """How long one loop takes."""
+    gc.collect()
+    began = time.perf_counter()
+    await run()
+    return time.perf_counter() - began
+
+
+async def per_call(build: Any, width: int, tools: int) -> float:
+    """S1: microseconds per call of one more turn of `width` calls, above bare gather."""
+    further = max(3, 60 // width)
+    turn = [("probe", ARGUMENTS)] * width
+    one = build(named(tools), [turn])
+    more = build(named(tools), [turn] * (1 + further))
+
+    async def bare() -> list[str]:
+        for _ in range(further):
+            await asyncio.gather(*[probe(**ARGUMENTS) for _ in range(width)])
+        return []
+
+    times: dict[str, list[float]] = {"one": [], "more": [], "bare": []}
+    for number in range(6):
+        for name, run in (("one", one), ("more", more), ("bare", bare)):
+            entered.clear()
+            taken = await seconds(run)
+            expected = {"one": 1, "more": 1 + further, "bare": further}[name] * width
+            if len(entered) != expected:
+                raise RuntimeError(f"{len(entered)} of {expected} calls ran")
+            if number:
+                times[name].append(taken)
+    middle = {name: statistics.median(values) for name, values in times.items()}
+    return (middle["more"] - middle["one"] - middle["bare"]) / (further * width) * 1e6
+
+
+async def s1(build: Any) -> dict[str, float]:
+    """S1 at several widths, and with 100 tools."""
+    found = {f"S1 K={width} us/call": await per_call(build, width, 1) for width in (1, 10, 100)}
+    return {**found, "S1 K=100, 100 tools us/call": await per_call(build, 100, 100)}
+
+
+async def s2(build: Any) -> dict[str, float]:
+    """S2: 200 calls of 100 ms in one turn."""
+    run = build([nap], [[("nap", {"number": n}) for n in range(200)]])
+    return {"S2 200x100ms s": statistics.median([await seconds(run) for _ in range(3)])}
+
+
+async def s2b(build: Any) -> dict[str, float]:
+    """S2B: 64 blocking calls, and the longest time in which the event loop did not answer."""
+    run = build([block], [[("block", {"number": n}) for n in range(64)]])
+    longest = 0.0
+
+    async def beat() -> None:
+        nonlocal longest
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(0.001)
+            longest = max(longest, time.perf_counter() - began - 0.001)
+
+    await seconds(build([probe], [[("probe", ARGUMENTS)]]))  # lazy imports are S6's matter
+    heart = asyncio.create_task(beat())
+    await asyncio.sleep(0)
+    took = await seconds(run)
+    heart.cancel()
+    return {"S2B 64 blocking s": took, "S2B stall ms": longest * 1000}
+
+
+async def s3(build: Any) -> dict[str, float]:
+    """S3: 200 rounds of four calls; each round is as long as the time between its first call and the next round's."""
+    entered.clear()
+    await build([probe], [[("probe", ARGUMENTS)] * 4] * 200)()
+    starts = entered[::4]
+    laps = [(after - before) * 1000 for before, after in zip(starts, starts[1:], strict=False)]
+    first, last = statistics.median(laps[:40]), statistics.median(laps[-40:])
+    return {"S3 first fifth ms/round": first, "S3 last fifth ms/round": last, "S3 growth x": last / first}
+
+
+async def s4(build: Any) -> dict[str, Any]:
+    """S4: 60 good, 10 invalid, 10 unknown, 10 raising, 10 hanging calls in one turn, in the peer's default state."""
+    kinds = ["good"] * 60 + ["invalid", "unknown", "raising", "hanging"] * 10
+    random.Random(4).shuffle(kinds)
+    calls = {
+        "good": ("probe", ARGUMENTS),
+        "invalid": ("probe", {"text": "hello", "count": "many"}),
+        "unknown": ("prob", ARGUMENTS),
+        "raising": ("fail", {"number": 7}),
+        "hanging": ("hang", {"number": 7}),
+    }
+    words = ("count", "probe", "no index for 7", "imed out", "no result after")
+    run = build([probe, fail, hang], [[calls[kind] for kind in kinds]])
+    began = time.perf_counter()
+    try:
+        answers = await run()
+    except Exception as error:
+        return {"S4 dies of": f"{type(error).__name__}: {error}"[:100], "S4 left running": alive}
+    return {
+        "S4 s": time.perf_counter() - began,
+        "S4 answers of 100": len(answers),
+        "S4 good of 60": sum(answer.strip('"') == "hello" for answer in answers),
+        "S4 explained of 40": sum(any(word in a for word in words) for a in answers if a.strip('"') != "hello"),
+        "S4 longest answer": max(map(len, answers), default=0),
+        "S4 left running": alive,
+    }
+
+
+async def s5(graph: Any) -> dict[str, float]:
+    """S5: makespan of a graph of 40 nodes over its critical path; the same graphs as `graphs.py`."""
+    found = []
+    for seed in (7, 8, 9, 100, 101):
+        nodes = make_graph(seed)
+        ends: list[float] = []
+        for wait, before in nodes:
+            ends.append(wait + max((ends[other] for other in before), default=0.0))  # noqa: PERF401
+        run = graph(nodes)
+        began = time.perf_counter()
+        await run()
+        found.append((time.perf_counter() - began) / max(ends))
+    return {"S5 median x path": statistics.median(found), "S5 worst x path": max(found)}
+
+
+def make_graph(seed: int) -> list[tuple[float, tuple[int, ...]]]:
+    """As `graphs.graph`: call n depends on up to three of the eight before it."""
+    rng = random.Random(seed)
+    nodes = []
+    for number in range(40):
+        near = range(max(0, number - 8), number)
+        before = tuple(sorted(rng.sample(near, min(len(near), rng.choice((0, 1, 1, 2, 2, 3))))))
+        nodes.append((rng.uniform(0.02, 0.2), before))
+    return nodes
+
+
+async def s7(build: Any) -> dict[str, float]:
+    """S7: cancel a turn of 50 calls that hang; how long until it is over, and what still runs then."""
+    await build([probe], [[("probe", ARGUMENTS)]])()
+    task = asyncio.ensure_future(build([hang], [[("hang", {"number": n}) for n in range(50)]])())
+    while alive < 50:
+        await asyncio.sleep(0.01)
+    began = time.perf_counter()
+    task.cancel()
+    await asyncio.wait({task}, timeout=2)
+    return {"S7 ms": (time.perf_counter() - began) * 1000, "S7 left running": alive}
+
+
+async def s8(build: Any) -> dict[str, float]:
+    """S8: 1,000 rounds of one call."""
+    await build([probe], [[("probe", ARGUMENTS)]])()
+    run = build([probe], [[("probe", ARGUMENTS)]] * 1000)
+    before = measure.memory_mb()
+    took = await seconds(run)
+    return {"S8 s": took, "S8 MB": measure.memory_mb() - before}
+
+
+def s6(name: str) -> dict[str, float]:
+    """S6: import the peer, build an agent with 100 tools, run its first turn."""
+    before = measure.memory_mb()
+    began = time.perf_counter()
+    peer = importlib.import_module(name)
+    imported = time.perf_counter()
+    run = peer.build(named(100), [[("probe", ARGUMENTS)]])
+    built = time.perf_counter()
+    asyncio.run(run())
+    first = time.perf_counter()
+    times = {"S6 import ms": imported - began, "S6 build 100 tools ms": built - imported, "S6 first turn ms": first - built}
+    return {**{what: value * 1000 for what, value in times.items()}, "S6 MB": measure.memory_mb() - before}
+
+
+SCENARIOS = {"S1": s1, "S2": s2, "S2B": s2b, "S3": s3, "S4": s4, "S7": s7, "S8": s8}
+
+
+def main(name: str, scenario: str) -> int:
+    """Measure one scenario and print it."""
+    if scenario == "S6":
+        found: dict[str, Any] = s6(name)
+    else:
+        peer = importlib.import_module(name)
+        if scenario == "S5":
+            found = asyncio.run(s5(peer.graph)) if hasattr(peer, "graph") else {"S5": "no graph of calls"}
+        else:
+            found = asyncio.run(SCENARIOS[scenario](peer.build))
+    print(json.dumps({"version": peer_version(name), **found}), flush=True)
+    if threading.active_count() > 1:
+        import os
+
+        os._exit(0)  # a peer's own threads must not keep the figures waiting
+    return 0
+
+
+def peer_version(name: str) -> str:
+    """The version of the distribution that was measured."""
+    from importlib import metadata
+
+    return metadata.version(importlib.import_module(name).DISTRIBUTION)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,135 @@
+"""One implementation of each hook, as the reference shows them."""
+
+from typing import Any
+
+import concertino as ct
+
+
+# --8<-- [start:concertino_tools]
+@ct.tool(timeout=5)
+def shout(text: str) -> str:
+    """Write a text in capital letters."""
+    return text.upper()
+
+
+@ct.hookimpl
+def concertino_tools() -> list[ct.ToolSpec]:
+    return [shout]
+
+
+# --8<-- [end:concertino_tools]
+# --8<-- [start:concertino_agents]
+@ct.agent(models=("worker",))
+async def translate(text: str, language: str, *, ctx: ct.Context) -> str:
+    """Translate a text with the worker model."""
+    return (await ctx.model("worker").chat(f"Translate into {language}: {text}")).text
+
+
+@ct.hookimpl
+def concertino_agents() -> list[ct.AgentSpec]:
+    return [translate]
+
+
+# --8<-- [end:concertino_agents]
+# --8<-- [start:concertino_models]
+class Parrot(ct.Model):
+    async def chat(self, request: ct.ChatRequest) -> ct.Reply:
+        return ct.Reply(request.messages[-1].text)
+
+
+@ct.hookimpl
+def concertino_models() -> list[ct.ModelSpec]:
+    return [ct.ModelSpec("parrot", Parrot, description="Repeats what it is told.", prices=ct.Prices(0, 0))]
+
+
+# --8<-- [end:concertino_models]
+# --8<-- [start:concertino_strategies]
+class Quick(ct.ParallelRounds):
+    """Two rounds at most."""
+
+    name = "quick"
+
+    def __init__(self, max_rounds: int = 2) -> None:
+        super().__init__(max_rounds=max_rounds)
+
+
+@ct.hookimpl
+def concertino_strategies() -> list[type]:
+    return [Quick]
+
+
+# --8<-- [end:concertino_strategies]
+# --8<-- [start:concertino_before_call]
+@ct.hookimpl
+def concertino_before_call(
+    spec: ct.ToolSpec, arguments: dict[str, Any], call_id: str
+) -> ct.Observation | None:
+    if spec.writes:
+        raise PermissionError("nothing may be changed in this demonstration")
+    return None
+
+
+# --8<-- [end:concertino_before_call]
+# --8<-- [start:concertino_after_call]
+@ct.hookimpl
+def concertino_after_call(spec: ct.ToolSpec, observation: ct.Observation) -> ct.Observation | None:
+    print(f"{observation.name} {observation.status} after {observation.attempts} attempts")
+    return None
+
+
+# --8<-- [end:concertino_after_call]
+# --8<-- [start:concertino_describe]
+@ct.hookimpl
+def concertino_describe(spec: ct.ToolSpec | ct.ModelSpec) -> str | None:
+    if spec.name.endswith("/parrot"):
+        return "Repeats what it is told. Never ask it a question."
+    return None
+
+
+# --8<-- [end:concertino_describe]
+# --8<-- [start:concertino_cli]
+@ct.hookimpl
+def concertino_cli() -> list[Any]:
+    import click
+
+    @click.command("greet")
+    @click.argument("name")
+    def greet(name: str) -> None:
+        """Greet somebody: `concertino greet Ada`."""
+        click.echo(f"Hello, {name}.")
+
+    return [greet]
+
+
+# --8<-- [end:concertino_cli]
+# --8<-- [start:concertino_tasks]
+@ct.hookimpl
+def concertino_tasks() -> list[Any]:
+    return [{"name": "sums", "tasks": [{"question": "1 + 2?", "answer": "3"}]}]
+
+
+# --8<-- [end:concertino_tasks]
+# --8<-- [start:concertino_graders]
+def exact(answer: str, expected: str) -> float:
+    """1 for the very same text, else 0."""
+    return float(answer.strip() == expected.strip())
+
+
+@ct.hookimpl
+def concertino_graders() -> list[Any]:
+    return [exact]
+
+
+# --8<-- [end:concertino_graders]
+# --8<-- [start:concertino_rewards]
+def cheap(run: ct.Run) -> float:
+    """The fewer cost units, the better."""
+    return 1 / (1 + run.usage.units)
+
+
+@ct.hookimpl
+def concertino_rewards() -> list[Any]:
+    return [cheap]
+
+
+# --8<-- [end:concertino_rewards]

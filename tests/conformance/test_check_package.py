@@ -1,0 +1,192 @@
+"""`check_package`: an installed distribution is loaded and held to conformance, and the report says what was seen."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from concertino import UsageError
+from concertino._plugins import PluginManager
+from concertino._settings import Settings
+from concertino.testing import Report, Row, check_package
+
+HEADER = """
+from concertino import Cost, Message, Model, ModelSpec, Reply, Usage, agent, hookimpl, tool
+"""
+GOOD = '''
+@tool(timeout=5)
+def count_letter(text: str, letter: str) -> int:
+    """Count how often one letter occurs in a text.
+
+    Args:
+        text: Where to look.
+        letter: What to look for.
+    """
+    return text.count(letter)
+
+@hookimpl
+def concertino_tools():
+    return [count_letter]
+'''
+MODEL = """
+class Ten(Model):
+    async def chat(self, request):
+        return Reply("one two three four five six seven", usage=Usage(input_tokens=3, output_tokens=7))
+
+@hookimpl
+def concertino_models():
+    return [ModelSpec("ten", Ten, "Counts to seven in English words.")]
+"""
+Install = Callable[[str, str], PluginManager]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """`install(entry, source)`: a distribution acme-ENTRY for this test; gives a manager that sees only such."""
+    everywhere = importlib.metadata.distributions
+    monkeypatch.setattr(importlib.metadata, "distributions", lambda: everywhere(path=[str(tmp_path)]))
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def install(entry: str, source: str) -> PluginManager:
+        (tmp_path / f"acme_{entry}.py").write_text(HEADER + textwrap.dedent(source))
+        info = tmp_path / f"acme_{entry}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: acme-{entry}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[concertino]\n{entry} = acme_{entry}\n")
+        return PluginManager(Settings(), seconds=10)
+
+    yield install
+    for module in [name for name in sys.modules if name.startswith("acme_")]:
+        del sys.modules[module]
+
+
+def rows(report: Report, outcome: str) -> dict[str, str]:
+    return {row.check: row.detail for row in report.rows if row.outcome == outcome}
+
+
+@pytest.mark.parametrize("name", ["acme-words", "acme_words", "ACME.Words", "words"])
+def test_a_package_is_found_by_any_of_its_names(install: Install, name: str) -> None:
+    report = check_package(name, manager=install("words", GOOD))
+    assert report.ok
+    assert {row.subject for row in report.rows} == {"plugin words", "words/count_letter"}
+
+
+def test_without_examples_nothing_is_run_and_the_report_says_so(install: Install) -> None:
+    tripwire = GOOD.replace("return text.count(letter)", "raise SystemExit('it was run')")
+    report = check_package("words", manager=install("words", tripwire))
+    assert report.ok
+    assert rows(report, "skipped")["examples_give_the_expected_results"] == "no `examples` are given"
+    assert "its_examples_can_be_read" not in rows(report, "ok")
+
+
+def test_declared_examples_are_run(install: Install) -> None:
+    examples = 'concertino_examples = {"count_letter": [({"text": "banana", "letter": "a"}, %d)]}'
+    assert check_package("good", manager=install("good", GOOD + examples % 3)).ok
+    report = check_package("bad", manager=install("bad", GOOD + examples % 4))
+    assert not report.ok
+    assert "gave 3; expected 4" in rows(report, "failed")["examples_give_the_expected_results"]
+
+
+def test_examples_may_say_all_that_a_subject_knows(install: Install) -> None:
+    given = """
+    {"words/count_letter": {"examples": [({"text": "x", "letter": "x"}, 1)], "rejected": [{"text": "", "letter": ""}],
+                            "nondeterministic": "for this test"}}
+    """
+    report = check_package("words", manager=install("words", f"{GOOD}concertino_examples = {given.strip()}"))
+    assert "was run (OK)" in rows(report, "failed")["rejected_arguments_are_refused_with_a_reason"]
+    assert "for this test" in rows(report, "skipped")["the_same_arguments_give_the_same_result"]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ("{'count_leter': []}", "names 'count_leter'; it publishes"),
+        ("{'count_letter': {'exmples': []}}", "unknown key 'exmples'; known: examples, rejected"),
+        ("{'count_letter': 5}", "expected a list of examples, or a mapping"),
+        ("[1]", "is list; expected a mapping"),
+    ],
+)
+def test_examples_that_cannot_be_read_are_a_failed_row(install: Install, given: str, text: str) -> None:
+    report = check_package("words", manager=install("words", f"{GOOD}concertino_examples = {given}"))
+    assert text in rows(report, "failed")["its_examples_can_be_read"]
+    assert not report.ok
+
+
+def test_a_broken_plugin_is_a_failed_row_with_its_reason(install: Install) -> None:
+    report = check_package("words", manager=install("words", "import nothing_of_that_name"))
+    assert [row.check for row in report.rows] == ["it_loads"]
+    assert "nothing_of_that_name" in report.rows[0].detail
+    assert not report.ok
+
+
+def test_a_model_is_only_asked_where_its_examples_say_so(install: Install) -> None:
+    silent = check_package("models", manager=install("models", MODEL))
+    assert {row.check for row in silent.rows} == {
+        "it_loads",
+        "its_description_says_what_it_does",
+        "importing_its_module_is_quick",
+        "its_factory_makes_a_model",
+    }
+    asked = check_package(
+        "asked", manager=install("asked", MODEL + "concertino_examples = {'ten': {'honours_max_tokens': True}}")
+    )
+    assert "asked for 5 tokens, it wrote 7" in rows(asked, "failed")["max_tokens_is_honoured"]
+    assert "it_answers_with_a_reply_and_its_usage" in rows(asked, "ok")
+
+
+def test_an_unknown_name_gives_near_ones(install: Install) -> None:
+    with pytest.raises(UsageError, match=r"no installed plugin is called 'wrods'; did you mean words"):
+        check_package("wrods", manager=install("words", GOOD))
+    with pytest.raises(UsageError, match="there are none"):
+        check_package("x", manager=PluginManager(Settings(), installed=False))
+
+
+def test_a_registered_object_is_checked_like_an_installed_plugin(install: Install) -> None:
+    install("words", GOOD)
+    manager = PluginManager(Settings(), installed=False)
+    manager.register(__import__("acme_words"), "mine")
+    assert check_package("mine", manager=manager).ok
+
+
+REPORT = Report(
+    "acme",
+    (
+        Row("one", "tool a", "ok", "", "It is good."),
+        Row("two", "tool b", "failed", "seen this;\ndo that", "It is better."),
+        Row("three", "tool a", "skipped", "not given", "It is best."),
+    ),
+)
+
+
+def test_a_report_renders_a_block_per_subject_with_what_to_do_and_why_something_was_skipped() -> None:
+    assert REPORT.render().splitlines() == [
+        "tool a",
+        "  ok    It is good.",
+        "  skip  1 of 2: not given",
+        "tool b",
+        "  FAIL  It is better.",
+        "        seen this;",
+        "        do that",
+        "acme does not conform: 1 ok, 1 failed, 1 skipped",
+    ]
+
+
+def test_a_report_is_json_with_the_requirement_of_each_row() -> None:
+    data = json.loads(json.dumps(REPORT.to_json()))
+    assert (data["package"], data["ok"], data["counts"]) == ("acme", False, {"ok": 1, "failed": 1, "skipped": 1})
+    assert data["rows"][1] == {
+        "check": "two",
+        "subject": "tool b",
+        "outcome": "failed",
+        "detail": "seen this;\ndo that",
+        "requirement": "It is better.",
+    }
+
+
+def test_a_report_of_nothing_is_not_ok() -> None:
+    assert not Report("acme", ()).ok

@@ -1,0 +1,84 @@
+"""A reader who follows a page: an empty folder, an environment of its own, and a shell.
+
+The environment is a fresh virtual one on top of that of the tests, so that `pip install` of a page changes nothing
+else. Nothing is fetched: pip installs what lies in the folder, without dependencies and with the build tool at hand.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import site
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+from .documents import Command
+
+SECONDS = 60
+"""A command of a page that takes longer is stopped."""
+
+_SHIMS = {
+    "pip": 'shift; exec {python} -m pip install --quiet --no-deps --no-index --no-build-isolation "$@"',
+    "pytest": "exec {python} -m pytest -p no:cacheprovider -q --no-header {quiet} \"$@\"",
+    "concertino": 'exec {python} -m concertino "$@"',
+}
+
+
+class Reader:
+    """Follows a page in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "reader"
+        self.folder.mkdir()
+        self._bin = folder / "environment" / "bin"
+        self._make_environment(folder / "environment")
+
+    def _make_environment(self, where: Path) -> None:
+        venv.create(where, with_pip=False, symlinks=True)
+        (packages,) = where.glob("lib/python*/site-packages")
+        below = "\n".join(f"import site; site.addsitedir({path!r})" for path in site.getsitepackages())
+        (packages / "below.pth").write_text(below + "\n", encoding="utf-8")
+        for name, script in _SHIMS.items():
+            text = script.format(python=shlex.quote(str(self._bin / "python")), quiet="-W error")
+            (self._bin / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+            (self._bin / name).chmod(0o755)
+
+    def save(self, name: str, text: str) -> None:
+        """Save a file that the page shows."""
+        file = self.folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text + "\n", encoding="utf-8")
+
+    def type(self, command: Command) -> str:
+        """Type a command; what it prints, on both streams."""
+        if command.line.startswith("cd "):
+            self.folder = (self.folder / command.line.removeprefix("cd ")).resolve(strict=True)
+            return ""
+        done = subprocess.run(
+            ["/bin/sh", "-c", command.line],
+            cwd=self.folder,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        return done.stdout
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("CONCERTINO_", "PYTHON"))}
+        path = os.pathsep.join([str(self._bin), os.environ["PATH"]])
+        return {**kept, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def run_file(file: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run one example in a fresh process, in a folder of its own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("CONCERTINO_")}
+    return subprocess.run(
+        [sys.executable, "-W", "error", str(file)],
+        cwd=folder, env=kept, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False,
+    )  # fmt: skip

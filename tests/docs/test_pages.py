@@ -1,0 +1,79 @@
+"""Every page does what it says: its commands are typed, its files are saved, what it shows is what is printed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from tree import ROOT
+
+from .documents import DOCS, EXAMPLES, PAGES, agrees, blocks_of, commands_of, included_files, is_included, page_id
+from .readers import Reader
+
+FOLLOWED = [page for page in PAGES if "```console" in page.read_text(encoding="utf-8")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", FOLLOWED, ids=page_id)
+def test_a_reader_who_follows_the_page_sees_what_it_shows(page: Path, tmp_path: Path) -> None:
+    reader = Reader(tmp_path)
+    for block in blocks_of(page.read_text(encoding="utf-8")):
+        if block.title:
+            reader.save(block.title, block.body)
+        elif block.language == "console":
+            for command in commands_of(block.body):
+                printed = reader.type(command)
+                assert agrees(command.prints, printed), (
+                    f"{page_id(page)} shows for `{command.line}`:\n{command.prints}\nbut it printed:\n{printed}"
+                )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_python_on_a_page_is_an_included_file(page: Path) -> None:
+    written = [block.raw for block in blocks_of(page.read_text(encoding="utf-8")) if block.language == "python"]
+    loose = [raw for raw in written if not is_included(raw)]
+    assert not loose, f"not included with --8<-- from docs/examples/:\n{loose[0]}"
+
+
+def test_every_example_is_shown_on_a_page() -> None:
+    shown = {file for page in PAGES for file in included_files(page.read_text(encoding="utf-8"))}
+    shown.add(EXAMPLES / "readme.py")  # shown by README.md
+    files = {file for file in EXAMPLES.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
+    assert files - shown == set()
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = set(_pages_in(yaml.safe_load(_mkdocs())["nav"]))
+    assert {page_id(page) for page in PAGES} - listed == set(), "pages that mkdocs.yml does not list"
+
+
+def _mkdocs() -> str:
+    return re.sub(r"!!\S+", "", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+
+
+def _pages_in(nav: object) -> list[str]:
+    if isinstance(nav, str):
+        return [nav]
+    items = nav.values() if isinstance(nav, dict) else nav if isinstance(nav, list) else []
+    return [page for item in items for page in _pages_in(item)]
+
+
+def test_no_page_names_a_member_of_the_package_that_is_not_there() -> None:
+    """`concertino.Name` and `ct.Name` in the text are names that exist."""
+    import concertino
+
+    pattern = re.compile(r"`(?:concertino|ct)\.([A-Za-z]\w*)")
+    named = {(page_id(page), name) for page in PAGES for name in pattern.findall(page.read_text(encoding="utf-8"))}
+    packages = {path.stem for path in Path(concertino.__file__).parent.iterdir() if not path.stem.startswith("_")}
+    missing = {(page, name) for page, name in named if not (name in packages or hasattr(concertino, name))}
+    assert missing - {(page, "toml") for page, _ in missing} == set()
+
+
+def test_every_page_opens_with_a_title() -> None:
+    untitled = [page_id(page) for page in PAGES if not page.read_text(encoding="utf-8").startswith("# ")]
+    assert untitled == []
+
+
+assert DOCS.is_dir()

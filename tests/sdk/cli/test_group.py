@@ -1,0 +1,131 @@
+"""The verbs as a whole: what `--help` imports, unknown verbs, verbs of plugins, exit codes, errors."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+import pytest
+from concertino.cli import command_line
+from concertino.cli._group import VERBS
+
+HEAVY = {
+    "asyncio", "pydantic", "jsonschema", "jsonschema_rs", "tenacity", "rich", "yaml", "pluggy", "concertino.executor",
+    "concertino._orchestrator", "concertino._pool", "concertino._plugins", "concertino.schema",
+}  # fmt: skip
+
+
+def test_help_imports_no_verb_and_nothing_heavy() -> None:
+    program = (
+        "import sys\nfrom concertino.cli import command_line\n"
+        "try: command_line(['--help'])\nexcept SystemExit: pass\nprint(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    modules = set(done.stderr.split())
+    verbs = {verb.target.partition(":")[0] for verb in VERBS.values()}
+    assert not modules & (HEAVY | verbs)
+    assert all(f"  {name}  " in done.stdout for name in VERBS)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_the_help_of_a_verb_imports_nothing_heavy_and_agrees_with_the_table(name: str) -> None:
+    program = (
+        "import sys\nfrom concertino.cli import command_line\n"
+        f"try: command_line([{name!r}, '--help'])\nexcept SystemExit: pass\nprint(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not set(done.stderr.split()) & (HEAVY - {"asyncio"})
+    assert done.stdout.startswith(f"Usage: concertino {name}")
+
+
+def leaves(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Every command that does something, as the words that call it."""
+    if not isinstance(command, click.Group):
+        return [path]
+    context = click.Context(command)
+    found = [
+        leaf
+        for name in command.list_commands(context)
+        if (inner := command.get_command(context, name)) is not None
+        for leaf in leaves(inner, (*path, name))
+    ]
+    return [path, *found] if command.invoke_without_command else found
+
+
+@pytest.mark.parametrize("path", leaves(command_line), ids=" ".join)
+def test_every_verb_takes_json_and_debug_and_says_what_its_json_is(
+    cli: Callable[..., Any], path: tuple[str, ...]
+) -> None:
+    text = cli(*path, "--help").stdout
+    assert "--json" in text
+    assert "--debug" in text
+    if path not in (("tools",), ("agents",), ("models",)):  # `list` by itself, whose help is that of `list`
+        assert "JSON" in text.partition("Options:")[0]
+
+
+def test_an_unknown_verb_is_wrong_usage_and_names_a_near_one(cli: Callable[..., Any]) -> None:
+    done = cli("tracse")
+    assert done.exit_code == 2
+    assert "there is no verb 'tracse'; did you mean traces?" in done.stderr
+
+
+def test_an_unknown_verb_names_the_broken_plugins_that_may_have_had_it(cli: Any, install: Any) -> None:
+    install("broken", "raise RuntimeError('no')")
+    done = cli("sing")
+    assert done.exit_code == 2
+    assert "broken plugins, whose verbs are missing: broken (see `concertino doctor`)" in done.stderr
+
+
+def test_a_verb_of_a_plugin_is_found_by_its_name(cli: Callable[..., Any]) -> None:
+    assert cli("tune").stdout == "la\n"
+
+
+def test_a_plugin_cannot_replace_a_built_in_verb(cli: Any, install: Any) -> None:
+    install(
+        "rude",
+        "import click, concertino\n@concertino.hookimpl\ndef concertino_cli(): return [click.Command('version')]",
+    )
+    assert cli("version").stdout.startswith("concertino ")
+
+
+def test_the_version_is_that_of_the_distribution(cli: Callable[..., Any]) -> None:
+    from importlib.metadata import version
+
+    assert json.loads(cli("version", "--json").stdout)["concertino"] == version("concertino")
+
+
+def test_a_fault_of_a_verb_shows_its_traceback_only_with_debug(cli: Any, install: Any) -> None:
+    install(
+        "bug",
+        "import click, concertino\n@click.command('bug')\ndef bug(): raise KeyError('gone')\n"
+        "@concertino.hookimpl\ndef concertino_cli(): return [bug]",
+    )
+    plain = cli("bug")
+    assert plain.exit_code == 1
+    assert "Traceback" not in plain.stderr
+    assert "unexpected KeyError: 'gone'" in plain.stderr
+    assert "Traceback" in cli("--debug", "bug").stderr
+
+
+def test_errors_are_json_where_json_is_asked_for(cli: Callable[..., Any]) -> None:
+    done = cli("models", "show", "tenor", "--json")
+    assert done.exit_code == 2
+    error = json.loads(done.stderr)["error"]
+    assert error["type"] == "PoolError"
+    assert "'tenor'" in error["message"]
+    assert json.loads(cli("run", "q", "--nonsense", "--json").stderr)["error"]["type"] == "UsageError"
+
+
+def test_what_stands_after_two_dashes_is_no_option_of_ours(cli: Callable[..., Any]) -> None:
+    done = cli("models", "show", "--", "--json")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("Error: ")
+
+
+def test_the_module_is_the_command(process: Any) -> None:
+    done = process("call", "band/add", '{"a": 1, "b": 2}')
+    assert (done.returncode, done.stdout) == (0, "3\n")

@@ -1,0 +1,107 @@
+"""One large round with everything in it, at the default settings (bar S4)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import concertino as ct
+import pytest
+from concertino.executor import Executor
+
+
+@ct.tool
+async def weather(city: str, days: int = 1) -> str:
+    """The weather of a city."""
+    await asyncio.sleep(0.01)
+    return f"{city}: sun for {days}"
+
+
+@ct.tool
+async def broken(city: str) -> str:
+    """Raise."""
+    raise RuntimeError("the station does not answer " + "x" * 1000)
+
+
+@ct.tool(timeout=0.3)
+async def hanging(city: str) -> str:
+    """Hang."""
+    await asyncio.sleep(3600)
+    return city
+
+
+POOL = ct.Pool.of(weather, broken, hanging)
+WRONG = [
+    ({"city": "Oslo", "days": "many"}, "/days", "integer"),
+    ({"days": 2}, "", "city"),
+    ({"city": "Oslo", "dayz": 2}, "", "days"),
+    ({"city": None}, "/city", "string"),
+    ('{"city": "Oslo"', "", ""),
+]
+
+
+async def test_a_round_of_a_hundred_calls_gives_a_hundred_observations_in_order_and_leaves_nothing() -> None:
+    calls = []
+    for number in range(10):
+        calls += [ct.Call("weather", {"city": f"city {number}", "days": 1 + n}) for n in range(6)]
+        calls += [
+            ct.Call("weather", WRONG[number % len(WRONG)][0]),
+            ct.Call("wether", {"city": "x"}),
+            ct.Call("broken", {"city": "x"}),
+            ct.Call("hanging", {"city": "x"}),
+        ]
+    async with Executor() as executor:
+        observations = await asyncio.wait_for(executor.run(calls, POOL), 5)
+    statuses = ["OK"] * 6 + ["PARSE_ERR", "PARSE_ERR", "EXEC_ERR", "TIMEOUT"]
+    assert [o.status for o in observations] == statuses * 10
+    assert [o.call_id for o in observations] == [str(n) for n in range(1, 101)]
+    codes = {o.error.code for o in observations if o.error}
+    assert codes == {"invalid_arguments", "bad_json", "unknown_name", "raised", "deadline"}
+    assert all(len(o.error.message) <= 200 and "\n" not in o.error.message for o in observations if o.error)
+    assert all(o.attempts == (o.status != "PARSE_ERR") for o in observations)
+    assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
+    assert [thread for thread in threading.enumerate() if thread.name.startswith("concertino:loop")] == []
+
+
+@pytest.mark.parametrize(("arguments", "path", "said"), WRONG[:4], ids=lambda value: str(value)[:30])
+async def test_a_wrong_argument_is_named_with_what_was_expected(arguments: dict[str, object], path: str, said: str) -> None:
+    async with Executor() as executor:
+        (seen,) = await executor.run([ct.Call("weather", arguments)], POOL)
+    error = seen.error
+    assert error is not None
+    assert (error.code, error.path) == ("invalid_arguments", path)
+    assert said in error.message
+    assert error.expected
+    assert error.got or "dayz" in error.message or path == ""
+
+
+async def test_an_unknown_name_is_answered_with_names_that_are_near() -> None:
+    async with Executor() as executor:
+        near, far = await executor.run([ct.Call("wether", {}), ct.Call("qqqqqqqq", {})], POOL)
+    assert near.error is not None
+    assert far.error is not None
+    assert near.error.near == ("weather",)
+    assert near.error.message == "no tool or agent is called 'wether'; did you mean weather?"
+    assert "there are weather, broken, hanging" in far.error.message
+
+
+async def test_arguments_that_are_no_object_are_observed_not_raised() -> None:
+    async with Executor() as executor:
+        calls = [ct.Call("weather", arguments) for arguments in ("[1]", "3", "", [1], None)]  # type: ignore[arg-type]
+        observations = await executor.run(calls, POOL)
+    assert [o.status for o in observations] == ["PARSE_ERR"] * 5
+
+
+async def test_repeated_calls_run_again_or_are_reused_or_refused_as_asked() -> None:
+    calls = [ct.Call("weather", {"city": "Oslo"}), ct.Call("weather", '{"city": "Oslo"}', after=("1",))]
+    results = {}
+    for duplicates in ("run", "reuse", "refuse"):
+        async with Executor() as executor:
+            observations = await executor.run(calls, POOL, duplicates=duplicates)
+            results[duplicates] = [(o.status, o.attempts, o.replayed, o.error and o.error.code) for o in observations]
+    ran = ("OK", 1, False, None)
+    assert results == {
+        "run": [ran, ran],
+        "reuse": [ran, ("OK", 0, True, None)],
+        "refuse": [ran, ("EXEC_ERR", 0, False, "duplicate")],
+    }

@@ -1,0 +1,110 @@
+"""The pytest plugin that comes with the install: what its fixtures do to tests, and what it costs others."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import concertino.testing
+import pytest
+
+pytest_plugins = ["pytester"]
+
+HEADER = """
+import asyncio
+from concertino import ChatRequest, Message
+from concertino.testing import call, fake_tool, stubborn_tool
+"""
+
+
+def outcomes(pytester: pytest.Pytester, source: str) -> tuple[dict[str, int], str]:
+    pytester.makepyfile(HEADER + source)
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:asyncio")
+    return result.parseoutcomes(), str(result.stdout)
+
+
+def test_a_script_that_is_not_used_up_fails_its_test_at_teardown(pytester: pytest.Pytester) -> None:
+    found, text = outcomes(
+        pytester,
+        """
+def test_good(scripted_model):
+    asyncio.run(scripted_model("used").chat(ChatRequest([Message("user", "?")])))
+
+def test_bad(scripted_model):
+    scripted_model("never used")
+""",
+    )
+    assert found == {"passed": 2, "errors": 1}
+    assert "1 of 1 scripted turns were never asked for" in text
+
+
+def test_a_test_that_leaves_a_call_or_thread_behind_fails_if_it_asked_for_that(pytester: pytest.Pytester) -> None:
+    found, text = outcomes(
+        pytester,
+        """
+import time
+from concertino import tool
+
+@tool(timeout=0.05)
+def sleep(seconds: float) -> str:
+    "Sleep in a thread."
+    time.sleep(seconds)
+    return "done"
+
+def test_good(concertino_nothing_left):
+    call(fake_tool(), {})
+    call(sleep, {"seconds": 0.2})
+
+def test_stubborn(concertino_nothing_left):
+    call(stubborn_tool(seconds=0.6, timeout=0.05), {})
+
+def test_thread(concertino_nothing_left):
+    call(sleep, {"seconds": 2})
+
+def test_did_not_ask():
+    call(stubborn_tool(seconds=0.6, timeout=0.05), {})
+""",
+    )
+    assert found == {"passed": 4, "errors": 2}
+    assert "left running by this test: call 1 of stubborn" in text
+    assert "left running by this test: thread concertino:sleep" in text
+    time.sleep(1.0)  # the thread of the third test ends, and is not counted against others
+
+
+def test_installed_plugins_can_be_kept_out_of_a_test(pytester: pytest.Pytester) -> None:
+    found, _ = outcomes(
+        pytester,
+        """
+import os
+from concertino._plugins import default_manager
+
+def test_out(concertino_no_installed_plugins):
+    assert all(info.state == "disabled" for info in default_manager().plugins())
+    assert default_manager().specs() == []
+
+def test_in():
+    assert "CONCERTINO_PLUGINS" not in os.environ
+    assert not any(info.state == "disabled" for info in default_manager().plugins())
+""",
+    )
+    assert found == {"passed": 2}
+
+
+def test_the_plugin_imports_nothing_of_concertino_but_itself() -> None:
+    code = (
+        "import sys, concertino.testing._pytest_plugin\n"
+        "print(*sorted(m for m in sys.modules if m.split('.')[0] in ('concertino', 'pydantic', 'pluggy', 'asyncio')\n"
+        "      and m.startswith(('concertino', 'pydantic'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["concertino", "concertino.testing", "concertino.testing._pytest_plugin"]
+
+
+def test_the_contents_page_is_sorted_and_every_name_is_there() -> None:
+    names = concertino.testing.__all__
+    assert names == sorted(names, key=lambda name: (name.islower(), name))
+    assert all(getattr(concertino.testing, name).__module__.startswith("concertino.testing.") for name in names)
+    assert set(names) <= set(dir(concertino.testing))
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        concertino.testing.Nonsense  # noqa: B018
