@@ -149,9 +149,7 @@ def _import_weight(subject: str, row: PluginInfo) -> Iterator[Finding]:
         text = f"{module} cannot be imported in a process of its own within {_IMPORT_LIMIT:g} s"
         yield Finding("warning", subject, text, f"python -c 'import {module}' shows why")
     elif seconds > HEAVY_IMPORT:
-        step = (
-            f"import heavy libraries inside functions; python -X importtime -c 'import {module}' shows which"
-        )
+        step = f"import heavy libraries inside functions; python -X importtime -c 'import {module}' shows which"
         yield Finding("warning", subject, f"importing {module} takes {seconds:.1f} s", step)
 
 

@@ -21,7 +21,7 @@ SECONDS = 60
 
 _SHIMS = {
     "pip": 'shift; exec {python} -m pip install --quiet --no-deps --no-index --no-build-isolation "$@"',
-    "pytest": "exec {python} -m pytest -p no:cacheprovider -q --no-header {quiet} \"$@\"",
+    "pytest": 'exec {python} -m pytest -p no:cacheprovider "$@"',
     "concertino": 'exec {python} -m concertino "$@"',
 }
 
@@ -41,7 +41,7 @@ class Reader:
         below = "\n".join(f"import site; site.addsitedir({path!r})" for path in site.getsitepackages())
         (packages / "below.pth").write_text(below + "\n", encoding="utf-8")
         for name, script in _SHIMS.items():
-            text = script.format(python=shlex.quote(str(self._bin / "python")), quiet="-W error")
+            text = script.format(python=shlex.quote(str(self._bin / "python")))
             (self._bin / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
             (self._bin / name).chmod(0o755)
 
@@ -51,11 +51,8 @@ class Reader:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text + "\n", encoding="utf-8")
 
-    def type(self, command: Command) -> str:
-        """Type a command; what it prints, on both streams."""
-        if command.line.startswith("cd "):
-            self.folder = (self.folder / command.line.removeprefix("cd ")).resolve(strict=True)
-            return ""
+    def type(self, command: Command) -> tuple[str, int]:
+        """Type a command; what it prints, on both streams, and its exit status."""
         done = subprocess.run(
             ["/bin/sh", "-c", command.line],
             cwd=self.folder,
@@ -67,7 +64,7 @@ class Reader:
             timeout=SECONDS,
             check=False,
         )
-        return done.stdout
+        return done.stdout, done.returncode
 
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("CONCERTINO_", "PYTHON"))}

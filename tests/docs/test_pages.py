@@ -24,10 +24,11 @@ def test_a_reader_who_follows_the_page_sees_what_it_shows(page: Path, tmp_path: 
             reader.save(block.title, block.body)
         elif block.language == "console":
             for command in commands_of(block.body):
-                printed = reader.type(command)
+                printed, status = reader.type(command)
                 assert agrees(command.prints, printed), (
                     f"{page_id(page)} shows for `{command.line}`:\n{command.prints}\nbut it printed:\n{printed}"
                 )
+                assert status == 0 or "Error: " in command.prints, f"`{command.line}` ended with {status}:\n{printed}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)

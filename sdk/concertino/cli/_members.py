@@ -59,12 +59,19 @@ def _group(kind: str) -> click.Group:
     return group
 
 
-_ACTION = '{"kind", "name", "description", "input_schema", "cost", "timeout", "writes", "isolation", "visible_name", '
+_ACTION = (
+    '"kind", "name", "visible_name", "description", "input_schema", "cost", "timeout", "writes", "retry_safe", '
+    '"isolation", "max_chars", "context_tokens"'
+)
+_IF_SET = 'and where they are set "output_schema", "concurrency", "maths_fields".'
 _JSON = {
-    "tool": f'JSON: {_ACTION}"context_tokens"}}',
-    "agent": f'JSON: {_ACTION}"context_tokens", "models"}}',
-    "model": 'JSON: {"kind", "name", "description", "prices", "context", "timeout", "roles"}',
+    "tool": f"JSON: {{{_ACTION}}}, {_IF_SET}",
+    "agent": f'JSON: {{{_ACTION}, "models"}}, {_IF_SET}',
+    "model": (
+        'JSON: {"kind", "name", "description", "prices", "context", "concurrency", "timeout", "max_tokens", "roles"}'
+    ),
 }
+"""What `show --json` prints."""
 
 
 def _list(kind: str, choice: PoolChoice, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import json
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -391,7 +392,7 @@ class PlanRun:
             return
         invocation = Invocation(self.executor, self.scope, bound, call_id, arguments, self, index)
         invocation.repairs = repairs
-        if self._repeats(invocation, call):
+        if self._repeats(invocation):
             return
         if self.parent is not None and self.parent.stopping:
             self._refuse(index, call_id, bound.name, Status.EXEC_ERR, causes.cancelled())
@@ -453,16 +454,12 @@ class PlanRun:
             return causes.refused_arguments(f"{error}")
         return None
 
-    def _repeats(self, invocation: Invocation, call: Call) -> bool:
+    def _repeats(self, invocation: Invocation) -> bool:
         """Note the call, and answer it here if the run wants repeated calls answered or refused."""
         scope = self.scope
         if scope.duplicates == "run" or invocation.bound.spec.writes:
             return False
-        raw = call.arguments if isinstance(call.arguments, str) else None
-        key = (
-            invocation.bound.name,
-            raw if raw is not None and not invocation.repairs else repr(invocation.arguments),
-        )
+        key = (invocation.bound.name, json.dumps(invocation.arguments, sort_keys=True))
         first = scope.seen.setdefault(key, invocation.call_id)
         if first == invocation.call_id:
             return False

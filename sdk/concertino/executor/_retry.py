@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -81,9 +82,17 @@ def _classify_aiohttp(error: BaseException, text: str) -> Failure:
 
 
 def _retry_after(headers: Any) -> float | None:
+    """Seconds that the header asks for, given as a number or as a date."""
+    from email.utils import parsedate_to_datetime
+
+    text = (headers or {}).get("Retry-After")
     try:
-        return float(headers.get("Retry-After"))
-    except (AttributeError, TypeError, ValueError):
+        return float(text)
+    except (TypeError, ValueError):
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (TypeError, ValueError):
         return None
 
 

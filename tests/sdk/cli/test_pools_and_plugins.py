@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,14 @@ def test_each_listed_member_is_what_show_prints(cli: Any, verb: str) -> None:
     assert listed
     for member in listed:
         assert json.loads(cli(verb, "show", member["name"], "--json").stdout) == member
+
+
+@pytest.mark.parametrize("name", ["band/add", "band/echo", "band/lead"])
+def test_the_help_names_every_key_of_the_json(cli: Any, name: str) -> None:
+    verb = {"band/add": "tools", "band/echo": "agents", "band/lead": "models"}[name]
+    documented = set(re.findall(r'"(\w+)"', cli(verb, "show", "--help").stdout))
+    optional = {"output_schema", "concurrency", "maths_fields"}
+    assert documented - optional == set(json.loads(cli(verb, "show", name, "--json").stdout)) - optional
 
 
 def test_a_member_is_shown_with_its_schema(cli: Any) -> None:

@@ -7,6 +7,7 @@ counts and by `benchmarks/reliability.py` at full ones.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from dataclasses import dataclass, field
 
@@ -45,10 +46,8 @@ async def stubborn(seconds: float) -> str:
     """Swallow every cancellation."""
     ends = asyncio.get_running_loop().time() + seconds
     while (left := ends - asyncio.get_running_loop().time()) > 0:
-        try:
+        with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(left)
-        except asyncio.CancelledError:
-            pass
     return "outlasted everyone"
 
 

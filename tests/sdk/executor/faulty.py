@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import concertino as ct
@@ -60,10 +61,8 @@ def fault(
 @fault("TIMEOUT", "deadline")
 async def swallows_cancellation() -> None:
     while True:
-        try:
+        with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(3600)
-        except asyncio.CancelledError:
-            pass
 
 
 @fault("TIMEOUT", "deadline")
@@ -76,7 +75,7 @@ async def cleans_up_for_long() -> None:
 
 @fault("TIMEOUT", "deadline", isolation="thread")
 async def blocks_its_loop() -> None:
-    time.sleep(2)
+    time.sleep(2)  # noqa: ASYNC251 - the fault itself
 
 
 @fault("TIMEOUT", "deadline", isolation="thread")
@@ -299,7 +298,7 @@ def replaces_json() -> str:
 def prints_a_lot() -> str:
     for stream in (sys.stdout, sys.stderr):
         for _ in range(300):
-            print("x" * 1000, file=stream)  # noqa: T201
+            print("x" * 1000, file=stream)
     os.write(1, b"raw\n" * 1000)
     return "printed"
 
@@ -339,7 +338,12 @@ def count(text: str, letter: str) -> int:
 @ct.tool(timeout=20)
 async def encode(value: Any) -> dict[str, Any]:
     """Give data back with its own JSON, and the folder and language of the process."""
-    return {"json": json.dumps(value), "folder": os.getcwd(), "path": os.environ.get("PATH"), "dir": locale.setlocale(0)}
+    return {
+        "json": json.dumps(value),
+        "folder": str(Path.cwd()),
+        "path": os.environ.get("PATH"),
+        "dir": locale.setlocale(0),
+    }
 
 
 NEIGHBOURS: list[ct.Call] = [

@@ -113,7 +113,7 @@ def test_a_probe_that_tells_nothing_lets_the_next_one_try() -> None:
     assert subject.allows()
 
 
-# -- in the executor ----------------------------------------------------------------------------------------------------
+# -- in the executor --------------------------------------------------------------------------------------------------
 
 
 def failing(error: BaseException, name: str = "acme/ask", **options: object) -> ct.ToolSpec:

@@ -131,7 +131,9 @@ def test_random_graphs_run_exactly_as_the_simulation_says(graph: tuple[list[Node
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=1, max_size=12))
-def test_writing_calls_run_one_after_another_in_plan_order_and_others_beside_them(calls: list[tuple[bool, int]]) -> None:
+def test_writing_calls_run_one_after_another_in_plan_order_and_others_beside_them(
+    calls: list[tuple[bool, int]],
+) -> None:
     plan = ct.Plan([ct.Call("write" if writes else "step", {"seconds": seconds}) for writes, seconds in calls])
     observations = observe(plan)
     writing = [o for o in observations if o.name == "write"]
@@ -147,7 +149,10 @@ def test_a_failed_writing_call_does_not_stop_the_next_one() -> None:
 def test_a_long_chain_of_refused_calls_ends_without_a_recursion_error() -> None:
     refused = [ct.Call("write", {"seconds": "x"}) for _ in range(3000)]
     assert {o.status for o in observe(ct.Plan(refused))} == {"PARSE_ERR"}
-    chain = [ct.Call("nobody", {}, "c0"), *(ct.Call("step", {"seconds": 0}, f"c{i}", (f"c{i - 1}",)) for i in range(1, 3000))]
+    chain = [
+        ct.Call("nobody", {}, "c0"),
+        *(ct.Call("step", {"seconds": 0}, f"c{i}", (f"c{i - 1}",)) for i in range(1, 3000)),
+    ]
     observations = observe(ct.Plan(chain))
     assert [o.error.code for o in observations if o.error][1:] == ["dependency_failed"] * 2999
 

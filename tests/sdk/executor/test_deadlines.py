@@ -9,7 +9,7 @@ import time
 import concertino as ct
 import pytest
 from concertino._events import Retried
-from concertino.executor import Executor, Limits, RetryPolicy
+from concertino.executor import Executor, Limits
 
 from .deadline_trials import POOL, as_call, random_tree, run_tree
 from .virtual_clock import run_virtually

@@ -159,7 +159,9 @@ def test_a_call_in_doubt_is_charged_its_reservation_or_more() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 3), st.floats(0, 1)), max_size=40), st.floats(0.1, 10))
-def test_spent_and_reserved_never_pass_the_limit_whatever_is_asked(asked: list[tuple[float, float]], limit: float) -> None:
+def test_spent_and_reserved_never_pass_the_limit_whatever_is_asked(
+    asked: list[tuple[float, float]], limit: float
+) -> None:
     account = ledger(limit)
     held = []
     for bound, share in asked:

@@ -117,7 +117,7 @@ async def test_a_loop_that_a_tool_blocks_is_noticed_named_and_not_blocked_again(
     @ct.tool(timeout=5)
     async def careless() -> str:
         """Block the loop."""
-        time.sleep(0.8)
+        time.sleep(0.8)  # noqa: ASYNC251 - the fault itself
         return "done"
 
     async with Executor(Limits(stall=0.1)) as executor:
@@ -140,7 +140,7 @@ async def test_a_blocked_loop_is_blamed_on_the_call_whose_background_task_blocks
         """Block the loop from a task of its own."""
 
         async def block() -> None:
-            time.sleep(0.5)
+            time.sleep(0.5)  # noqa: ASYNC251 - the fault itself
 
         return await ctx.gather(asyncio.sleep(0), block())
 
@@ -199,7 +199,10 @@ async def test_a_hook_may_refuse_a_call_and_says_why() -> None:
 async def test_a_hook_may_answer_many_calls_with_one_object() -> None:
     cached = ct.Observation("", "add", ct.Status.OK, 42)
     observations = await run_with(before=[lambda **_: cached])
-    assert [(o.call_id, o.content, o.replayed, o.attempts) for o in observations] == [("1", 42, True, 0), ("2", 42, True, 0)]
+    assert [(o.call_id, o.content, o.replayed, o.attempts) for o in observations] == [
+        ("1", 42, True, 0),
+        ("2", 42, True, 0),
+    ]
 
 
 async def test_a_listener_that_raises_does_not_stop_the_run(caplog: pytest.LogCaptureFixture) -> None:
@@ -218,7 +221,7 @@ async def test_a_listener_that_raises_does_not_stop_the_run(caplog: pytest.LogCa
 async def test_nothing_that_happens_in_a_worker_process_reaches_the_caller_s_process() -> None:
     def state() -> tuple[Any, ...]:
         handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-        return os.getcwd(), dict(os.environ), handlers
+        return Path.cwd(), dict(os.environ), handlers
 
     before = state()
     names = [row.name for row in FAULTS if row.tool.isolation == "process" and row.name != "computes_for_ever"]

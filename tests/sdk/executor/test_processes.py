@@ -87,7 +87,11 @@ async def test_a_worker_serves_one_call_after_another_and_as_many_at_once_as_are
 async def test_arguments_and_results_pass_as_json_and_coroutine_functions_run() -> None:
     pool = ct.Pool.of(in_process(adder), in_process(later))
     async with Executor() as executor:
-        calls = [ct.Call("adder", {"numbers": [1, 2]}), ct.Call("later", {"seconds": 0.01}), ct.Call("adder", {"numbers": "x"})]
+        calls = [
+            ct.Call("adder", {"numbers": [1, 2]}),
+            ct.Call("later", {"seconds": 0.01}),
+            ct.Call("adder", {"numbers": "x"}),
+        ]
         observations = await executor.run(calls, pool)
     assert [(o.status, o.content) for o in observations] == [("OK", 6), ("OK", "later"), ("PARSE_ERR", None)]
 
@@ -112,7 +116,9 @@ async def test_a_worker_whose_answer_is_no_longer_awaited_is_killed() -> None:
     async with Executor() as executor:
         before = workers()
         run = asyncio.ensure_future(executor.run([ct.Call("computes_for_ever")], POOL))
-        while not workers() - before:
+        for _ in range(500):
+            if workers() - before:
+                break
             await asyncio.sleep(0.01)
         (worker,) = workers() - before
         run.cancel()
@@ -139,7 +145,8 @@ from {module} import POOL
 
 async def main():
     async with Executor() as executor:
-        run = asyncio.ensure_future(executor.run([ct.Call("computes_for_ever"), ct.Call("forks_a_child_that_stays")], POOL))
+        calls = [ct.Call("computes_for_ever"), ct.Call("forks_a_child_that_stays")]
+        run = asyncio.ensure_future(executor.run(calls, POOL))
         await asyncio.sleep({seconds})
         print("ready", flush=True)
         await asyncio.sleep(3600)

@@ -126,7 +126,9 @@ def test_a_date_in_retry_after_counts_as_the_seconds_until_then() -> None:
 
     when = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
     info = aiohttp.RequestInfo(URL("http://x"), "GET", CIMultiDictProxy(CIMultiDict()), URL("http://x"))
-    error = aiohttp.ClientResponseError(info, (), status=503, headers=CIMultiDictProxy(CIMultiDict({"Retry-After": when})))
+    error = aiohttp.ClientResponseError(
+        info, (), status=503, headers=CIMultiDictProxy(CIMultiDict({"Retry-After": when}))
+    )
     failure = classify(error)
     assert failure.kind is ct.FailureClass.THROTTLED
     assert failure.retry_after == pytest.approx(100, abs=5)
@@ -138,7 +140,7 @@ def test_waiting_times_are_jittered_double_and_never_pass_their_longest() -> Non
     failure = Failure(ct.FailureClass.THROTTLED, "slower")
     for attempt in (1, 2, 3, 4):
         delays = [policy.delay(failure, attempt, retry_safe=True) or 0.0 for _ in range(300)]
-        assert 0 <= min(delays)
+        assert min(delays) >= 0
         assert max(delays) <= min(20, 0.5 * 2**attempt)
         assert len(set(delays)) > 250
     assert policy.delay(failure, 5, retry_safe=True) is None

@@ -64,7 +64,9 @@ async def test_a_round_of_a_hundred_calls_gives_a_hundred_observations_in_order_
 
 
 @pytest.mark.parametrize(("arguments", "path", "said"), WRONG[:4], ids=lambda value: str(value)[:30])
-async def test_a_wrong_argument_is_named_with_what_was_expected(arguments: dict[str, object], path: str, said: str) -> None:
+async def test_a_wrong_argument_is_named_with_what_was_expected(
+    arguments: dict[str, object], path: str, said: str
+) -> None:
     async with Executor() as executor:
         (seen,) = await executor.run([ct.Call("weather", arguments)], POOL)
     error = seen.error
