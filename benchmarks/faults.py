@@ -16,10 +16,9 @@ import sys
 import time
 from collections import Counter
 
-from measure import Row, script
-
 import concertino as ct
 from concertino.executor import Scope
+from measure import Row, script
 
 
 @ct.tool

@@ -17,9 +17,8 @@ import sys
 import time
 from dataclasses import dataclass
 
-from measure import Row, script
-
 import concertino as ct
+from measure import Row, script
 
 SEEDS = (7, 8, 9, *range(100, 110))
 NODES = 40
@@ -108,7 +107,7 @@ async def floor(nodes: list[Node]) -> None:
 
     tasks: list[asyncio.Task[None]] = []
     for node in nodes:
-        tasks.append(asyncio.create_task(one(node, [tasks[other] for other in node.before])))  # noqa: PERF401
+        tasks.append(asyncio.create_task(one(node, [tasks[other] for other in node.before])))
     await asyncio.gather(*tasks)
 
 

@@ -20,12 +20,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import concertino as ct
 import floors
+from concertino.traces import JournalSink
 from measure import Row, in_turn, script
 from scripted import BUDGET, TEXT, finished, led_by, probe, probes, turn
 
-import concertino as ct
-from concertino.traces import JournalSink
 
 async def timed(start: Callable[[], Awaitable[Any]], count: int) -> float:
     """Seconds of `count` rounds."""

@@ -18,11 +18,10 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+import concertino as ct
 import floors
 from measure import Row, memory_mb, script
 from scripted import BUDGET, finished, led_by, probe, probes, turn
-
-import concertino as ct
 
 POOL = ct.Pool(probes(1))
 ARGUMENTS = {"text": "hello", "count": 3}

@@ -29,6 +29,7 @@ OTHERS = {
     "schema": "Schemas",
     "journal": "Journal",
     "plugins": "Installed plugins",
+    "reliability": "Reliability under faults",
 }
 
 

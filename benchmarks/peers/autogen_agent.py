@@ -62,7 +62,7 @@ class Scripted(ChatCompletionClient):  # type: ignore[misc]
 
 def build(functions: list[Callable[..., Any]], turns: list[Any]) -> Callable[[], Awaitable[list[str]]]:
     """An agent that runs until the model calls nothing."""
-    tools = [FunctionTool(function, description=function.__doc__ or "", name=function.__name__) for function in functions]
+    tools = [FunctionTool(f, description=f.__doc__ or "", name=f.__name__) for f in functions]
     replies = [
         [FunctionCall(id=f"{r}-{i}", name=name, arguments=json.dumps(args)) for i, (name, args) in enumerate(turn)]
         for r, turn in enumerate(turns)

@@ -37,7 +37,7 @@ def build(functions: list[Callable[..., Any]], turns: list[Any]) -> Callable[[],
 
     async def run() -> list[str]:
         done = await ct.Orchestrator(Scripted(texts), strategy).run("go", pool=pool, budget=budget)
-        return [str(seen.content) if seen.ok else (seen.error.message if seen.error else "") for seen in done.observations]
+        return [seen.error.message if seen.error else str(seen.content) for seen in done.observations]
 
     return run
 

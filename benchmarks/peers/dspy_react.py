@@ -26,7 +26,8 @@ def build(functions: list[Callable[..., Any]], turns: list[Any]) -> Callable[[],
         module = dspy.ReActV2("question -> answer", tools=[dspy.Tool(f) for f in functions], max_iters=len(turns) + 2)
         with dspy.context(lm=DummyLM(answers)):
             done = await module.acall(question="go")
-        results = [m["tool_call_results"] for m in done.history.messages if m.get("tool_call_results")]
-        return [str(result.value) for turn in results for result in turn.tool_call_results][:-1]
+        called = [message["tool_calls"] for message in done.history.messages if message.get("tool_calls")]
+        results = [calls.tool_call_results.tool_call_results for calls in called if calls.tool_call_results]
+        return [str(result.value) for turn in results for result in turn if result.name != "submit"]
 
     return run

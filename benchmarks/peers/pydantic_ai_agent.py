@@ -56,7 +56,7 @@ def graph(nodes: list[tuple[float, tuple[int, ...]]]) -> Callable[[], Awaitable[
         return builder.step(work, node_id=f"n{number}")
 
     for number, (seconds, _) in enumerate(nodes):
-        steps.append(step(number, seconds))  # noqa: PERF401
+        steps.append(step(number, seconds))
     followed = {other for _, before in nodes for other in before}
     end = builder.join(reduce_null, initial=None, node_id="end")
     edges = [builder.edge_from(builder.start_node).to(*[s for s, (_, b) in zip(steps, nodes, strict=True) if not b])]
@@ -69,7 +69,7 @@ def graph(nodes: list[tuple[float, tuple[int, ...]]]) -> Callable[[], Awaitable[
         for other in before:
             targets[other].append(target)
     for number, following in targets.items():
-        edges.append(builder.edge_from(steps[number]).to(*following))  # noqa: PERF401
+        edges.append(builder.edge_from(steps[number]).to(*following))
     builder.add(*edges, builder.edge_from(end).to(builder.end_node))
     built = builder.build()
-    return lambda: built.run()
+    return built.run

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
 SCENARIOS = ("S1", "S2", "S2B", "S3", "S4", "S5", "S6", "S7", "S8")
 PEERS = {
     "concertino": "concertino_rounds",
@@ -46,7 +45,7 @@ SECONDS = 120
 def requirements(module: str) -> list[str]:
     """What an adapter says it needs, read without importing it."""
     for node in ast.parse((HERE / f"{module}.py").read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "REQUIREMENTS":
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "REQUIREMENTS":
             return list(ast.literal_eval(node.value))
     raise SystemExit(f"{module}.py names no REQUIREMENTS")
 
@@ -61,7 +60,7 @@ def environment(peer: str, folder: Path) -> Path | str:
         return python
     print(f"  installing {peer} into {folder / peer}", file=sys.stderr, flush=True)
     venv.create(folder / peer, with_pip=True, clear=True)
-    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements(PEERS[peer])]
+    command = [str(python), "-m", "pip", "install", "--quiet", *requirements(PEERS[peer])]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         return f"not installed: {done.stderr.strip().splitlines()[-1][:100] if done.stderr else 'pip failed'}"
@@ -127,7 +126,7 @@ def main() -> int:
 
 def report(results: dict[str, dict[str, Any]]) -> str:
     """One block per figure, the peers below each other."""
-    names = dict.fromkeys(name for figures in results.values() for name in figures if name not in ("version", "skipped"))
+    names = {name: None for figures in results.values() for name in figures if name not in ("version", "skipped")}
     lines = [f"{peer:18} {figures.get('version', figures.get('skipped'))}" for peer, figures in results.items()]
     for name in names:
         lines.append(f"\n{name}")

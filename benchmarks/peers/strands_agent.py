@@ -39,7 +39,8 @@ class Scripted(Model):  # type: ignore[misc]
             yield {"contentBlockDelta": {"delta": {"text": "done"}}}
             yield {"contentBlockStop": {}}
         for number, (name, arguments) in enumerate(turn):
-            yield {"contentBlockStart": {"start": {"toolUse": {"name": name, "toolUseId": f"{len(messages)}-{number}"}}}}
+            use = {"name": name, "toolUseId": f"{len(messages)}-{number}"}
+            yield {"contentBlockStart": {"start": {"toolUse": use}}}
             yield {"contentBlockDelta": {"delta": {"toolUse": {"input": json.dumps(arguments)}}}}
             yield {"contentBlockStop": {}}
         yield {"messageStop": {"stopReason": "tool_use" if turn else "end_turn"}}

@@ -18,9 +18,7 @@ def look_up(arguments: dict[str, Any]) -> int:
     return POPULATION[arguments["city"]]
 
 
-population = ct.ToolSpec.from_schema(
-    "population", "Say how many people live in a city.", SCHEMA, look_up, timeout=2
-)
+population = ct.ToolSpec.from_schema("population", "Say how many people live in a city.", SCHEMA, look_up, timeout=2)
 
 for arguments in ({"city": "Oslo"}, {"city": ""}, {"city": "Atlantis"}):
     seen = call(population, arguments)

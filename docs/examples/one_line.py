@@ -62,9 +62,7 @@ class OneLineMachine(Machine):
         else:
             self.done = Done(None, "format", f"the line begins with {word!r}; expected CALL or ANSWER")
 
-    def observe(
-        self, observations: Sequence[ct.Observation], remaining: Mapping[str, float] | None = None
-    ) -> None:
+    def observe(self, observations: Sequence[ct.Observation], remaining: Mapping[str, float] | None = None) -> None:
         (seen,) = observations
         text = f"{seen.status} {json.dumps(seen.content) if seen.ok else seen.error.message}"
         self.messages.append(ct.Message("user", text))

@@ -52,8 +52,9 @@ class Orchestrator:
         executor: shared by several runs; without one, each run has its own.
         sampling: how the orchestrator and the summariser sample.
         duplicates: what to do with a call that repeats an earlier one of the run.
-        before, after: this orchestrator's own hooks around calls, with the arguments of `concertino_before_call` and
-            `concertino_after_call`; they stand outside those of plugins (asked first, told last).
+        before: this orchestrator's own hooks, with the arguments of `concertino_before_call`; asked before those of
+            plugins.
+        after: as `before`, with the arguments of `concertino_after_call`; told after those of plugins.
     """
 
     def __init__(

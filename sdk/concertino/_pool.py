@@ -484,11 +484,7 @@ class Pool:
                 raise PoolError(f"two members are called {member.name!r}; rename one with spec.with_(name=...)")
             seen.add(member.name)
             if isinstance(member, ToolSpec):
-                member.validator  # noqa: B018 - admission: a refused schema must fail here, not in a run
-                if member.isolation == "process":
-                    from .executor._processes import import_path
-
-                    import_path(member.function, member.name)  # a worker that cannot find it must fail here too
+                member.admit()
         models = {m.name for m in self._source if isinstance(m, ModelSpec)}
         for role, name in self._roles.items():
             if name not in models:

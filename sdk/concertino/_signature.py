@@ -96,7 +96,10 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
         return text, {}
     import docstring_parser
 
-    parsed = docstring_parser.parse(text)
+    # Most docstrings are Google's; trying every style takes three times as long.
+    google = "\nArgs:\n" in text
+    style = docstring_parser.DocstringStyle.GOOGLE if google else docstring_parser.DocstringStyle.AUTO
+    parsed = docstring_parser.parse(text, style=style)
     parts = [part for part in (parsed.short_description, parsed.long_description) if part]
     return "\n\n".join(parts), {p.arg_name: p.description or "" for p in parsed.params if p.description}
 

@@ -141,6 +141,18 @@ class ToolSpec:
         """The compiled output schema, None without one."""
         return None if self.output_schema is None else _compile(self, "output_schema", self.output_schema)
 
+    def admit(self) -> None:
+        """Find out before a run what would keep every call from running: a refused schema, a function no worker finds.
+
+        Raises:
+            SpecError: says which and why.
+        """
+        self.validator  # noqa: B018 - compiled for its errors
+        if self.isolation == "process":
+            from .executor._processes import import_path
+
+            import_path(self.function, self.name)
+
     def with_(self, **changes: Any) -> Self:
         """A copy with some fields changed."""
         return replace(self, **changes)

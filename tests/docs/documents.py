@@ -18,9 +18,7 @@ DOCS = ROOT / "docs"
 EXAMPLES = DOCS / "examples"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if EXAMPLES not in path.parents)
 
-_FENCE = re.compile(
-    r"^(?P<indent> *)```(?P<language>\w*)(?P<rest>[^\n]*)\n(?P<body>.*?)^(?P=indent)```$", re.M | re.S
-)
+_FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)(?P<rest>[^\n]*)\n(?P<body>.*?)^(?P=indent)```$", re.M | re.S)
 _TITLE = re.compile(r'title="([^"]+)"')
 _SNIPPET = re.compile(r'^\s*--8<-- "([^":]+)(?::([\w-]+))?"$')
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from .documents import Command
 
-SECONDS = 60
-"""A command of a page that takes longer is stopped."""
+SECONDS = {"python": 10}
+"""How long a command of a page may take, by its first word; 60 s for the others."""
 
 _SHIMS = {
     "pip": 'shift; exec {python} -m pip install --quiet --no-deps --no-index --no-build-isolation "$@"',
@@ -61,7 +61,7 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=SECONDS,
+            timeout=SECONDS.get(command.line.split()[0], 60),
             check=False,
         )
         return done.stdout, done.returncode
@@ -75,7 +75,8 @@ class Reader:
 def run_file(file: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run one example in a fresh process, in a folder of its own."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CONCERTINO_")}
+    kept["PYTHONDONTWRITEBYTECODE"] = "1"
     return subprocess.run(
         [sys.executable, "-W", "error", str(file)],
-        cwd=folder, env=kept, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False,
+        cwd=folder, env=kept, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip

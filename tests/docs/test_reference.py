@@ -197,7 +197,10 @@ def test_every_failure_class_is_in_the_table_of_retries() -> None:
 
 # -- names -----------------------------------------------------------------------------------------------------
 
-PUBLIC = ["concertino", *(f"concertino.{name}" for name in ("executor", "reading", "schema", "strategies", "testing", "traces"))]
+PUBLIC = [
+    "concertino",
+    *(f"concertino.{name}" for name in ("executor", "reading", "schema", "strategies", "testing", "traces")),
+]
 
 
 @pytest.mark.parametrize("module", PUBLIC)

@@ -14,6 +14,4 @@ def pull_the_plug(event: Any) -> None:
 
 
 budget = ct.Budget(rounds=8, calls=40, usd=0.50, seconds=30)
-ct.Orchestrator().run_sync(
-    QUESTION, pool=pool, budget=budget, trace="interrupted.trace.jsonl", on_event=pull_the_plug
-)
+ct.Orchestrator().run_sync(QUESTION, pool=pool, budget=budget, trace="interrupted.trace.jsonl", on_event=pull_the_plug)

@@ -61,9 +61,7 @@ def concertino_strategies() -> list[type]:
 # --8<-- [end:concertino_strategies]
 # --8<-- [start:concertino_before_call]
 @ct.hookimpl
-def concertino_before_call(
-    spec: ct.ToolSpec, arguments: dict[str, Any], call_id: str
-) -> ct.Observation | None:
+def concertino_before_call(spec: ct.ToolSpec, arguments: dict[str, Any], call_id: str) -> ct.Observation | None:
     if spec.writes:
         raise PermissionError("nothing may be changed in this demonstration")
     return None

@@ -40,8 +40,8 @@ def test_a_recording_answers_instead_of_the_model(tmp_path):
 
 class TestVote(AgentConformance):
     spec = vote
-    examples = [(QUESTION, "Oslo")]
-    rejected = [{"question": 1}]
+    examples = ((QUESTION, "Oslo"),)
+    rejected = ({"question": 1},)
 
     def make_pool(self):
         return make_pool(worker=ScriptedModel("Oslo", strict=False))

@@ -24,7 +24,7 @@ def write_summary(board: Board, path: Path | None, critical_path: float | None =
     answer = end.get("answer")
     if answer is not None:
         click.echo(f"\n{clean(answer)}\n")
-    stop = str(end.get("stop", "crashed"))
+    stop = str(end.get("stop", "unfinished"))
     reason = STOP_REASONS.get(stop, "")
     detail = f" ({clean(end['detail'])})" if end.get("detail") not in (None, "", reason) else ""
     write_fields(

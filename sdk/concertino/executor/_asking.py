@@ -23,9 +23,10 @@ from . import _causes as causes
 from ._invocation import Invocation
 
 if TYPE_CHECKING:
-    from ._executor import Executor, PlanRun
+    from ._executor import Executor
     from ._limits import Gate
     from ._members import Bound, BoundModel
+    from ._plan_run import PlanRun
     from ._scope import Scope
 
 _LEAST_TOKENS = 16

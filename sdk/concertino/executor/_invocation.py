@@ -27,6 +27,7 @@ from concertino._usage import Usage
 
 from . import _causes as causes
 from ._content import BadResult, to_content, truncate
+from ._hooks import after_call, before_call
 from ._limits import Gate, leave
 from ._orphans import CURRENT
 from ._retry import TELLS_ON_PROVIDER, Failure, classify
@@ -35,8 +36,9 @@ from ._threads import abandoned_by
 if TYPE_CHECKING:
     from concertino._context import Context
 
-    from ._executor import Executor, PlanRun
+    from ._executor import Executor
     from ._members import Bound
+    from ._plan_run import PlanRun
     from ._scope import Scope
 
 
@@ -55,14 +57,7 @@ class Invocation:
     """Whether hooks are asked: around tools and agents, not around requests to models."""
 
     def __init__(
-        self,
-        executor: Executor,
-        scope: Scope,
-        bound: Bound,
-        call_id: str,
-        arguments: Any,
-        owner: PlanRun,
-        index: int,
+        self, executor: Executor, scope: Scope, bound: Bound, call_id: str, arguments: Any, owner: PlanRun, index: int
     ) -> None:
         self.executor = executor
         self.scope = scope
@@ -147,7 +142,7 @@ class Invocation:
         if self.over:
             return
         if self.scope.after and self.hooked and self.attempts:
-            observation = await self._after_hooks(observation)
+            observation = await after_call(self.scope.after, self.bound.spec, observation)
         self.conclude(observation)
         if self.scope.must_flush and self.scope.sink is not None:
             with contextlib.suppress(BaseException):
@@ -170,9 +165,12 @@ class Invocation:
         if self.reservation is None:
             return self._error(Status.EXEC_ERR, causes.budget_exhausted(self._lacking(amount)))
         if scope.before and self.hooked:
-            answer = await self._before_hooks()
+            try:
+                answer = await before_call(scope.before, bound.spec, self.arguments, self.call_id)
+            except PermissionError as error:
+                return self._error(Status.EXEC_ERR, causes.denied(str(error)))
             if answer is not None:
-                return answer
+                return replace(answer, started=self.started, ended=scope.now())
         scope.emit(self.started_event())
         if scope.must_flush and scope.sink is not None:
             await scope.sink.flush()
@@ -191,13 +189,7 @@ class Invocation:
     def started_event(self) -> Event:
         """What the trace keeps before the call starts."""
         return CallStarted(
-            self.run_id,
-            self.call_id,
-            self.parent_id,
-            self.bound.name,
-            self.kind,
-            self.arguments,
-            self.started,
+            self.run_id, self.call_id, self.parent_id, self.bound.name, self.kind, self.arguments, self.started
         )
 
     def ended_event(self, observation: Observation) -> Event:
@@ -253,19 +245,12 @@ class Invocation:
                 if failure.kind in TELLS_ON_PROVIDER:
                     provider.breaker.failed(at_once=failure.kind is FailureClass.AUTH)
                 elif failure.kind is FailureClass.THROTTLED:
-                    provider.gate.throttled()
+                    provider.gate.throttled(self.executor.under_way(provider))
                 delay = self._delay(failure)
                 if delay is None:
                     return self._failed(failure, error)
                 self.scope.emit(
-                    Retried(
-                        self.call_id,
-                        self.bound.name,
-                        self.attempts,
-                        failure.kind.value,
-                        failure.message,
-                        delay,
-                    )
+                    Retried(self.call_id, self.bound.name, self.attempts, failure.kind.value, failure.message, delay)
                 )
                 await asyncio.sleep(delay)
             else:
@@ -351,7 +336,7 @@ class Invocation:
             self.started if ran else ended, ended, self.repairs,
         )  # fmt: skip
 
-    # -- hooks and memory ------------------------------------------------------------------------------------------
+    # -- memory and context ----------------------------------------------------------------------------------------
 
     def _remember(self) -> Observation | None:
         memory = self.scope.memory
@@ -366,33 +351,6 @@ class Invocation:
             self.attempts = 1
             return self._error(Status.EXEC_ERR, causes.in_doubt())
         return None
-
-    async def _before_hooks(self) -> Observation | None:
-        for hook in self.scope.before:
-            try:
-                answer = hook(spec=self.bound.spec, arguments=self.arguments, call_id=self.call_id)
-                if inspect.isawaitable(answer):
-                    answer = await answer
-            except PermissionError as error:
-                return self._error(Status.EXEC_ERR, causes.denied(str(error)))
-            if isinstance(answer, Observation):
-                return replace(
-                    answer, call_id=self.call_id, replayed=True, started=self.started, ended=self.scope.now()
-                )
-        return None
-
-    async def _after_hooks(self, observation: Observation) -> Observation:
-        for hook in self.scope.after:
-            try:
-                answer = hook(spec=self.bound.spec, observation=observation)
-                if inspect.isawaitable(answer):
-                    answer = await answer
-            except BaseException as error:  # cancelled in a hook, too: the call itself has ended, and counts
-                observation.note += f"\nafter_call hook failed: {error!r}"
-                continue
-            if isinstance(answer, Observation):
-                observation = answer
-        return observation
 
     def make_context(self) -> Context:
         """The injected parameter of the plugin's function."""
@@ -462,11 +420,16 @@ class Invocation:
         """Close its coroutine; count it if that does not end it."""
         if self.task is None or self.task.done():
             return
+        ended = False
         if self.coroutine is not None:
             with contextlib.suppress(BaseException):
                 self.coroutine.close()
+            ended = inspect.getcoroutinestate(self.coroutine) == inspect.CORO_CLOSED
         self.task.cancel()
-        self.executor.note_abandoned(self)
+        if ended:
+            self.executor.leaving(self.task)
+        else:
+            self.executor.note_abandoned(self)
 
     def end_with_agent(self) -> None:
         """The agent that made this call has ended, and so does this, at once; whether it obeys shows afterwards."""

@@ -17,6 +17,8 @@ from typing import Protocol
 
 from concertino._errors import UsageError
 
+UNLIMITED = 2**30
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -126,9 +128,9 @@ class AdaptiveGate(Gate):
         self.limit = capacity
         self.successes = 0
 
-    def throttled(self) -> None:
-        """The provider said: slower."""
-        self.capacity = max(1, min(self.capacity, max(self.running, 1)) // 2)
+    def throttled(self, under_way: int) -> None:
+        """The provider said: slower, with so many calls under way."""
+        self.capacity = max(1, min(self.capacity, under_way) // 2)
         self.successes = 0
 
     def succeeded(self) -> None:

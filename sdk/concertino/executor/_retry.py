@@ -85,7 +85,7 @@ def _retry_after(headers: Any) -> float | None:
     """Seconds that the header asks for, given as a number or as a date."""
     from email.utils import parsedate_to_datetime
 
-    text = (headers or {}).get("Retry-After")
+    text = str((headers or {}).get("Retry-After"))
     try:
         return float(text)
     except (TypeError, ValueError):

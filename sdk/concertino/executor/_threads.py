@@ -64,17 +64,19 @@ def _post(
 
 
 class _Job:
-    """One synchronous call. `started` is set before `left` is looked at, and the other way round by who leaves."""
+    """One synchronous call. Its thread sets `started`, then asks whether the future is cancelled; who cancels does it
+    the other way round, so that one of the two always notices the other.
+    """
 
     PREFIX = "concertino:"
 
-    __slots__ = ("_context", "_function", "_over", "future", "left", "loop", "name", "started")
+    __slots__ = ("_context", "_function", "_over", "future", "loop", "name", "started")
 
     def __init__(self, name: str, function: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
         self.name = self.PREFIX + name
         self.loop = loop
         self.future: asyncio.Future[Any] = loop.create_future()
-        self.started = self.left = False
+        self.started = False
         self._over = False
         self._function = function
         self._context = contextvars.copy_context()
@@ -86,7 +88,7 @@ class _Job:
     def run(self) -> None:
         """Run the function, unless nobody waits for it any more."""
         self.started = True
-        if not self.left:
+        if not self.future.cancelled():
             threading.current_thread().name = self.name
             try:
                 result = self._context.run(self._function)
@@ -126,7 +128,6 @@ class Crew:
         try:
             return await job.future
         except asyncio.CancelledError:
-            job.left = True
             if job.started and job.is_alive():
                 _abandoned.add(job)
             raise

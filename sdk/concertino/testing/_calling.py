@@ -63,13 +63,13 @@ async def make_context(
 ) -> AsyncIterator[Context]:
     """A context as an agent is given it, for as long as the block lasts.
 
+        async with make_context(make_pool(search, worker=ScriptedModel("42"))) as ctx:
+            assert await my_helper(ctx) == "42"
+
     Args:
         pool: what it may call and ask.
         budget: what it may use.
         options: of `Executor.open`, such as `question`.
-
-        async with make_context(make_pool(search, worker=ScriptedModel("42"))) as ctx:
-            assert await my_helper(ctx) == "42"
     """
     begun: asyncio.Future[Context] = asyncio.get_running_loop().create_future()
     leave = asyncio.Event()

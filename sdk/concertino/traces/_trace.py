@@ -148,7 +148,7 @@ class Trace:
             path=str(self.path or ""),
             question=self.question,
             answer=end.get("answer"),
-            stop=end.get("stop", "crashed"),
+            stop=end.get("stop", "unfinished"),
             rounds=sum(1 for _ in self.of_kind("plan")),
             calls=len(results),
             failed=sum(record["status"] != "OK" for record in results),

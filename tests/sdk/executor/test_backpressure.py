@@ -149,8 +149,7 @@ def test_agents_nested_deeper_than_the_limit_are_refused() -> None:
 
 def test_a_provider_that_throttles_gets_half_of_what_was_under_way_and_then_one_more_at_a_time() -> None:
     gate = AdaptiveGate(100)
-    gate.running = 20
-    gate.throttled()
+    gate.throttled(under_way=20)
     assert gate.capacity == 10
     for _ in range(10):
         gate.succeeded()

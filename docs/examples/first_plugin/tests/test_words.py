@@ -16,5 +16,5 @@ def test_rare_words_are_left_out():
 
 class TestCountWords(ToolConformance):
     spec = count_words
-    examples = [({"text": "to be or not to be", "at_least": 2}, {"to": 2, "be": 2})]
-    rejected = [{"text": 3}, {"text": "to be", "at_least": 0}]
+    examples = (({"text": "to be or not to be", "at_least": 2}, {"to": 2, "be": 2}),)
+    rejected = ({"text": 3}, {"text": "to be", "at_least": 0})

@@ -1,0 +1,47 @@
+"""The hooks around a call: who may answer or refuse it before it runs, and who looks at its observation afterwards.
+
+A hook's fault is never the run's. Before a call, an exception is that call's failure (`PermissionError` a refusal).
+After a call, it is noted and the result counts all the same, even if the hook was cancelled by the deadline.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from concertino._observation import Observation
+from concertino._specs import ToolSpec
+
+Hooks = Sequence[Callable[..., Any]]
+
+
+async def before_call(hooks: Hooks, spec: ToolSpec, arguments: Any, call_id: str) -> Observation | None:
+    """The first answer that a hook gives instead of the call, as an observation of its own; None to let it run.
+
+    Raises:
+        PermissionError: a hook refuses the call.
+    """
+    for hook in hooks:
+        answer = hook(spec=spec, arguments=arguments, call_id=call_id)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if isinstance(answer, Observation):
+            return replace(answer, call_id=call_id, replayed=True)
+    return None
+
+
+async def after_call(hooks: Hooks, spec: ToolSpec, observation: Observation) -> Observation:
+    """The observation that is left after every hook has seen it; a hook that fails changes nothing but the note."""
+    for hook in hooks:
+        try:
+            answer = hook(spec=spec, observation=observation)
+            if inspect.isawaitable(answer):
+                answer = await answer
+        except BaseException as error:  # cancelled in a hook, too: the call itself has ended, and counts
+            observation.note += f"\nafter_call hook failed: {error!r}"
+            continue
+        if isinstance(answer, Observation):
+            observation = replace(answer, call_id=observation.call_id)
+    return observation
