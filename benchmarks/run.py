@@ -1,6 +1,6 @@
 """Run every benchmark in processes of its own and print one table.
 
-    make bench                              everything, three processes per scenario: about four minutes
+    make bench                              everything, three processes per scenario: about six minutes
     make bench ARGS="--only overhead"       one script; may be repeated
     make bench ARGS="--quick"               one short process each: shows that they work
     make bench ARGS="--json"                one JSON object

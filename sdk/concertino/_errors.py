@@ -87,7 +87,7 @@ class CallFailed(ConcertinoError):
 
 
 class FailureClass(enum.StrEnum):
-    """How a failed attempt may be treated; the rows of the retry table in `docs/explanation/failures.md`."""
+    """How a failed attempt may be treated: the rows of the table in `docs/explanation/statuses-and-failures.md`."""
 
     CALLER = "caller"
     """The request itself is wrong (400, 404, 413, 422): never repeated."""

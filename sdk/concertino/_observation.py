@@ -162,9 +162,14 @@ class Observation:
         data["attempts"] = self.attempts
         data["started"] = round(self.started, 6)
         data["ended"] = round(self.ended, 6)
-        for name in ("repairs", "truncated", "replayed", "note"):
-            if value := getattr(self, name):
-                data[name] = list(value) if name == "repairs" else value
+        if self.repairs:
+            data["repairs"] = list(self.repairs)
+        if self.truncated:
+            data["truncated"] = self.truncated
+        if self.replayed:
+            data["replayed"] = True
+        if self.note:
+            data["note"] = self.note
         return data
 
     @classmethod

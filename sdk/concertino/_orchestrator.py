@@ -26,6 +26,7 @@ from ._events import Event, Planned, RunEnded, RunStarted
 from ._models import ChatRequest, Model, Sampling
 from ._pool import Pool
 from ._run import Run, collect_rounds
+from ._settings import load_settings
 from ._specs import ModelSpec, ToolSpec
 from ._usage import NOTHING
 from .executor import Duplicates, Executor, Scope
@@ -35,6 +36,7 @@ from .traces import Durability, JournalSink, Trace, TraceMemory, TraceStore
 from .traces._trace import header
 
 if TYPE_CHECKING:
+    from ._plugins import PluginManager
     from .executor import Memory
 
 Listener = Callable[[Event], None]
@@ -73,8 +75,8 @@ class Orchestrator:
         self.executor = executor
         self.sampling = sampling or Sampling()
         self.duplicates: Duplicates = duplicates
-        self.before = tuple(before)
-        self.after = tuple(after)
+        self.before = _own_hooks("concertino_before_call", before)
+        self.after = _own_hooks("concertino_after_call", after)
 
     async def run(
         self, question: str, *, pool: Pool, budget: Budget | None = None, trace: str | Path | None = None,
@@ -163,9 +165,7 @@ class Orchestrator:
         _refuse_changes(known, self._setup(pool, budget))
         journal, _ = Journal.resume(target)
         begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
-        if budget.seconds is not None:
-            budget = budget.with_(seconds=max(1.0, budget.seconds - known.summary().seconds))
-        drive = _Drive(self, pool, budget, begun, JournalSink(journal), TraceMemory(known), on_event)
+        drive = _Drive(self, pool, budget, begun, JournalSink(journal), TraceMemory(known), on_event, known.seconds())
         return await RunHandle(self, drive)
 
     # -- preparation -----------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ class _Drive:
 
     def __init__(
         self, orchestrator: Orchestrator, pool: Pool, budget: Budget, begun: RunStarted, sink: JournalSink | None,
-        memory: Memory | None, on_event: Listener | None,
+        memory: Memory | None, on_event: Listener | None, elapsed: float = 0.0,
     ) -> None:  # fmt: skip
         self.orchestrator = orchestrator
         self.pool = pool
@@ -258,6 +258,7 @@ class _Drive:
         self.sink = sink
         self.memory = memory
         self.on_event = on_event
+        self.elapsed = elapsed
         self.scope: Scope | None = None
         self.ended: RunEnded | None = None
         self.asks = 0
@@ -275,13 +276,13 @@ class _Drive:
         return self.collect()
 
     async def _run(self, executor: Executor) -> None:
-        manager = self.pool.manager
+        manager = self.pool.manager or _manager_of_every_run()
         scope = self.scope = executor.open(
             self.pool, run_id=self.begun.run_id, question=self.begun.question, budget=self.budget, sink=self.sink,
             memory=self.memory, listeners=[self.on_event] if self.on_event else [],
             before=[*self.orchestrator.before, *(manager.before_call_hooks() if manager else ())],
             after=[*(manager.after_call_hooks() if manager else ()), *self.orchestrator.after],
-            duplicates=self.orchestrator.duplicates,
+            duplicates=self.orchestrator.duplicates, elapsed=self.elapsed,
         )  # fmt: skip
         scope.emit_result(self.begun, recalled=self.memory is not None)
         strategy = self.orchestrator.strategy
@@ -415,6 +416,24 @@ def _named_strategy(name: str) -> Strategy:
     from ._plugins import default_manager
 
     return strategy_by_name(name, default_manager().strategies())()
+
+
+def _own_hooks(name: str, functions: Sequence[Callable[..., Any]]) -> list[Callable[..., Any]]:
+    """Hooks of an orchestrator may take fewer arguments than the specification, as those of plugins may."""
+    if not functions:
+        return []
+    from ._plugin_hooks import Hook
+
+    return [Hook("the orchestrator", name, function, "") for function in functions]
+
+
+def _manager_of_every_run() -> PluginManager | None:
+    """Also a pool made by hand is under the plugins that the settings load in every run."""
+    if not load_settings().always:
+        return None
+    from ._plugins import default_manager
+
+    return default_manager()
 
 
 def new_run_id() -> str:

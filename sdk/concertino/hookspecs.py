@@ -61,7 +61,10 @@ def concertino_before_call(spec: ToolSpec, arguments: dict[str, Any], call_id: s
 
 @hookspec
 def concertino_after_call(spec: ToolSpec, observation: Observation) -> Any | Awaitable[Any]:
-    """Called after each call of a tool or agent. A returned `Observation` replaces the given one (redaction, say)."""
+    """Called after each call of a tool or agent that ran, not after one that was refused or answered by a hook.
+
+    A returned `Observation` replaces the given one (redaction, say).
+    """
 
 
 @hookspec(firstresult=True)

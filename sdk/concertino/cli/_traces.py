@@ -55,7 +55,9 @@ def list_(limit: int, folder: Path | None, as_json: bool) -> None:
         click.echo(f"There is no trace in {store.folder}; `concertino run` and `concertino demo` write them.")
     else:
         titles = ("RUN", "ENDED", "CALLS", "FAILED", "COST", "SECONDS", "QUESTION")
-        write_table(titles, [_line(line) for line in lines], {"answered": "green", "crashed": "red", "unfinished": "yellow"})
+        write_table(
+            titles, [_line(line) for line in lines], {"answered": "green", "crashed": "red", "unfinished": "yellow"}
+        )
 
 
 def _line(line: Summary | TraceError) -> tuple[object, ...]:

@@ -115,17 +115,22 @@ class Executor:
         self, pool: Pool, *, run_id: str = "", question: str = "", budget: Budget | None = None,
         sink: Sink | None = None, memory: Memory | None = None, listeners: Iterable[Callable[[Event], None]] = (),
         before: Sequence[Callable[..., Any]] = (), after: Sequence[Callable[..., Any]] = (),
-        duplicates: Duplicates = "run",
+        duplicates: Duplicates = "run", elapsed: float = 0.0,
     ) -> Scope:  # fmt: skip
-        """Open the scope of a run on the current event loop."""
+        """Open the scope of a run on the current event loop.
+
+        Args:
+            elapsed: seconds that an earlier process spent on this run; times and deadline go on from there.
+        """
         loop = asyncio.get_running_loop()
         self._attach(loop)
         budget = budget or Budget()
-        deadline = loop.time() + budget.seconds if budget.seconds is not None else float("inf")
+        started = loop.time() - elapsed
+        deadline = started + budget.seconds if budget.seconds is not None else float("inf")
         ledger = Ledger(budget.limits())
         return Scope(
-            run_id or "run", pool, ledger, loop, deadline, question, sink, memory, list(listeners), before, after,
-            duplicates,
+            run_id or "run", pool, ledger, loop, started, deadline, question, sink, memory, list(listeners), before,
+            after, duplicates,
         )  # fmt: skip
 
     def _attach(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -22,6 +22,7 @@ async def before_call(hooks: Hooks, spec: ToolSpec, arguments: Any, call_id: str
 
     Raises:
         PermissionError: a hook refuses the call.
+        TypeError: a hook returned something else.
     """
     for hook in hooks:
         answer = hook(spec=spec, arguments=arguments, call_id=call_id)
@@ -29,6 +30,9 @@ async def before_call(hooks: Hooks, spec: ToolSpec, arguments: Any, call_id: str
             answer = await answer
         if isinstance(answer, Observation):
             return replace(answer, call_id=call_id, replayed=True)
+        if answer is not None:
+            kind = type(answer).__name__
+            raise TypeError(f"a concertino_before_call hook returned {kind}; expected an Observation or None")
     return None
 
 

@@ -222,7 +222,9 @@ class PlanRun:
 
     def _deliver_now(self, index: int, observation: Observation) -> None:
         parent = self.parent.call_id if self.parent is not None else ""
-        self.scope.emit_result(CallEnded(observation, parent))
+        memory = self.scope.memory
+        recalled = memory is not None and memory.finished(observation.call_id)
+        self.scope.emit_result(CallEnded(observation, parent), recalled=recalled)
         self._note(observation)
         self._settle(index, observation)
 

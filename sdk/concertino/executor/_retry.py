@@ -1,7 +1,7 @@
 """Transport retries: which failed attempt may be repeated, how often, and after how long.
 
 These are the retries *inside* a call. Repeating with other arguments, or asking somebody else, is the orchestrator's
-business and reaches it as an observation. The table (also in `docs/explanation/failures.md`):
+business and reaches it as an observation. The table (also in `docs/explanation/statuses-and-failures.md`):
 
     failure          attempts   repeated                     tells on the provider
     caller               1      never                        no

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -47,6 +46,9 @@ class Memory(Protocol):
     def recall(self, call_id: str, name: str, arguments: Any) -> Observation | None:
         """The finished result of this very call, if there is one."""
 
+    def finished(self, call_id: str) -> bool:
+        """Whether the call has a result on record."""
+
     def full_content(self, call_id: str) -> Any:
         """The content of a recalled result before it was truncated, None if it was not."""
 
@@ -59,6 +61,7 @@ class Scope:
     """What the calls of one run share.
 
     Attributes:
+        started: time on the event loop's clock at which the run began (resumed: would have begun in one go).
         deadline: time on the event loop's clock at which the run ends, infinity for never.
         before, after: hooks around calls.
         seen: id of the first call of this run with a given name and arguments.
@@ -71,6 +74,7 @@ class Scope:
     pool: Pool
     ledger: Ledger
     loop: asyncio.AbstractEventLoop
+    started: float
     deadline: float
     question: str = ""
     sink: Sink | None = None
@@ -85,15 +89,9 @@ class Scope:
     results: dict[str, Observation] = field(default_factory=dict)
     transcript: Sequence[Message] = ()
     counted: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
-    started: float = 0.0
-    wall_started: float = 0.0
     sink_failed: str = ""
     switched_off: dict[str, str] = field(default_factory=dict)
     """Providers that refused key or quota in this run, with what they said."""
-
-    def __post_init__(self) -> None:
-        self.started = self.loop.time()
-        self.wall_started = time.time()
 
     def now(self) -> float:
         """Seconds since the run started."""

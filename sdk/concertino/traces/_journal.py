@@ -155,7 +155,7 @@ class Journal:
             JournalWriteError: the disk refused; the file is as before and a later append may succeed.
             JournalForked, JournalError: this process does not have the journal open.
         """
-        if not isinstance(record, Mapping) or "n" in record:
+        if not isinstance(record, (dict, Mapping)) or "n" in record:
             raise JournalEncodeError(
                 f'{self.path}: a record is a mapping without "n", which the journal adds; '
                 f"given: {record!r:.200}."

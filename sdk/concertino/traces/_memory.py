@@ -69,6 +69,10 @@ class TraceMemory:
         """A call that ended only because the run was cancelled has not had its chance."""
         return observation.error is None or observation.error.code not in ("cancelled", "queue_deadline")
 
+    def finished(self, call_id: str) -> bool:
+        """Whether the call has a result on record."""
+        return call_id in self._results
+
     def full_content(self, call_id: str) -> Any:
         """Content before truncation."""
         return self._results.get(call_id, {}).get("full")

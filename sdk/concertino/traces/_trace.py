@@ -137,11 +137,16 @@ class Trace:
         ended = {r["id"] for r in self.records if r["t"] in ("result", "reply")}
         return [call_id for call_id in started if call_id not in ended]
 
+    def seconds(self) -> float:
+        """Seconds from the start of the run to the last thing on record."""
+        times = [record.get("ended", record.get("at", 0.0)) for record in self.records[1:]]
+        replies = [record["observation"]["ended"] for record in self.of_kind("reply")]
+        return float(max([*times, *replies], default=0.0))
+
     def summary(self) -> Summary:
         """One line about it."""
-        results = list(self.of_kind("result"))
+        results = [record for record in self.of_kind("result") if not record.get("parent")]
         end = self.records[-1] if self.finished else {}
-        last_time = max((r.get("at", 0.0) for r in self.records if r["t"] != "run"), default=0.0)
         usage = end.get("usage", {})
         return Summary(
             run_id=self.run_id,
@@ -154,7 +159,7 @@ class Trace:
             failed=sum(record["status"] != "OK" for record in results),
             usd=usage.get("usd", 0.0),
             units=usage.get("units", 0.0),
-            seconds=round(end.get("at", last_time), 3),
+            seconds=round(self.seconds(), 3),
             damage=self.damage,
         )
 

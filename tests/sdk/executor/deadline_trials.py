@@ -12,7 +12,7 @@ import random
 from dataclasses import dataclass, field
 
 import concertino as ct
-from concertino._events import CallEnded, CallStarted, Retried
+from concertino._events import CallEnded, CallStarted
 from concertino._plan import Call
 from concertino.executor import Executor, RetryPolicy
 
@@ -30,8 +30,6 @@ class Outcome:
     """Calls that began and have no observation."""
     outlived: list[str] = field(default_factory=list)
     """Calls that ended after the agent that made them."""
-    crossed: list[str] = field(default_factory=list)
-    """Retries whose wait would have ended after the deadline."""
 
 
 @ct.tool(timeout=None)
@@ -142,7 +140,5 @@ def judge(events: list[object], deadline: float, late: float) -> Outcome:
             outlived.append(event.observation.call_id)
         over.add(event.observation.call_id)
     at = {e.observation.call_id: e.observation.ended for e in ended}
-    retries = [e for e in events if isinstance(e, Retried)]
-    crossed = [e.call_id for e in retries if at.get(e.call_id, 0) > deadline + 1e-6 and e.delay > deadline]
     late = max(late, max(at.values(), default=0.0) - deadline)
-    return Outcome(late, len(ended), len(begun - over), outlived, crossed)
+    return Outcome(late, len(ended), len(begun - over), outlived)

@@ -100,7 +100,7 @@ def test_a_function_that_no_other_process_can_import_is_refused_with_its_name() 
     def local() -> None:
         """Cannot be found from outside."""
 
-    with pytest.raises(ct.SpecError, match="'local' .* must be a module-level function of an importable module"):
+    with pytest.raises(ct.SpecError, match=r"'local' .* must be a module-level function of an importable module"):
         ct.Pool.of(in_process(local))
 
 

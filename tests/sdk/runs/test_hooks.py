@@ -6,9 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import concertino as ct
+import pytest
 from concertino._plugins import PluginManager
 from concertino._settings import Settings
 from concertino.traces import JournalSink
@@ -149,3 +148,16 @@ async def test_with_power_durability_a_call_and_its_caller_wait_for_the_disk(
     await led_by(*turns).run("q", pool=pool.adding(note), trace=tmp_path, durability="power")
     around = happened[happened.index("intent") : happened.index("intent") + 5]
     assert around == ["intent", "flush", "ran", "result", "flush"]
+
+
+async def test_an_orchestrators_own_hooks_may_take_fewer_arguments(pool: ct.Pool, led_by: Led) -> None:
+    seen: list[str] = []
+    run = await led_by(ADD, FINAL, ANSWER, before=[lambda call_id: seen.append(call_id)]).run("q", pool=pool)
+    assert (seen, run.observations[0].content) == (["1.1"], 3)
+
+
+async def test_a_before_hook_that_returns_something_else_fails_the_call(pool: ct.Pool, led_by: Led) -> None:
+    run = await led_by(ADD, FINAL, ANSWER, before=[lambda: 7]).run("q", pool=pool)
+    error = run.observations[0].error
+    assert error is not None
+    assert "returned int; expected an Observation or None" in error.message

@@ -162,3 +162,32 @@ def test_nothing_seen_is_lost_and_nothing_finished_is_repeated_when_the_process_
     assert figures["in_doubt_asked_again"] > 0
     wrong = ("lost", "repeated", "once_executed_twice", "answers_wrong")
     assert {name: figures[name] for name in wrong} == dict.fromkeys(wrong, 0)
+
+
+async def test_a_resumed_run_records_nothing_twice_and_its_clock_goes_on(
+    pool: ct.Pool, led_by: Led, tmp_path: Path
+) -> None:
+    turns = round_of(("add", {"a": 1, "b": 2}), ("nobody", {}), ("hang", {"seconds": 0.1})), FINAL, ANSWER
+    run = await led_by(*turns).run("q", pool=pool, trace=tmp_path)
+    path = cut_after(Path(str(run.path)), "result", 3)
+    interrupted = ct.Trace.load(path).summary().seconds
+    await led_by(*turns[1:]).resume(path, pool=pool)
+    trace = ct.Trace.load(path)
+    ids = [(record["t"], record["id"]) for record in trace.records if "id" in record]
+    assert len(ids) == len(set(ids))
+    assert trace.summary().seconds >= interrupted >= 0.1
+    assert (trace.summary().calls, trace.summary().failed) == (3, 1)
+
+
+async def test_time_spent_before_an_interruption_counts_against_the_budget(
+    pool: ct.Pool, led_by: Led, tmp_path: Path
+) -> None:
+    turns = round_of(("hang", {"seconds": 0.15})), FINAL, ANSWER
+    run = await led_by(*turns).run("q", pool=pool, trace=tmp_path, budget=ct.Budget(seconds=10))
+    path = cut_after(Path(str(run.path)), "result", 1)
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert b'"ended":' in lines[-1]
+    resumed = await led_by(*turns[1:]).resume(path, pool=pool)
+    assert resumed.seconds >= 0.15
+    shown = next(record for record in resumed.trace.records if record["t"] == "ask" and record["id"] == "ask.2")
+    assert float(shown["messages"][-1]["text"].split('"seconds": ')[1].split("}")[0]) <= 10 - 0.15
