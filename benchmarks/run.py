@@ -30,6 +30,7 @@ OTHERS = {
     "journal": "Journal",
     "plugins": "Installed plugins",
     "reliability": "Reliability under faults",
+    "crash": "Killed and resumed",
 }
 
 
