@@ -118,11 +118,14 @@ def main(trace: Path, die_at: int) -> None:
     if trace.exists() and not resumable:
         trace.unlink()
     orchestrator = ct.Orchestrator()
-    if resumable:
-        run = asyncio.run(orchestrator.resume(trace, pool=pool, on_event=show))
+    known = ct.Trace.load(trace) if resumable else None
+    if known is not None and known.finished:  # killed between the last record and the exit
+        answer = known.summary().answer
+    elif known is not None:
+        answer = asyncio.run(orchestrator.resume(trace, pool=pool, on_event=show)).answer
     else:
-        run = asyncio.run(orchestrator.run("q", pool=pool, trace=trace, on_event=show))
-    sys.stdout.write(f"ANSWER {run.answer}\n")
+        answer = asyncio.run(orchestrator.run("q", pool=pool, trace=trace, on_event=show)).answer
+    sys.stdout.write(f"ANSWER {answer}\n")
     sys.stdout.flush()
 
 

@@ -7,6 +7,7 @@ left, `max_tokens` shrinks to fit; a model of unknown price cannot be asked unde
 from __future__ import annotations
 
 import asyncio
+import json
 import contextvars
 import time
 from collections.abc import Callable, Sequence
@@ -110,7 +111,7 @@ class Request(Invocation):
             known = tokens = 0
         tokens += sum(count(message.text) + 4 for message in messages[known:])
         counted[role] = (len(messages), tokens)
-        return tokens
+        return tokens + (count(json.dumps(self.chat.tools)) if self.chat.tools else 0)
 
     def _lacking(self, amount: Amount) -> str:
         if amount.usd == float("inf"):
@@ -144,9 +145,17 @@ class Request(Invocation):
             unpriced,
         )
         self.reply = value
+        cast("BoundModel", self.bound).answered_in(ended - self.started)
         return Observation(
             self.call_id, self.bound.name, Status.OK, None, None, usage, self.attempts, self.started, ended
         )
+
+    def conclude(self, observation: Observation) -> None:
+        """As for any call; a time-out tells on a server that had its usual time."""
+        timed_out = observation.status is Status.TIMEOUT and self.attempts > 0 and not self.over
+        if timed_out and cast("BoundModel", self.bound).had_a_fair_chance(observation.ended - observation.started):
+            self.bound.provider.breaker.failed()
+        super().conclude(observation)
 
     def _usage(self, ended: float, billed: Any = None) -> Usage:
         return Usage(seconds=ended - self.started)

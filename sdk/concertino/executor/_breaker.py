@@ -3,8 +3,8 @@
 closed --(5 failures in a row, or half of at least 20 in 30 s)--> open --(30 s x times opened)--> half-open
 half-open --one probe succeeds--> closed, or --it fails--> open again, longer.
 
-Only failures that say something about the provider count: connection errors, resets, 5xx, and time-outs of attempts
-that had a fair chance. A caller's own short deadline or wrong request never opens it. A provider
+Only failures that say something about the provider count: connection errors, resets, 5xx, and time-outs of
+models that had their usual time. A caller's own short deadline or wrong request never opens it. A provider
 without an alternative in the pool is never shut out: while open it gets one call at a time.
 """
 

@@ -142,7 +142,7 @@ class BoundModel:
 
     __slots__ = (
         "abandoned", "gate", "instance", "isolation", "name", "own_usd", "provider", "quarantine",
-        "retry_safe", "spec", "timeout",
+        "retry_safe", "spec", "timeout", "usual_seconds",
     )  # fmt: skip
 
     def __init__(self, spec: ModelSpec, provider: Provider) -> None:
@@ -156,6 +156,7 @@ class BoundModel:
         self.own_usd = False
         self.abandoned = 0
         self.quarantine = ""
+        self.usual_seconds = 0.0
         self.instance: Model | None = None
 
     def open(self) -> Model:
@@ -163,6 +164,15 @@ class BoundModel:
         if self.instance is None:
             self.instance = self.spec.factory()
         return self.instance
+
+    def answered_in(self, seconds: float) -> None:
+        """Remember how long it usually takes: a moving average."""
+        self.usual_seconds = 0.8 * self.usual_seconds + 0.2 * seconds if self.usual_seconds else seconds
+
+    def had_a_fair_chance(self, seconds: float) -> bool:
+        """Whether a request that was stopped after `seconds` had most of the time that it usually takes."""
+        usual = self.usual_seconds or self.timeout
+        return usual is not None and seconds >= 0.8 * usual
 
     def move_to_thread(self) -> None:
         """A model that blocks the loop cannot be moved: its connections belong to this loop."""

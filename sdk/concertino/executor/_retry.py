@@ -10,6 +10,7 @@ business and reaches it as an observation. The table (also in `docs/explanation/
     not_executed         3      always                       yes
     maybe_executed       3      only if retry-safe           yes
     bug                  1      never                        no
+    our deadline         1      never                        models, after 80 % of their usual time
 
 Waiting times come from tenacity: full jitter, 0.5 s doubling up to 20 s; a server's Retry-After wins. No wait crosses
 the deadline, and a provider's retry budget (10 % of its calls + 10) ends retrying during an outage.

@@ -207,3 +207,33 @@ def test_a_probe_cut_off_by_its_caller_does_not_block_the_next() -> None:
             return str(seen.content)
 
     assert run_virtually(run()) == "well"
+
+
+class Slow(ct.Model):
+    """Answers after a while, or never."""
+
+    seconds = 0.0
+
+    async def chat(self, request: ct.ChatRequest) -> ct.Reply:
+        await asyncio.sleep(Slow.seconds)
+        return ct.Reply("yes")
+
+
+@pytest.mark.parametrize(("limit", "state"), [(5.0, "open"), (0.5, "closed")])
+def test_time_outs_of_a_model_count_once_it_had_most_of_its_usual_time(limit: float, state: str) -> None:
+    @ct.agent(timeout=None)
+    async def ask(*, ctx: ct.Context) -> str:
+        """Ask."""
+        return (await ctx.model().chat("?")).text
+
+    async def work() -> str:
+        other = ct.ModelSpec("other/model", Slow)
+        pool = ct.Pool.of(ask, ct.ModelSpec("slow/model", Slow), other).bind(default="slow/model")
+        async with Executor() as executor:
+            Slow.seconds = 2.0
+            await executor.run([ct.Call("ask", {}) for _ in range(3)], pool)
+            Slow.seconds = 60.0
+            await executor.run([ct.Call("ask", {}) for _ in range(5)], pool, budget=ct.Budget(seconds=limit))
+            return executor.provider("slow").breaker.state
+
+    assert run_virtually(work()) == state

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from concertino import hookimpl
 
 if TYPE_CHECKING:
-    from concertino import AgentSpec, Model, ModelSpec, ToolSpec
+    from concertino import AgentSpec, ModelSpec, ToolSpec
 
 __all__ = ["concertino_agents", "concertino_examples", "concertino_models", "concertino_tools"]
 
@@ -47,14 +47,11 @@ concertino_examples = {
         "examples": [({"expression": "20 * 3 + 1"}, 15), ({"expression": "7 - 9", "modulus": 10}, 8)],
         "rejected": [{}, {"expression": 3}, {"expression": "1", "modulus": "two"}],
     },
-    "swift": {"make_model": lambda: _model("swift")},
-    "steady": {"make_model": lambda: _model("steady")},
-    "sage": {"make_model": lambda: _model("sage")},
+    "solve": {"rejected": [{}, {"subtask": "Problem", "model": "nobody"}]},
+    "read_problem": {"rejected": [{}, {"text": 3}]},
+    "swift": {},
+    "steady": {},
+    "sage": {},
 }
 """What `concertino check` may call, and what is to come of it."""
 
-
-def _model(name: str) -> Model:
-    from .models import model_specs
-
-    return next(spec for spec in model_specs() if spec.short_name == name).factory()
