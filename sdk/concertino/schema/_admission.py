@@ -88,12 +88,17 @@ def _plain_copy(schema: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in _entries(source, path):
             nodes += 1
             chars += len(key) if type(key) is str else 1
-            if isinstance(value, (Mapping, list, tuple)):
-                made: Any = {} if isinstance(value, Mapping) else []
+            made: Any
+            if value is None or type(value) is bool:
+                made = value
+            elif isinstance(value, str):
+                made = _plain_scalar(value, (*path, key))
+                chars += len(made)
+            elif isinstance(value, (dict, list, tuple, Mapping)):
+                made = {} if isinstance(value, Mapping) else []
                 pending.append((value, made, (*path, key)))
             else:
                 made = _plain_scalar(value, (*path, key))
-                chars += len(made) if type(made) is str else 1
             if type(copy) is dict:
                 copy[key] = made
             else:
@@ -127,11 +132,13 @@ def _entries(source: Any, path: Path) -> Iterator[tuple[Any, Any]]:
     for key, value in source.items():
         if not isinstance(key, str):
             raise SchemaRefused("key_not_text", path, f"a key of type {type(key).__name__}; JSON keys are text")
-        yield _plain_scalar(key, path), value
+        yield key if type(key) is str and key.isascii() else _plain_scalar(key, path), value
 
 
 def _plain_scalar(value: Any, path: Path) -> Any:
     if value is None or type(value) is bool:
+        return value
+    if type(value) is str and value.isascii():
         return value
     if isinstance(value, str):
         try:
@@ -169,6 +176,8 @@ class _Cycle(Exception):
 
 
 def _refuse_expansion(normal: NormalSchema) -> None:
+    if "$ref" not in normal.words:  # a tree within the limits on nodes and depth cannot unfold to more than it is
+        return
     sizes: dict[int, tuple[int, int]] = {}
     pending: list[Any] = [normal.root, *normal.defs.values()]
     while pending:

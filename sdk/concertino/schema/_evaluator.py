@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from ._checks import CHECKS, TYPE_NAMES, Check, Seen, identity
 from ._faults import InstanceRefused, Path
 from ._formats import FORMATS
-from ._keywords import LATEST, sub_schemas
 from ._normal import NormalSchema
 
 MAX_STEPS = 2_000_000
@@ -45,7 +44,7 @@ class Evaluator:
     def __init__(self, normal: NormalSchema) -> None:
         self._normal = normal
         self._plans: dict[tuple[int, type], list[tuple[Check, Any]]] = {}
-        self.tracks_seen = uses(normal, ("unevaluatedProperties", "unevaluatedItems"))
+        self.tracks_seen = not normal.words.isdisjoint(("unevaluatedProperties", "unevaluatedItems"))
 
     def is_valid(self, instance: Any) -> bool:
         """The verdict, without reasons."""
@@ -95,18 +94,6 @@ class Evaluator:
     def matched_by_pattern(self, schema: dict[str, Any], name: str) -> bool:
         """Does a pattern of `patternProperties` claim this property?"""
         return any(self._normal.matchers[pattern].matches(name) for pattern in schema.get("patternProperties", ()))
-
-
-def uses(normal: NormalSchema, words: tuple[str, ...]) -> bool:
-    """Does any part of a normal schema use one of these keywords?"""
-    pending: list[Any] = [normal.root, *normal.defs.values()]
-    while pending:
-        part = pending.pop()
-        if type(part) is dict:
-            if any(word in part for word in words):
-                return True
-            pending += [member for _, member in sub_schemas(part, LATEST)]
-    return False
 
 
 class Run:

@@ -156,13 +156,17 @@ def shape_of(keyword: str, dialect: int) -> str:
     return KEYWORDS[keyword].shape
 
 
+_HOLDERS = {keyword: entry for keyword, entry in KEYWORDS.items() if "schema" in entry.shape}
+"""The keywords that hold schemas."""
+
+
 def sub_schemas(schema: dict[str, Any], dialect: int) -> Iterator[tuple[Path, Any]]:
     """Every direct sub-schema of a well-shaped schema, with its path inside it."""
     if "$ref" in schema and dialect <= 7:  # nothing beside it counts, but definitions can be referred to
         schema = {"definitions": schema.get("definitions", {})}
-    for keyword, value in schema.items():
-        entry = KEYWORDS.get(keyword)
-        if entry is None or "schema" not in entry.shape or not entry.since <= dialect <= entry.until:
+    for keyword in [word for word in schema if word in _HOLDERS]:
+        entry, value = _HOLDERS[keyword], schema[keyword]
+        if not entry.since <= dialect <= entry.until:
             continue
         if _is_schema(value) and "by_name" not in entry.shape:
             yield (keyword,), value

@@ -2,7 +2,7 @@
 
 Back ends see only normal schemas: assertion and applicator keywords, `$ref` only as `#/$defs/<number>`, one
 entry in `$defs` per referenced sub-schema, no identifiers, no annotations (but `default` and `examples`, for
-generated examples). So dialects, anchors, percent-encoded pointers and the reach of `$id` are dealt with
+generated examples, and descriptions, which no back end reads). So dialects, anchors, percent-encoded pointers and the reach of `$id` are dealt with
 once, here, and the two back ends cannot differ about them. `3.0` is thereby an integer in every dialect,
 draft 4 included.
 
@@ -32,6 +32,10 @@ _KEPT_SCHEMAS = (
     "properties", "patternProperties", "additionalProperties", "propertyNames", "unevaluatedProperties",
     "unevaluatedItems", "allOf", "anyOf", "oneOf", "not",
 )  # fmt: skip
+_NORMAL_WORDS = {
+    *_COPIED, "properties", "additionalProperties", "items", "anyOf", "allOf", "oneOf", "not", "description", "title",
+}  # fmt: skip
+"""Keywords that stand as they are in the normal form: the schemas of most tools hold nothing else."""
 _TYPE_MEANT = {
     "dict": "object", "float": "number", "double": "number", "int": "integer", "long": "integer", "str": "string",
     "list": "array", "tuple": "array", "bool": "boolean", "none": "null",
@@ -40,11 +44,12 @@ _TYPE_MEANT = {
 
 @dataclass(frozen=True, slots=True)
 class NormalSchema:
-    """A schema ready for a back end: the root, what `#/$defs/<key>` stands for, and its compiled patterns."""
+    """A schema ready for a back end: the root, what `#/$defs/<key>` stands for, its compiled patterns, its keywords."""
 
     root: dict[str, Any]
     defs: dict[str, Any]
     matchers: dict[str, Matcher]
+    words: frozenset[str]
 
     def target(self, ref: str) -> Any:
         """The schema a normal `$ref` stands for."""
@@ -61,6 +66,7 @@ class Survey:
     matchers: dict[str, Matcher] = field(default_factory=dict)
     targets: dict[Path, str] = field(default_factory=dict)  # referenced place -> key in `defs`
     refs: dict[tuple[Path, str], Path] = field(default_factory=dict)  # (schema, keyword) -> referenced place
+    words: set[str] = field(default_factory=set)  # every keyword that stands anywhere
 
     def at(self, path: Path) -> Any:
         """What lies at a path of the original schema."""
@@ -90,6 +96,7 @@ def survey(schema: dict[str, Any], dialect: int) -> Survey:
         part = found.at(path)
         if type(part) is bool:
             continue
+        found.words.update(part)
         _check_shapes(part, path, found)
         refs += [(path, keyword, part[keyword]) for keyword in _REFS if knows(keyword, dialect) and keyword in part]
         pending += [path + inner for inner, _ in sub_schemas(part, dialect)]
@@ -215,7 +222,21 @@ def _followed(schema: Any, pointer: str) -> Path | None:
 def normalise(found: Survey) -> NormalSchema:
     """Rewrite a surveyed schema in normal form."""
     defs = {key: _rewritten(found, target) for target, key in found.targets.items()}
-    return NormalSchema(_rewritten(found, ()), defs, found.matchers)
+    plain = found.dialect == LATEST and found.words <= _NORMAL_WORDS
+    root = found.schema if plain else _rewritten(found, ())
+    words = frozenset(found.words) if plain else _words([root, *defs.values()])
+    return NormalSchema(root, defs, found.matchers, words)
+
+
+def _words(parts: list[Any]) -> frozenset[str]:
+    """Every keyword that stands anywhere in some normal schemas."""
+    words: set[str] = set()
+    while parts:
+        part = parts.pop()
+        if type(part) is dict:
+            words.update(part)
+            parts += [member for _, member in sub_schemas(part, LATEST)]
+    return frozenset(words)
 
 
 def _rewritten(found: Survey, path: Path) -> Any:

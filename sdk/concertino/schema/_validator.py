@@ -13,7 +13,7 @@ from typing import Any, Literal
 from ._admission import Admission, admission_of
 from ._backends import BackendMissing, Verdict, python_verdict, rust_verdict
 from ._coercion import coerced
-from ._evaluator import Evaluator, uses
+from ._evaluator import Evaluator
 from ._examples import example_of
 from ._faults import InstanceRefused
 from ._guard import MAX_SCANNED_ITEMS
@@ -33,7 +33,7 @@ class Validator:
     def __init__(self, admission: Admission, evaluator: Evaluator, decide: Verdict, backend: str) -> None:
         self.schema: dict[str, Any] = admission.schema
         self.backend = backend
-        self.max_items = MAX_SCANNED_ITEMS if uses(admission.normal, ("uniqueItems", "contains")) else None
+        self.max_items = None if admission.normal.words.isdisjoint(("uniqueItems", "contains")) else MAX_SCANNED_ITEMS
         self._normal = admission.normal
         self._evaluator = evaluator
         self._decide = decide
