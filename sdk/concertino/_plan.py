@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -127,6 +127,14 @@ class Plan:
             PlanError: as the constructor, or a malformed reference (says at which character).
         """
         return cls([replace(call, arguments=parse_references(_as_data(call.arguments))) for call in calls])
+
+    @classmethod
+    def parallel(cls, calls: Sequence[Call]) -> Plan:
+        """A plan without edges, of calls numbered from 1: whatever stands in their arguments is no reference."""
+        plan = cls.__new__(cls)
+        plan.calls = tuple(calls)
+        plan.edges = {}
+        return plan
 
     def _connect(self, call: Call, ids: set[str]) -> None:
         wanted = dict.fromkeys((*call.after, *references(call.arguments)))
@@ -315,7 +323,7 @@ def _as_text(value: Any) -> str:
 
 
 def unparse(value: Any) -> Any:
-    """The inverse of `parse_references`: plain JSON data again, for traces."""
+    """Plain JSON data again, for traces: the inverse of `parse_references`, but an escaped `$${` stays plain text."""
     if isinstance(value, _SCALARS):
         return value
     if isinstance(value, Ref):

@@ -6,6 +6,7 @@ A run that found no answer is data, not an exception: `stop` says why it ended, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -136,19 +137,26 @@ class Run:
 
 def collect_rounds(events: list[Event]) -> list[Round]:
     """The rounds of a run, from its events; the last one may be unfinished."""
-    results = {event.observation.call_id: event.observation for event in events if isinstance(event, CallEnded)}
-    rounds: list[Round] = []
+    results: dict[str, Observation] = {}
+    begun: list[tuple[Planned, str, float]] = []
     text, asked_at = "", 0.0
     for event in events:
-        if isinstance(event, Asked):
+        if isinstance(event, CallEnded):
+            results[event.observation.call_id] = event.observation
+        elif isinstance(event, Asked):
             asked_at = event.at
         elif isinstance(event, Replied):
             text = event.reply.text
         elif isinstance(event, Planned):
-            seen = [results[f"{event.round}.{c.id}"] for c in event.plan.calls if f"{event.round}.{c.id}" in results]
-            plan = event.plan if len(seen) == len(event.plan) else Plan(
-                c for c in event.plan.calls if f"{event.round}.{c.id}" in results and not c.after
-            )  # fmt: skip
-            ended = max((o.ended for o in seen), default=event.at)
-            rounds.append(Round(event.round, text, plan, seen, asked_at, ended))
-    return rounds
+            begun.append((event, text, asked_at))
+    return [_round(planned, text, asked_at, results) for planned, text, asked_at in begun]
+
+
+def _round(planned: Planned, text: str, asked_at: float, results: Mapping[str, Observation]) -> Round:
+    """One round; calls without an observation, because the run ended before, are left out of it."""
+    found = [(call, results.get(f"{planned.round}.{call.id}")) for call in planned.plan.calls]
+    seen = [observation for _, observation in found if observation is not None]
+    plan = planned.plan
+    if len(seen) < len(found):
+        plan = Plan.parallel([call for call, observation in found if observation is not None])
+    return Round(planned.round, text, plan, seen, asked_at, max((o.ended for o in seen), default=planned.at))

@@ -7,16 +7,17 @@ left, `max_tokens` shrinks to fit; a model of unknown price cannot be asked unde
 from __future__ import annotations
 
 import asyncio
-import json
 import contextvars
+import json
 import time
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from concertino._budget import Amount
 from concertino._errors import CallFailed
 from concertino._events import Asked, CallEnded, CallStarted, Event, Replied, idempotency_key
-from concertino._models import ChatRequest, Message, Reply
+from concertino._models import ChatRequest, Message, Reply, Sampling
 from concertino._observation import ErrorInfo, Observation, Status
 from concertino._usage import Usage
 
@@ -33,8 +34,16 @@ if TYPE_CHECKING:
 _LEAST_TOKENS = 16
 
 
+@lru_cache(maxsize=64)
+def _limited(sampling: Sampling, max_tokens: int) -> Sampling:
+    """The same sampling with a bound on what is generated."""
+    return sampling.with_(max_tokens=max_tokens)
+
+
 class Asker:
     """Who waits for one request to a model: the orchestrator (`role` set) or an agent."""
+
+    now = 0.0
 
     __slots__ = ("context", "deadline", "depth", "future", "ledger", "parent")
 
@@ -93,12 +102,9 @@ class Request(Invocation):
                 fitting = min(fitting, (left.usd * 1e6 - prompt * spec.prices.input) / spec.prices.output)
         if _LEAST_TOKENS <= fitting < most:
             most = int(fitting)
-        self.chat = ChatRequest(
-            self.chat.messages,
-            self.chat.tools,
-            self.chat.sampling.with_(max_tokens=most),
-            self.chat.idempotency_key,
-        )
+        if most != self.chat.sampling.max_tokens:
+            sampling = _limited(self.chat.sampling, most)
+            self.chat = ChatRequest(self.chat.messages, self.chat.tools, sampling, self.chat.idempotency_key)
         usd = spec.prices.usd(prompt, most) if spec.prices else 0.0
         return Amount(0.0, 0.0, usd, float(prompt + most))
 

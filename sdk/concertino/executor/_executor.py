@@ -24,6 +24,7 @@ from concertino._plan import Call, Plan
 from concertino._specs import ModelSpec, ToolSpec
 
 from ._breaker import BreakerPolicy
+from ._deadlines import Deadlines
 from ._invocation import Invocation
 from ._limits import UNLIMITED, Gate, Limits, Waiting, enter
 from ._members import Bound, BoundModel, Provider
@@ -65,6 +66,7 @@ class Executor:
         self.abandoned_calls: set[asyncio.Task[None]] = set()
         self._leaving: set[asyncio.Future[Any]] = set()
         self.stalls: list[Stalled] = []
+        self.deadlines: Deadlines
         self.crew = Crew()
         self._bound: dict[ToolSpec, Bound] = {}
         self._models: dict[ModelSpec, BoundModel] = {}
@@ -139,6 +141,7 @@ class Executor:
         if self._loop is not None and not self._loop.is_closed():
             raise RuntimeError("an Executor belongs to one event loop; make another one, or aclose() this one first")
         self._loop = loop
+        self.deadlines = Deadlines(loop)
         watch(loop)
         self._watch = StallWatch(loop, lambda: bool(self.tasks), self.limits.stall, self._whose, self._blame)
 

@@ -98,8 +98,7 @@ class Invocation:
         """Parked at a gate: the caller's deadline ends the waiting."""
         self.queued = True
         self.ledger.hold_up()
-        if self.deadline < float("inf"):
-            self.timer = self.scope.loop.call_at(self.deadline, self._expire_in_queue)
+        self.executor.deadlines.add(self.deadline, self)
 
     def _expire_in_queue(self) -> None:
         self._leave_queue()
@@ -114,17 +113,15 @@ class Invocation:
 
     def start(self) -> None:
         """All gates let it through: begin."""
-        self._leave_queue()
         loop = self.scope.loop
-        now = loop.time()
+        if self.queued:
+            self._leave_queue()
+            self.executor.deadlines.remove(self.deadline, self)
+        now = self.owner.now or loop.time()
         self.started = now - self.scope.started
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
         if self.timeout is not None and now + self.timeout < self.deadline:
             self.deadline = now + self.timeout
-        if self.deadline < float("inf"):
-            self.timer = loop.call_at(self.deadline, self._deadline_passed)
+        self.executor.deadlines.add(self.deadline, self)
         # In the context of whoever asked for it: it may be started by a call of another run that made room.
         self.task = asyncio.Task(self._live(), loop=loop, context=self.owner.context.copy())
         self.executor.tasks[self.task] = self
@@ -380,16 +377,18 @@ class Invocation:
         self.children.add(task)
         task.add_done_callback(self.children.discard)
 
-    def _deadline_passed(self) -> None:
-        self.stop("deadline")
+    def deadline_passed(self) -> None:
+        """Its time is over, in the queue or while it runs."""
+        if self.queued:
+            self._expire_in_queue()
+        else:
+            self.stop("deadline")
 
     def stop(self, why: str) -> None:
         """Begin the ladder: `why` is `deadline` or `cancelled`."""
         if self.over or self.stopped_by:
             return
         self.stopped_by = why
-        if self.timer is not None:
-            self.timer.cancel()
         if self.task is None:
             self._leave_queue()
             self.gates = ()
@@ -455,6 +454,7 @@ class Invocation:
         if self.over:
             return
         self.over = True
+        self.executor.deadlines.remove(self.deadline, self)
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None

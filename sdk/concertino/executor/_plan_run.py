@@ -37,7 +37,8 @@ class PlanRun:
 
     __slots__ = (
         "_after", "_contents", "_missing", "_positions", "_settling", "cancelled", "context", "deadline", "depth",
-        "executor", "future", "invocations", "ledger", "left", "observations", "parent", "plan", "prefix", "scope",
+        "executor", "future", "invocations", "ledger", "left", "now", "observations", "parent", "plan", "prefix",
+        "scope",
     )  # fmt: skip
 
     def __init__(self, executor: Executor, scope: Scope, plan: Plan, prefix: str, parent: Invocation | None) -> None:
@@ -55,6 +56,7 @@ class PlanRun:
         self.observations: list[Observation | None] = [None] * self.left
         self.future: asyncio.Future[list[Observation]] = scope.loop.create_future()
         self.cancelled = False
+        self.now = 0.0
         self._missing: dict[int, int] = {}
         self._after: dict[int, list[tuple[int, bool]]] = {}
         self._positions: dict[str, int] = {}
@@ -64,7 +66,12 @@ class PlanRun:
     # -- starting --------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Start every call that waits for nothing."""
+        """Start every call that waits for nothing, all at one instant, so that they can share a timer."""
+        self.now = self.scope.loop.time()
+        self._begin()
+        self.now = 0.0
+
+    def _begin(self) -> None:
         calls = self.plan.calls
         writers = [i for i, call in enumerate(calls) if self._writes(call)]
         if self.plan.edges or len(writers) > 1:

@@ -38,9 +38,7 @@ _SNIPPET_BEFORE = 20
 class ReadingError(ValueError):
     """The text has no value, or more than one; `str()` is a direction of at most 200 characters."""
 
-    def __init__(
-        self, code: ReadingCode, problem: str, position: int, line: int, column: int, snippet: str
-    ) -> None:
+    def __init__(self, code: ReadingCode, problem: str, position: int, line: int, column: int, snippet: str) -> None:
         super().__init__(code, problem, position, line, column, snippet)
         self.code: ReadingCode = code
         self.problem = problem

@@ -21,16 +21,13 @@ _NAMES_BEHIND = {
     "n": "abla atural cong e earrow eg eq eqq ewline exists geq geqslant gtr i leftarrow leq leqslant less "
     "mid onumber ot otag otin parallel prec rightarrow sim subset subseteq succ supset supseteq u vdash "
     "warrow",
-    "r": "angle brace brack ceil floor hd ho ight ightarrow ightharpoonup ightleftharpoons m rangle ule "
-    "vert Vert",
+    "r": "angle brace brack ceil floor hd ho ight ightarrow ightharpoonup ightleftharpoons m rangle ule vert Vert",
 }
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r"}
 
 
 def _commands(written: dict[str, str]) -> str:
-    by_letter = (
-        f"{re.escape(written[key])}(?:{'|'.join(names.split())})" for key, names in _NAMES_BEHIND.items()
-    )
+    by_letter = (f"{re.escape(written[key])}(?:{'|'.join(names.split())})" for key, names in _NAMES_BEHIND.items())
     return f"(?:{'|'.join(by_letter)})(?![A-Za-z])"
 
 

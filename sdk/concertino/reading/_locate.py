@@ -31,9 +31,7 @@ _PART_BEFORE = re.compile(
     | (?<![A-Z_])\][ \t]*\Z""",
     re.VERBOSE,
 )
-_PART_BEHIND = re.compile(
-    r"""[\]:] | \[(?!/?[A-Z][A-Z_]+\]) | ,\s*["'“\[{\d] | ["'“][^"'”\n]*["'”]\s*:""", re.VERBOSE
-)
+_PART_BEHIND = re.compile(r"""[\]:] | \[(?!/?[A-Z][A-Z_]+\]) | ,\s*["'“\[{\d] | ["'“][^"'”\n]*["'”]\s*:""", re.VERBOSE)
 _CODE_BEHIND = re.compile(r"\.\w|\(")
 
 

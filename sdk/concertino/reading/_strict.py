@@ -32,9 +32,7 @@ _LONG_RUN = b"0" * (MAX_INTEGER_DIGITS + 1)
 _DIGITS_AS_ZERO = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
 _SUSPECT_ESCAPE = re.compile(r"\\[bfu]")
 # Runs over valid JSON and stops at the first escape that is refused: \b, \f, \u0000, half a surrogate pair.
-_HARMLESS = re.compile(
-    r'(?:[^\\]++|\\["\\/nrt]|\\u[dD][89abAB]..\\u[dD][c-fC-F]|\\u(?!0000|[dD][89a-fA-F]))*+'
-)
+_HARMLESS = re.compile(r'(?:[^\\]++|\\["\\/nrt]|\\u[dD][89abAB]..\\u[dD][c-fC-F]|\\u(?!0000|[dD][89a-fA-F]))*+')
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[{\]}]', re.DOTALL)
 
 

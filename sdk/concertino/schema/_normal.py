@@ -1,10 +1,10 @@
 """The normal form: every admitted schema, whatever its dialect, rewritten as a small 2020-12 schema.
 
-Back ends see only normal schemas: assertion and applicator keywords, `$ref` only as `#/$defs/<number>`, one
-entry in `$defs` per referenced sub-schema, no identifiers, no annotations (but `default` and `examples`, for
-generated examples, and descriptions, which no back end reads). So dialects, anchors, percent-encoded pointers and the reach of `$id` are dealt with
-once, here, and the two back ends cannot differ about them. `3.0` is thereby an integer in every dialect,
-draft 4 included.
+Back ends see only normal schemas: assertion and applicator keywords, `$ref` only as `#/$defs/<number>`, one entry in
+`$defs` per referenced sub-schema, no identifiers, no annotations (but `default` and `examples`, for generated
+examples, and descriptions, which no back end reads). So dialects, anchors, percent-encoded pointers and the reach of
+`$id` are dealt with once, here, and the two back ends cannot differ about them. `3.0` is thereby an integer in every
+dialect, draft 4 included.
 
 `survey` visits every sub-schema, referenced places included, checks its shape and compiles its patterns;
 `normalise` then rewrites. Both rely on admission's size limits: the JSON is a tree of at most 32 levels.

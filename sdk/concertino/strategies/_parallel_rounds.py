@@ -130,7 +130,7 @@ class ParallelRoundsMachine(Machine):
         if [call.name for call in read.calls] == [prompts.FINAL]:
             self._ask_for_answer("answered")
             return
-        self.plan = Plan([self._checked(index, call) for index, call in enumerate(read.calls)])
+        self.plan = Plan.parallel([self._checked(index, call) for index, call in enumerate(read.calls)])
         self.names = [call.name for call in read.calls]
         self.native_ids = [call.id for call in reply.tool_calls]
         self.phase = "act"

@@ -62,37 +62,34 @@ def read_round(reply: Reply) -> RoundText:
             thoughts.append(part["thought"].strip())
             unclosed = not part["thought_end"]
         elif not reply.tool_calls:
-            calls.append(_from_block(part["call"], bool(part["call_end"]), reply.finish_reason == "length"))
+            cut_off = reply.finish_reason == "length" and not part["call_end"]
+            calls.append(_from_block(str(len(calls) + 1), part["call"], cut_off))
     visible = "".join([*rest, reply.text[position:]])
     if reply.tool_calls:
-        calls = [Call(call.name, call.arguments) for call in reply.tool_calls]
+        calls = [Call(call.name, call.arguments, str(n)) for n, call in enumerate(reply.tool_calls, 1)]
     answer = _ANSWER.search(visible)
     reasoning = "\n".join(filter(None, [reply.reasoning, *thoughts])) or visible.strip()
     return RoundText(reasoning, calls, answer.group(1).strip() if answer else None, unclosed)
 
 
-def _from_block(block: str, closed: bool, cut_off: bool) -> Call:
-    """The call of one block."""
+def _from_block(call_id: str, block: str, cut_off: bool) -> Call:
+    """The call of one block; `cut_off`: the length limit ended it."""
     try:
         reading = read_json(block)
     except ReadingError as error:
         named = _NAME.search(block)
-        name = named.group(1) if named else "?"
-        if not closed and cut_off:
-            return Call(
-                name,
-                error=("bad_json", "the text ended (length limit) inside this call; write shorter calls"),
-            )
-        return Call(name, error=("bad_json", str(error)))
+        text = "the text ended (length limit) inside this call; write shorter calls" if cut_off else str(error)
+        return Call(named.group(1) if named else "?", id=call_id, error=("bad_json", text))
     data = reading.value
     name = data.get("name")
     if not isinstance(name, str) or not name:
-        return Call("?", error=("bad_format", 'a call is {"name": "...", "arguments": {...}}; "name" is missing'))
+        text = 'a call is {"name": "...", "arguments": {...}}; "name" is missing'
+        return Call("?", id=call_id, error=("bad_format", text))
     arguments = data.get("arguments", {})
     if not isinstance(arguments, (dict, str)):
         kind = type(arguments).__name__
-        return Call(name, error=("bad_format", f'"arguments" of {name!r} must be an object; got {kind}'))
-    return Call(name, arguments, repairs=reading.repairs)
+        return Call(name, id=call_id, error=("bad_format", f'"arguments" of {name!r} must be an object; got {kind}'))
+    return Call(name, arguments, call_id, repairs=reading.repairs)
 
 
 def write_call(name: str, arguments: Any) -> str:

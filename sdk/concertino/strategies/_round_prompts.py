@@ -13,6 +13,7 @@ from typing import Any
 
 from concertino._observation import Observation
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 _MARKS = re.compile(r"<(?=/?(?:tool_response|tool_call|budget)\b)")
 """Marks of the frame that a result could forge; written as a JSON escape, they stay text."""
 
@@ -116,4 +117,4 @@ def render_round(
 
 def render_remaining(remaining: Mapping[str, float] | None) -> str:
     """What is left of the budget, or nothing."""
-    return f"\n<budget>{json.dumps(dict(remaining))}</budget>" if remaining else ""
+    return f"\n<budget>{_encode(dict(remaining))}</budget>" if remaining else ""

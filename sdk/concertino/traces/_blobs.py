@@ -56,9 +56,7 @@ class BlobStore:
             try:
                 self._replace(digest, value_json)
             except OSError as error:
-                raise JournalWriteError.of(
-                    self.folder / digest, "the value was not written", error
-                ) from error
+                raise JournalWriteError.of(self.folder / digest, "the value was not written", error) from error
             self._written.add(digest)
         return {"$blob": digest, "bytes": len(value_json)}
 

@@ -90,9 +90,7 @@ class GroupSync:
                 raise JournalError(f"{self._path}: the journal is closed, so it cannot be flushed.")
             else:
                 if self._thread is None:
-                    self._thread = threading.Thread(
-                        target=self._run, name=f"sync {self._path.name}", daemon=True
-                    )
+                    self._thread = threading.Thread(target=self._run, name=f"sync {self._path.name}", daemon=True)
                     self._thread.start()
                 self._waiters.append(future)
                 self._changed.notify()
@@ -125,9 +123,7 @@ class GroupSync:
             try:
                 sync_file(self._fd)
             except OSError as error:
-                failure = JournalWriteError.of(
-                    self._path, "earlier records may not survive a power cut", error
-                )
+                failure = JournalWriteError.of(self._path, "earlier records may not survive a power cut", error)
         with self._changed:
             self._failure = failure
             self._synced = goal if failure is None else self._synced

@@ -157,8 +157,7 @@ class Journal:
         """
         if not isinstance(record, (dict, Mapping)) or "n" in record:
             raise JournalEncodeError(
-                f'{self.path}: a record is a mapping without "n", which the journal adds; '
-                f"given: {record!r:.200}."
+                f'{self.path}: a record is a mapping without "n", which the journal adds; given: {record!r:.200}.'
             )
         body = encode_json(record if isinstance(record, dict) else dict(record))
         if limit is not None and len(body) > limit:
@@ -248,9 +247,7 @@ class Journal:
             elif size > end:
                 os.ftruncate(self._fd, end)
         except OSError as error:
-            self.failed = JournalWriteError.of(
-                self.path, "a half written record could not be taken back", error
-            )
+            self.failed = JournalWriteError.of(self.path, "a half written record could not be taken back", error)
             raise self.failed from error
         self._unsettled = None
 
@@ -261,9 +258,7 @@ class Journal:
             try:
                 sync_folder(self.path.parent)
             except OSError as error:
-                raise JournalWriteError.of(
-                    self.path, "its name may not survive a power cut", error
-                ) from error
+                raise JournalWriteError.of(self.path, "its name may not survive a power cut", error) from error
 
     def _require_open(self) -> None:
         if self._fd >= 0:
@@ -299,9 +294,7 @@ def _open(path: Path, flags: int) -> int:
     try:
         return os.open(path, _FLAGS | flags, 0o666)
     except FileExistsError:
-        raise JournalExists(
-            f"{path}: already there. Resume it with Journal.resume(), or give another path."
-        ) from None
+        raise JournalExists(f"{path}: already there. Resume it with Journal.resume(), or give another path.") from None
     except FileNotFoundError:
         missing = f"the folder {path.parent}" if flags else "the file"
         raise JournalError(f"{path}: {missing} does not exist. Create it first, or check the path.") from None

@@ -85,9 +85,7 @@ def checked_header(header: Mapping[str, Any]) -> dict[str, Any]:
     known = type(version) is int and 1 <= version <= FORMAT_VERSION
     if header.get("t") != "header" or not known or "n" in header:
         given = {key: header[key] for key in ("t", "v", "n") if key in header}
-        raise UsageError(
-            f'A journal header has "t": "header", "v": 1..{FORMAT_VERSION} and no "n"; given: {given!r}.'
-        )
+        raise UsageError(f'A journal header has "t": "header", "v": 1..{FORMAT_VERSION} and no "n"; given: {given!r}.')
     return dict(header)
 
 
@@ -95,9 +93,7 @@ def require_known(path: Path, header: Mapping[str, Any]) -> None:
     """Refuse a first record that is no header, or one from a later version."""
     version = header.get("v")
     if header.get("t") != "header" or type(version) is not int:
-        raise JournalError(
-            f"{path}: its first record is no journal header. Give the path of a concertino trace."
-        )
+        raise JournalError(f"{path}: its first record is no journal header. Give the path of a concertino trace.")
     if version > FORMAT_VERSION:
         raise JournalTooNew(
             f"{path}: written in version {version} of the journal format; this concertino reads up to "

@@ -62,8 +62,7 @@ class WriterLock:
 def _locked(path: Path, pid: int | None, hint: str = "") -> JournalLocked:
     holder = f"process {pid}" if pid else "another writer"
     return JournalLocked(
-        f"{path}: already open for writing by {holder}. "
-        f"Wait for it to end, or give this run another path.{hint}",
+        f"{path}: already open for writing by {holder}. Wait for it to end, or give this run another path.{hint}",
         pid,
     )
 

@@ -82,9 +82,7 @@ class _Cursor:
                     record = parse_line(line, self.n)
                 except ValueError as reason:
                     dropped = os.fstat(file.fileno()).st_size - self.offset
-                    self.damage = Damage(
-                        self.offset, dropped, self.n, str(reason), torn=not line.endswith(b"\n")
-                    )
+                    self.damage = Damage(self.offset, dropped, self.n, str(reason), torn=not line.endswith(b"\n"))
                     return
                 if self.n == 0:
                     require_known(self.path, record)
@@ -130,9 +128,7 @@ def tail_journal(
         yield from cursor.records()
         damage = None if cursor.damage is None or cursor.damage.torn else cursor.damage
         if damage is not None and suspect is not None and damage.offset == suspect.offset:
-            raise JournalError(
-                f"{cursor.path}: {damage}. Close its writer and resume the run to repair the file."
-            )
+            raise JournalError(f"{cursor.path}: {damage}. Close its writer and resume the run to repair the file.")
         # Looked at twice: a line that its writer takes back after a full disk may be seen half old, half new.
         suspect = damage
         if ending and suspect is None:
@@ -157,14 +153,10 @@ def _first_record(cursor: _Cursor) -> dict[str, Any]:
 def _require_prefix(path: Path, prefix: bytes) -> None:
     """Refuse other files by their first bytes, before a line of gigabytes is looked for."""
     if not _HEX.issuperset(prefix[:8]) or prefix[8:] not in (b"", b" "):
-        raise JournalError(
-            f"{path}: not a journal (it begins with {prefix!r}). Give the path of a concertino trace."
-        )
+        raise JournalError(f"{path}: not a journal (it begins with {prefix!r}). Give the path of a concertino trace.")
 
 
 def _unreadable(path: Path, error: OSError) -> JournalError:
     if isinstance(error, FileNotFoundError):
         return JournalError(f"{path}: there is no such file. Check the path of the trace.")
-    return JournalError(
-        f"{path}: cannot be read ({error.strerror}). Check that it is a file and that you may read it."
-    )
+    return JournalError(f"{path}: cannot be read ({error.strerror}). Check that it is a file and that you may read it.")
