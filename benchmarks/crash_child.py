@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import concertino as ct
-from concertino._events import CallEnded
+from concertino.events import CallEnded
 from concertino.strategies._round_format import write_round
 
 ROUNDS = 6

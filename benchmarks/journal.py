@@ -144,9 +144,7 @@ def measure(records: int, folder: Path) -> list[Row]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=10_000, help="records per pass (default: %(default)s)")
     parser.add_argument("--folder", type=Path, default=None, help="where to write (default: the system's)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
@@ -154,9 +152,7 @@ def main() -> None:
     rows = measure(options.records, options.folder or Path(tempfile.gettempdir()))
     if options.json:
         figures = [{**asdict(r), "per_second": r.per_second, "microseconds": r.microseconds} for r in rows]
-        print(
-            json.dumps({"python": platform.python_version(), "system": platform.platform(), "rows": figures})
-        )
+        print(json.dumps({"python": platform.python_version(), "system": platform.platform(), "rows": figures}))
         return
     print(f"{'':38}{'records':>9}{'records/s':>13}{'µs/record':>12}{'seconds':>10}")
     for r in rows:

@@ -27,9 +27,9 @@ SETTINGS = "from concertino._settings import Settings"
 PROGRAMS = {
     "bare": "",
     "import": "import concertino",
-    "list": f"from concertino._plugins import PluginManager; {SETTINGS}; PluginManager(Settings()).plugins()",
+    "list": f"from concertino.plugins import PluginManager; {SETTINGS}; PluginManager(Settings()).plugins()",
     "pool of one": f"""
-from concertino._plugins import PluginManager; {SETTINGS}
+from concertino.plugins import PluginManager; {SETTINGS}
 manager = PluginManager(Settings())
 name = next((row.name for row in manager.plugins() if row.name.startswith("dummy")), None)
 print(len(manager.specs([f"{{name}}/*"])) if name else 0)""",

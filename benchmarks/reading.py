@@ -79,9 +79,7 @@ def valid_rows() -> list[dict[str, Any]]:
         text = json.dumps(value, ensure_ascii=False)
         loads = min(timeit.repeat(lambda text=text: json.loads(text), number=4000, repeat=7)) / 4e-3
         ours = min(timeit.repeat(lambda text=text: read_json(text), number=4000, repeat=7)) / 4e-3
-        rows.append(
-            {"case": name, "chars": len(text), "loads_us": loads, "ours_us": ours, "ratio": ours / loads}
-        )
+        rows.append({"case": name, "chars": len(text), "loads_us": loads, "ours_us": ours, "ratio": ours / loads})
     return rows
 
 
@@ -95,9 +93,7 @@ def hostile_rows() -> list[dict[str, Any]]:
             verdict = ", ".join(read_json(text).repairs) or "read"
         except ReadingError as error:
             verdict = error.code
-        rows.append(
-            {"case": name, "chars": len(text), "s": time.perf_counter() - started, "verdict": verdict}
-        )
+        rows.append({"case": name, "chars": len(text), "s": time.perf_counter() - started, "verdict": verdict})
     return rows
 
 

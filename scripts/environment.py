@@ -132,9 +132,7 @@ def _run(command: list[str]) -> None:
     with LOG.open("a", encoding="utf-8") as log:
         log.write(f"$ {' '.join(command)}\n")
         log.flush()
-        code = subprocess.call(
-            command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
-        )
+        code = subprocess.call(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
     if code:
         tail = "\n".join(LOG.read_text(encoding="utf-8", errors="replace").splitlines()[-20:])
         raise SetupFailed(

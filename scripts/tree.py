@@ -71,7 +71,5 @@ def _read(folder: Path) -> Member:
         raise InvalidMember(f"{file} is not valid TOML: {error}") from None
     for table, key in (("project", "name"), ("build-system", "requires")):
         if key not in pyproject.get(table, {}):
-            raise InvalidMember(
-                f"{file} has no `{key}` under [{table}]; the root pyproject.toml shows the form"
-            )
+            raise InvalidMember(f"{file} has no `{key}` under [{table}]; the root pyproject.toml shows the form")
     return Member(folder, pyproject)

@@ -39,9 +39,7 @@ def main() -> None:
         except SetupFailed as failure:
             sys.exit(str(failure))
         _refuse_source(venv, installed)
-        sys.exit(
-            subprocess.call(_python(venv, "-m", "pytest", "-p", "no:cacheprovider", *sys.argv[1:]), cwd=ROOT)
-        )
+        sys.exit(subprocess.call(_python(venv, "-m", "pytest", "-p", "no:cacheprovider", *sys.argv[1:]), cwd=ROOT))
 
 
 def _build(distributions: list[Member], out: Path) -> None:

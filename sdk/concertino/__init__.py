@@ -1,8 +1,8 @@
 """concertino: agents, tools and models from anyone's `pip install` form one pool; a small model leads it.
 
 This page is the table of contents; each name lives in the module of its noun. Themes with names of their own are
-subpackages: `concertino.strategies`, `concertino.executor`, `concertino.traces`, `concertino.schema`,
-`concertino.reading`, `concertino.testing`.
+subpackages: `concertino.strategies`, `concertino.executor`, `concertino.traces`, `concertino.events`,
+`concertino.plugins`, `concertino.schema`, `concertino.reading`, `concertino.testing`.
 """
 
 from importlib import import_module
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         TraceError,
         UsageError,
     )
-    from ._events import STOP_REASONS
     from ._models import ChatRequest, Message, Model, Reply, Sampling, ToolCall
     from ._observation import CODES, ErrorInfo, Observation, Status
     from ._orchestrator import Orchestrator, RunHandle, replay
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from ._run import Round, Run
     from ._specs import AgentSpec, ModelSpec, ToolSpec, agent, tool
     from ._usage import Cost, Prices, Usage
+    from .events import STOP_REASONS
     from .executor import Executor, Limits
     from .hookspecs import hookimpl
     from .strategies import ParallelRounds, Strategy
@@ -47,7 +47,7 @@ _HOMES = {
         "BudgetError", "CallFailed", "ConcertinoError", "FailureClass", "PlanError", "PluginError", "PoolError",
         "ProviderError", "RunError", "SpecError", "TraceError", "UsageError",
     ],
-    "_events": ["STOP_REASONS"],
+    "events": ["STOP_REASONS"],
     "_models": ["ChatRequest", "Message", "Model", "Reply", "Sampling", "ToolCall"],
     "_observation": ["CODES", "ErrorInfo", "Observation", "Status"],
     "_orchestrator": ["Orchestrator", "RunHandle", "replay"],

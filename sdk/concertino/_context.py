@@ -14,10 +14,10 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._errors import SpecError
-from ._events import idempotency_key
 from ._models import ChatRequest, Message, Reply, Sampling
 from ._observation import Observation
 from ._plan import Call, Plan
+from .events import idempotency_key
 
 if TYPE_CHECKING:
     from ._budget import Amount

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from ._specs import DESCRIPTION_LIMIT, ModelSpec, Spec, ToolSpec
 
 if TYPE_CHECKING:
-    from ._plugin_status import PluginInfo
-    from ._plugins import PluginManager
+    from .plugins._manager import PluginManager
+    from .plugins._status import PluginInfo
 
 Level = Literal["ok", "warning", "error"]
 
@@ -64,7 +64,7 @@ def diagnose(manager: PluginManager | None = None) -> list[Finding]:
     Raises:
         UsageError: without a manager: the settings are wrong.
     """
-    from ._plugins import default_manager
+    from .plugins._manager import default_manager
     from .traces._store import default_folder
 
     manager = manager or default_manager()

@@ -15,9 +15,9 @@ from ._document import check_keys, read_document, write_document
 from ._errors import PoolError
 
 if TYPE_CHECKING:
-    from ._plugins import PluginManager
     from ._pool import Pool
     from ._specs import Spec
+    from .plugins._manager import PluginManager
 
 
 def lock_pool(pool: Pool, path: Path, manager: PluginManager | None = None) -> None:
@@ -68,7 +68,7 @@ def _providers(
     pool: Pool, manager: PluginManager | None, also: dict[str, Any] | None = None
 ) -> dict[str, dict[str, str]]:
     """Distribution and version of each provider that the pool has members of, and of others."""
-    from ._plugins import default_manager
+    from .plugins._manager import default_manager
 
     manager = manager or pool._manager or default_manager()
     wanted = {*(member.provider for member in pool.members), *(also or ())}

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 from ._budget import Budget
 from ._errors import BudgetError, CallFailed, PoolError, TraceError, UsageError
-from ._events import Event, Planned, RunEnded, RunStarted
 from ._models import ChatRequest, Model, Sampling
 from ._pool import Pool
 from ._run import Run, collect_rounds
 from ._settings import load_settings
 from ._specs import ModelSpec, ToolSpec
 from ._usage import NOTHING
+from .events import Event, Planned, RunEnded, RunStarted
 from .executor import Duplicates, Executor, Scope
 from .executor._asking import ask
 from .strategies import BUILT_IN, Act, Ask, Brief, Done, Machine, Strategy, strategy_by_name
@@ -36,8 +36,8 @@ from .traces import Durability, JournalSink, Trace, TraceMemory, TraceStore
 from .traces._trace import header
 
 if TYPE_CHECKING:
-    from ._plugins import PluginManager
     from .executor import Memory
+    from .plugins._manager import PluginManager
 
 Listener = Callable[[Event], None]
 
@@ -413,7 +413,7 @@ def _named_strategy(name: str) -> Strategy:
     """A built-in strategy, or one of an installed distribution, with its default settings."""
     if name in BUILT_IN:
         return BUILT_IN[name]()
-    from ._plugins import default_manager
+    from .plugins._manager import default_manager
 
     return strategy_by_name(name, default_manager().strategies())()
 
@@ -422,7 +422,7 @@ def _own_hooks(name: str, functions: Sequence[Callable[..., Any]]) -> list[Calla
     """Hooks of an orchestrator may take fewer arguments than the specification, as those of plugins may."""
     if not functions:
         return []
-    from ._plugin_hooks import Hook
+    from .plugins._hooks import Hook
 
     return [Hook("the orchestrator", name, function, "") for function in functions]
 
@@ -431,7 +431,7 @@ def _manager_of_every_run() -> PluginManager | None:
     """Also a pool made by hand is under the plugins that the settings load in every run."""
     if not load_settings().always:
         return None
-    from ._plugins import default_manager
+    from .plugins._manager import default_manager
 
     return default_manager()
 

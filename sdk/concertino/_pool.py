@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._errors import PoolError
-from ._plugin_patterns import matches
 from ._specs import ModelSpec, Spec, ToolSpec
 from ._usage import Prices
+from .plugins._patterns import matches
 
 if TYPE_CHECKING:
     import random
 
-    from ._plugins import PluginManager
+    from .plugins._manager import PluginManager
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -103,7 +103,7 @@ class Pool:
 
         Nothing is imported yet. Broken distributions are left out; `concertino plugins` names them.
         """
-        from ._plugins import default_manager
+        from .plugins._manager import default_manager
 
         return cls._lazily(manager or default_manager(), patterns or None)
 

@@ -29,13 +29,13 @@ from typing import TYPE_CHECKING, Any
 
 from ._document import check_keys, read_document, write_document
 from ._errors import PluginError, PoolError, UsageError
-from ._plugin_patterns import matches
 from ._pool import Pool
 from ._specs import ModelSpec, Spec
 from ._usage import Cost, Prices
+from .plugins._patterns import matches
 
 if TYPE_CHECKING:
-    from ._plugins import PluginManager
+    from .plugins._manager import PluginManager
 
 KEYS = ("members", "without", "roles", "aliases", "descriptions", "prices", "overrides")
 
@@ -120,7 +120,7 @@ def save_pool(pool: Pool, path: Path, manager: PluginManager | None = None) -> N
 
 
 def _default_manager() -> PluginManager:
-    from ._plugins import default_manager
+    from .plugins._manager import default_manager
 
     return default_manager()
 

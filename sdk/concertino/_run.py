@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ._errors import RunError
-from ._events import Asked, CallEnded, Event, Planned, Replied
 from ._observation import Observation, Status
 from ._plan import Plan
 from ._usage import Usage
+from .events import Asked, CallEnded, Event, Planned, Replied
 from .traces import Trace
 
 

@@ -10,11 +10,11 @@ from typing import get_args
 
 import click
 import pytest
-from concertino import CODES, STOP_REASONS, FailureClass, _events, _poolfile, _settings, hookspecs
+from concertino import CODES, STOP_REASONS, FailureClass, _poolfile, _settings, events, hookspecs
 from concertino._observation import FREE_CODES
-from concertino._plugin_hooks import HOOK_ARGUMENTS
 from concertino.cli import command_line
 from concertino.executor._retry import ATTEMPTS
+from concertino.plugins._hooks import HOOK_ARGUMENTS
 from tree import ROOT
 
 from .documents import DOCS
@@ -65,7 +65,7 @@ def test_a_hook_has_an_example_of_its_own(hook: str) -> None:
 def test_the_examples_of_hooks_are_accepted_by_the_plugin_manager() -> None:
     import importlib.util
 
-    from concertino._plugins import PluginManager
+    from concertino.plugins import PluginManager
 
     file = DOCS / "examples" / "hooks" / "every_hook.py"
     spec = importlib.util.spec_from_file_location("every_hook", file)
@@ -174,7 +174,7 @@ def test_every_stop_reason_is_explained() -> None:
 
 def test_every_event_is_listed_with_its_record() -> None:
     listed = {row[0].strip("`"): row[1].strip("`") for row in rows(sections("events.md")["Kinds"])}
-    assert listed == {event.__name__: _kind(event) for event in get_args(_events.Event)}
+    assert listed == {event.__name__: _kind(event) for event in get_args(events.Event)}
 
 
 def _kind(event: type) -> str:
@@ -183,7 +183,7 @@ def _kind(event: type) -> str:
     return found.group(1)
 
 
-@pytest.mark.parametrize("event", get_args(_events.Event), ids=lambda event: _kind(event))
+@pytest.mark.parametrize("event", get_args(events.Event), ids=lambda event: _kind(event))
 def test_every_field_of_a_record_is_explained(event: type) -> None:
     written = set(re.findall(r'(?:data\[|[{ ])"(\w+)"(?:: |\] = )', inspect.getsource(event.to_json)))  # type: ignore[attr-defined]
     section = sections("trace-format.md", level=3)[f"`{_kind(event)}`"]
@@ -199,7 +199,10 @@ def test_every_failure_class_is_in_the_table_of_retries() -> None:
 
 PUBLIC = [
     "concertino",
-    *(f"concertino.{name}" for name in ("executor", "reading", "schema", "strategies", "testing", "traces")),
+    *(
+        f"concertino.{name}"
+        for name in ("events", "executor", "plugins", "reading", "schema", "strategies", "testing", "traces")
+    ),
 ]
 
 
@@ -213,3 +216,4 @@ def test_the_source_of_every_public_module_is_in_the_list() -> None:
     package = Path(ROOT / "sdk" / "concertino")
     found = {f"concertino.{folder.parent.name}" for folder in package.glob("*/__init__.py")}
     assert found - set(PUBLIC) == {"concertino.cli"}
+    assert set(PUBLIC) - found == {"concertino", "concertino.events"}

@@ -4,9 +4,8 @@ import asyncio
 import time
 from typing import Any, Literal
 
-import pytest
-
 import concertino as ct
+import pytest
 
 
 @ct.tool

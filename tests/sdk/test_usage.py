@@ -1,8 +1,7 @@
 """Costs, prices and usages."""
 
-import pytest
-
 import concertino as ct
+import pytest
 
 
 def test_usages_add_up_field_by_field() -> None:

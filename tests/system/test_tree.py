@@ -68,9 +68,7 @@ def files_of_the_tree() -> list[Path]:
 def test_the_sdk_imports_neither_a_member_nor_torch() -> None:
     forbidden = {*OWNERS, "torch"}
     wrong = [
-        f"{place} imports {name}"
-        for place, name in imports_under(ROOT / "sdk")
-        if name.split(".")[0] in forbidden
+        f"{place} imports {name}" for place, name in imports_under(ROOT / "sdk") if name.split(".")[0] in forbidden
     ]
     assert wrong == []
 
@@ -96,9 +94,7 @@ def test_a_member_declares_every_distribution_of_the_tree_that_it_imports(member
 
 @EACH_MEMBER
 def test_a_member_has_the_shape_of_a_member(member: Member) -> None:
-    packages = [
-        folder.name for folder in (member.path / "src").iterdir() if (folder / "__init__.py").is_file()
-    ]
+    packages = [folder.name for folder in (member.path / "src").iterdir() if (folder / "__init__.py").is_file()]
     assert packages == [member.import_name], "one regular package under src/, named after the distribution"
     assert member.name == f"concertino-{member.path.name}"
     assert (member.path / "README.md").read_text(encoding="utf-8").startswith("# ")
@@ -121,9 +117,7 @@ def test_no_file_names_a_place_on_somebodys_machine() -> None:
         except UnicodeDecodeError:
             continue
         name = file.relative_to(ROOT).as_posix()
-        wrong += [
-            f"{name}:{i}: {line.strip()}" for i, line in enumerate(lines, 1) if MACHINE_PATH.search(line)
-        ]
+        wrong += [f"{name}:{i}: {line.strip()}" for i, line in enumerate(lines, 1) if MACHINE_PATH.search(line)]
     assert wrong == []
 
 

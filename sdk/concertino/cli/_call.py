@@ -66,8 +66,8 @@ def _read(arguments: str) -> str:
 
 async def _call(pool: Pool, name: str, arguments: str, budget: Budget) -> Observation:
     from concertino._plan import Call
-    from concertino._plugins import default_manager
     from concertino.executor import Executor
+    from concertino.plugins import default_manager
 
     manager = default_manager()
     async with Executor() as executor:

@@ -23,8 +23,8 @@ from ._failures import Interrupted
 from ._plain import PlainView
 
 if TYPE_CHECKING:
-    from concertino._events import Event
     from concertino._run import Run
+    from concertino.events import Event
 
 TICK = 0.1
 """Seconds between two ticks."""

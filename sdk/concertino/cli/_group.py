@@ -101,14 +101,14 @@ class VerbGroup(click.Group):
 
 
 def _plugin_command(name: str) -> click.Command | None:
-    from concertino._plugins import default_manager
+    from concertino.plugins import default_manager
 
     return next((command for command in default_manager().commands() if command.name == name), None)
 
 
 def _broken_plugins() -> str:
     """A hint for a verb whose plugin cannot be used."""
-    from concertino._plugins import default_manager
+    from concertino.plugins import default_manager
 
     broken = [row.name for row in default_manager().plugins() if row.state in ("failed", "clash")]
     return f"; broken plugins, whose verbs are missing: {', '.join(broken)} (see `concertino doctor`)" if broken else ""

@@ -54,8 +54,8 @@ class PoolChoice:
         Raises:
             PoolError: an unknown member, model or pattern, or a wrong file; says which.
         """
-        from concertino._plugins import default_manager
         from concertino._pool import Pool
+        from concertino.plugins import default_manager
 
         file = self.file or default_manager().settings.pool
         pool = Pool.load(file) if file else Pool.installed()
@@ -120,7 +120,7 @@ def make_strategy(name: str, settings: tuple[str, ...]) -> Strategy:
     if name in BUILT_IN:
         chosen = strategy_by_name(name)
     else:
-        from concertino._plugins import default_manager
+        from concertino.plugins import default_manager
 
         chosen = strategy_by_name(name, default_manager().strategies())
     known: list[str] = [field.name for field in fields(chosen)] if is_dataclass(chosen) else []
@@ -192,7 +192,7 @@ def read_stdin() -> str:
 
 def warn_about_broken_plugins() -> None:
     """Say on stderr which installed plugins are left out, and why."""
-    from concertino._plugins import default_manager
+    from concertino.plugins import default_manager
 
     for row in default_manager().plugins():
         if row.state in ("failed", "clash"):

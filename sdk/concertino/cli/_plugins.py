@@ -11,7 +11,7 @@ from ._options import common_options
 from ._output import paint, write_json, write_table
 
 if TYPE_CHECKING:
-    from concertino._plugin_status import PluginInfo
+    from concertino.plugins._status import PluginInfo
 
 _STATES = {"loaded": "green", "failed": "red", "clash": "red", "disabled": "yellow"}
 _LEVELS = {"ok": "green", "warning": "yellow", "error": "red"}
@@ -26,7 +26,7 @@ def plugins(load: bool, as_json: bool) -> None:
     JSON: a list of {"name", "distribution", "version", "target", "state", "reason", "hooks", "members", "verbs",
     "import_ms"}; the last four are null before a plugin is loaded. States: installed, loaded, failed, disabled, clash.
     """
-    from concertino._plugins import default_manager
+    from concertino.plugins import default_manager
 
     manager = default_manager()
     verbs: dict[str, str] = {}

@@ -35,10 +35,10 @@ from ._summary import write_summary
 
 if TYPE_CHECKING:
     from concertino._budget import Budget
-    from concertino._events import Event
     from concertino._orchestrator import Orchestrator
     from concertino._pool import Pool
     from concertino._run import Run
+    from concertino.events import Event
     from concertino.executor import Duplicates
     from concertino.testing import Recording
     from concertino.traces import Durability
@@ -223,7 +223,7 @@ def _no_answer(done: Run) -> str:
 
 def _resume(name: str, choice: PoolChoice, folder: Path | None, display: Display) -> None:
     from concertino._orchestrator import Orchestrator
-    from concertino._plugins import default_manager
+    from concertino.plugins import default_manager
     from concertino.strategies import BUILT_IN, strategy_by_name
     from concertino.traces import Trace, TraceStore
 

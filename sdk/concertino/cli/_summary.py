@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from concertino._events import STOP_REASONS
+from concertino.events import STOP_REASONS
 
 from ._board import Board
 from ._output import STATUS_COLOURS, clean, paint, show_money, write_fields

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from concertino._budget import Amount
 from concertino._errors import CallFailed
-from concertino._events import Asked, CallEnded, CallStarted, Event, Replied, idempotency_key
 from concertino._models import ChatRequest, Message, Reply, Sampling
 from concertino._observation import ErrorInfo, Observation, Status
 from concertino._usage import Usage
+from concertino.events import Asked, CallEnded, CallStarted, Event, Replied, idempotency_key
 
 from . import _causes as causes
 from ._invocation import Invocation

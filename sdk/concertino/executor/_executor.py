@@ -18,10 +18,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from concertino._budget import Budget, Ledger
-from concertino._events import Event, Stalled
 from concertino._observation import Observation
 from concertino._plan import Call, Plan
 from concertino._specs import ModelSpec, ToolSpec
+from concertino.events import Event, Stalled
 
 from ._breaker import BreakerPolicy
 from ._deadlines import Deadlines
@@ -65,6 +65,7 @@ class Executor:
         self.tasks: dict[asyncio.Task[None], Invocation] = {}
         self.abandoned_calls: set[asyncio.Task[None]] = set()
         self._leaving: set[asyncio.Future[Any]] = set()
+        self.closed_calls = 0
         self.stalls: list[Stalled] = []
         self.deadlines: Deadlines
         self.crew = Crew()
@@ -304,8 +305,13 @@ class Executor:
         )  # fmt: skip
 
     def health(self) -> dict[str, Any]:
-        """What went wrong so far: abandoned calls and threads, stalls, quarantined members, open breakers."""
+        """What went wrong so far.
+
+        Calls that ignored their cancellation and had to be closed, or could not be; abandoned threads; stalls;
+        quarantined members; breakers that are not closed.
+        """
         return {
+            "closed_calls": self.closed_calls,
             "abandoned_calls": len(self.abandoned_calls),
             "abandoned_threads": abandoned(),
             "stalls": [stall.to_json() for stall in self.stalls],

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from concertino._budget import Amount, Ledger, Reservation
 from concertino._errors import CallFailed, FailureClass
-from concertino._events import CallEnded, CallStarted, Event, Retried
 from concertino._observation import ErrorInfo, Observation, Status
 from concertino._result import Result
 from concertino._usage import Usage
+from concertino.events import CallEnded, CallStarted, Event, Retried
 
 from . import _causes as causes
 from ._content import BadResult, to_content, truncate
@@ -426,6 +426,7 @@ class Invocation:
             ended = inspect.getcoroutinestate(self.coroutine) == inspect.CORO_CLOSED
         self.task.cancel()
         if ended:
+            self.executor.closed_calls += 1
             self.executor.leaving(self.task)
         else:
             self.executor.note_abandoned(self)

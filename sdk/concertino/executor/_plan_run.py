@@ -17,9 +17,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from concertino._budget import Ledger
-from concertino._events import CallEnded
 from concertino._observation import ErrorInfo, Observation, Status
 from concertino._plan import Call, Plan, substitute
+from concertino.events import CallEnded
 from concertino.reading import ReadingError, read_json
 from concertino.schema import InstanceRefused, guard_instance
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from concertino._budget import Budget, Ledger
-from concertino._events import Event
 from concertino._observation import Observation
+from concertino.events import Event
 
 if TYPE_CHECKING:
     from concertino._models import Message

@@ -139,7 +139,7 @@ async def a_deadline_is_honoured(subject: MemberSubject) -> None:
         started = time.monotonic()
         seen = (await executor.run([Call(spec.name, arguments)], with_member(subject.make_pool(), spec)))[0]
         seconds = time.monotonic() - started
-        given_up = len(executor.abandoned_calls)
+        given_up = len(executor.abandoned_calls) + executor.closed_calls
     if seen.status is not Status.TIMEOUT:
         raise CheckFailed(
             f"with {DEADLINE:g} s for {arguments} it ended as {seen.status} after {seconds:.2f} s; give `slow` "

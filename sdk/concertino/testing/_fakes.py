@@ -73,7 +73,7 @@ class _Blocking(_Behaviour):
 
 
 class _Stubborn(_Behaviour):
-    """Goes on when it is cancelled, to the end of its delay."""
+    """Goes on when it is cancelled, to the end of its delay, unless it is closed."""
 
     async def wait(self) -> None:
         end = time.monotonic() + self.delay
@@ -175,7 +175,7 @@ def blocking_tool(name: str = "blocking", *, seconds: float = 1.0, **options: An
 
 
 def stubborn_tool(name: str = "stubborn", *, seconds: float = 2.0, **options: Any) -> FakeTool:
-    """A tool that ignores its cancellation, and ends by itself after `seconds`."""
+    """A tool that ignores its cancellation; it ends after `seconds`, or when the executor closes its coroutine."""
     return _tool(name, _Stubborn(None, None, _NOT_GIVEN, seconds), options)
 
 

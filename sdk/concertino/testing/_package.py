@@ -18,9 +18,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from concertino._errors import PluginError, UsageError
-from concertino._plugin_status import PluginInfo
-from concertino._plugins import PluginManager, default_manager
 from concertino._specs import AgentSpec, ModelSpec, Spec
+from concertino.plugins import PluginManager, default_manager
+from concertino.plugins._status import PluginInfo
 
 from ._agent_checks import AGENT_CHECKS
 from ._call_checks import CALL_CHECKS

@@ -41,7 +41,7 @@ def concertino_no_installed_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator
 
     Also in processes that the test starts. Plugins that the test registers by hand are used.
     """
-    from concertino._plugins import default_manager
+    from concertino.plugins import default_manager
 
     monkeypatch.setenv("CONCERTINO_PLUGINS", "-")  # "-" can be no provider's name
     default_manager.cache_clear()

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from concertino._events import Event
+from concertino.events import Event
 
 from ._blobs import BLOB_LIMIT
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from concertino._errors import TraceError
-from concertino._events import Event
 from concertino._models import Reply
 from concertino._observation import Observation
+from concertino.events import Event
 
 VERSION = 1
 """Version of the records; a file of a newer one is refused."""

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from concertino._plugins import default_manager
 from concertino.cli import command_line
+from concertino.plugins import default_manager
 
 Cli = Callable[..., Result]
 Process = Callable[..., "subprocess.CompletedProcess[str]"]

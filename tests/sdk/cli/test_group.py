@@ -15,7 +15,7 @@ from concertino.cli._group import VERBS
 
 HEAVY = {
     "asyncio", "pydantic", "jsonschema", "jsonschema_rs", "tenacity", "rich", "yaml", "pluggy", "concertino.executor",
-    "concertino._orchestrator", "concertino._pool", "concertino._plugins", "concertino.schema",
+    "concertino._orchestrator", "concertino._pool", "concertino.plugins._manager", "concertino.schema",
 }  # fmt: skip
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from concertino._plugins import PluginManager
 from concertino._settings import Settings
+from concertino.plugins import PluginManager
 
 Install = Callable[..., str]
 

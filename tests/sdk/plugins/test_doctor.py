@@ -6,8 +6,8 @@ import sys
 
 import pytest
 from concertino._doctor import Finding, diagnose
-from concertino._plugins import PluginManager
 from concertino._settings import Settings
+from concertino.plugins import PluginManager
 
 
 def about(findings: list[Finding], subject: str) -> list[Finding]:

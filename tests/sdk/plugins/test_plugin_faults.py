@@ -7,9 +7,9 @@ import textwrap
 
 import pytest
 from concertino._errors import PluginError, PoolError
-from concertino._plugins import PluginManager
 from concertino._pool import Pool
 from concertino._settings import Settings
+from concertino.plugins import PluginManager
 
 # What is wrong, and what the row must say of it.
 FAULTS = {

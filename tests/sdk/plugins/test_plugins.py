@@ -7,11 +7,11 @@ import types
 
 import pytest
 from concertino._errors import PluginError, PoolError, UsageError
-from concertino._plugins import PluginManager
 from concertino._pool import Pool
 from concertino._settings import Settings
 from concertino._specs import ToolSpec
 from concertino.hookspecs import hookimpl
+from concertino.plugins import PluginManager
 
 
 def names(manager: PluginManager, *patterns: str) -> list[str]:

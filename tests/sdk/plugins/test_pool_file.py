@@ -7,12 +7,12 @@ from __future__ import annotations
 import pytest
 from concertino._errors import PluginError, PoolError
 from concertino._lock import check_lock, lock_pool
-from concertino._plugins import PluginManager
 from concertino._pool import Pool
 from concertino._poolfile import load_pool, save_pool
 from concertino._settings import Settings
 from concertino._specs import ToolSpec
 from concertino._usage import Cost, Prices
+from concertino.plugins import PluginManager
 
 SIM = """
 @hookimpl

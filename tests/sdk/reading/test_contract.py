@@ -48,9 +48,7 @@ def test_repairs_are_named_in_a_fixed_order() -> None:
     assert sorted(found.repairs, key=REPAIRS.index) == list(found.repairs)
 
 
-@pytest.mark.parametrize(
-    "text", ["{'a': 1}", '```{"a": 1}```', '\ufeff{"a": 1}', '{"a": 1,}', '"{\\"a\\": 1}"', "[1]"]
-)
+@pytest.mark.parametrize("text", ["{'a': 1}", '```{"a": 1}```', '\ufeff{"a": 1}', '{"a": 1,}', '"{\\"a\\": 1}"', "[1]"])
 def test_strict_reading_makes_no_repair(text: str) -> None:
     assert refused(text, strict=True).code in {"not-json", "not-an-object"}
 

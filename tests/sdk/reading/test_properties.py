@@ -35,9 +35,7 @@ values = st.recursive(
     max_leaves=12,
 )
 objects = st.dictionaries(texts, values, max_size=5)
-prose = st.sampled_from(
-    ["", "Here is the call:\n", "好的，调用如下：", "Sure, ", "For {1, 2} use ", "أستدعي "]
-)
+prose = st.sampled_from(["", "Here is the call:\n", "好的，调用如下：", "Sure, ", "For {1, 2} use ", "أستدعي "])
 wrappings = st.sampled_from(
     [
         ("", ""),

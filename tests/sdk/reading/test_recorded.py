@@ -116,9 +116,7 @@ def test_gold_calls_come_back_from_every_way_of_writing_them(shared_data: Path) 
             continue
         for name, write in WRITTEN.items():
             value = read(write(call))
-            outcome = (
-                "refused" if value is REJECTED else "right" if dumped(value) == dumped(call) else "misread"
-            )
+            outcome = "refused" if value is REJECTED else "right" if dumped(value) == dumped(call) else "misread"
             counts[outcome] += 1
             counts[f"{name} refused"] += value is REJECTED
     total = counts["right"] + counts["refused"] + counts["misread"]

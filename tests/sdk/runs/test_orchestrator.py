@@ -7,7 +7,7 @@ from pathlib import Path
 
 import concertino as ct
 import pytest
-from concertino._events import CallEnded, Planned, Replied
+from concertino.events import CallEnded, Planned, Replied
 
 from .conftest import FINAL, Texts, round_of
 

@@ -56,8 +56,22 @@ def test_good(concertino_nothing_left):
     call(fake_tool(), {})
     call(sleep, {"seconds": 0.2})
 
-def test_stubborn(concertino_nothing_left):
+@tool(timeout=0.05)
+async def unstoppable() -> str:
+    "Neither cancelling nor closing ends it."
+    end = time.monotonic() + 0.6
+    while time.monotonic() < end:
+        try:
+            await asyncio.sleep(0.05)
+        except (asyncio.CancelledError, GeneratorExit):
+            pass
+    return "done"
+
+def test_closed(concertino_nothing_left):
     call(stubborn_tool(seconds=0.6, timeout=0.05), {})
+
+def test_left(concertino_nothing_left):
+    call(unstoppable, {})
 
 def test_thread(concertino_nothing_left):
     call(sleep, {"seconds": 2})
@@ -66,8 +80,8 @@ def test_did_not_ask():
     call(stubborn_tool(seconds=0.6, timeout=0.05), {})
 """,
     )
-    assert found == {"passed": 4, "errors": 2}
-    assert "left running by this test: call 1 of stubborn" in text
+    assert found == {"passed": 5, "errors": 2}
+    assert "left running by this test: call 1 of unstoppable" in text
     assert "left running by this test: thread concertino:sleep" in text
     time.sleep(1.0)  # the thread of the third test ends, and is not counted against others
 
@@ -77,7 +91,7 @@ def test_installed_plugins_can_be_kept_out_of_a_test(pytester: pytest.Pytester) 
         pytester,
         """
 import os
-from concertino._plugins import default_manager
+from concertino.plugins import default_manager
 
 def test_out(concertino_no_installed_plugins):
     assert all(info.state == "disabled" for info in default_manager().plugins())

@@ -129,7 +129,7 @@ def test_a_block_with_a_miss_fails_at_its_end_unless_it_failed_before(file: Path
 
 
 def test_an_orchestrator_s_own_hooks_are_asked_before_and_told_after_those_of_plugins() -> None:
-    from concertino._plugins import PluginManager
+    from concertino.plugins import PluginManager
 
     order: list[str] = []
 
@@ -269,7 +269,7 @@ def test_a_cancelled_call_is_not_recorded(file: Path) -> None:
 
 
 def test_a_recording_is_a_plugin_too(file: Path) -> None:
-    from concertino._plugins import PluginManager
+    from concertino.plugins import PluginManager
 
     manager = PluginManager(installed=False)
     assert manager.register(Recording(file, "record"), "recording").state == "loaded"

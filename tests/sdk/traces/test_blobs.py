@@ -28,9 +28,7 @@ def folder(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("durability", ["process", "power"])
-def test_a_large_value_goes_to_a_file_named_by_its_content_and_comes_back(
-    path: Path, durability: Any
-) -> None:
+def test_a_large_value_goes_to_a_file_named_by_its_content_and_comes_back(path: Path, durability: Any) -> None:
     value = b'{"page":"' + b"words " * 100_000 + b'"}'
     with Journal.create(path, HEADER, durability=durability) as journal:
         reference = journal.externalise(value)
@@ -89,9 +87,7 @@ def test_records_can_be_read_without_their_side_files_which_are_missed_only_when
     (folder(path) / reference["$blob"]).unlink()
     file = read_journal(path)
     assert file.damage is None
-    with pytest.raises(
-        BlobError, match=r"value of 7 bytes cannot be read .* Copy the folder run\.trace\.blobs"
-    ):
+    with pytest.raises(BlobError, match=r"value of 7 bytes cannot be read .* Copy the folder run\.trace\.blobs"):
         file.unpack(file.records[0]["content"])
 
 
@@ -104,9 +100,7 @@ def test_a_damaged_side_file_is_noticed(path: Path, damaged: bytes) -> None:
         BlobStore(path).read(reference)
 
 
-@pytest.mark.parametrize(
-    "name", ["../run.trace", "/etc/passwd", "A" * 64, "0" * 63, "0" * 64 + "\n", "", None, 7]
-)
+@pytest.mark.parametrize("name", ["../run.trace", "/etc/passwd", "A" * 64, "0" * 63, "0" * 64 + "\n", "", None, 7])
 def test_a_reference_is_never_taken_as_a_path(path: Path, name: Any) -> None:
     with pytest.raises(BlobError, match="is no blob name"):
         BlobStore(path).read({"$blob": name, "bytes": 1})
@@ -149,9 +143,7 @@ def test_resume_sweeps_what_a_killed_writer_left_half_written(path: Path) -> Non
     assert [p.name for p in folder(path).iterdir()] == [reference["$blob"]]
 
 
-def test_with_power_a_side_file_is_on_disk_before_it_has_its_name(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_power_a_side_file_is_on_disk_before_it_has_its_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
     real = Path.replace
 

@@ -77,9 +77,7 @@ def test_each_record_is_a_line_of_checksum_and_numbered_json(path: Path) -> None
     assert all(line[:9] == b"%08x " % zlib.crc32(line[9:]) for line in lines)
 
 
-def test_an_append_is_one_write_and_is_in_the_file_when_it_returns(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_append_is_one_write_and_is_in_the_file_when_it_returns(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, sizes = os.write, []
 
     def counting(fd: int, data: bytes) -> int:
@@ -232,9 +230,7 @@ def test_a_second_writer_in_the_same_process_is_refused(path: Path) -> None:
 def test_a_second_writer_in_another_process_is_refused_and_told_who_writes(path: Path) -> None:
     script = "import sys; from concertino.traces._journal import Journal; Journal.resume(sys.argv[1])"
     with Journal.create(path, HEADER):
-        done = subprocess.run(
-            [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "JournalLocked" in done.stderr
     if Path("/proc/locks").exists() and f" {os.getpid()} " in _locks_while_writing(path):
@@ -274,9 +270,7 @@ def test_close_may_be_repeated_and_ends_writing(path: Path) -> None:
         journal.externalise(b"1")
 
 
-def test_without_flock_a_lock_file_keeps_the_second_writer_out(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_flock_a_lock_file_keeps_the_second_writer_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_journal_lock, "_fcntl", None)
     with (
         Journal.create(path, HEADER),
@@ -425,9 +419,7 @@ async def test_a_cancelled_flush_leaves_the_others_alone(path: Path, monkeypatch
         assert [type(r) for r in results] == [asyncio.CancelledError, type(None)] * 4
 
 
-async def test_after_a_failed_sync_no_later_flush_claims_success(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_after_a_failed_sync_no_later_flush_claims_success(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     syncs = Syncs(monkeypatch)
     journal = Journal.create(path, HEADER, durability="power")
     journal.append({"i": 1})

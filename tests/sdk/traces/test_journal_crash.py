@@ -178,12 +178,8 @@ def test_a_short_write_is_completed(path: Path, disk: Disk) -> None:
     assert numbers(path) == [1]
 
 
-@pytest.mark.parametrize(
-    "code", [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EINVAL]
-)
-def test_a_refused_append_takes_its_part_back_and_the_next_one_works(
-    path: Path, disk: Disk, code: int
-) -> None:
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EINVAL])
+def test_a_refused_append_takes_its_part_back_and_the_next_one_works(path: Path, disk: Disk, code: int) -> None:
     kept = []
     with Journal.create(path, HEADER) as journal:
         for taken in range(20):  # bytes of the line that the disk takes before it refuses
@@ -247,9 +243,7 @@ def test_a_part_that_is_never_taken_back_is_a_torn_tail_for_the_next_writer(
 
 
 @pytest.mark.parametrize("taken", [0, 11, 10**6])
-def test_an_exception_out_of_a_signal_handler_never_gives_a_number_twice(
-    path: Path, disk: Disk, taken: int
-) -> None:
+def test_an_exception_out_of_a_signal_handler_never_gives_a_number_twice(path: Path, disk: Disk, taken: int) -> None:
     """Struck before the write, in the middle (after a short one), and after a whole one."""
     real = disk._real
 

@@ -54,4 +54,3 @@ concertino_examples = {
     "sage": {},
 }
 """What `concertino check` may call, and what is to come of it."""
-

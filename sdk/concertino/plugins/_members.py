@@ -12,8 +12,9 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from ._plugin_guard import PluginFault, show
-from ._specs import AgentSpec, ModelSpec, Spec, ToolSpec
+from concertino._specs import AgentSpec, ModelSpec, Spec, ToolSpec
+
+from ._guard import PluginFault, show
 
 MEMBER_HOOKS: dict[str, type[ToolSpec] | type[ModelSpec]] = {
     "concertino_tools": ToolSpec,

@@ -22,16 +22,17 @@ from typing import Any
 
 import pluggy
 
-from . import hookspecs
-from ._errors import PluginError, PoolError, UsageError
-from ._plugin_discovery import Declaration, discover
-from ._plugin_guard import PluginFault, guarded, inside_guard, show
-from ._plugin_hooks import HOOK_ARGUMENTS, Hook, Implementations, read_hooks
-from ._plugin_members import MEMBER_HOOKS, check_list, check_members, refuse_equal_names
-from ._plugin_patterns import matches, may_match, provider_of
-from ._plugin_status import PluginInfo, PluginRow
-from ._settings import Settings, load_settings
-from ._specs import Spec
+from concertino import hookspecs
+from concertino._errors import PluginError, PoolError, UsageError
+from concertino._settings import Settings, load_settings
+from concertino._specs import Spec
+
+from ._discovery import Declaration, discover
+from ._guard import PluginFault, guarded, inside_guard, show
+from ._hooks import HOOK_ARGUMENTS, Hook, Implementations, read_hooks
+from ._members import MEMBER_HOOKS, check_list, check_members, refuse_equal_names
+from ._patterns import matches, may_match, provider_of
+from ._status import PluginInfo, PluginRow
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
@@ -329,7 +330,7 @@ def _check_command(item: Any) -> str:
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
-    from .schema import near_names
+    from concertino.schema import near_names
 
     known = list(known)
     near = near_names(name, known)

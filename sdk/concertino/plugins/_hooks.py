@@ -19,9 +19,10 @@ from typing import Any
 
 import pluggy
 
-from . import hookspecs
-from ._errors import PluginError
-from ._plugin_guard import PluginFault, describe_error
+from concertino import hookspecs
+from concertino._errors import PluginError
+
+from ._guard import PluginFault, describe_error
 
 HOOK_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     name: tuple(inspect.signature(function).parameters)
@@ -77,7 +78,7 @@ def _check_undecorated(target: object, name: str) -> None:
 
 def _check_hook(hook: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
     if hook not in HOOK_ARGUMENTS:
-        from .schema import near_names
+        from concertino.schema import near_names
 
         near = near_names(hook, HOOK_ARGUMENTS, limit=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(HOOK_ARGUMENTS)}"

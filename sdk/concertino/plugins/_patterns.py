@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 
-from ._specs import Spec
+from concertino._specs import Spec
 
 _WILDCARD = re.compile(r"[*?\[]")
 

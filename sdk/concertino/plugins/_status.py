@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from ._plugin_discovery import Declaration
-from ._specs import Spec
+from concertino._specs import Spec
+
+from ._discovery import Declaration
 
 State = Literal["installed", "loaded", "failed", "disabled", "clash"]
 
