@@ -10,10 +10,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 from pathlib import Path
 
 import pytest
 from tree import ROOT, members
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts background jobs with Ctrl-C ignored, and some tests press it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LEFT_OUT = [m for m in members() if not m.default_install and importlib.util.find_spec(m.import_name) is None]
 

