@@ -51,6 +51,7 @@ class Call:
         error: set by a strategy that could not read this call: it is not run, and observed as PARSE_ERR with this
             code and text.
         repairs: names of the repairs that the strategy needed to read it.
+        guarded: the arguments come from `concertino.reading`, so they are plain JSON within its limits already.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Call:
     after: tuple[str, ...] = ()
     error: tuple[str, str] | None = None
     repairs: tuple[str, ...] = ()
+    guarded: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data; references are written as `${id}` again."""

@@ -11,6 +11,7 @@ The parameter annotated `Context` is the injected one: it never reaches the sche
 from __future__ import annotations
 
 import inspect
+import re
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ from typing import Any, Literal, NamedTuple, Union
 
 from ._errors import SpecError
 
+_ENTRY = re.compile(r" {4}([A-Za-z_]\w*): (\S.*)")
 _SCALARS: dict[Any, str] = {
     str: "string",
     int: "integer",
@@ -94,6 +96,26 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
     text = inspect.cleandoc(text)
     if "\n\n" not in text and "\n:" not in text and "Args:" not in text:
         return text, {}
+    return _read_google(text) or _parse_docstring(text)
+
+
+def _read_google(text: str) -> tuple[str, dict[str, str]] | None:
+    """The commonest form, read directly: one-line entries under `Args:`, and nothing after them."""
+    description, found, entries = text.partition("\n\nArgs:\n")
+    first, _, more = description.partition("\n")
+    if not found or (more and not more.startswith("\n")) or ":\n" in description:
+        return None
+    described: dict[str, str] = {}
+    for line in entries.split("\n"):
+        entry = _ENTRY.fullmatch(line)
+        if entry is None:
+            return None
+        described[entry.group(1)] = entry.group(2).strip()
+    return f"{first}\n\n{more.strip()}" if more else first, described
+
+
+def _parse_docstring(text: str) -> tuple[str, dict[str, str]]:
+    """Any form, by docstring_parser."""
     import docstring_parser
 
     # Most docstrings are Google's; trying every style takes three times as long.

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import concertino as ct
 import pydantic
 import pytest
-from concertino._signature import _plain_object, _through_pydantic, read_signature
+from concertino._signature import _parse_docstring, _plain_object, _read_google, _through_pydantic, read_signature
 from pydantic import Field
 
 PLAIN_FORMS: list[Any] = [
@@ -123,3 +123,23 @@ def test_no_parameter_at_all_gives_an_empty_object() -> None:
         return ""
 
     assert now.input_schema == {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("text", "direct"),
+    [
+        ("Search.\n\nArgs:\n    query: what to look for\n    top_k: how many, at most", True),
+        ("Search.\n\nIt is an archive\nof letters.\n\nAnd more.\n\nArgs:\n    query: a: b, c", True),
+        ("Search\nall.\n\nArgs:\n    query: x", False),
+        ("Search.\n\nArgs:\n    query: long\n        and longer", False),
+        ("Search.\n\nArgs:\n    query (str): typed", False),
+        ("Search.\n\nArgs:\n    query: x\n\nReturns:\n    a list", False),
+        ("Search.\n\nNote:\n    be quick\n\nArgs:\n    query: x", False),
+        ("Search.\n\n:param query: what", False),
+        ("Search.\n\nParameters\n----------\nquery : str\n    what", False),
+    ],
+)
+def test_a_docstring_that_is_read_directly_says_what_the_library_would_say(text: str, direct: bool) -> None:
+    read = _read_google(text)
+    assert (read is not None) is direct
+    assert read is None or read == _parse_docstring(text)

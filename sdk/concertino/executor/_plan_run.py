@@ -157,9 +157,11 @@ class PlanRun:
                 reading = read_json(arguments or "{}", maths_fields=bound.spec.maths_fields)
                 arguments, repairs = reading.value, repairs + reading.repairs
             else:
-                if call.id in self.plan.edges:
+                linked = call.id in self.plan.edges
+                if linked:
                     arguments = substitute(arguments, self._contents)
-                guard_instance(arguments)
+                if linked or not call.guarded:
+                    guard_instance(arguments)
                 if not isinstance(arguments, Mapping):
                     return (
                         None,

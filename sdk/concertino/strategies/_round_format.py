@@ -107,7 +107,7 @@ def _from_block(call_id: str, block: str, cut_off: bool) -> Call:
     if not isinstance(arguments, (dict, str)):
         kind = type(arguments).__name__
         return Call(name, id=call_id, error=("bad_format", f'"arguments" of {name!r} must be an object; got {kind}'))
-    return Call(name, arguments, call_id, repairs=reading.repairs)
+    return Call(name, arguments, call_id, repairs=reading.repairs, guarded=True)
 
 
 def write_call(name: str, arguments: Any) -> str:
