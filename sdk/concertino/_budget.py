@@ -22,6 +22,7 @@ from ._usage import NOTHING, Usage
 
 _UNLIMITED = float("inf")
 _SLACK = 1e-9
+_WHOLE = ("rounds", "parallel", "calls", "tokens")
 
 
 class Amount(NamedTuple):
@@ -68,6 +69,8 @@ class Budget:
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < _UNLIMITED:
                 raise BudgetError(f"budget {field.name}={value!r}: expected a number >= 0")
+            if field.name in _WHOLE and value != int(value):
+                raise BudgetError(f"budget {field.name}={value!r}: expected a whole number")
             if value == 0 and field.name in ("rounds", "parallel", "seconds"):
                 raise BudgetError(f"budget {field.name}=0 allows nothing; leave it out for no limit")
 
@@ -81,7 +84,7 @@ class Budget:
             if name not in known or not equals:
                 raise BudgetError(f"budget part {part!r}: expected NAME=NUMBER with NAME one of {', '.join(known)}")
             try:
-                values[name] = int(number) if name in ("rounds", "parallel", "calls", "tokens") else float(number)
+                values[name] = int(number) if name in _WHOLE else float(number)
             except ValueError:
                 raise BudgetError(f"budget {name}={number!r}: expected a number") from None
         return cls(**values)
@@ -109,6 +112,17 @@ class Reservation:
         self.ledger = ledger
         self.amount = amount
         self.settled = False
+
+    def grow(self, more: Amount) -> bool:
+        """Set aside more for another attempt of the same call, if it fits now."""
+        if not self.ledger.fits(more):
+            return False
+        self.amount = Amount(*[a + b for a, b in zip(self.amount, more, strict=True)])
+        level: Ledger | None = self.ledger
+        while level is not None:
+            level.reserved = Amount(*[a + b for a, b in zip(level.reserved, more, strict=True)])
+            level = level.parent
+        return True
 
 
 class _Waiter(NamedTuple):

@@ -118,12 +118,21 @@ class Context:
         """Run a plan of calls; observations in the order of the calls."""
         self._only_agents("ctx.run")
         plan = plan if isinstance(plan, Plan) else Plan(plan)
-        self._call.nested += 1
-        prefix = f"{self._call.call_id}/{self._call.nested}."
+        memory = self._call.scope.memory
+        known = memory.claim_plan(self._call.call_id, plan.to_json()) if memory is not None else 0
+        prefix = f"{self._call.call_id}/{known or self._next_number()}."
         observations: list[Observation] = await self._at_home(
             lambda: self._call.executor.run_plan(plan, self._call.scope, prefix=prefix, parent=self._call)
         )
         return observations
+
+    def _next_number(self) -> int:
+        """A number that no plan or request of this call has had, in an earlier process neither."""
+        memory = self._call.scope.memory
+        if memory is not None:
+            self._call.nested = max(self._call.nested, memory.highest_number(self._call.call_id))
+        self._call.nested += 1
+        return self._call.nested
 
     async def gather(self, *work: Awaitable[T] | Iterable[Awaitable[T]]) -> list[T]:
         """Await several things at once; results in order. If one raises, the others are cancelled and it is raised."""
@@ -148,13 +157,18 @@ class Context:
         async def work() -> T:
             return await awaitable
 
+        if asyncio._get_running_loop() is self._home:
+            name = self._call.bound.name
+            raise SpecError(f"{name!r} is async: write `await ...`; ctx.wait would block the event loop")
         return asyncio.run_coroutine_threadsafe(work(), self._home).result()
 
     async def _ask(self, model: str, request: ChatRequest) -> Reply:
         from .executor._asking import ask
 
-        self._call.nested += 1
-        call_id = f"{self._call.call_id}/{self._call.nested}"
+        memory = self._call.scope.memory
+        messages = [message.to_json() for message in request.messages] if memory is not None else []
+        known = memory.claim_request(self._call.call_id, messages) if memory is not None else 0
+        call_id = f"{self._call.call_id}/{known or self._next_number()}"
         answered: tuple[Reply, Observation] = await self._at_home(
             lambda: ask(self._call.executor, self._call.scope, model, request, call_id, parent=self._call)
         )

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
@@ -25,7 +26,6 @@ from ._errors import BudgetError, CallFailed, PoolError, TraceError, UsageError
 from ._models import ChatRequest, Model, Sampling
 from ._pool import Pool
 from ._run import Run, collect_rounds
-from ._settings import load_settings
 from ._specs import ModelSpec, ToolSpec
 from ._usage import NOTHING
 from .events import Event, Planned, RunEnded, RunStarted
@@ -37,7 +37,11 @@ from .traces._trace import header
 
 if TYPE_CHECKING:
     from .executor import Memory
-    from .plugins._manager import PluginManager
+
+logger = logging.getLogger("concertino")
+_NOTHING_TO_LEAD = "the pool holds no tool and no agent, so there is nothing to orchestrate; add members"
+_STOPS = {"budget_exhausted": "budget", "deadline": "deadline", "queue_deadline": "deadline"}
+"""Why a run ends when its model could not be asked, by the code of the failed request."""
 
 Listener = Callable[[Event], None]
 
@@ -70,6 +74,10 @@ class Orchestrator:
         before: Sequence[Callable[..., Any]] = (),
         after: Sequence[Callable[..., Any]] = (),
     ) -> None:
+        if not isinstance(model, (str, Model, ModelSpec)):
+            raise UsageError(f"model={model!r}: expected a name or role in the pool, a ModelSpec, or a Model")
+        if not isinstance(strategy, (str, Strategy)):
+            raise UsageError(f"strategy={strategy!r}: expected a Strategy or the name of one")
         self.model = model
         self.strategy = _named_strategy(strategy) if isinstance(strategy, str) else strategy
         self.executor = executor
@@ -118,10 +126,11 @@ class Orchestrator:
     ) -> RunHandle:  # fmt: skip
         """Begin a run and return at once; await the handle for the `Run`, or cancel it and keep what was done."""
         question, budget = _check_question(question), budget or Budget()
+        _check_types(pool, budget)
         pool = self._with_model(pool)
         run_id = run_id or new_run_id()
         self._check_budget(pool, budget)
-        setup = self._setup(pool, budget)
+        setup = {**self._setup(pool, budget), "durability": durability}
         sink = None
         if trace is not None:
             sink = JournalSink.create(_trace_path(Path(trace), run_id), header(run_id), durability)
@@ -157,13 +166,21 @@ class Orchestrator:
         from .traces._journal import Journal
 
         target = Path(path)
-        known = Trace.load(target)
-        if known.finished and known.records[-1]["stop"] not in _RESUMABLE:
-            raise TraceError(f"{target}: the run is finished ({known.records[-1]['stop']}); there is nothing to resume")
+        durability: Durability = Trace.load(target).setup.get("durability", "process")
+        _check_types(pool, Budget())
         pool = self._with_model(pool)
-        budget = Budget(**known.setup.get("budget", {}))
-        _refuse_changes(known, self._setup(pool, budget))
-        journal, _ = Journal.resume(target)
+        journal, _ = Journal.resume(target, durability=durability)
+        with contextlib.ExitStack() as undo:
+            undo.callback(journal.close)
+            known = Trace.load(target)  # once more, now that nobody else can write to it
+            if known.finished and known.records[-1]["stop"] not in _RESUMABLE:
+                stop = known.records[-1]["stop"]
+                raise TraceError(f"{target}: the run is finished ({stop}); there is nothing to resume")
+            budget = Budget(**known.setup.get("budget", {}))
+            _refuse_changes(known, self._setup(pool, budget))
+            undo.pop_all()
+        if journal.damage is not None and not journal.damage.torn:
+            logger.warning("%s was damaged: %s; what stood behind is done again", target, journal.damage.reason)
         begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
         drive = _Drive(self, pool, budget, begun, JournalSink(journal), TraceMemory(known), on_event, known.seconds())
         return await RunHandle(self, drive)
@@ -172,6 +189,8 @@ class Orchestrator:
 
     def _with_model(self, pool: Pool) -> Pool:
         """The pool with the orchestrator's model bound to its role."""
+        if not pool.actions and not isinstance(self.model, str):
+            raise PoolError(_NOTHING_TO_LEAD)
         if isinstance(self.model, Model):
             model = self.model
             spec = ModelSpec("orchestrator", lambda: model)
@@ -181,7 +200,7 @@ class Orchestrator:
             return known.bind(orchestrator=self.model.name)
         found = pool.model(self.model)
         if not pool.actions:
-            raise PoolError("the pool holds no tool and no agent, so there is nothing to orchestrate; add members")
+            raise PoolError(_NOTHING_TO_LEAD)
         return pool if pool.roles.get("orchestrator") == found.name else pool.bind(orchestrator=found.name)
 
     def _check_budget(self, pool: Pool, budget: Budget) -> None:
@@ -241,6 +260,8 @@ class RunHandle:
             self.task.cancel()
         with contextlib.suppress(asyncio.CancelledError, Exception):
             await asyncio.wait({self.task})
+        if self._drive.scope is None and self._drive.sink is not None:
+            self._drive.sink.close()  # cancelled before its first step: nobody else would
         return self._drive.collect()
 
 
@@ -276,24 +297,19 @@ class _Drive:
         return self.collect()
 
     async def _run(self, executor: Executor) -> None:
-        manager = self.pool.manager or _manager_of_every_run()
         scope = self.scope = executor.open(
             self.pool, run_id=self.begun.run_id, question=self.begun.question, budget=self.budget, sink=self.sink,
             memory=self.memory, listeners=[self.on_event] if self.on_event else [],
-            before=[*self.orchestrator.before, *(manager.before_call_hooks() if manager else ())],
-            after=[*(manager.after_call_hooks() if manager else ()), *self.orchestrator.after],
+            before=self.orchestrator.before, after=self.orchestrator.after,
             duplicates=self.orchestrator.duplicates, elapsed=self.elapsed,
         )  # fmt: skip
         scope.emit_result(self.begun, recalled=self.memory is not None)
-        strategy = self.orchestrator.strategy
-        rounds = self.budget.rounds or getattr(strategy, "max_rounds", None)
         brief = Brief(
             self.begun.question, self.pool.to_openai(), self.budget.rounds, self.budget.parallel,
-            scope.remaining(self.budget, rounds),
+            scope.remaining(self.budget, self._rounds_left(0)),
         )  # fmt: skip
-        machine = strategy.begin(brief)
         try:
-            done = await self._drive(machine, executor, scope)
+            done = await self._drive(self.orchestrator.strategy.begin(brief), executor, scope)
         except asyncio.CancelledError:
             self._end(Done(None, "cancelled", "the caller cancelled the run"))
             raise
@@ -301,6 +317,11 @@ class _Drive:
             self._end(Done(None, "crashed", f"{type(error).__name__}: {error}"))
             raise
         self._end(done)
+
+    def _rounds_left(self, done: int) -> int:
+        """Rounds that the budget and the strategy still allow, whichever are fewer."""
+        limits = [self.budget.rounds, getattr(self.orchestrator.strategy, "max_rounds", None)]
+        return min((limit for limit in limits if limit is not None), default=0) - done
 
     async def _drive(self, machine: Machine, executor: Executor, scope: Scope) -> Done:
         while True:
@@ -325,7 +346,7 @@ class _Drive:
             reply, _ = await ask(executor, scope, role, request, f"ask.{self.asks}", role=step.role, fresh=fresh)
         except CallFailed as failed:
             code = failed.observation.error.code if failed.observation.error else ""
-            stop = {"budget_exhausted": "budget", "deadline": "deadline"}.get(code, "model")
+            stop = _STOPS.get(code, "model")
             if stop == "deadline" and scope.seconds_left() > 0:
                 stop = "model"
             machine.finish(stop, str(failed))
@@ -335,8 +356,7 @@ class _Drive:
     async def _act(self, step: Act, machine: Machine, executor: Executor, scope: Scope) -> None:
         scope.emit_result(Planned(step.round, step.plan, scope.now()), recalled=self._was_planned(step))
         observations = await executor.run_plan(step.plan, scope, prefix=f"{step.round}.")
-        left = (self.budget.rounds or 0) - step.round
-        machine.observe(observations, scope.remaining(self.budget, left))
+        machine.observe(observations, scope.remaining(self.budget, self._rounds_left(step.round)))
 
     def _was_planned(self, step: Act) -> bool:
         memory = self.memory
@@ -427,22 +447,25 @@ def _own_hooks(name: str, functions: Sequence[Callable[..., Any]]) -> list[Calla
     return [Hook("the orchestrator", name, function, "") for function in functions]
 
 
-def _manager_of_every_run() -> PluginManager | None:
-    """Also a pool made by hand is under the plugins that the settings load in every run."""
-    if not load_settings().always:
-        return None
-    from .plugins._manager import default_manager
-
-    return default_manager()
-
-
 def new_run_id() -> str:
     """Sortable by time, unique: `20260131-142501-3f9a1c`."""
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
 
 
+def _check_types(pool: object, budget: object) -> None:
+    """The two arguments that are easily mistaken for something simpler."""
+    if not isinstance(pool, Pool):
+        raise UsageError(f"pool={pool!r} is a {type(pool).__name__}; expected a Pool: Pool.of(tool, ...) makes one")
+    if not isinstance(budget, Budget):
+        raise UsageError(
+            f"budget={budget!r} is a {type(budget).__name__}; expected a Budget: Budget(usd=0.5, seconds=60)"
+        )
+
+
 def _check_question(question: str) -> str:
-    if not isinstance(question, str) or not question.strip():
+    if not isinstance(question, str):
+        raise UsageError(f"the question is a {type(question).__name__} ({question!r}); give a text")
+    if not question.strip():
         raise UsageError(f"the question is empty ({question!r}); give a text")
     return question
 

@@ -162,10 +162,10 @@ def _plain(annotation: Any) -> dict[str, Any] | None:
     if annotation is dict:
         return {"type": "object", "additionalProperties": True}
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is list:
+    if origin is list and arguments:
         items = _plain(arguments[0])
         return None if items is None else {"type": "array", "items": items}
-    if origin is dict and arguments[0] is str:
+    if origin is dict and arguments and arguments[0] is str:
         values = _plain(arguments[1])
         return None if values is None else {"type": "object", "additionalProperties": values or True}
     if origin is Literal:

@@ -211,7 +211,7 @@ STOP_REASONS: dict[str, str] = {
     "format": "the orchestrator's text could not be read several times in a row",
     "model": "the orchestrator model did not answer",
     "cancelled": "the caller cancelled the run",
-    "crashed": "concertino or a listener failed in the middle; the trace can be resumed",
+    "crashed": "concertino failed in the middle; the trace can be resumed",
     "unfinished": "the trace has no end: the run is under way, or its process was killed and it can be resumed",
 }
 """Why a run ended."""

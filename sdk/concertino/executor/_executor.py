@@ -25,6 +25,7 @@ from concertino.events import Event, Stalled
 
 from ._breaker import BreakerPolicy
 from ._deadlines import Deadlines
+from ._hooks import plugin_hooks
 from ._invocation import Invocation
 from ._limits import UNLIMITED, Gate, Limits, Waiting, enter
 from ._members import Bound, BoundModel, Provider
@@ -77,7 +78,7 @@ class Executor:
         self._agent_gates: dict[int, Gate] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._watch: StallWatch | None = None
-        self._parked = 0
+        self.waiting = 0
 
     async def __aenter__(self) -> Self:
         return self
@@ -123,6 +124,7 @@ class Executor:
         """Open the scope of a run on the current event loop.
 
         Args:
+            before, after: hooks beside those of plugins; asked before them, and told after them.
             elapsed: seconds that an earlier process spent on this run; times and deadline go on from there.
         """
         loop = asyncio.get_running_loop()
@@ -132,8 +134,8 @@ class Executor:
         deadline = started + budget.seconds if budget.seconds is not None else float("inf")
         ledger = Ledger(budget.limits())
         return Scope(
-            run_id or "run", pool, ledger, loop, started, deadline, question, sink, memory, list(listeners), before,
-            after, duplicates,
+            run_id or "run", pool, ledger, loop, started, deadline, question, sink, memory, list(listeners),
+            [*before, *plugin_hooks(pool, "before")], [*plugin_hooks(pool, "after"), *after], duplicates,
         )  # fmt: skip
 
     def _attach(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -141,6 +143,9 @@ class Executor:
             return
         if self._loop is not None and not self._loop.is_closed():
             raise RuntimeError("an Executor belongs to one event loop; make another one, or aclose() this one first")
+        if self._watch is not None:  # the loop before was closed; so are the connections of its models
+            self._watch.stop()
+            self._models.clear()
         self._loop = loop
         self.deadlines = Deadlines(loop)
         watch(loop)
@@ -247,7 +252,7 @@ class Executor:
         """Whether a call would have to wait while the queue is full."""
         for gate in invocation.gates:
             if gate.running >= gate.capacity:
-                return self.waiting() >= self.limits.queue
+                return self.waiting >= self.limits.queue
         return False
 
     def _queues(self) -> Iterator[deque[Waiting]]:
@@ -256,10 +261,6 @@ class Executor:
         bounds: list[Bound | BoundModel] = [*self._bound.values(), *self._models.values()]
         gates.update(bound.gate for bound in bounds if bound.gate is not None)
         return (queue for gate in gates for queue in gate.waiting.values())
-
-    def waiting(self) -> int:
-        """How many calls wait at gates."""
-        return sum(len(queue) for queue in self._queues())
 
     def alone(self, invocation: Invocation) -> bool:
         """Whether no other provider of the pool offers members of the same kind."""
@@ -296,13 +297,11 @@ class Executor:
             return
         stall = Stalled(invocation.call_id, invocation.bound.name, seconds, where)
         self.stalls.append(stall)
-        invocation.bound.move_to_thread()
+        moved = invocation.bound.move_to_thread()
         with contextlib.suppress(Exception):
             invocation.scope.emit(stall)
-        logger.warning(
-            "%s blocked the event loop for %.2f s at %s; it runs on a thread of its own from now on",
-            stall.name, seconds, where,
-        )  # fmt: skip
+        after = "it runs on a thread of its own from now on" if moved else "it cannot be moved: make it asynchronous"
+        logger.warning("%s blocked the event loop for %.2f s at %s; %s", stall.name, seconds, where, after)
 
     def health(self) -> dict[str, Any]:
         """What went wrong so far.

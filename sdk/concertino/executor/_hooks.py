@@ -9,12 +9,28 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from concertino._observation import Observation
+from concertino._settings import load_settings
 from concertino._specs import ToolSpec
 
+if TYPE_CHECKING:
+    from concertino._pool import Pool
+
 Hooks = Sequence[Callable[..., Any]]
+
+
+def plugin_hooks(pool: Pool, which: Literal["before", "after"]) -> Hooks:
+    """The hooks of the plugins that the pool came from; also a pool made by hand is under those of every run."""
+    manager = pool.manager
+    if manager is None:
+        if not load_settings().always:
+            return ()
+        from concertino.plugins import default_manager
+
+        manager = default_manager()
+    return manager.before_call_hooks() if which == "before" else manager.after_call_hooks()
 
 
 async def before_call(hooks: Hooks, spec: ToolSpec, arguments: Any, call_id: str) -> Observation | None:

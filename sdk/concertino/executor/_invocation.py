@@ -97,6 +97,7 @@ class Invocation:
     def wait_in_queue(self) -> None:
         """Parked at a gate: the caller's deadline ends the waiting."""
         self.queued = True
+        self.executor.waiting += 1
         self.ledger.hold_up()
         self.executor.deadlines.add(self.deadline, self)
 
@@ -109,6 +110,7 @@ class Invocation:
     def _leave_queue(self) -> None:
         if self.queued:
             self.queued = False
+            self.executor.waiting -= 1
             self.ledger.go_on()
 
     def start(self) -> None:
@@ -128,7 +130,7 @@ class Invocation:
 
     async def _live(self) -> None:
         self.begun = True
-        CURRENT.set(self)
+        CURRENT.set(self if self.hooked else None)  # a model's tasks belong to the model, which serves other calls too
         try:
             observation = await self._perform()
         except asyncio.CancelledError:
@@ -140,10 +142,15 @@ class Invocation:
             return
         if self.scope.after and self.hooked and self.attempts:
             observation = await after_call(self.scope.after, self.bound.spec, observation)
+            if self.over:
+                return  # given up while a hook held it: its observation has been delivered
         self.conclude(observation)
         if self.scope.must_flush and self.scope.sink is not None:
-            with contextlib.suppress(BaseException):
-                await self.scope.sink.flush()
+            with contextlib.suppress(asyncio.CancelledError):
+                try:
+                    await self.scope.sink.flush()
+                except Exception as error:
+                    self.scope.sink_failed = str(error)
         self.deliver()
 
     # -- running ---------------------------------------------------------------------------------------------------
@@ -154,6 +161,8 @@ class Invocation:
             known = self._remember()
             if known is not None:
                 return known
+        if scope.loop.time() >= self.deadline:
+            return self._error(Status.TIMEOUT, causes.timed_out_waiting())
         refusal = self._refuse()
         if refusal is not None:
             return self._error(Status.EXEC_ERR, refusal)
@@ -267,6 +276,10 @@ class Invocation:
         delay = self.executor.retries.delay(failure, self.attempts, retry_safe=self.bound.retry_safe)
         if delay is None or self.scope.loop.time() + delay >= self.deadline:
             return None
+        if self.bound.own_usd and self.reservation is not None:
+            again = Amount(usd=self.bound.spec.cost.usd)
+            if not self.reservation.grow(again):
+                return None
         return delay if self.bound.provider.retries.take() else None
 
     def _failed(self, failure: Failure, error: BaseException | None) -> Observation:
@@ -344,8 +357,12 @@ class Invocation:
             self.full = memory.full_content(self.call_id)
             self.ledger.charge(known.usage)
             return known
-        if memory.in_doubt(self.call_id) and not self.bound.retry_safe:
+        self.ledger.charge(memory.charged(self.call_id))
+        # An agent is entered again: what it calls is remembered one by one.
+        if memory.in_doubt(self.call_id) and not self.bound.retry_safe and self.kind != "agent":
             self.attempts = 1
+            amount = self.amount()
+            self.ledger.charge(Usage(int(amount.calls), amount.units, amount.usd))
             return self._error(Status.EXEC_ERR, causes.in_doubt())
         return None
 

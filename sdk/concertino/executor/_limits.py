@@ -52,6 +52,9 @@ class Limits:
         for name in ("calls", "threads", "queue", "depth"):
             if getattr(self, name) < 1:
                 raise UsageError(f"Limits({name}={getattr(self, name)!r}): expected at least 1")
+        for name, places in self.per_provider.items():
+            if places < 1:
+                raise UsageError(f"Limits(per_provider={{{name!r}: {places!r}}}): expected at least 1")
 
 
 class Waiting(Protocol):

@@ -90,15 +90,16 @@ class Bound:
             return self._in_own_thread
         return self._on_loop_thread if self.isolation == "thread" else self._in_loop
 
-    def move_to_thread(self) -> None:
-        """After it blocked the caller's loop: from now on, a loop thread of its own."""
+    def move_to_thread(self) -> bool:
+        """After it blocked the caller's loop: from now on, a loop thread of its own. Says whether it could be moved."""
         if self.isolation == "loop" and self.spec.is_async:
             self.isolation = "thread"
             self.run = self._on_loop_thread
+        return self.isolation == "thread"
 
     def keyword_arguments(self, invocation: Invocation) -> dict[str, Any]:
         """Validated JSON as the function's keyword arguments, with the context if it takes one."""
-        arguments: dict[str, Any] = invocation.arguments
+        arguments: dict[str, Any] = _own(invocation.arguments)
         if self.convert is not None:
             arguments = self.convert(arguments)
         if self.context:
@@ -109,8 +110,8 @@ class Bound:
         """Call the function itself; for a coroutine function, gives its coroutine."""
         if self.spec.takes_mapping:
             if self.context:
-                return self.spec.function(invocation.arguments, **{self.context: invocation.make_context()})
-            return self.spec.function(invocation.arguments)
+                return self.spec.function(_own(invocation.arguments), **{self.context: invocation.make_context()})
+            return self.spec.function(_own(invocation.arguments))
         return self.spec.function(**self.keyword_arguments(invocation))
 
     async def _in_loop(self, invocation: Invocation) -> Any:
@@ -122,7 +123,7 @@ class Bound:
         if thread.doubtful and not await thread.alive(invocation.executor.limits.grace):
             self.provider.replace_loop_thread(thread)
             thread = self.provider.loop_thread
-        return await thread.run(lambda: self.call(invocation))
+        return await thread.run(self.name, lambda: self.call(invocation))
 
     async def _in_own_thread(self, invocation: Invocation) -> Any:
         return await invocation.executor.crew.run(self.name, lambda: self.call(invocation))
@@ -174,11 +175,21 @@ class BoundModel:
         usual = self.usual_seconds or self.timeout
         return usual is not None and seconds >= 0.8 * usual
 
-    def move_to_thread(self) -> None:
+    def move_to_thread(self) -> bool:
         """A model that blocks the loop cannot be moved: its connections belong to this loop."""
+        return False
 
     async def close(self) -> None:
         """Close the model object, if it was made."""
         if self.instance is not None:
             instance, self.instance = self.instance, None
             await instance.close()
+
+
+def _own(value: Any) -> Any:
+    """The same JSON data in containers of its own: what a plugin does to them shows in no trace, result or retry."""
+    if isinstance(value, dict):
+        return {key: _own(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_own(item) for item in value]
+    return value

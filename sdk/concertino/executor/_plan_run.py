@@ -209,7 +209,7 @@ class PlanRun:
             )  # fmt: skip
             self._deliver_now(invocation.index, answer)
             return True
-        if scope.duplicates == "refuse":
+        if scope.duplicates == "refuse" and (earlier is None or earlier.attempts > 0 or earlier.replayed):
             error = causes.duplicate(first)
             self._refuse(invocation.index, invocation.call_id, invocation.bound.name, Status.EXEC_ERR, error)
             return True
@@ -230,12 +230,15 @@ class PlanRun:
         )
 
     def _deliver_now(self, index: int, observation: Observation) -> None:
+        self._record(observation)
+        self._settle(index, observation)
+
+    def _record(self, observation: Observation) -> None:
         parent = self.parent.call_id if self.parent is not None else ""
         memory = self.scope.memory
         recalled = memory is not None and memory.finished(observation.call_id)
         self.scope.emit_result(CallEnded(observation, parent), recalled=recalled)
         self._note(observation)
-        self._settle(index, observation)
 
     # -- ending ----------------------------------------------------------------------------------------------------
 
@@ -298,6 +301,5 @@ class PlanRun:
             f"{self.prefix}{call.id}", spec.name if spec else call.name, Status.EXEC_ERR, None,
             causes.dependency_failed(before, because.status.value), started=now, ended=now,
         )  # fmt: skip
-        self.scope.emit_result(CallEnded(observation, self.parent.call_id if self.parent is not None else ""))
-        self._note(observation)
+        self._record(observation)
         return observation

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from concertino._budget import Budget, Ledger
 from concertino._observation import Observation
+from concertino._usage import Usage
 from concertino.events import Event
 
 if TYPE_CHECKING:
@@ -54,6 +55,18 @@ class Memory(Protocol):
 
     def in_doubt(self, call_id: str) -> bool:
         """Whether the call was started and its end is not known."""
+
+    def charged(self, call_id: str) -> Usage:
+        """What a call that has to be made again was charged already."""
+
+    def claim_plan(self, parent: str, calls: list[dict[str, Any]]) -> int:
+        """The number under which an agent's call ran this very plan before; 0 if it did not. Each is given once."""
+
+    def claim_request(self, parent: str, messages: list[dict[str, Any]]) -> int:
+        """As `claim_plan`, for a request to a model."""
+
+    def highest_number(self, parent: str) -> int:
+        """The highest number of a plan or request of an agent's call on record."""
 
 
 @dataclass(slots=True, eq=False)

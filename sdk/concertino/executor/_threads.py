@@ -22,7 +22,7 @@ from ._orphans import unwatch, watch
 _IDLE_SECONDS = 5.0
 _LEAVING_SECONDS = 0.05
 
-_abandoned: set[threading.Thread | _Job] = set()
+_abandoned: set[threading.Thread | _Job | _Stopped] = set()
 
 
 def abandoned() -> list[str]:
@@ -97,6 +97,20 @@ class _Job:
             else:
                 _post(self.loop, self.future, result, None)
         self._over = True
+
+
+class _Stopped:
+    """A coroutine on a loop thread that was told to stop."""
+
+    __slots__ = ("_task", "name")
+
+    def __init__(self, name: str, task: asyncio.Task[Any]) -> None:
+        self.name = _Job.PREFIX + name
+        self._task = task
+
+    def is_alive(self) -> bool:
+        """Whether it has not obeyed yet."""
+        return not self._task.done() and not self._task.get_loop().is_closed()
 
 
 class Crew:
@@ -216,7 +230,7 @@ class LoopThread:
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # it did not obey, and ends here
         self.loop.close()
 
-    async def run(self, make: Callable[[], Awaitable[Any]]) -> Any:
+    async def run(self, name: str, make: Callable[[], Awaitable[Any]]) -> Any:
         """Run a coroutine there. Cancelling cancels it there, and does not wait until it obeys."""
         home = asyncio.get_running_loop()
         future: asyncio.Future[Any] = home.create_future()
@@ -236,18 +250,19 @@ class LoopThread:
             if not future.cancelled():
                 task = self.loop.create_task(work(), context=context)
 
-        def stop() -> None:
-            if task is not None:
-                task.cancel()
-
         self.loop.call_soon_threadsafe(begin)
         try:
             return await future
         except asyncio.CancelledError:
-            self.doubtful = True
-            if not self.loop.is_closed():
-                self.loop.call_soon_threadsafe(stop)
+            self._stop(name, task)
             raise
+
+    def _stop(self, name: str, task: asyncio.Task[Any] | None) -> None:
+        """Cancel a coroutine, if it began, and count it as abandoned until it ends; one that obeys does at once."""
+        self.doubtful = True
+        if task is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(task.cancel)
+            _abandoned.add(_Stopped(name, task))
 
     async def alive(self, patience: float) -> bool:
         """Whether the loop answers within `patience` seconds."""

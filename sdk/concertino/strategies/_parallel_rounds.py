@@ -54,7 +54,13 @@ class ParallelRounds(Strategy):
             raise UsageError(f"ParallelRounds(summariser={self.summariser!r}): expected 'orchestrator' or 'summariser'")
 
     def begin(self, brief: Brief) -> ParallelRoundsMachine:
-        """A machine at the start of a run."""
+        """A machine at the start of a run.
+
+        Raises:
+            UsageError: a member of the pool is visible under the name of the call that ends the run.
+        """
+        if any(tool["function"]["name"] == prompts.FINAL for tool in brief.tools):
+            raise UsageError(f"a member is visible as {prompts.FINAL!r}, which ends a run; give it an alias")
         settings = replace(
             self,
             max_rounds=min(self.max_rounds, brief.rounds or self.max_rounds),

@@ -4,14 +4,19 @@ Resume asks before every call: is this very call finished? Then its result is gi
 started, with no known end? Then it is in doubt: repeated under the same idempotency key where that is safe, else
 observed as `unknown_outcome`. Because the orchestrator's replies are remembered too, a resumed run goes the same way
 up to the point where the trace ends.
+
+An agent may make its calls in another order than before, when what it waited for now comes at once. So its plans and
+requests are recognised by what they say, not by when they come: each recorded one is claimed once by an equal one.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from concertino._observation import Observation, Status
+from concertino._observation import Observation
 from concertino._plan import unparse
+from concertino._usage import NOTHING, Usage
+from concertino.reading import ReadingError, read_json
 
 from ._trace import Trace
 
@@ -37,9 +42,49 @@ class TraceMemory:
                     self._replies[record["id"]] = record
         self._doubtful = set(trace.in_doubt())
         self._rounds = {record["round"] for record in trace.of_kind("plan")}
+        stopped = {call_id for call_id, record in self._results.items() if _was_stopped(record)}
+        self._stopped = {call_id: Usage.from_json(self._results.pop(call_id).get("usage", {})) for call_id in stopped}
+        self._doubtful |= {call_id for call_id in stopped if call_id in self._names}
+        self._inside = self._group()
+
+    def _group(self) -> dict[str, dict[int, dict[str, tuple[str, Any]]]]:
+        """By agent's call, by number: what was called there. A request to a model is the only entry, under `""`."""
+        inside: dict[str, dict[int, dict[str, tuple[str, Any]]]] = {}
+        for call_id in {**self._names, **self._results}:
+            parent, slash, rest = call_id.rpartition("/")
+            number, _, inner = rest.partition(".")
+            if slash:
+                name = self._names.get(call_id) or self._results[call_id]["name"]
+                inside.setdefault(parent, {}).setdefault(int(number), {})[inner] = (name, self._arguments.get(call_id))
+        return inside
 
     def __len__(self) -> int:
         return len(self._results) + len(self._replies)
+
+    # -- what an agent does again ----------------------------------------------------------------------------------
+
+    def claim_plan(self, parent: str, calls: list[dict[str, Any]]) -> int:
+        """The number under which this very plan ran before, 0 if it did not."""
+        wanted = {call["id"]: call["arguments"] for call in calls}
+        return self._claim(parent, lambda inner, entry: inner in wanted and _fits(wanted[inner], entry[1]))
+
+    def claim_request(self, parent: str, messages: list[dict[str, Any]]) -> int:
+        """The number under which this very request was made before, 0 if it was not."""
+        return self._claim(parent, lambda inner, entry: not inner and entry[1] == {"messages": messages})
+
+    def _claim(self, parent: str, fits: Any) -> int:
+        groups = self._inside.get(parent, {})
+        for number in sorted(groups):
+            if groups[number] and all(fits(inner, entry) for inner, entry in groups[number].items()):
+                groups[number] = {}  # claimed: the number stays taken, and fits nobody else
+                return number
+        return 0
+
+    def highest_number(self, parent: str) -> int:
+        """The highest number that was used inside an agent's call."""
+        return max(self._inside.get(parent, ()), default=0)
+
+    # -- one call --------------------------------------------------------------------------------------------------
 
     def planned(self, round_: int) -> bool:
         """Whether the plan of a round is on record."""
@@ -59,15 +104,7 @@ class TraceMemory:
         given = {"messages": arguments} if isinstance(arguments, list) else unparse(arguments)
         if known is not None and known != given:
             return None
-        observation = Observation.from_json(result)
-        if observation.status is not Status.OK and not self._was_final(observation):
-            return None
-        return observation
-
-    @staticmethod
-    def _was_final(observation: Observation) -> bool:
-        """A call that ended only because the run was cancelled has not had its chance."""
-        return observation.error is None or observation.error.code not in ("cancelled", "queue_deadline")
+        return Observation.from_json(result)
 
     def finished(self, call_id: str) -> bool:
         """Whether the call has a result on record."""
@@ -78,5 +115,36 @@ class TraceMemory:
         return self._results.get(call_id, {}).get("full")
 
     def in_doubt(self, call_id: str) -> bool:
-        """Whether the call was started and its end is not known."""
+        """Whether the call was started and its end is not known; a cancelled one may have been executed as well."""
         return call_id in self._doubtful
+
+    def charged(self, call_id: str) -> Usage:
+        """What a call that was cancelled, and has to be made again, was charged already."""
+        return self._stopped.get(call_id, NOTHING)
+
+
+def _was_stopped(record: dict[str, Any]) -> bool:
+    """A call that ended only because the run was cancelled has not had its chance."""
+    return record.get("error", {}).get("code") in ("cancelled", "queue_deadline")
+
+
+def _fits(wanted: Any, recorded: Any) -> bool:
+    """Whether planned arguments can be the recorded ones: raw JSON is read, and a reference stands for anything."""
+    if recorded is None:
+        return True
+    if isinstance(wanted, str):
+        try:
+            wanted = read_json(wanted or "{}").value
+        except ReadingError:
+            return False
+    return _equal(wanted, recorded)
+
+
+def _equal(wanted: Any, recorded: Any) -> bool:
+    if isinstance(wanted, str) and "${" in wanted:
+        return True
+    if isinstance(wanted, dict) and isinstance(recorded, dict):
+        return wanted.keys() == recorded.keys() and all(_equal(wanted[key], recorded[key]) for key in wanted)
+    if isinstance(wanted, list) and isinstance(recorded, list):
+        return len(wanted) == len(recorded) and all(map(_equal, wanted, recorded))
+    return bool(wanted == recorded)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from concertino._errors import UsageError
 from concertino.events import Event
 
 from ._blobs import BLOB_LIMIT
@@ -25,7 +26,7 @@ Durability = Literal["process", "power"]
 
 
 class JournalSink:
-    """Writes events to a journal. Use `open` for a new run, `resume` for one that was interrupted."""
+    """Writes events to a journal: a new one (`create`), or one that `Journal.resume` opened."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
@@ -35,11 +36,17 @@ class JournalSink:
         """Begin a trace file.
 
         Raises:
-            JournalError: it exists already, or cannot be written.
+            UsageError: the folder cannot be made.
+            JournalError: the file exists already, or cannot be written.
         """
         from ._journal import Journal
 
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"traces cannot be kept in {path.parent} ({error.strerror}); name another folder, or keep none"
+            ) from error
         return cls(Journal.create(path, header, durability=durability))
 
     @property

@@ -53,8 +53,11 @@ class Trace:
     """
 
     def __init__(self, records: Sequence[dict[str, Any]], path: Path | None = None, damage: str = "") -> None:
-        if not records or records[0].get("t") != "run":
-            raise TraceError(f"{path or 'these records'}: a trace begins with a 'run' record; this one does not")
+        if not records or records[0].get("t") != "run" or not {"run", "question"} <= records[0].keys():
+            raise TraceError(
+                f"{path or 'these records'}: a trace begins with a 'run' record that names run and question; this one "
+                "does not, so it was written by something else"
+            )
         self.records = list(records)
         self.path = path
         self.damage = damage
@@ -145,7 +148,9 @@ class Trace:
 
     def summary(self) -> Summary:
         """One line about it."""
-        results = [record for record in self.of_kind("result") if not record.get("parent")]
+        asked = {record["id"] for record in self.of_kind("ask")}
+        last = {r["id"]: r for r in self.of_kind("result") if not r.get("parent") and r["id"] not in asked}
+        results = list(last.values())
         end = self.records[-1] if self.finished else {}
         usage = end.get("usage", {})
         return Summary(

@@ -188,7 +188,7 @@ def test_ctrl_c_cancels_says_what_was_done_and_how_to_go_on(cli: Any, site: Path
     assert json.loads(resumed.stdout)["answer"] == "three"
     started = [r["id"] for r in json.loads(cli("traces", "export").stdout)["records"] if r["t"] == "intent"]
     assert started.count("1.1") == 1, "a finished call was repeated"
-    assert started.count("2.2") == 2, "the cancelled call was not repeated"
+    assert started.count("2.2") == 1, "a cancelled call that may have been executed was repeated"
     assert json.loads(cli("traces", "replay", "--json").stdout)["same"]
 
 
