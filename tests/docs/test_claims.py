@@ -185,7 +185,7 @@ def test_a_cancelled_run_can_be_resumed_and_an_answered_one_cannot(tmp_path: Pat
 
     asyncio.run(cancel())
     quick = fake_tool("quick", returns=1)
-    pool = ct.Pool.of(quick, hanging_tool("slow", seconds=0.01))
+    pool = ct.Pool.of(quick, hanging_tool("slow", seconds=0.01, retry_safe=True))
     model = ScriptedModel([("final_answer", {})], "<answer>3</answer>")
     run = asyncio.run(ct.Orchestrator(model).resume(path, pool=pool))
     assert (run.answer, [seen.status for seen in run.observations], quick.calls) == ("3", ["OK", "OK"], [])
