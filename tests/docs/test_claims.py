@@ -178,7 +178,7 @@ def test_a_cancelled_run_can_be_resumed_and_an_answered_one_cannot(tmp_path: Pat
     both = [("quick", {}), ("slow", {})]
 
     async def cancel() -> None:
-        pool = ct.Pool.of(fake_tool("quick", returns=1), hanging_tool("slow"))
+        pool = ct.Pool.of(fake_tool("quick", returns=1), hanging_tool("slow", retry_safe=True))
         handle = ct.Orchestrator(ScriptedModel(both)).start("?", pool=pool, trace=path)
         await asyncio.sleep(0.2)
         assert (await handle.cancel()).stop == "cancelled"
