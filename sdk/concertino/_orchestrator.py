@@ -283,6 +283,8 @@ class _Drive:
         self.scope: Scope | None = None
         self.ended: RunEnded | None = None
         self.asks = 0
+        limits = [budget.rounds, getattr(orchestrator.strategy, "max_rounds", None)]
+        self.rounds = min((limit for limit in limits if limit is not None), default=0)
 
     async def run(self) -> Run:
         shared = self.orchestrator.executor
@@ -306,7 +308,7 @@ class _Drive:
         scope.emit_result(self.begun, recalled=self.memory is not None)
         brief = Brief(
             self.begun.question, self.pool.to_openai(), self.budget.rounds, self.budget.parallel,
-            scope.remaining(self.budget, self._rounds_left(0)),
+            scope.remaining(self.budget, self.rounds),
         )  # fmt: skip
         try:
             done = await self._drive(self.orchestrator.strategy.begin(brief), executor, scope)
@@ -317,11 +319,6 @@ class _Drive:
             self._end(Done(None, "crashed", f"{type(error).__name__}: {error}"))
             raise
         self._end(done)
-
-    def _rounds_left(self, done: int) -> int:
-        """Rounds that the budget and the strategy still allow, whichever are fewer."""
-        limits = [self.budget.rounds, getattr(self.orchestrator.strategy, "max_rounds", None)]
-        return min((limit for limit in limits if limit is not None), default=0) - done
 
     async def _drive(self, machine: Machine, executor: Executor, scope: Scope) -> Done:
         while True:
@@ -356,7 +353,7 @@ class _Drive:
     async def _act(self, step: Act, machine: Machine, executor: Executor, scope: Scope) -> None:
         scope.emit_result(Planned(step.round, step.plan, scope.now()), recalled=self._was_planned(step))
         observations = await executor.run_plan(step.plan, scope, prefix=f"{step.round}.")
-        machine.observe(observations, scope.remaining(self.budget, self._rounds_left(step.round)))
+        machine.observe(observations, scope.remaining(self.budget, self.rounds - step.round))
 
     def _was_planned(self, step: Act) -> bool:
         memory = self.memory

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from ._invocation import Invocation
 
 
+_CONTAINERS = (dict, list)
+
+
 class Provider:
     """What is known about one provider: is it up, does it throttle, does it block."""
 
@@ -188,8 +191,8 @@ class BoundModel:
 
 def _own(value: Any) -> Any:
     """The same JSON data in containers of its own: what a plugin does to them shows in no trace, result or retry."""
-    if isinstance(value, dict):
-        return {key: _own(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_own(item) for item in value]
+    if type(value) is dict:
+        return {key: _own(item) if type(item) in _CONTAINERS else item for key, item in value.items()}
+    if type(value) is list:
+        return [_own(item) if type(item) in _CONTAINERS else item for item in value]
     return value

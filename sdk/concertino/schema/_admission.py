@@ -49,10 +49,11 @@ def admission_of(schema: Mapping[str, Any]) -> Admission:
     """Admit a schema and keep what was learnt on the way; raises `SchemaRefused`."""
     if not isinstance(schema, Mapping):
         raise SchemaRefused("not_an_object", (), f"a schema of type {type(schema).__name__}; give a JSON object")
-    plain = _plain_copy(schema)
-    size = len(json.dumps(plain, ensure_ascii=False).encode())
-    if size > MAX_SCHEMA_BYTES:
-        raise _too_large(size)
+    plain, most = _plain_copy(schema)
+    if most > MAX_SCHEMA_BYTES:  # it may be too large: measure
+        size = len(json.dumps(plain, ensure_ascii=False).encode())
+        if size > MAX_SCHEMA_BYTES:
+            raise _too_large(size)
     normal = normalise(survey(plain, _dialect_of(plain)))
     _refuse_expansion(normal)
     return Admission(plain, normal, _multiplies(normal))
@@ -77,8 +78,12 @@ def _dialect_of(schema: dict[str, Any]) -> int:
     return DIALECTS[known]
 
 
-def _plain_copy(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A deep copy in dict, list, str, int, float, bool and None, within the size limits; iterative."""
+def _plain_copy(schema: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+    """A deep copy in dict, list, str, int, float, bool and None, within the size limits; iterative.
+
+    Returns:
+        The copy, and the most bytes that it can take as JSON: six for a character, and some around each value.
+    """
     root: dict[str, Any] = {}
     pending: list[tuple[Any, dict[str, Any] | list[Any], Path]] = [(schema, root, ())]
     nodes = chars = 0
@@ -111,7 +116,7 @@ def _plain_copy(schema: Mapping[str, Any]) -> dict[str, Any]:
                 )
             if chars > MAX_SCHEMA_BYTES:
                 raise _too_large(chars)
-    return root
+    return root, 6 * chars + 64 * nodes
 
 
 def _refuse_container(source: Any, path: Path) -> None:
