@@ -93,13 +93,13 @@ def per_call(width: int, number_of_tools: int, quick: bool, folder: Path) -> dic
     return {name: value - medians["bare"] for name, value in medians.items() if name != "bare"}
 
 
-def turn_of_one(quick: bool) -> float:
+def turn_of_one(number_of_tools: int, quick: bool) -> float:
     """Microseconds that one more turn of one call adds to a whole run."""
-    pool = ct.Pool(probes(1))
+    pool = ct.Pool(probes(number_of_tools))
     further = 20 if quick else 100
 
     def run(turns: int) -> float:
-        orchestrator, _ = led_by([turn(("probe", {"text": "hello", "count": 3}))] * turns)
+        orchestrator, _ = led_by([turn((pool.actions[0].visible_name, {"text": "hello", "count": 3}))] * turns)
         began = time.perf_counter()
         finished(orchestrator.run_sync("What?", pool=pool, budget=BUDGET, on_event=_listen), turns)
         return time.perf_counter() - began
@@ -120,7 +120,9 @@ def rows(quick: bool) -> list[Row]:
                 found.append(Row("S1", what, figures["ours"], "us/call", bar, figures["careful"]))
                 bar = 45.0 if width >= 100 else None
                 found.append(Row("S1", f"{what}, journal", figures["journal"], "us/call", bar, figures["careful"]))
-    found.append(Row("S1", "turn of one call, full loop", turn_of_one(quick), "us/turn", 150.0))
+    for number_of_tools in (1, 1000):
+        what = f"turn of one call, full loop, {number_of_tools} tool{'s' * (number_of_tools > 1)}"
+        found.append(Row("S1", what, turn_of_one(number_of_tools, quick), "us/turn", 150.0))
     return found
 
 

@@ -19,9 +19,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ._errors import PoolError
+from ._pool_views import ContextCost, Member, PoolDiff
 from ._specs import ModelSpec, Spec, ToolSpec
 from ._usage import Prices
 from .plugins._patterns import matches
@@ -32,37 +33,6 @@ if TYPE_CHECKING:
     from .plugins._manager import PluginManager
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
-
-
-class Member(NamedTuple):
-    """A tool or agent as the orchestrator sees it."""
-
-    visible_name: str
-    spec: ToolSpec
-
-
-class PoolDiff(NamedTuple):
-    """What differs between two pools, by member name."""
-
-    added: tuple[str, ...]
-    removed: tuple[str, ...]
-    changed: tuple[str, ...]
-    rebound: tuple[str, ...]
-    """Roles bound to another model, as `role: old -> new`."""
-
-    def __bool__(self) -> bool:
-        return any(self)
-
-    def __str__(self) -> str:
-        marks = (("+", self.added), ("-", self.removed), ("~", self.changed), ("@", self.rebound))
-        return "\n".join(f"{mark} {name}" for mark, names in marks for name in names) or "no difference"
-
-
-class ContextCost(NamedTuple):
-    """Tokens that a pool takes in the orchestrator's context."""
-
-    total: int
-    by_member: dict[str, int]
 
 
 class Pool:

@@ -14,7 +14,8 @@ from ._options import PoolChoice, common_options, pool_options, warn_about_broke
 from ._output import clean, show_money, write_fields, write_json, write_table
 
 if TYPE_CHECKING:
-    from concertino._pool import ContextCost, Pool
+    from concertino._pool import Pool
+    from concertino._pool_views import ContextCost
     from concertino._specs import Spec, ToolSpec
     from concertino._usage import Prices
 

@@ -7,7 +7,7 @@ what came, and what is near. Tests pin these texts; models are trained on them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from concertino._errors import CallFailed, FailureClass
 from concertino._observation import ErrorInfo
@@ -151,8 +151,3 @@ def in_doubt() -> ErrorInfo:
     """A crash left it open whether the call was executed."""
     text = "the process ended while it ran; it may have been executed, and may not be repeated"
     return ErrorInfo("unknown_outcome", text)
-
-
-def short_repr(value: Any) -> str:
-    """At most 80 characters of a value."""
-    return shorten(repr(value), 80)

@@ -13,7 +13,6 @@ from typing import Any
 
 from concertino._observation import Observation
 
-_encode = json.JSONEncoder(ensure_ascii=False).encode
 _MARKS = re.compile(r"<(?=/?(?:tool_response|tool_call|budget)\b)")
 """Marks of the frame that a result could forge; written as a JSON escape, they stay text."""
 
