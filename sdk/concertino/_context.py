@@ -39,15 +39,18 @@ class BoundModel:
         *,
         tools: Sequence[dict[str, Any]] = (),
         sampling: Sampling | None = None,
+        schema: Mapping[str, Any] | None = None,
     ) -> Reply:
-        """Ask the model. A plain text is one user message.
+        """Ask the model. A plain text is one user message; with a `schema`, the reply's `data` satisfies it.
 
         Raises:
-            CallFailed: no answer (deadline, budget, provider); an agent may catch it and do without.
+            CallFailed: no answer (deadline, budget, provider), or one that breaks the schema; an agent may catch it
+                and do without.
+            UsageError: tools and a schema together.
         """
         if isinstance(messages, str):
             messages = [Message("user", messages)]
-        request = ChatRequest(messages, tools, sampling or Sampling())
+        request = ChatRequest(messages, tools, sampling or Sampling(), schema=schema)
         return await self._context._ask(self.name, request)
 
 

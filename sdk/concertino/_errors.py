@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ._observation import Observation
     from ._run import Run
+    from ._usage import Usage
 
 
 class ConcertinoError(Exception):
@@ -99,6 +100,8 @@ class FailureClass(enum.StrEnum):
     """The request never arrived (DNS, connection refused, TLS): always safe to repeat."""
     MAYBE_EXECUTED = "maybe_executed"
     """Reset or time-out after sending, 500, 502, 504: repeated only for retry-safe calls."""
+    CUT_OFF = "cut_off"
+    """The reply broke off after its first token: it is paid for, and not repeated."""
     BUG = "bug"
     """The plugin raised something of its own: not repeated."""
 
@@ -113,6 +116,7 @@ class ProviderError(Exception):
         failure: the row of the retry table that applies.
         retry_after: seconds that the server asked to wait, if it did.
         status: the HTTP status, if there was one.
+        usage: what the failed attempt consumed, where that is known; it is charged.
     """
 
     def __init__(
@@ -122,11 +126,13 @@ class ProviderError(Exception):
         failure: FailureClass = FailureClass.MAYBE_EXECUTED,
         retry_after: float | None = None,
         status: int | None = None,
+        usage: Usage | None = None,
     ) -> None:
         super().__init__(message)
         self.failure = failure
         self.retry_after = retry_after
         self.status = status
+        self.usage = usage
 
     @classmethod
     def from_http(cls, status: int, message: str = "", retry_after: float | None = None) -> ProviderError:
@@ -135,7 +141,7 @@ class ProviderError(Exception):
             failure = FailureClass.AUTH
         elif status in (429, 529) or (status == 503 and retry_after is not None):
             failure = FailureClass.THROTTLED
-        elif status >= 500 or status == 408:
+        elif status >= 500 or status in (408, 425):
             failure = FailureClass.MAYBE_EXECUTED
         else:
             failure = FailureClass.CALLER

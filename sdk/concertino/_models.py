@@ -7,10 +7,11 @@ where it knows how the failure may be retried.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from ._errors import UsageError
 from ._usage import NOTHING, Usage
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -18,15 +19,21 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call as the model wrote it. `arguments` is the raw JSON text, or data where the server parsed it."""
+    """A call as the model wrote it. `arguments` is the raw JSON text, or data where the server parsed it.
+
+    `extra` is the server's own opaque data about the call (a thought signature, say); it goes back to the same server
+    unchanged, and to no other.
+    """
 
     name: str
     arguments: str | dict[str, Any]
     id: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
-        return {"name": self.name, "arguments": self.arguments, "id": self.id}
+        data: dict[str, Any] = {"name": self.name, "arguments": self.arguments, "id": self.id}
+        return {**data, "extra": dict(self.extra)} if self.extra else data
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +45,16 @@ class Message:
         text: the text; empty for an assistant message that only calls.
         tool_calls: native calls of an assistant message.
         call_id: for role `tool`: the id of the call that this answers.
+        reasoning: for role `assistant`: text of the reasoning channel, for servers that want it back.
+        extra: for role `assistant`: the server's own opaque data, as in `Reply.extra`.
     """
 
     role: Role
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     call_id: str = ""
+    reasoning: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data; what is empty is left out."""
@@ -52,13 +63,23 @@ class Message:
             data["tool_calls"] = [call.to_json() for call in self.tool_calls]
         if self.call_id:
             data["call_id"] = self.call_id
+        if self.reasoning:
+            data["reasoning"] = self.reasoning
+        if self.extra:
+            data["extra"] = dict(self.extra)
         return data
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Message:
         """The inverse of `to_json`."""
         calls = tuple(ToolCall(**call) for call in data.get("tool_calls", ()))
-        return cls(data["role"], data["text"], calls, data.get("call_id", ""))
+        more = data.get("reasoning", ""), data.get("extra", {})
+        return cls(data["role"], data["text"], calls, data.get("call_id", ""), *more)
+
+    @classmethod
+    def of(cls, reply: Reply) -> Message:
+        """A reply as the assistant's message of the conversation that goes on."""
+        return cls("assistant", reply.text, reply.tool_calls, "", reply.reasoning, reply.extra)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +116,9 @@ class Reply:
         finish_reason: stop, length, tool_calls, or the server's own word.
         reasoning: text of a separate reasoning channel.
         token_ids, logprobs: the sampled tokens, where `Sampling.logprobs` asked for them and the server has them.
+        prompt_token_ids: the tokens that the model was shown, likewise.
+        data: the JSON value of the text where the request had a `schema`, checked against it; set by the executor.
+        extra: the server's own opaque data (what it answered as, what a next turn must send back).
     """
 
     text: str
@@ -104,6 +128,9 @@ class Reply:
     reasoning: str = ""
     token_ids: tuple[int, ...] | None = None
     logprobs: tuple[float, ...] | None = None
+    prompt_token_ids: tuple[int, ...] | None = None
+    data: Any = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data; what is empty is left out."""
@@ -118,6 +145,12 @@ class Reply:
             data["token_ids"] = list(self.token_ids)
         if self.logprobs is not None:
             data["logprobs"] = list(self.logprobs)
+        if self.prompt_token_ids is not None:
+            data["prompt_token_ids"] = list(self.prompt_token_ids)
+        if self.data is not None:
+            data["data"] = self.data
+        if self.extra:
+            data["extra"] = dict(self.extra)
         return data
 
     @classmethod
@@ -131,20 +164,40 @@ class Reply:
             reasoning=data.get("reasoning", ""),
             token_ids=tuple(data["token_ids"]) if "token_ids" in data else None,
             logprobs=tuple(data["logprobs"]) if "logprobs" in data else None,
+            prompt_token_ids=tuple(data["prompt_token_ids"]) if "prompt_token_ids" in data else None,
+            data=data.get("data"),
+            extra=data.get("extra", {}),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """Everything a model is asked with. `tools` are OpenAI-style function objects for native tool calling.
+    """Everything a model is asked with.
 
-    `idempotency_key` stays the same when a request is repeated after a crash or a transport failure.
+    Attributes:
+        messages: the conversation so far.
+        tools: OpenAI-style function objects for native tool calling.
+        sampling: how to sample.
+        idempotency_key: stays the same when a request is repeated after a crash or a transport failure.
+        schema: JSON schema that the reply's text is to satisfy. The executor checks every reply against it, whatever
+            the server promises.
+
+    Raises:
+        UsageError: tools and a schema together. Servers answer such a request with the JSON and lose the call.
     """
 
     messages: Sequence[Message]
     tools: Sequence[dict[str, Any]] = ()
     sampling: Sampling = Sampling()
     idempotency_key: str = ""
+    schema: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.schema is not None and self.tools:
+            raise UsageError(
+                "a request has either tools or a schema for its reply: with both, servers drop the tool call; ask with "
+                "the tools first, then without them for the structured answer"
+            )
 
 
 class Model:

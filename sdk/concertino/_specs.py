@@ -224,6 +224,7 @@ class ModelSpec:
         concurrency: how many requests may be under way at once.
         timeout: seconds for one request with all its attempts.
         max_tokens: what a budget reserves for a reply when the request does not say.
+        options: what it was declared with in a pool file or `concertino.toml`: plain JSON data, never a key.
     """
 
     name: str
@@ -234,6 +235,7 @@ class ModelSpec:
     concurrency: int | None = None
     timeout: float | None = 300.0
     max_tokens: int = 4096
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     kind = "model"
 
@@ -263,7 +265,7 @@ class ModelSpec:
         prices = self.prices and {
             k: v for k in ("input", "output", "cached", "as_of") if (v := getattr(self.prices, k)) not in (None, "")
         }
-        return {
+        data = {
             "kind": self.kind,
             "name": self.name,
             "description": self.description,
@@ -273,6 +275,7 @@ class ModelSpec:
             "timeout": self.timeout,
             "max_tokens": self.max_tokens,
         }
+        return {**data, "options": dict(self.options)} if self.options else data
 
 
 Spec = ToolSpec | AgentSpec | ModelSpec

@@ -73,7 +73,9 @@ class Prices:
 class Usage(NamedTuple):
     """What was consumed. Usages add up; a missing price is counted in `unpriced`, not taken for zero.
 
-    `seconds` is the sum over calls, not wall time: calls that ran side by side both count.
+    `seconds` is the sum over calls, not wall time: calls that ran side by side both count. `reasoning_tokens` are a part
+    of `output_tokens`, `cached_tokens` a part of `input_tokens`. `estimated` counts the requests whose server told no
+    tokens, so that they had to be estimated.
     """
 
     calls: int = 0
@@ -84,6 +86,8 @@ class Usage(NamedTuple):
     cached_tokens: int = 0
     seconds: float = 0.0
     unpriced: int = 0
+    reasoning_tokens: int = 0
+    estimated: int = 0
 
     @property
     def tokens(self) -> int:
@@ -101,6 +105,8 @@ class Usage(NamedTuple):
             self.cached_tokens + other.cached_tokens,
             self.seconds + other.seconds,
             self.unpriced + other.unpriced,
+            self.reasoning_tokens + other.reasoning_tokens,
+            self.estimated + other.estimated,
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -11,18 +11,20 @@ import contextvars
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from concertino._budget import Amount
-from concertino._errors import CallFailed
+from concertino._errors import CallFailed, ProviderError
 from concertino._models import ChatRequest, Message, Reply, Sampling
 from concertino._observation import ErrorInfo, Observation, Status
-from concertino._usage import Usage
+from concertino._usage import NOTHING, Usage
 from concertino.events import Asked, CallEnded, CallStarted, Event, Replied, idempotency_key
 
 from . import _causes as causes
 from ._invocation import Invocation
+from ._structured import read_structured
 
 if TYPE_CHECKING:
     from ._executor import Executor
@@ -70,7 +72,7 @@ class Request(Invocation):
 
     hooked = False
 
-    __slots__ = ("chat", "fresh", "observation", "reply", "role")
+    __slots__ = ("chat", "fresh", "observation", "reply", "role", "wasted")
 
     def __init__(
         self, executor: Executor, scope: Scope, bound: BoundModel, call_id: str, chat: ChatRequest, asker: Asker,
@@ -81,6 +83,7 @@ class Request(Invocation):
         self.role = role
         self.fresh = fresh
         self.reply: Reply | None = None
+        self.wasted = NOTHING
         self.observation: Observation
         gates: tuple[Gate | None, ...] = (bound.provider.gate, bound.gate)
         self.gates = tuple(gate for gate in gates if gate is not None)
@@ -103,8 +106,7 @@ class Request(Invocation):
         if _LEAST_TOKENS <= fitting < most:
             most = int(fitting)
         if most != self.chat.sampling.max_tokens:
-            sampling = _limited(self.chat.sampling, most)
-            self.chat = ChatRequest(self.chat.messages, self.chat.tools, sampling, self.chat.idempotency_key)
+            self.chat = replace(self.chat, sampling=_limited(self.chat.sampling, most))
         usd = spec.prices.usd(prompt, most) if spec.prices else 0.0
         return Amount(0.0, 0.0, usd, float(prompt + most))
 
@@ -125,31 +127,36 @@ class Request(Invocation):
         return super()._lacking(amount)
 
     async def invoke(self) -> Any:
-        """One attempt."""
-        return await cast("BoundModel", self.bound).open().chat(self.chat)
+        """One attempt. What a failed one consumed is remembered."""
+        try:
+            return await cast("BoundModel", self.bound).open().chat(self.chat)
+        except ProviderError as error:
+            if error.usage is not None:
+                self.wasted = self.wasted.plus(self._priced(error.usage))
+            raise
+
+    def _priced(self, used: Usage) -> Usage:
+        """What a server reported, in $: its own bill, else the pool's prices; without either it is unpriced."""
+        prices = cast("BoundModel", self.bound).spec.prices
+        usd, unpriced = used.usd, 0
+        if not usd and prices is not None:
+            usd = prices.usd(used.input_tokens, used.output_tokens, used.cached_tokens)
+        elif not usd and used.tokens:
+            unpriced = 1
+        return used._replace(calls=0, units=0.0, usd=usd, seconds=0.0, unpriced=unpriced)
 
     def succeeded(self, value: Any) -> Observation:
         """The observation of a reply, priced."""
         if not isinstance(value, Reply):
             return self._error(Status.EXEC_ERR, causes.bad_result(f"returned {type(value).__name__}; expected Reply"))
-        spec = cast("BoundModel", self.bound).spec
         ended = self.scope.now()
-        used = value.usage
-        usd, unpriced = used.usd, 0
-        if spec.prices is not None:
-            usd = spec.prices.usd(used.input_tokens, used.output_tokens, used.cached_tokens)
-        elif not usd and used.tokens:
-            unpriced = 1
-        usage = Usage(
-            0,
-            0.0,
-            usd,
-            used.input_tokens,
-            used.output_tokens,
-            used.cached_tokens,
-            ended - self.started,
-            unpriced,
-        )
+        usage = self._priced(value.usage).plus(self.wasted)._replace(seconds=ended - self.started)
+        if self.chat.schema is not None:
+            data, wrong = read_structured(value, self.chat.schema)
+            if wrong is not None:
+                self.wasted = usage
+                return self._error(Status.PARSE_ERR, wrong)
+            value = replace(value, data=data)
         self.reply = value
         cast("BoundModel", self.bound).answered_in(ended - self.started)
         return Observation(
@@ -158,13 +165,13 @@ class Request(Invocation):
 
     def conclude(self, observation: Observation) -> None:
         """As for any call; a time-out tells on a server that had its usual time."""
-        timed_out = observation.status is Status.TIMEOUT and self.attempts > 0 and not self.over
+        timed_out = self.stopped_by == "deadline" and self.attempts > 0 and not self.over
         if timed_out and cast("BoundModel", self.bound).had_a_fair_chance(observation.ended - observation.started):
             self.bound.provider.breaker.failed()
         super().conclude(observation)
 
     def _usage(self, ended: float, billed: Any = None) -> Usage:
-        return Usage(seconds=ended - self.started)
+        return self.wasted._replace(seconds=ended - self.started)
 
     def recorded_arguments(self) -> Any:
         """What identifies the request."""
@@ -202,7 +209,7 @@ async def ask(
     """
     bound = executor.bind_model(scope.pool.model(model))
     asker = Asker(scope, parent, executor.limits.margin)
-    chat = ChatRequest(chat.messages, chat.tools, chat.sampling, idempotency_key(scope.run_id, call_id))
+    chat = replace(chat, idempotency_key=idempotency_key(scope.run_id, call_id))
     request = Request(executor, scope, bound, call_id, chat, asker, role, fresh)
     if parent is not None:
         if parent.over:

@@ -71,10 +71,23 @@ def failed(failure: Failure, attempts: int, *, retry_safe: bool) -> ErrorInfo:
             return ErrorInfo("raised", shorten(text))
         case FailureClass.CALLER | FailureClass.AUTH:
             return ErrorInfo("rejected", shorten(text))
+        case FailureClass.CUT_OFF:
+            return ErrorInfo("truncated", shorten(text), retryable=True)
         case FailureClass.MAYBE_EXECUTED if not retry_safe:
             return ErrorInfo("unknown_outcome", shorten(f"{text}; it may have been executed, so it was not repeated"))
         case _:
             return ErrorInfo("unavailable", shorten(text), retryable=True)
+
+
+def throttled_too_long(failure: Failure, attempts: int) -> ErrorInfo:
+    """The provider put it off until the deadline forbade another attempt."""
+    times = f"{attempts} attempts" if attempts > 1 else "1 attempt"
+    return ErrorInfo("deadline", shorten(f"put off until its time was over ({times}): {failure.message}"), retryable=True)
+
+
+def bad_reply(text: str) -> ErrorInfo:
+    """A model's reply breaks the schema that it was asked for."""
+    return ErrorInfo("bad_reply", shorten(f"the reply breaks the schema that was asked for: {text}"), retryable=True)
 
 
 def inner_failure(error: CallFailed) -> ErrorInfo:

@@ -180,7 +180,7 @@ class Invocation:
         scope.emit(self.started_event())
         if scope.must_flush and scope.sink is not None:
             await scope.sink.flush()
-        bound.provider.retries.called()
+        bound.provider.called()
         return await self._attempts()
 
     @property
@@ -255,6 +255,8 @@ class Invocation:
                 delay = self._delay(failure)
                 if delay is None:
                     return self._failed(failure, error)
+                if delay == float("inf"):
+                    return self._too_late(failure, error)
                 self.scope.emit(
                     Retried(self.call_id, self.bound.name, self.attempts, failure.kind.value, failure.message, delay)
                 )
@@ -272,15 +274,23 @@ class Invocation:
         return value
 
     def _delay(self, failure: Failure) -> float | None:
-        """Seconds before another attempt; None if the table, the retry budget or the deadline forbids one."""
+        """Seconds before another attempt; None if the table or a budget forbids one, infinity if the deadline does."""
         delay = self.executor.retries.delay(failure, self.attempts, retry_safe=self.bound.retry_safe)
-        if delay is None or self.scope.loop.time() + delay >= self.deadline:
+        if delay is None:
             return None
+        if self.scope.loop.time() + delay >= self.deadline:
+            return float("inf")
         if self.bound.own_usd and self.reservation is not None:
             again = Amount(usd=self.bound.spec.cost.usd)
             if not self.reservation.grow(again):
                 return None
-        return delay if self.bound.provider.retries.take() else None
+        return delay if self.bound.provider.may_retry(failure.kind) else None
+
+    def _too_late(self, failure: Failure, error: BaseException) -> Observation:
+        """No time for another attempt. A provider that only said "later" has not failed: the time was too short."""
+        if failure.kind is not FailureClass.THROTTLED:
+            return self._failed(failure, error)
+        return self._error(Status.TIMEOUT, causes.throttled_too_long(failure, self.attempts))
 
     def _failed(self, failure: Failure, error: BaseException | None) -> Observation:
         if failure.kind is FailureClass.AUTH:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from concertino._budget import Amount
+from concertino._errors import FailureClass
 from concertino._specs import ModelSpec, ToolSpec
 
 from ._breaker import Breaker, BreakerPolicy
@@ -30,14 +31,27 @@ _CONTAINERS = (dict, list)
 class Provider:
     """What is known about one provider: is it up, does it throttle, does it block."""
 
-    __slots__ = ("_loop_thread", "breaker", "gate", "name", "retries")
+    __slots__ = ("_loop_thread", "_put_off", "_retries", "breaker", "gate", "name")
 
     def __init__(self, name: str, capacity: int, policy: BreakerPolicy) -> None:
         self.name = name
         self.gate = AdaptiveGate(capacity)
         self.breaker = Breaker(policy)
-        self.retries = RetryBudget()
+        self._retries = RetryBudget()
+        self._put_off = RetryBudget(50.0, 1.0)
         self._loop_thread: LoopThread | None = None
+
+    def called(self) -> None:
+        """A call of it begins: it earns a share of a retry."""
+        self._retries.called()
+        self._put_off.called()
+
+    def may_retry(self, failure: FailureClass) -> bool:
+        """Use one retry of the budget for such failures, if one is left.
+
+        A provider that throttles is alive, and its gate makes it get less: one retry per call may be spent on it.
+        """
+        return (self._put_off if failure is FailureClass.THROTTLED else self._retries).take()
 
     @property
     def loop_thread(self) -> LoopThread:

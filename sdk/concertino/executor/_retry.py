@@ -9,11 +9,13 @@ business and reaches it as an observation. The table (also in `docs/explanation/
     throttled            5      if retry-safe                no; halves the provider's gate
     not_executed         3      always                       yes
     maybe_executed       3      only if retry-safe           yes
+    cut_off              1      never: tokens have flowed    yes
     bug                  1      never                        no
     our deadline         1      never                        models, after 80 % of their usual time
 
 Waiting times come from tenacity: full jitter, 0.5 s doubling up to 20 s; a server's Retry-After wins. No wait crosses
-the deadline, and a provider's retry budget (10 % of its calls + 10) ends retrying during an outage.
+the deadline. A provider's retry budget (10 % of its calls + 10) ends retrying during an outage; throttled calls have
+one of their own (their number + 50), since a provider that says "later" is up.
 """
 
 from __future__ import annotations
@@ -37,11 +39,14 @@ ATTEMPTS: dict[FailureClass, int] = {
     FailureClass.THROTTLED: 5,
     FailureClass.NOT_EXECUTED: 3,
     FailureClass.MAYBE_EXECUTED: 3,
+    FailureClass.CUT_OFF: 1,
     FailureClass.BUG: 1,
 }
 """Attempts per failure class, the first included."""
 
-TELLS_ON_PROVIDER = frozenset({FailureClass.AUTH, FailureClass.NOT_EXECUTED, FailureClass.MAYBE_EXECUTED})
+TELLS_ON_PROVIDER = frozenset(
+    {FailureClass.AUTH, FailureClass.NOT_EXECUTED, FailureClass.MAYBE_EXECUTED, FailureClass.CUT_OFF}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,7 @@ def _describe(error: BaseException) -> str:
 
 
 class RetryBudget:
-    """How many retries a provider may still cause: 10 more than a tenth of its calls."""
+    """How many retries a provider may still cause; by default 10 more than a tenth of its calls."""
 
     __slots__ = ("left", "per_call")
 

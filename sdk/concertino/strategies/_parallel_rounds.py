@@ -127,7 +127,7 @@ class ParallelRoundsMachine(Machine):
             self._take_answer(reply)
             return
         read = read_round(reply)
-        self.messages.append(Message("assistant", reply.text, reply.tool_calls))
+        self.messages.append(Message.of(reply))
         self.asked = len(self.messages)
         if not read.calls:
             self._no_call(read.answer, read.unclosed)
@@ -195,7 +195,7 @@ class ParallelRoundsMachine(Machine):
 
     def _take_answer(self, reply: Reply) -> None:
         read = read_round(reply)
-        self.messages.append(Message("assistant", reply.text))
+        self.messages.append(replace(Message.of(reply), tool_calls=()))
         self.asked = len(self.messages)
         answer = read.answer if read.answer is not None else reply.text.strip()
         self.final = Done(answer or None, self.final.stop)

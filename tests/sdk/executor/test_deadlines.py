@@ -53,7 +53,7 @@ def test_a_retry_is_not_begun_when_its_wait_would_cross_the_deadline() -> None:
     seen, retries = run_virtually(run())
     assert (ran, retries) == ([0, 1, 2], 2)
     assert seen.ended == 2
-    assert seen.status == "EXEC_ERR"
+    assert (seen.status, seen.error and seen.error.code) == ("TIMEOUT", "deadline")
 
 
 def test_a_call_that_waits_for_its_turn_ends_with_the_deadline_and_is_not_run() -> None:

@@ -39,7 +39,7 @@ TABLE = [
     *((f"/status/{code}", 1, "rejected", 1, "rejected") for code in (401, 402, 403)),
     *((f"/status/{code}", 5, "unavailable", 1, "unavailable") for code in (429, 529)),
     ("/after/0.001/503", 5, "unavailable", 1, "unavailable"),
-    *((f"/status/{code}", 3, "unavailable", 1, "unknown_outcome") for code in (408, 500, 502, 503, 504)),
+    *((f"/status/{code}", 3, "unavailable", 1, "unknown_outcome") for code in (408, 425, 500, 502, 503, 504)),
     ("/reset", 3, "unavailable", 1, "unknown_outcome"),
 ]
 

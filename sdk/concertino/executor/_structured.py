@@ -1,0 +1,46 @@
+"""Structured replies: the JSON value of a reply that was asked for with a schema, checked whatever the server promised.
+
+Some servers enforce a schema, some ignore it, some take it for a hint. So the text is read tolerantly (a code fence, a
+trailing comma), and the value is checked against the schema that the model was shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from concertino._models import Reply
+from concertino._observation import ErrorInfo
+from concertino.reading import ReadingError, read_json
+from concertino.schema import SchemaRefused, Validator, compile_schema, explain
+
+from . import _causes as causes
+
+
+@lru_cache(maxsize=64)
+def _validator(schema: str) -> Validator:
+    return compile_schema(json.loads(schema))
+
+
+def read_structured(reply: Reply, schema: Mapping[str, Any]) -> tuple[Any, ErrorInfo | None]:
+    """The value of a reply, and what is wrong with it, None for nothing.
+
+    A schema that cannot be used is the caller's mistake and is said as such.
+    """
+    try:
+        validator = _validator(json.dumps(schema, sort_keys=True))
+    except (SchemaRefused, TypeError, ValueError) as error:
+        return None, ErrorInfo("rejected", causes.shorten(f"the schema of the request was refused: {error}"))
+    try:
+        value = json.loads(reply.text)
+    except ValueError:
+        try:
+            value = read_json(reply.text).value
+        except ReadingError as error:
+            return None, causes.bad_reply(str(error))
+    violations = validator.check(value)
+    if violations:
+        return None, causes.bad_reply(explain(violations, validator, limit=causes.LIMIT))
+    return value, None
