@@ -25,12 +25,14 @@ if TYPE_CHECKING:
         TraceError,
         UsageError,
     )
+    from ._live_pool import LivePool
     from ._models import ChatRequest, Message, Model, Reply, Sampling, ToolCall
     from ._observation import CODES, ErrorInfo, Observation, Status
     from ._orchestrator import Orchestrator, RunHandle, replay
     from ._plan import Call, Plan, Ref
     from ._pool import Pool
     from ._result import Result
+    from ._routing import RouterSpec, router
     from ._run import Round, Run
     from ._specs import AgentSpec, ModelSpec, ToolSpec, agent, tool
     from ._usage import Cost, Prices, Usage
@@ -48,12 +50,14 @@ _HOMES = {
         "ProviderError", "RunError", "SpecError", "TraceError", "UsageError",
     ],
     "events": ["STOP_REASONS"],
+    "_live_pool": ["LivePool"],
     "_models": ["ChatRequest", "Message", "Model", "Reply", "Sampling", "ToolCall"],
     "_observation": ["CODES", "ErrorInfo", "Observation", "Status"],
     "_orchestrator": ["Orchestrator", "RunHandle", "replay"],
     "_plan": ["Call", "Plan", "Ref"],
     "_pool": ["Pool"],
     "_result": ["Result"],
+    "_routing": ["RouterSpec", "router"],
     "_run": ["Round", "Run"],
     "_specs": ["AgentSpec", "ModelSpec", "ToolSpec", "agent", "tool"],
     "_usage": ["Cost", "Prices", "Usage"],
@@ -80,6 +84,7 @@ __all__ = [
     "Executor",
     "FailureClass",
     "Limits",
+    "LivePool",
     "Message",
     "Model",
     "ModelSpec",
@@ -97,6 +102,7 @@ __all__ = [
     "Reply",
     "Result",
     "Round",
+    "RouterSpec",
     "Run",
     "RunError",
     "RunHandle",
@@ -114,6 +120,7 @@ __all__ = [
     "agent",
     "hookimpl",
     "replay",
+    "router",
     "tool",
 ]  # fmt: skip
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._budget import Budget
 from ._errors import BudgetError, CallFailed, PoolError, TraceError, UsageError
+from ._live_pool import LivePool
 from ._models import ChatRequest, Model, Sampling
 from ._pool import Pool
 from ._run import Run, collect_rounds
@@ -87,14 +88,14 @@ class Orchestrator:
         self.after = _own_hooks("concertino_after_call", after)
 
     async def run(
-        self, question: str, *, pool: Pool, budget: Budget | None = None, trace: str | Path | None = None,
+        self, question: str, *, pool: Pool | LivePool, budget: Budget | None = None, trace: str | Path | None = None,
         durability: Durability = "process", run_id: str = "", on_event: Listener | None = None,
     ) -> Run:  # fmt: skip
         """Answer a question.
 
         Args:
             question: what to answer.
-            pool: what may be called.
+            pool: what may be called; of a `LivePool`, what is current now, to the end of the run.
             budget: how much it may use; without one only the strategy's rounds are limited.
             trace: a file or folder for the trace; without one it stays in memory.
             durability: what a finished call survives.
@@ -121,13 +122,12 @@ class Orchestrator:
         return asyncio.run(self.run(question, **options))
 
     def start(
-        self, question: str, *, pool: Pool, budget: Budget | None = None, trace: str | Path | None = None,
+        self, question: str, *, pool: Pool | LivePool, budget: Budget | None = None, trace: str | Path | None = None,
         durability: Durability = "process", run_id: str = "", on_event: Listener | None = None,
     ) -> RunHandle:  # fmt: skip
         """Begin a run and return at once; await the handle for the `Run`, or cancel it and keep what was done."""
         question, budget = _check_question(question), budget or Budget()
-        _check_types(pool, budget)
-        pool = self._with_model(pool)
+        pool = self._with_model(_current(pool, budget))
         run_id = run_id or new_run_id()
         self._check_budget(pool, budget)
         setup = {**self._setup(pool, budget), "durability": durability}
@@ -156,7 +156,7 @@ class Orchestrator:
         finally:
             await handle.cancel()
 
-    async def resume(self, path: str | Path, *, pool: Pool, on_event: Listener | None = None) -> Run:
+    async def resume(self, path: str | Path, *, pool: Pool | LivePool, on_event: Listener | None = None) -> Run:
         """Go on with an interrupted run: finished calls are not repeated, calls in doubt are asked under the same key.
 
         Raises:
@@ -167,8 +167,7 @@ class Orchestrator:
 
         target = Path(path)
         durability: Durability = Trace.load(target).setup.get("durability", "process")
-        _check_types(pool, Budget())
-        pool = self._with_model(pool)
+        pool = self._with_model(_current(pool, Budget()))
         journal, _ = Journal.resume(target, durability=durability)
         with contextlib.ExitStack() as undo:
             undo.callback(journal.close)
@@ -206,7 +205,8 @@ class Orchestrator:
     def _check_budget(self, pool: Pool, budget: Budget) -> None:
         """Refuse a budget that nothing fits, and one in $ that cannot be enforced."""
         if budget.usd is not None:
-            unpriced = sorted({name for name in pool.roles.values() if pool.model(name).prices is None})
+            reachable = [spec for name in pool.roles.values() for spec in pool.behind(name)]
+            unpriced = sorted({spec.name for spec in reachable if spec.prices is None})
             if unpriced:
                 raise BudgetError(
                     f"a budget in usd needs prices, and the price of {', '.join(unpriced)} is unknown; give them with "
@@ -294,6 +294,8 @@ class _Drive:
         finally:
             if shared is None:
                 await executor.aclose()
+            elif self.scope is not None:
+                await shared.release(self.scope)
             if self.sink is not None:
                 self.sink.close()
         return self.collect()
@@ -449,14 +451,17 @@ def new_run_id() -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
 
 
-def _check_types(pool: object, budget: object) -> None:
-    """The two arguments that are easily mistaken for something simpler."""
+def _current(pool: Pool | LivePool, budget: object) -> Pool:
+    """The pool of a run that begins now; both arguments are easily mistaken for something simpler."""
+    if isinstance(pool, LivePool):
+        pool = pool.current
     if not isinstance(pool, Pool):
         raise UsageError(f"pool={pool!r} is a {type(pool).__name__}; expected a Pool: Pool.of(tool, ...) makes one")
     if not isinstance(budget, Budget):
         raise UsageError(
             f"budget={budget!r} is a {type(budget).__name__}; expected a Budget: Budget(usd=0.5, seconds=60)"
         )
+    return pool
 
 
 def _check_question(question: str) -> str:

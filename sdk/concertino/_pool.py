@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._errors import PoolError
+from ._model_agents import ModelAgent, answering_with, describe_expert, model_agent
 from ._pool_views import ContextCost, Member, PoolDiff
+from ._routing import RouterSpec
 from ._specs import ModelSpec, Spec, ToolSpec
 from ._usage import Prices
 from .plugins._patterns import matches
@@ -191,6 +193,17 @@ class Pool:
     def __len__(self) -> int:
         return len(self.members)
 
+    def behind(self, role_or_name: str) -> tuple[ModelSpec, ...]:
+        """The models that a request to a role or name can reach: the model itself, or those of a router.
+
+        Raises:
+            PoolError: no such role or model.
+        """
+        found = self.model(role_or_name)
+        if not isinstance(found, RouterSpec):
+            return (found,)
+        return tuple(dict.fromkeys(model for name in found.models for model in self.behind(name)))
+
     def model(self, role_or_name: str) -> ModelSpec:
         """The model bound to a role, or of a name.
 
@@ -251,14 +264,20 @@ class Pool:
             pool._roles, pool._aliases = dict(self._roles), dict(self._aliases)
             return pool
         self._require_matches(patterns)
-        bound = set(self._roles.values())
-        return self._copy(m for m in self.members if _matches(m, patterns) or m.name in bound)
+        kept = self._with_needs({m.name for m in self.members if _matches(m, patterns)} | set(self._roles.values()))
+        return self._copy(m for m in self.members if m.name in kept)
+
+    def _with_needs(self, names: set[str]) -> set[str]:
+        """The names, and those of the models that these members need."""
+        while more := {need for m in self.members if m.name in names for need in m.needs} - names:
+            names = names | more
+        return names
 
     def without(self, *patterns: str) -> Pool:
         """Leave out what matches.
 
         Raises:
-            PoolError: a pattern matches nothing, or it takes away a model that a role is bound to.
+            PoolError: a pattern matches nothing, or it takes away a model that a role, a router or an agent needs.
         """
         self._require_matches(patterns)
         return self._copy(m for m in self.members if not _matches(m, patterns))
@@ -285,10 +304,23 @@ class Pool:
             return pool
         return self._copy(roles={**self._roles, **bound})
 
+    def offering(self, *patterns: str) -> Pool:
+        """With each model that matches offered to the orchestrator as an agent, `ask_<name>`.
+
+        What the orchestrator reads about it is the description and the price of the model.
+
+        Raises:
+            PoolError: a pattern matches no model.
+        """
+        for pattern in patterns:
+            if not any(matches(model, pattern) for model in self.models):
+                raise PoolError(self._unknown("model", pattern, [model.name for model in self.models]))
+        return self.adding(*(model_agent(model) for model in self.models if _matches(model, patterns)))
+
     def replace(self, old: str, new: str | Spec) -> Pool:
         """With one member replaced by another one, or by an installed one of that name.
 
-        The new one takes the old one's place and roles.
+        The new one takes the old one's place, its roles, and its part in routers and model agents.
 
         Raises:
             PoolError: no such member, or nothing installed of the new name.
@@ -299,7 +331,9 @@ class Pool:
         if isinstance(current, ModelSpec) != isinstance(new, ModelSpec):
             raise PoolError(f"{old!r} is a {current.kind}; it cannot be replaced by the {new.kind} {new.name!r}")
         roles = {role: new.name if name == current.name else name for role, name in self._roles.items()}
-        return self._copy([new if m is current else m for m in self.members], roles=roles)
+        return self._copy(
+            [new if m is current else _renaming(m, current.name, new.name) for m in self.members], roles=roles
+        )
 
     def adjust(self, pattern: str, **options: Any) -> Pool:
         """With other options of every member that matches: `adjust("acme/*", isolation="process", timeout=5)`.
@@ -424,12 +458,12 @@ class Pool:
         ]
 
     def _described(self, spec: Spec) -> str:
-        """The text that the orchestrator reads about a member: the first hook's, else its own."""
+        """The text that the orchestrator reads about a member: the first hook's, else its own or its model's."""
         for hook in self._manager.describe_hooks() if self._manager is not None else ():
             text = hook(spec=spec)
             if text is not None:
                 return str(text)
-        return spec.description
+        return describe_expert(self.model(spec.model)) if isinstance(spec, ModelAgent) else spec.description
 
     def count_context(self, count: Callable[[str], int] | None = None) -> ContextCost:
         """Tokens that each tool and agent takes in the orchestrator's context.
@@ -455,13 +489,41 @@ class Pool:
             seen.add(member.name)
             if isinstance(member, ToolSpec):
                 member.admit()
-        models = {m.name for m in self._source if isinstance(m, ModelSpec)}
-        for role, name in self._roles.items():
-            if name not in models:
-                raise PoolError(f"role {role!r}: {self._unknown('model', name, sorted(models))}")
+        self._check_models()
         for name in self._aliases:
             if name not in seen:
                 raise PoolError(f"alias {self._aliases[name]!r}: {self._unknown('member', name, sorted(seen))}")
+
+    def _check_models(self) -> None:
+        """Every model that a role, a router or an agent needs is there."""
+        models = sorted(m.name for m in self.members if isinstance(m, ModelSpec))
+        for member, need in ((m, need) for m in self.members for need in m.needs if need not in models):
+            kind = "router" if isinstance(member, RouterSpec) else member.kind
+            raise PoolError(f"{kind} {member.name!r} needs a model: {self._unknown('model', need, models)}")
+        _refuse_circles([m for m in self.members if isinstance(m, RouterSpec)])
+        for role, name in self._roles.items():
+            if name not in models:
+                raise PoolError(f"role {role!r}: {self._unknown('model', name, models)}")
+
+
+def _renaming(member: Spec, old: str, new: str) -> Spec:
+    """A member that needs a model, with the model's new name."""
+    if old == new or old not in member.needs:
+        return member
+    if isinstance(member, RouterSpec):
+        return member.with_(models=tuple(new if name == old else name for name in member.models))
+    assert isinstance(member, ModelAgent)
+    return answering_with(member, new)
+
+
+def _refuse_circles(routers: Sequence[RouterSpec]) -> None:
+    """Routers may choose between routers, but not end at themselves."""
+    open_ends = {router.name: set(router.models) for router in routers}
+    while leaves := [name for name, models in open_ends.items() if not models & open_ends.keys()]:
+        for name in leaves:
+            del open_ends[name]
+    if open_ends:
+        raise PoolError(f"routers {' and '.join(map(repr, open_ends))} lead to themselves; take one out of the other")
 
 
 def _sanitise(name: str) -> str:

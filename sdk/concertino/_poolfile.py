@@ -14,6 +14,13 @@ them.
     output = 0.4
     [overrides."search/web"]                # fields of the spec; "none" lifts a limit
     timeout = 5
+    [models."vllm/coder"]                   # a model that the provider makes of its own options
+    model = "Qwen/Qwen3-8B"
+    [routers.careful]                       # several models under one name
+    models = ["vllm/coder", "sim/steady"]
+    policy = "fallback"
+
+`offer = ["vllm/*"]` at the top offers these models to the orchestrator as agents.
 
 Saving writes full names and only what differs from the installed members; loading that file with the same
 distributions gives an equal pool. What a file cannot hold, such as code, is refused when saving.
@@ -29,7 +36,9 @@ from typing import TYPE_CHECKING, Any
 
 from ._document import check_keys, read_document, write_document
 from ._errors import PluginError, PoolError, UsageError
+from ._model_agents import ModelAgent, model_agent
 from ._pool import Pool
+from ._routing import RouterSpec, router_of
 from ._specs import ModelSpec, Spec
 from ._usage import Cost, Prices
 from .plugins._patterns import matches
@@ -37,7 +46,9 @@ from .plugins._patterns import matches
 if TYPE_CHECKING:
     from .plugins._manager import PluginManager
 
-KEYS = ("members", "without", "roles", "aliases", "descriptions", "prices", "overrides")
+KEYS = (
+    "members", "without", "offer", "roles", "aliases", "descriptions", "prices", "overrides", "models", "routers",
+)  # fmt: skip
 
 _number, _count, _text, _truth = (int, float), int, str, bool
 _ACTION_FIELDS: dict[str, Any] = {
@@ -107,16 +118,34 @@ def save_pool(pool: Pool, path: Path, manager: PluginManager | None = None) -> N
     data: dict[str, Any] = {key: {} for key in KEYS}
     data["members"] = [member.name for member in pool.members]
     data["roles"], data["aliases"] = pool.roles, pool.aliases
-    for local in (member.name for member in pool.members if not member.provider):
+    local = [m.name for m in pool.members if not m.provider and not isinstance(m, (RouterSpec, ModelAgent))]
+    for name in local:
         raise PoolError(
-            f"{path}: {local!r} is a member of this process alone and cannot be loaded by name; "
-            f"publish it in a plugin, or save pool.without({local!r})"
+            f"{path}: {name!r} is a member of this process alone and cannot be loaded by name; "
+            f"publish it in a plugin, or save pool.without({name!r})"
         )
     with _naming(path, "members"):
-        installed = {spec.name: spec for spec in manager.specs(data["members"])}
+        made = [spec for member in pool.members if (spec := _write_made(data, pool, member, manager)) is not None]
+        installed = {spec.name: spec for spec in manager.specs(data["members"], made)}
     for member in pool.members:
         _write_changes(path, data, installed[member.name], member)
+    if all(name == model_agent(_model(pool[model])).name for name, model in data["offer"].items()):
+        data["offer"] = list(data["offer"].values())
     write_document(path, {key: value for key, value in data.items() if value or key == "members"})
+
+
+def _write_made(data: dict[str, Any], pool: Pool, member: Spec, manager: PluginManager) -> Spec | None:
+    """Put a member that the file makes itself into the tables; the member as loading would make it, None for others."""
+    if isinstance(member, RouterSpec):
+        data["routers"][member.name] = member.routing()
+        return router_of(member.name, member.routing())
+    if isinstance(member, ModelAgent):
+        data["offer"][member.name] = member.model
+        return model_agent(_model(pool[member.model])).with_(name=member.name)
+    if isinstance(member, ModelSpec) and member.options:
+        data["models"][member.name] = dict(member.options)
+        return manager.declare(member.name, member.options)
+    return None
 
 
 def _default_manager() -> PluginManager:
@@ -140,20 +169,55 @@ def _naming(path: Path, key: str) -> Iterator[None]:
 
 
 def _members(path: Path, data: Mapping[str, Any], manager: PluginManager, bound: list[str]) -> list[Spec]:
-    """What the patterns name, in their order, and the models that roles name, last."""
+    """What the patterns name, in their order; then what the file itself makes, and the models that others need."""
     patterns = _patterns(path, data, "members")
+    made: list[Spec] = [*_declared(path, data, manager)]
+    made += _offered(path, data, manager, made)
     with _naming(path, "members"):
-        found = manager.specs(patterns)
+        found = manager.specs(patterns, made)
     if patterns is not None:
         found = [spec for pattern in patterns for spec in found if matches(spec, pattern)]
+        found += made
     for pattern in _patterns(path, data, "without") or ():
         kept = [spec for spec in found if not matches(spec, pattern)]
         if len(kept) == len(found):
             raise PoolError(f"{path}: without: {pattern!r} matches no member; leave it out, or correct it")
         found = kept
     with _naming(path, "roles"):
-        found += manager.specs(bound)
+        found += manager.specs(bound, made)
+    with _naming(path, "routers"):
+        found += manager.specs([need for spec in found for need in spec.needs], made)
     return list({spec.name: spec for spec in found}.values())
+
+
+def _declared(path: Path, data: Mapping[str, Any], manager: PluginManager) -> list[ModelSpec]:
+    """The models and routers that the file declares."""
+    made: list[ModelSpec] = []
+    for key, make in (("models", manager.declare), ("routers", router_of)):
+        for name, table in _tables(path, data, key).items():
+            if not isinstance(table, dict):
+                raise PoolError(f"{path}: {key}.{name!r} = {table!r}; expected a table")
+            with _naming(path, key):
+                made.append(make(name, table))
+    return made
+
+
+def _offered(path: Path, data: Mapping[str, Any], manager: PluginManager, made: list[Spec]) -> list[Spec]:
+    """The models that are offered as agents: patterns of models, or a table from names of agents to models."""
+    if isinstance(data.get("offer"), dict):
+        names = _texts(path, data, "offer")
+        with _naming(path, "offer"):
+            models = {spec.name: spec for spec in manager.specs(list(names.values()), made)}
+            return [model_agent(_model(models[model])).with_(name=name) for name, model in names.items()]
+    with _naming(path, "offer"):
+        found = manager.specs(_patterns(path, data, "offer") or [], made)
+    return [model_agent(spec) for spec in found if isinstance(spec, ModelSpec)]
+
+
+def _model(spec: Spec) -> ModelSpec:
+    if not isinstance(spec, ModelSpec):
+        raise PoolError(f"{spec.name!r} is a {spec.kind}; only models can be offered")
+    return spec
 
 
 def _patterns(path: Path, data: Mapping[str, Any], key: str) -> list[str] | None:

@@ -7,6 +7,8 @@ folder.
     always = ["approval"]       # providers that are loaded in every run, for the hooks around calls that they bring
     pool = "pool.toml"          # the pool of commands that are given none
     traces = "runs"             # where runs are recorded
+    [models."openai/fast"]      # a model that the provider `openai` makes of these options, as in a pool file
+    base_url = "http://127.0.0.1:8000/v1"
 
 `CONCERTINO_DISABLE=a,b` disables more providers, `CONCERTINO_PLUGINS=a,b` all but these. No setting changes
 what a pool file or an argument says.
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from ._document import check_keys, read_document
 from ._errors import UsageError
 
 FILE_NAME = "concertino.toml"
-_KEYS = ("always", "disable", "pool", "traces")
+_KEYS = ("always", "disable", "models", "pool", "traces")
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Settings:
         always: providers that are loaded in every run, whatever the pool holds.
         pool: the default pool file, if one is set.
         traces: the folder of traces, if one is set.
+        models: options of declared models by `provider/name`.
         file: the file that was read, if there is one.
     """
 
@@ -46,6 +49,7 @@ class Settings:
     pool: Path | None = None
     traces: Path | None = None
     file: Path | None = None
+    models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def why_disabled(self, provider: str) -> str:
         """The setting that disables a provider, in words; empty if none does."""
@@ -81,6 +85,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         pool=_path(file, data, "pool"),
         traces=_path(file, data, "traces"),
         file=file,
+        models=_tables(file, data, "models"),
     )
 
 
@@ -94,6 +99,13 @@ def _strings(file: Path, data: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise UsageError(f"{file}: {key} = {value!r}; expected a list of provider names")
     return tuple(value)
+
+
+def _tables(file: Path, data: Mapping[str, Any], key: str) -> dict[str, dict[str, Any]]:
+    value = data.get(key, {})
+    if not isinstance(value, dict) or not all(isinstance(table, dict) for table in value.values()):
+        raise UsageError(f'{file}: {key}: expected tables such as [models."openai/fast"], got {value!r}')
+    return value
 
 
 def _path(file: Path, data: Mapping[str, Any], key: str) -> Path | None:

@@ -141,6 +141,11 @@ class ToolSpec:
         """The compiled output schema, None without one."""
         return None if self.output_schema is None else _compile(self, "output_schema", self.output_schema)
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Full names of models that must be in a pool with it."""
+        return ()
+
     def admit(self) -> None:
         """Find out before a run what would keep every call from running: a refused schema, a function no worker finds.
 
@@ -256,7 +261,12 @@ class ModelSpec:
         """The part of the name after the slash."""
         return self.name.rpartition("/")[2]
 
-    def with_(self, **changes: Any) -> ModelSpec:
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Full names of models that must be in a pool with it."""
+        return ()
+
+    def with_(self, **changes: Any) -> Self:
         """A copy with some fields changed."""
         return replace(self, **changes)
 

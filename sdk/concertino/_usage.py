@@ -73,9 +73,9 @@ class Prices:
 class Usage(NamedTuple):
     """What was consumed. Usages add up; a missing price is counted in `unpriced`, not taken for zero.
 
-    `seconds` is the sum over calls, not wall time: calls that ran side by side both count. `reasoning_tokens` are a part
-    of `output_tokens`, `cached_tokens` a part of `input_tokens`. `estimated` counts the requests whose server told no
-    tokens, so that they had to be estimated.
+    `seconds` is the sum over calls, not wall time: calls that ran side by side both count. `reasoning_tokens` are a
+    part of `output_tokens`, `cached_tokens` a part of `input_tokens`. `estimated` counts the requests whose server told
+    no tokens, so that they had to be estimated.
     """
 
     calls: int = 0

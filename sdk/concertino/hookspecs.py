@@ -48,9 +48,9 @@ def concertino_models() -> list[ModelSpec]:
 def concertino_declare_model(name: str, options: dict[str, Any]) -> ModelSpec:
     """Called for each model that a pool file or `concertino.toml` declares under the provider's name.
 
-    `[models."vllm/coder"]` calls the hook of the provider `vllm` with the name `coder` and the table's keys. Return a
-    `ModelSpec` of that name with `options` in its `options`; raise `ValueError` or `SpecError` for an option that cannot
-    be, naming it. Starts and connects nothing.
+    `[models."vllm/coder"]` calls the hook of the provider `vllm` with the name `coder` and the table's keys. Return
+    a `ModelSpec` of that name; raise `ValueError` or `SpecError` for an option that cannot be, naming it. Start and
+    connect nothing: that is for the model's first request.
     """
     raise NotImplementedError
 

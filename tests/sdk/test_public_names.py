@@ -8,11 +8,11 @@ import concertino
 
 PUBLIC = [
     "AgentSpec", "Budget", "BudgetError", "CODES", "Call", "CallFailed", "ChatRequest", "ConcertinoError", "Context",
-    "Cost", "ErrorInfo", "Executor", "FailureClass", "Limits", "Message", "Model", "ModelSpec", "Observation",
-    "Orchestrator", "ParallelRounds", "Plan", "PlanError", "PluginError", "Pool", "PoolError", "Prices",
-    "ProviderError", "Ref", "Reply", "Result", "Round", "Run", "RunError", "RunHandle", "STOP_REASONS", "Sampling",
-    "SpecError", "Status", "Strategy", "ToolCall", "ToolSpec", "Trace", "TraceError", "TraceStore", "Usage",
-    "UsageError", "agent", "hookimpl", "replay", "tool",
+    "Cost", "ErrorInfo", "Executor", "FailureClass", "Limits", "LivePool", "Message", "Model", "ModelSpec",
+    "Observation", "Orchestrator", "ParallelRounds", "Plan", "PlanError", "PluginError", "Pool", "PoolError",
+    "Prices", "ProviderError", "Ref", "Reply", "Result", "Round", "RouterSpec", "Run", "RunError", "RunHandle",
+    "STOP_REASONS", "Sampling", "SpecError", "Status", "Strategy", "ToolCall", "ToolSpec", "Trace", "TraceError",
+    "TraceStore", "Usage", "UsageError", "agent", "hookimpl", "replay", "router", "tool",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`concertino pool`: pools as values: shown, compared, counted, saved, locked and checked against a lock."""
+"""`concertino pool`: pools as values: shown, compared, counted, described, saved, locked and checked against a lock."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ._describe import describe_models
 from ._failures import Failed
 from ._members import describe
 from ._options import PoolChoice, common_options, pool_options, warn_about_broken_plugins
@@ -26,7 +27,10 @@ _lock_option = click.option(
 
 @click.group("pool")
 def pool() -> None:
-    """Show, compare, save and lock pools. Without --pool: the file of the settings, else everything installed."""
+    """Show, compare, describe, save and lock pools. Without --pool: the settings' file, else everything installed."""
+
+
+pool.add_command(describe_models)
 
 
 @pool.command("show")

@@ -19,14 +19,18 @@ from concertino._budget import Amount
 from concertino._errors import CallFailed, ProviderError
 from concertino._models import ChatRequest, Message, Reply, Sampling
 from concertino._observation import ErrorInfo, Observation, Status
+from concertino._routing import RouterSpec
 from concertino._usage import NOTHING, Usage
 from concertino.events import Asked, CallEnded, CallStarted, Event, Replied, idempotency_key
 
 from . import _causes as causes
 from ._invocation import Invocation
+from ._routes import Route, nobody_answered, worth_another
 from ._structured import read_structured
 
 if TYPE_CHECKING:
+    from concertino._specs import ModelSpec
+
     from ._executor import Executor
     from ._limits import Gate
     from ._members import Bound, BoundModel
@@ -94,7 +98,7 @@ class Request(Invocation):
         if left.tokens == left.usd == float("inf"):
             return Amount()
         spec = cast("BoundModel", self.bound).spec
-        count = cast("BoundModel", self.bound).open().count_tokens
+        count = cast("BoundModel", self.bound).opened.open().count_tokens
         prompt = self._prompt_tokens(count)
         most = self.chat.sampling.max_tokens or spec.max_tokens
         fitting = left.tokens - prompt
@@ -129,7 +133,7 @@ class Request(Invocation):
     async def invoke(self) -> Any:
         """One attempt. What a failed one consumed is remembered."""
         try:
-            return await cast("BoundModel", self.bound).open().chat(self.chat)
+            return await cast("BoundModel", self.bound).opened.open().chat(self.chat)
         except ProviderError as error:
             if error.usage is not None:
                 self.wasted = self.wasted.plus(self._priced(error.usage))
@@ -158,7 +162,8 @@ class Request(Invocation):
                 return self._error(Status.PARSE_ERR, wrong)
             value = replace(value, data=data)
         self.reply = value
-        cast("BoundModel", self.bound).answered_in(ended - self.started)
+        opened = cast("BoundModel", self.bound).opened
+        opened.answered_in(ended - self.started, value.usage.output_tokens, self.scope.loop.time())
         return Observation(
             self.call_id, self.bound.name, Status.OK, None, None, usage, self.attempts, self.started, ended
         )
@@ -201,14 +206,42 @@ async def ask(
     executor: Executor, scope: Scope, model: str, chat: ChatRequest, call_id: str, *,
     parent: Invocation | None = None, role: str = "", fresh: Sequence[Message] = (),
 ) -> tuple[Reply, Observation]:  # fmt: skip
-    """Ask a model of the scope's pool, by role or name.
+    """Ask a model of the scope's pool, by role or name; where that is a router, one of its models.
 
     Raises:
         CallFailed: it did not answer; the observation says why.
         PoolError: no such role or model.
     """
-    bound = executor.bind_model(scope.pool.model(model))
+    spec = scope.pool.model(model)
+    if not isinstance(spec, RouterSpec):
+        return await _ask_one(executor, scope, spec, chat, call_id, parent, role, fresh)
+    route = Route(executor, scope, spec, chat)
+    tried: list[CallFailed] = []
+    while chosen := route.next(_numbered(call_id, len(tried))):
+        begun = _numbered(call_id, len(tried)), parent, role, fresh if not tried else ()
+        try:
+            return await _ask_one(executor, scope, chosen, chat, *begun, spec.per_model)
+        except CallFailed as failed:
+            tried.append(failed)
+            route.failed(chosen, failed.observation)
+            if not worth_another(failed.observation, parent.deadline if parent else scope.deadline, scope):
+                break
+    raise nobody_answered(spec, tried)
+
+
+def _numbered(call_id: str, tries: int) -> str:
+    """The id of another try of one request."""
+    return f"{call_id}~{tries + 1}" if tries else call_id
+
+
+async def _ask_one(
+    executor: Executor, scope: Scope, spec: ModelSpec, chat: ChatRequest, call_id: str, parent: Invocation | None,
+    role: str, fresh: Sequence[Message], seconds: float | None = None,
+) -> tuple[Reply, Observation]:  # fmt: skip
+    bound = executor.bind_model(spec)
     asker = Asker(scope, parent, executor.limits.margin)
+    if seconds is not None:
+        asker.deadline = min(asker.deadline, scope.loop.time() + seconds)
     chat = replace(chat, idempotency_key=idempotency_key(scope.run_id, call_id))
     request = Request(executor, scope, bound, call_id, chat, asker, role, fresh)
     if parent is not None:

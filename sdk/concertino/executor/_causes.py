@@ -82,7 +82,9 @@ def failed(failure: Failure, attempts: int, *, retry_safe: bool) -> ErrorInfo:
 def throttled_too_long(failure: Failure, attempts: int) -> ErrorInfo:
     """The provider put it off until the deadline forbade another attempt."""
     times = f"{attempts} attempts" if attempts > 1 else "1 attempt"
-    return ErrorInfo("deadline", shorten(f"put off until its time was over ({times}): {failure.message}"), retryable=True)
+    return ErrorInfo(
+        "deadline", shorten(f"put off until its time was over ({times}): {failure.message}"), retryable=True
+    )
 
 
 def bad_reply(text: str) -> ErrorInfo:

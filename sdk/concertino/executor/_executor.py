@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import deque
+import weakref
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -28,7 +29,7 @@ from ._deadlines import Deadlines
 from ._hooks import plugin_hooks
 from ._invocation import Invocation
 from ._limits import UNLIMITED, Gate, Limits, Waiting, enter
-from ._members import Bound, BoundModel, Provider
+from ._members import Bound, BoundModel, OpenModel, Provider
 from ._orphans import unwatch, watch
 from ._plan_run import PlanRun
 from ._retry import RetryPolicy
@@ -37,7 +38,9 @@ from ._stall import StallWatch
 from ._threads import Crew, abandoned
 
 if TYPE_CHECKING:
+    from concertino._models import Model
     from concertino._pool import Pool
+    from concertino._specs import Spec
 
 logger = logging.getLogger("concertino")
 
@@ -72,6 +75,10 @@ class Executor:
         self.crew = Crew()
         self._bound: dict[ToolSpec, Bound] = {}
         self._models: dict[ModelSpec, BoundModel] = {}
+        self._open: dict[Callable[[], Model], OpenModel] = {}
+        self._scopes: weakref.WeakSet[Scope] = weakref.WeakSet()
+        self._newest: tuple[Spec, ...] = ()
+        self._turns: Counter[str] = Counter()
         self._providers: dict[str, Provider] = {}
         self._tool_gate = Gate(self.limits.calls)
         self._thread_gate = Gate(self.limits.threads)
@@ -99,7 +106,7 @@ class Executor:
             bound.close()
         self.crew.close()
         self.crew = Crew()
-        for model in self._models.values():
+        for model in self._open.values():
             with contextlib.suppress(Exception):
                 await model.close()
         for provider in self._providers.values():
@@ -112,6 +119,7 @@ class Executor:
             self._loop = None
         self._bound.clear()
         self._models.clear()
+        self._open.clear()
 
     # -- running plans ---------------------------------------------------------------------------------------------
 
@@ -133,10 +141,31 @@ class Executor:
         started = loop.time() - elapsed
         deadline = started + budget.seconds if budget.seconds is not None else float("inf")
         ledger = Ledger(budget.limits())
-        return Scope(
+        scope = Scope(
             run_id or "run", pool, ledger, loop, started, deadline, question, sink, memory, list(listeners),
             [*before, *plugin_hooks(pool, "before")], [*plugin_hooks(pool, "after"), *after], duplicates,
         )  # fmt: skip
+        self._newest = pool.members
+        self._scopes.add(scope)
+        return scope
+
+    async def release(self, scope: Scope) -> None:
+        """A run is over: forget members that are neither in the newest pool nor in that of a run under way.
+
+        So an executor that serves for months, over pools that come and go, holds no more than the pools in use.
+        """
+        self._scopes.discard(scope)
+        if scope.pool.members is self._newest and len(self._bound) + len(self._models) <= len(self._newest):
+            return
+        used = {spec for pool in (self._newest, *(s.pool.members for s in self._scopes)) for spec in pool}
+        for tool in [spec for spec in self._bound if spec not in used]:
+            self._bound.pop(tool).close()
+        for model in [spec for spec in self._models if spec not in used]:
+            del self._models[model]
+        needed = {spec.factory for spec in used if isinstance(spec, ModelSpec)}
+        for factory in [factory for factory in self._open if factory not in needed]:
+            with contextlib.suppress(Exception):
+                await self._open.pop(factory).close()
 
     def _attach(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._loop is loop:
@@ -146,6 +175,7 @@ class Executor:
         if self._watch is not None:  # the loop before was closed; so are the connections of its models
             self._watch.stop()
             self._models.clear()
+            self._open.clear()
         self._loop = loop
         self.deadlines = Deadlines(loop)
         watch(loop)
@@ -160,7 +190,10 @@ class Executor:
             One observation per call, in the order of the calls.
         """
         scope = self.open(pool, budget=budget, **options)
-        return await self.run_plan(plan if isinstance(plan, Plan) else Plan(plan), scope)
+        try:
+            return await self.run_plan(plan if isinstance(plan, Plan) else Plan(plan), scope)
+        finally:
+            await self.release(scope)
 
     async def run_plan(
         self, plan: Plan, scope: Scope, *, prefix: str = "", parent: Invocation | None = None
@@ -223,8 +256,16 @@ class Executor:
         """A model made ready to be asked."""
         bound = self._models.get(spec)
         if bound is None:
-            bound = self._models[spec] = BoundModel(spec, self.provider(spec.provider or spec.name))
+            opened = self._open.get(spec.factory)
+            if opened is None:
+                opened = self._open[spec.factory] = OpenModel(spec.factory)
+            bound = self._models[spec] = BoundModel(spec, self.provider(spec.provider or spec.name), opened)
         return bound
+
+    def turn(self, router: str) -> int:
+        """How often a router was used before."""
+        self._turns[router] += 1
+        return self._turns[router] - 1
 
     def gates(self, bound: Bound, depth: int) -> tuple[Gate, ...]:
         """The gates that a call passes. An agent holds no place that its own calls could need."""
@@ -238,10 +279,6 @@ class Executor:
         # A gate that never was full is not even counted: most calls pass one gate.
         provider = () if bound.provider.gate.capacity >= UNLIMITED else (bound.provider.gate,)
         return (self._tool_gate, *provider, *own, *threads)
-
-    def under_way(self, provider: Provider) -> int:
-        """How many calls of a provider run now."""
-        return sum(invocation.bound.provider is provider for invocation in self.tasks.values())
 
     def submit(self, invocation: Invocation) -> None:
         """Let a call pass its gates now or later."""

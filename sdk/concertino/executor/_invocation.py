@@ -48,8 +48,8 @@ class Invocation:
     __slots__ = (
         "arguments", "attempts", "begun", "bound", "call_id", "calls", "children", "coroutine", "deadline", "depth",
         "executor", "full", "gates", "index", "kind", "ledger", "nested", "over", "owner", "parent", "probing",
-        "queued", "recalled", "repairs", "reservation", "run_id", "scope", "started", "stopped_by", "task", "timeout",
-        "timer",
+        "put_off", "queued", "recalled", "repairs", "reservation", "run_id", "scope", "started", "stopped_by", "task",
+        "timeout", "timer",
     )  # fmt: skip
 
     kind: str
@@ -79,6 +79,7 @@ class Invocation:
         self.over = False
         self.begun = False
         self.probing = False
+        self.put_off = False
         self.queued = False
         self.recalled = False
         self.started = 0.0
@@ -236,6 +237,8 @@ class Invocation:
         provider = self.bound.provider
         while True:
             self.attempts += 1
+            begun = self.scope.loop.time()
+            provider.gate.began()
             try:
                 value = await self.invoke()
             except asyncio.CancelledError:
@@ -251,20 +254,21 @@ class Invocation:
                 if failure.kind in TELLS_ON_PROVIDER:
                     provider.breaker.failed(at_once=failure.kind is FailureClass.AUTH)
                 elif failure.kind is FailureClass.THROTTLED:
-                    provider.gate.throttled(self.executor.under_way(provider))
+                    provider.gate.throttled(begun, self.scope.loop.time())
                 delay = self._delay(failure)
                 if delay is None:
                     return self._failed(failure, error)
-                if delay == float("inf"):
-                    return self._too_late(failure, error)
                 self.scope.emit(
                     Retried(self.call_id, self.bound.name, self.attempts, failure.kind.value, failure.message, delay)
                 )
-                await asyncio.sleep(delay)
             else:
                 provider.breaker.succeeded()
                 provider.gate.succeeded()
                 return self.succeeded(value)
+            finally:
+                provider.gate.ended()
+            await asyncio.sleep(delay)
+            await provider.gate.turn()
 
     async def invoke(self) -> Any:
         """One attempt."""
@@ -274,25 +278,22 @@ class Invocation:
         return value
 
     def _delay(self, failure: Failure) -> float | None:
-        """Seconds before another attempt; None if the table or a budget forbids one, infinity if the deadline does."""
+        """Seconds before another attempt; None if the table, a budget or the deadline forbids one."""
         delay = self.executor.retries.delay(failure, self.attempts, retry_safe=self.bound.retry_safe)
         if delay is None:
             return None
         if self.scope.loop.time() + delay >= self.deadline:
-            return float("inf")
+            self.put_off = failure.kind is FailureClass.THROTTLED
+            return None
         if self.bound.own_usd and self.reservation is not None:
             again = Amount(usd=self.bound.spec.cost.usd)
             if not self.reservation.grow(again):
                 return None
         return delay if self.bound.provider.may_retry(failure.kind) else None
 
-    def _too_late(self, failure: Failure, error: BaseException) -> Observation:
-        """No time for another attempt. A provider that only said "later" has not failed: the time was too short."""
-        if failure.kind is not FailureClass.THROTTLED:
-            return self._failed(failure, error)
-        return self._error(Status.TIMEOUT, causes.throttled_too_long(failure, self.attempts))
-
     def _failed(self, failure: Failure, error: BaseException | None) -> Observation:
+        if self.put_off:  # a provider that only said "later" has not failed: the time was too short
+            return self._error(Status.TIMEOUT, causes.throttled_too_long(failure, self.attempts))
         if failure.kind is FailureClass.AUTH:
             self.scope.switched_off[self.bound.provider.name] = failure.message
         observation = self._error(

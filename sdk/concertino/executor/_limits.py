@@ -10,6 +10,7 @@ common count, sixteen agents that each wait for a tool would wait for ever.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -122,18 +123,51 @@ def leave(gates: tuple[Gate, ...]) -> None:
 
 
 class AdaptiveGate(Gate):
-    """A provider's gate: halves when the provider throttles, grows back by one per window of successes (AIMD)."""
+    """A provider's gate, which finds out how much the provider takes at once.
 
-    __slots__ = ("limit", "successes")
+    When the provider throttles, the gate halves, once for all that had begun before; for the rest of them it goes
+    down to what is still under way, which is what the provider did take. It grows back by one per window of successes
+    (AIMD). `active` counts attempts under way; a call that waits to be repeated holds its place but is not active.
+    """
+
+    __slots__ = ("_turns", "active", "limit", "lowered", "successes")
 
     def __init__(self, capacity: int) -> None:
         super().__init__(capacity)
         self.limit = capacity
         self.successes = 0
+        self.active = 0
+        self.lowered = float("-inf")
+        self._turns: deque[asyncio.Future[None]] = deque()
 
-    def throttled(self, under_way: int) -> None:
-        """The provider said: slower, with so many calls under way."""
-        self.capacity = max(1, min(self.capacity, under_way) // 2)
+    def began(self) -> None:
+        """An attempt goes out."""
+        self.active += 1
+
+    def ended(self) -> None:
+        """It came back, with whatever."""
+        self.active -= 1
+        while self._turns and self.active < self.capacity:
+            turn = self._turns.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                break
+
+    async def turn(self) -> None:
+        """Wait until another attempt has room: those that are repeated must not crowd out each other."""
+        while self.active >= self.capacity:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._turns.append(turn)
+            await turn
+
+    def throttled(self, begun: float, now: float) -> None:
+        """The provider said "later" to an attempt that began at `begun` and is still counted as active."""
+        others = self.active - 1
+        if begun >= self.lowered:
+            self.lowered = now
+            self.capacity = max(1, min(self.capacity, self.active) // 2)
+        else:
+            self.capacity = max(1, min(self.capacity, others))
         self.successes = 0
 
     def succeeded(self) -> None:

@@ -155,18 +155,56 @@ class Bound:
             self._workers.close()
 
 
+class OpenModel:
+    """A `Model` object, made at first use, and what is known of how it has been doing.
+
+    All specs with one factory share it: another price or description makes no second server connection.
+    """
+
+    __slots__ = ("cooling_until", "factory", "failed", "instance", "measured", "usual_output", "usual_seconds")
+
+    def __init__(self, factory: Callable[[], Model]) -> None:
+        self.factory = factory
+        self.instance: Model | None = None
+        self.usual_seconds = 0.0
+        self.usual_output = 0.0
+        self.measured = float("-inf")
+        self.failed = 0
+        self.cooling_until = float("-inf")
+
+    def open(self) -> Model:
+        """The model object."""
+        if self.instance is None:
+            self.instance = self.factory()
+        return self.instance
+
+    def answered_in(self, seconds: float, output_tokens: int, now: float) -> None:
+        """Remember how long it usually takes and how much it usually writes: moving averages."""
+        self.usual_seconds = 0.8 * self.usual_seconds + 0.2 * seconds if self.usual_seconds else seconds
+        self.usual_output = 0.8 * self.usual_output + 0.2 * output_tokens if self.usual_output else output_tokens
+        self.measured = now
+        self.failed = 0
+
+    async def close(self) -> None:
+        """Close the model object, if it was made."""
+        if self.instance is not None:
+            instance, self.instance = self.instance, None
+            await instance.close()
+
+
 class BoundModel:
-    """A model, ready to be asked. The `Model` object is made at first use."""
+    """A model, ready to be asked."""
 
     __slots__ = (
-        "abandoned", "gate", "instance", "isolation", "name", "own_usd", "provider", "quarantine",
-        "retry_safe", "spec", "timeout", "usual_seconds",
+        "abandoned", "gate", "isolation", "name", "opened", "own_usd", "provider", "quarantine", "retry_safe", "spec",
+        "timeout",
     )  # fmt: skip
 
-    def __init__(self, spec: ModelSpec, provider: Provider) -> None:
+    def __init__(self, spec: ModelSpec, provider: Provider, opened: OpenModel) -> None:
         self.spec = spec
         self.name = spec.name
         self.provider = provider
+        self.opened = opened
         self.timeout = spec.timeout
         self.gate = Gate(spec.concurrency) if spec.concurrency else None
         self.retry_safe = True  # asking a model twice costs twice and does no other harm
@@ -174,33 +212,15 @@ class BoundModel:
         self.own_usd = False
         self.abandoned = 0
         self.quarantine = ""
-        self.usual_seconds = 0.0
-        self.instance: Model | None = None
-
-    def open(self) -> Model:
-        """The model object."""
-        if self.instance is None:
-            self.instance = self.spec.factory()
-        return self.instance
-
-    def answered_in(self, seconds: float) -> None:
-        """Remember how long it usually takes: a moving average."""
-        self.usual_seconds = 0.8 * self.usual_seconds + 0.2 * seconds if self.usual_seconds else seconds
 
     def had_a_fair_chance(self, seconds: float) -> bool:
         """Whether a request that was stopped after `seconds` had most of the time that it usually takes."""
-        usual = self.usual_seconds or self.timeout
+        usual = self.opened.usual_seconds or self.timeout
         return usual is not None and seconds >= 0.8 * usual
 
     def move_to_thread(self) -> bool:
         """A model that blocks the loop cannot be moved: its connections belong to this loop."""
         return False
-
-    async def close(self) -> None:
-        """Close the model object, if it was made."""
-        if self.instance is not None:
-            instance, self.instance = self.instance, None
-            await instance.close()
 
 
 def _own(value: Any) -> Any:

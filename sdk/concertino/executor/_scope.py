@@ -47,6 +47,9 @@ class Memory(Protocol):
     def recall(self, call_id: str, name: str, arguments: Any) -> Observation | None:
         """The finished result of this very call, if there is one."""
 
+    def asked(self, call_id: str) -> str:
+        """The name of the model that was asked under this id; empty if none was."""
+
     def finished(self, call_id: str) -> bool:
         """Whether the call has a result on record."""
 
@@ -69,7 +72,7 @@ class Memory(Protocol):
         """The highest number of a plan or request of an agent's call on record."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Scope:
     """What the calls of one run share.
 

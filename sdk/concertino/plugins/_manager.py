@@ -15,7 +15,7 @@ import functools
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
@@ -25,12 +25,12 @@ import pluggy
 from concertino import hookspecs
 from concertino._errors import PluginError, PoolError, UsageError
 from concertino._settings import Settings, load_settings
-from concertino._specs import Spec
+from concertino._specs import ModelSpec, Spec
 
 from ._discovery import Declaration, discover
 from ._guard import PluginFault, guarded, inside_guard, show
 from ._hooks import HOOK_ARGUMENTS, Hook, Implementations, read_hooks
-from ._members import MEMBER_HOOKS, check_list, check_members, refuse_equal_names
+from ._members import MEMBER_HOOKS, check_declared, check_list, check_members, refuse_equal_names
 from ._patterns import matches, may_match, provider_of
 from ._status import PluginInfo, PluginRow
 
@@ -122,18 +122,22 @@ class PluginManager:
 
     # -- members ---------------------------------------------------------------------------------------------
 
-    def specs(self, patterns: Sequence[str] | None = None) -> list[Spec]:
+    def specs(self, patterns: Sequence[str] | None = None, also: Sequence[Spec] = ()) -> list[Spec]:
         """Tools, agents and models, by provider, then in the provider's order. Imports only who may match.
 
         Args:
             patterns: `provider/*`, `*/search`, a full or a short name; None for everything.
+            also: members that are not published by a provider and that patterns may mean as well; they come last,
+                and take the place of published ones of their name.
 
         Raises:
             PluginError: a pattern names a provider that is failed or disabled; says why.
             PoolError: a pattern names an unknown provider or two of one name, or nothing matches it.
         """
         with self._locked():
-            explicit = [name for name in map(provider_of, patterns or ()) if name]
+            own = {spec.name for spec in also}
+            explicit = [provider_of(pattern) for pattern in patterns or () if pattern not in own]
+            explicit = [name for name in explicit if name]
             for name in explicit:
                 self._check_known(name)
             for plugin in self._plugins.values():
@@ -141,12 +145,66 @@ class PluginManager:
                     self._load(plugin)
             for name in explicit:
                 self._check_usable(self._plugins[name])
-            specs = [m for plugin in self._plugins.values() if plugin.state == "loaded" for m in plugin.members]
+            loaded = [plugin for plugin in self._plugins.values() if plugin.state == "loaded"]
+            specs: list[Spec] = [m for plugin in loaded for m in self._members_of(plugin) if m.name not in own]
+            specs += also
             if patterns is None:
                 return specs
             for pattern in patterns:
                 self._check_matched(pattern, specs)
             return [spec for spec in specs if any(matches(spec, pattern) for pattern in patterns)]
+
+    def declare(self, name: str, options: Mapping[str, Any]) -> ModelSpec:
+        """The model that a table `[models."provider/name"]` declares. Starts and connects nothing.
+
+        Raises:
+            PoolError: the name has no provider, the provider takes no declarations, or it refuses an option.
+            PluginError: the provider is failed or disabled, or its hook is broken.
+        """
+        provider, _, short = name.partition("/")
+        if not provider or not short:
+            raise PoolError(f"model {name!r}: expected 'provider/name', with the provider that makes it")
+        with self._locked():
+            self._check_known(provider)
+            plugin = self._plugins[provider]
+            self._load(plugin)
+            self._check_usable(plugin)
+            return self._declare(plugin, short, dict(options))
+
+    def _declare(self, plugin: PluginRow, short: str, options: dict[str, Any]) -> ModelSpec:
+        hook = "concertino_declare_model"
+        full = f"{plugin.name}/{short}"
+        if hook not in plugin.hooks:
+            able = [row.name for row in self._plugins.values() if hook in row.hooks]
+            raise PoolError(f"model {full!r}: provider {plugin.name!r} takes no declared models{_those(able)}")
+        wrong: list[Exception] = []
+
+        def ask() -> ModelSpec | None:
+            try:
+                found = self._function(plugin, hook)(name=short, options=dict(options))
+            except (ValueError, UsageError) as error:
+                wrong.append(error)
+                return None
+            return check_declared(hook, found, plugin.name, short)
+
+        try:
+            spec: ModelSpec | None = self._guarded(plugin, f"{hook}()", ask)
+        except PluginFault as fault:
+            raise PluginError(f"{plugin.label} cannot declare {full!r}: {fault}") from fault
+        if spec is None:
+            raise PoolError(f"model {full!r}: {wrong[0]}") from wrong[0]
+        return spec.with_(options=options)
+
+    def _members_of(self, plugin: PluginRow) -> list[Spec]:
+        """What a provider publishes, and what `concertino.toml` declares under its name."""
+        declared = [name for name in self.settings.models if name.partition("/")[0] == plugin.name]
+        if not declared:
+            return plugin.members
+        try:
+            specs = {name: self.declare(name, self.settings.models[name]) for name in declared}
+        except UsageError as error:
+            raise PoolError(f"{self.settings.file}: {error}") from error
+        return [*(m for m in plugin.members if m.name not in specs), *specs.values()]
 
     def _check_known(self, name: str) -> None:
         if name not in self._plugins:
@@ -316,6 +374,10 @@ def default_manager() -> PluginManager:
 
 def _members(hook: str, function: Callable[[], object], provider: str) -> list[Spec]:
     return check_members(hook, function(), provider)
+
+
+def _those(names: Sequence[str]) -> str:
+    return f"; those that do: {', '.join(names)}" if names else ""
 
 
 def _check_strategy(item: Any) -> str:

@@ -61,6 +61,19 @@ def check_members(hook: str, result: object, provider: str) -> list[Spec]:
     return members
 
 
+def check_declared(hook: str, result: object, provider: str, name: str) -> ModelSpec:
+    """The spec that a provider made of a declaration, under its full name.
+
+    Raises:
+        PluginFault: it is no `ModelSpec`, or one of another name.
+    """
+    if not isinstance(result, ModelSpec):
+        raise PluginFault(f"{hook}() returned {show(result)}; expected a ModelSpec")
+    if result.short_name != name or result.provider not in ("", provider):
+        raise PluginFault(f"{hook}() returned a model called {result.name!r}; expected {name!r}")
+    return result.with_(name=f"{provider}/{name}")
+
+
 def _named(spec: Spec, provider: str, place: str) -> Spec:
     if spec.provider not in ("", provider):
         raise PluginFault(

@@ -48,11 +48,16 @@ class TraceMemory:
         self._inside = self._group()
 
     def _group(self) -> dict[str, dict[int, dict[str, tuple[str, Any]]]]:
-        """By agent's call, by number: what was called there. A request to a model is the only entry, under `""`."""
+        """By agent's call, by number: what was called there.
+
+        A request to a model stands alone, under `""`; further tries of a router under `~2` and so on.
+        """
         inside: dict[str, dict[int, dict[str, tuple[str, Any]]]] = {}
         for call_id in {**self._names, **self._results}:
             parent, slash, rest = call_id.rpartition("/")
             number, _, inner = rest.partition(".")
+            number, again, try_ = number.partition("~")  # another model of a router, for the same request
+            inner = inner or again + try_
             if slash:
                 name = self._names.get(call_id) or self._results[call_id]["name"]
                 inside.setdefault(parent, {}).setdefault(int(number), {})[inner] = (name, self._arguments.get(call_id))
@@ -70,7 +75,8 @@ class TraceMemory:
 
     def claim_request(self, parent: str, messages: list[dict[str, Any]]) -> int:
         """The number under which this very request was made before, 0 if it was not."""
-        return self._claim(parent, lambda inner, entry: not inner and entry[1] == {"messages": messages})
+        asked = {"messages": messages}
+        return self._claim(parent, lambda inner, entry: inner[:1] in ("", "~") and entry[1] == asked)
 
     def _claim(self, parent: str, fits: Any) -> int:
         groups = self._inside.get(parent, {})
@@ -105,6 +111,10 @@ class TraceMemory:
         if known is not None and known != given:
             return None
         return Observation.from_json(result)
+
+    def asked(self, call_id: str) -> str:
+        """The name of the member that was called, or of the model that was asked, under this id."""
+        return self._names.get(call_id, "")
 
     def finished(self, call_id: str) -> bool:
         """Whether the call has a result on record."""

@@ -149,7 +149,9 @@ def test_agents_nested_deeper_than_the_limit_are_refused() -> None:
 
 def test_a_provider_that_throttles_gets_half_of_what_was_under_way_and_then_one_more_at_a_time() -> None:
     gate = AdaptiveGate(100)
-    gate.throttled(under_way=20)
+    for _ in range(20):
+        gate.began()
+    gate.throttled(begun=1.0, now=2.0)
     assert gate.capacity == 10
     for _ in range(10):
         gate.succeeded()
@@ -157,6 +159,16 @@ def test_a_provider_that_throttles_gets_half_of_what_was_under_way_and_then_one_
     for _ in range(10_000):
         gate.succeeded()
     assert gate.capacity == 100
+
+
+def test_of_many_throttled_at_once_as_many_go_out_again_as_the_provider_had_taken() -> None:
+    gate = AdaptiveGate(100)
+    for _ in range(64):
+        gate.began()
+    for _ in range(56):
+        gate.throttled(begun=1.0, now=2.0)
+        gate.ended()
+    assert (gate.active, gate.capacity) == (8, 8)
 
 
 def test_throttled_calls_slow_their_provider_down_though_it_has_no_limit() -> None:

@@ -1,0 +1,181 @@
+"""Tasks: questions with known answers, sorted by kind; a file of them, a set that comes with concertino, a sample.
+
+A task file is JSONL, one task a line:
+
+    {"question": "What is 6 times 7?", "answer": 42, "kind": "arithmetic"}
+    {"question": "Which is a fruit? A) pear B) pump", "answer": "A", "kind": "words", "grader": "choice"}
+
+Invariant: a `Task` can be graded. Its answer fits its grader, and its kind is a plain word or two, because kinds stand
+in texts that an orchestrator reads.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from concertino._document import check_keys
+from concertino._errors import UsageError
+
+Grader = Literal["exact", "number", "contains", "choice"]
+"""How an answer is compared with the known one."""
+
+GRADERS: tuple[str, ...] = get_args(Grader)
+_KEYS = ("question", "answer", "kind", "grader")
+_KIND = re.compile(r"\w[\w /&+-]{0,39}")
+_BUILT_IN = "tasks.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A question with its known answer.
+
+    Attributes:
+        question: what the model is asked, complete in itself.
+        answer: the known answer, as a text.
+        kind: what it takes, such as `arithmetic`; figures are given by kind.
+        grader: `exact` (the same text, apart from case, spaces and quotes; JSON as a value), `number` (the same
+            number), `contains` (the text occurs, as whole words), `choice` (the letter of an option).
+
+    Raises:
+        UsageError: a field is empty or wrong, or the answer does not fit the grader.
+    """
+
+    question: str
+    answer: str
+    kind: str
+    grader: Grader = "exact"
+
+    def __post_init__(self) -> None:
+        for name in ("question", "answer", "kind"):
+            value = getattr(self, name)
+            if not isinstance(value, str) or not value.strip():
+                raise UsageError(f"{name}={value!r}: expected a text that is not empty")
+        if not _KIND.fullmatch(self.kind):
+            raise UsageError(
+                f"kind={self.kind!r}: expected a word or a few, at most 40 letters, digits or any of ' /&+-'"
+            )
+        if self.grader not in GRADERS:
+            raise UsageError(f"grader={self.grader!r}: expected one of {', '.join(GRADERS)}")
+        from ._grading import numbers_in
+
+        if self.grader == "number" and len(numbers_in(self.answer)) != 1:
+            raise UsageError(f"answer={self.answer!r}: the grader 'number' needs one number, such as 12.5")
+        if self.grader == "choice" and not re.fullmatch(r"[A-Za-z]", self.answer):
+            raise UsageError(f"answer={self.answer!r}: the grader 'choice' needs the letter of an option, such as B")
+
+    def to_json(self) -> dict[str, str]:
+        """As a line of a task file."""
+        return {name: getattr(self, name) for name in _KEYS}
+
+
+def load_tasks(path: str | Path | None = None) -> tuple[Task, ...]:
+    """Read a task file, or the tasks that come with concertino: 40 in 8 kinds.
+
+    Args:
+        path: a JSONL file with `question`, `answer`, `kind` and maybe `grader` on each line. Without a grader, an
+            answer that is written as a JSON number is graded as `number`, any other one as `exact`.
+
+    Raises:
+        UsageError: the file cannot be read, or a line is no task; names file, line and what was expected.
+    """
+    if path is None:
+        text = resources.files(__package__).joinpath(_BUILT_IN).read_text(encoding="utf-8")
+        return _read(_BUILT_IN, text)
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}; expected a JSONL file of tasks, in UTF-8") from error
+    return _read(str(path), text)
+
+
+def draw_tasks(tasks: Sequence[Task], count: int, seed: int = 0) -> tuple[Task, ...]:
+    """Draw a sample that holds the kinds as evenly as they come.
+
+    The sample of a smaller `count` is a part of the sample of a larger one, so that enlarging it wastes no answer.
+
+    Args:
+        count: how many, 1 to all of them.
+        seed: another seed draws another sample.
+
+    Raises:
+        UsageError: `count` is out of range.
+    """
+    if not 1 <= count <= len(tasks):
+        raise UsageError(f"a sample of {count} tasks: expected 1 to {len(tasks)}, as many as there are")
+    rng = random.Random(f"concertino sample {seed}")
+    kinds: dict[str, list[Task]] = {}
+    for task in tasks:
+        kinds.setdefault(task.kind, []).append(task)
+    piles = list(kinds.values())
+    rng.shuffle(piles)
+    for pile in piles:
+        rng.shuffle(pile)
+    longest = max(map(len, piles))
+    in_turn = [pile[place] for place in range(longest) for pile in piles if place < len(pile)]
+    return tuple(in_turn[:count])
+
+
+def check_tasks(tasks: Sequence[Task]) -> tuple[Task, ...]:
+    """Refuse a set that cannot be used.
+
+    Raises:
+        UsageError: it is empty, or a question occurs twice, so that one answer would count twice.
+    """
+    if not tasks:
+        raise UsageError("there are no tasks; give at least one")
+    seen: set[str] = set()
+    for task in tasks:
+        if not isinstance(task, Task):
+            raise UsageError(f"{task!r} is a {type(task).__name__}; expected a Task")
+        if task.question in seen:
+            raise UsageError(f"the question {_short(task.question)} occurs twice; each may count once")
+        seen.add(task.question)
+    return tuple(tasks)
+
+
+def _read(name: str, text: str) -> tuple[Task, ...]:
+    tasks: list[Task] = []
+    places: dict[str, int] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        place = f"{name}, line {number}"
+        task = _read_line(place, line)
+        if task.question in places:
+            raise UsageError(f"{place}: the question of line {places[task.question]} again; each may count once")
+        places[task.question] = number
+        tasks.append(task)
+    if not tasks:
+        raise UsageError(f"{name}: there is no task in it; expected one JSON object on each line")
+    return tuple(tasks)
+
+
+def _read_line(place: str, line: str) -> Task:
+    try:
+        data = json.loads(line)
+    except ValueError as error:
+        raise UsageError(f"{place}: is no JSON: {error}; expected one object, on one line") from None
+    if not isinstance(data, dict):
+        raise UsageError(f"{place}: {_short(data)}; expected an object with question, answer and kind")
+    check_keys(place, data, _KEYS, UsageError)
+    for missing in (key for key in _KEYS[:3] if key not in data):
+        raise UsageError(f"{place}: {missing!r} is missing; expected question, answer and kind")
+    answer = data["answer"]
+    is_number = isinstance(answer, (int, float)) and not isinstance(answer, bool)
+    fields = {"grader": "number" if is_number else "exact", **data, "answer": str(answer) if is_number else answer}
+    try:
+        return Task(**fields)
+    except UsageError as error:
+        raise UsageError(f"{place}: {error}") from None
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
