@@ -80,8 +80,9 @@ class LivePool:
             path: the pool file.
             seconds: between two looks at it.
         """
+        seen = _stamp(Path(path))
         self._load(Path(path))
-        task = asyncio.create_task(self._follow(Path(path), seconds), name=f"following {path}")
+        task = asyncio.create_task(self._follow(Path(path), seen, seconds), name=f"following {path}")
         try:
             yield self
         finally:
@@ -89,8 +90,7 @@ class LivePool:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    async def _follow(self, path: Path, seconds: float) -> None:
-        seen = _stamp(path)
+    async def _follow(self, path: Path, seen: tuple[int, int, int] | None, seconds: float) -> None:
         while True:
             await asyncio.sleep(seconds)
             now = _stamp(path)

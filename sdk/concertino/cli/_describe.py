@@ -1,4 +1,4 @@
-"""`concertino pool describe`: descriptions of models from how they do on tasks; counted while it goes on, then shown."""
+"""`concertino pool describe`: descriptions of models from how they do on tasks: counted as it goes on, then shown."""
 
 from __future__ import annotations
 

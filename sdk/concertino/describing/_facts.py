@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from ._profile import Profile, Rate
 
-_MOST_KINDS = 6
+_MOST_KINDS = 8
 """Kinds that are named in one group; further ones are counted."""
 
 

@@ -12,6 +12,7 @@ provider that is failed, disabled or claimed by two distributions gives nothing.
 from __future__ import annotations
 
 import functools
+import json
 import re
 import threading
 import time
@@ -50,6 +51,7 @@ class PluginManager:
         self.settings = load_settings() if settings is None else settings
         self._installed = installed
         self._seconds = seconds
+        self._declared: dict[tuple[str, str], ModelSpec] = {}
         self._lock = threading.RLock()
         self._pluggy = pluggy.PluginManager("concertino")
         self._pluggy.add_hookspecs(hookspecs)
@@ -157,6 +159,8 @@ class PluginManager:
     def declare(self, name: str, options: Mapping[str, Any]) -> ModelSpec:
         """The model that a table `[models."provider/name"]` declares. Starts and connects nothing.
 
+        The same declaration gives the same spec, so that a pool file which is read again opens nothing twice.
+
         Raises:
             PoolError: the name has no provider, the provider takes no declarations, or it refuses an option.
             PluginError: the provider is failed or disabled, or its hook is broken.
@@ -169,7 +173,10 @@ class PluginManager:
             plugin = self._plugins[provider]
             self._load(plugin)
             self._check_usable(plugin)
-            return self._declare(plugin, short, dict(options))
+            key = name, json.dumps(options, sort_keys=True, default=repr)
+            if key not in self._declared:
+                self._declared[key] = self._declare(plugin, short, dict(options))
+            return self._declared[key]
 
     def _declare(self, plugin: PluginRow, short: str, options: dict[str, Any]) -> ModelSpec:
         hook = "concertino_declare_model"
