@@ -201,7 +201,7 @@ PUBLIC = [
     "concertino",
     *(
         f"concertino.{name}"
-        for name in ("events", "executor", "plugins", "reading", "schema", "strategies", "testing", "traces")
+        for name in ("describing", "events", "executor", "plugins", "reading", "schema", "strategies", "testing", "traces")
     ),
 ]
 

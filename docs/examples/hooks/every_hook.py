@@ -43,6 +43,24 @@ def concertino_models() -> list[ct.ModelSpec]:
 
 
 # --8<-- [end:concertino_models]
+# --8<-- [start:concertino_declare_model]
+class LoudParrot(Parrot):
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
+
+    async def chat(self, request: ct.ChatRequest) -> ct.Reply:
+        return ct.Reply(request.messages[-1].text.upper() + self._mark)
+
+
+@ct.hookimpl
+def concertino_declare_model(name: str, options: dict[str, Any]) -> ct.ModelSpec:
+    if unknown := options.keys() - {"mark"}:
+        raise ct.SpecError(f"unknown option {unknown.pop()!r}; expected: mark")
+    mark = options.get("mark", "!")
+    return ct.ModelSpec(name, lambda: LoudParrot(mark), prices=ct.Prices(0, 0))
+
+
+# --8<-- [end:concertino_declare_model]
 # --8<-- [start:concertino_strategies]
 class Quick(ct.ParallelRounds):
     """Two rounds at most."""
