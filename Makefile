@@ -8,27 +8,33 @@ ARGS   ?=
 
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-wheels lint format docs bench coverage clean
+.PHONY: help setup full servers demo test test-wheels lint format docs bench coverage clean
 # A caller's own Python settings must not leak into .venv.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 help: ## List these commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
 
-setup: ## Prepare .venv with every member of the tree (the others do it by themselves)
+setup: LEVEL = light
+full:  LEVEL = full
+setup: ## Prepare .venv with the members of the tree (the others do it by themselves)
+setup full:
 	@command -v $(PYTHON) >/dev/null || { echo "no $(PYTHON) on the PATH: install Python >= 3.11 or name one:  make test PYTHON=/path/to/python3" >&2; exit 1; }
-	@$(PYTHON) scripts/environment.py
+	@$(PYTHON) scripts/environment.py $(LEVEL)
+
+servers: full # the model servers that have environments of their own; what cannot be had is said, and skipped
+	@$(PYTHON) scripts/servers.py
 
 demo: setup ## Ask one question of the whole pool, without a key or a network
 	@$(DEMO) $(ARGS)
 
-test: setup ## Run all tests; narrow with ARGS="-k name"
+test: full servers ## Run all tests; narrow with ARGS="-k name"
 	@$(BIN)/python -m pytest $(ARGS)
 
-test-wheels: setup ## Build every distribution into dist/ and run the tests against the wheels
+test-wheels: full ## Build every distribution into dist/ and run the tests against the wheels
 	@$(BIN)/python scripts/wheels.py $(ARGS)
 
-lint: setup ## Check style, format and types
+lint: full ## Check style, format and types
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet || { echo "not formatted as above; run: make format" >&2; exit 1; }
 	@$(BIN)/mypy
@@ -40,10 +46,10 @@ format: setup ## Apply the format and the safe fixes
 docs: setup ## Build the documentation into site/, every warning an error
 	@$(BIN)/zensical build --strict --clean
 
-bench: setup ## Run every benchmark and print its figures
+bench: full ## Run every benchmark and print its figures
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
-coverage: setup ## Run all tests and report the lines and branches they miss
+coverage: full servers ## Run all tests and report the lines and branches they miss
 	@$(BIN)/coverage run -m pytest $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report

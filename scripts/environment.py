@@ -1,8 +1,14 @@
-"""Make `.venv` ready: every member of the tree installed editable; nothing done when nothing changed.
+"""Make `.venv` ready: the members of the tree installed editable; nothing done when nothing changed.
 
-The *stamp* is a hash of what the environment depends on: the Python that runs this, the place of the
-checkout, every pyproject.toml and constraints.txt. It is written inside `.venv` only after everything went
-well, so an interrupted set-up is simply done again, a deleted `.venv` takes its stamp with it, and an
+    python scripts/environment.py [light | full]
+
+There are two *levels*. `light` (the default; for the demo) has every member but those that opted out as too
+heavy for everyone. `full` (for tests, types and benchmarks) has those too, and the model server that runs in
+`.venv` itself. A full environment serves where a light one is asked for, and never goes back to light.
+
+The *stamp* is the level and a hash of what the environment depends on: the Python that runs this, the place
+of the checkout, every pyproject.toml and constraints.txt. It is written inside `.venv` only after everything
+went well, so an interrupted set-up is simply done again, a deleted `.venv` takes its stamp with it, and an
 unchanged tree costs no pip call. A file lock lets two `make`s start at once: the second waits, then finds
 the stamp.
 
@@ -38,6 +44,7 @@ STAMP = VENV / "concertino-stamp"
 WORK = ROOT / ".make"
 LOG = WORK / "setup.log"
 CONSTRAINTS = ROOT / "constraints.txt"
+LEVELS = {"light": "a minute", "full": "two or three minutes"}  # what the first time takes
 
 
 class SetupFailed(Exception):
@@ -45,38 +52,51 @@ class SetupFailed(Exception):
 
 
 def main() -> None:
-    """Prepare `.venv`, or exit with what went wrong and what to do."""
+    """Prepare `.venv` at the level of the command line, or exit with what went wrong and what to do."""
+    level = sys.argv[1] if len(sys.argv) > 1 else "light"
+    if level not in LEVELS:
+        sys.exit(f"{level!r} is no level of the environment; expected one of: {', '.join(LEVELS)}")
     try:
-        if not _is_current():
+        if not _is_current(level):
             with exclusive("setup"):
-                if not _is_current():  # another make may have prepared it meanwhile
-                    _prepare()
+                if not _is_current(level):  # another make may have prepared it meanwhile
+                    _prepare("full" if _stamped()[0] == "full" else level)
     except (SetupFailed, InvalidMember) as failure:
         sys.exit(str(failure))
     except KeyboardInterrupt:
         sys.exit("Interrupted: .venv is not ready; the next make command prepares it again.")
 
 
-def _prepare() -> None:
-    print("Preparing .venv (a minute the first time) ...", flush=True)
+def _prepare(level: str) -> None:
+    print(f"Preparing .venv ({LEVELS[level]} the first time) ...", flush=True)
     key = _key()  # of what is read now, should a file change while pip works
     LOG.unlink(missing_ok=True)
     STAMP.unlink(missing_ok=True)
     if not _reusable():
         create(VENV)
     _uninstall_vanished()
-    chosen = [member for member in members() if member.default_install]
+    chosen = [member for member in members() if member.default_install or level == "full"]
     needed = {tool for member in [sdk(), *members()] for tool in member.pyproject["build-system"]["requires"]}
     pip(VENV, "install", PIP, "editables", *sorted(needed))
     editable = [word for member in chosen for word in ("-e", f"./{member.relative}")]
-    pip(VENV, "install", "--no-build-isolation", "--group", "dev", "-e", ".[fast]", *editable)
+    servers = ["--group", "servers"] if level == "full" else []
+    pip(VENV, "install", "--no-build-isolation", "--group", "dev", *servers, "-e", ".[fast]", *editable)
     temporary = STAMP.with_suffix(f".{os.getpid()}")
-    temporary.write_text(key, encoding="utf-8")
+    temporary.write_text(f"{level}\n{key}", encoding="utf-8")
     temporary.replace(STAMP)
 
 
-def _is_current() -> bool:
-    return STAMP.is_file() and STAMP.read_text(encoding="utf-8") == _key()
+def _is_current(level: str) -> bool:
+    stamped, key = _stamped()
+    return stamped in (level, "full") and key == _key()
+
+
+def _stamped() -> tuple[str, str]:
+    """Level and key of the stamp; empty where there is none."""
+    if not STAMP.is_file():
+        return "", ""
+    level, _, key = STAMP.read_text(encoding="utf-8").partition("\n")
+    return level, key
 
 
 def _key() -> str:
@@ -97,23 +117,23 @@ def _reusable() -> bool:
     return settings.get("version") == version and settings.get("command", "").endswith(f" {VENV}")
 
 
-def create(venv: Path) -> None:
+def create(venv: Path, log: Path = LOG) -> None:
     """Make an empty virtual environment at `venv`, replacing what is there."""
     try:
-        _run([sys.executable, "-m", "venv", "--clear", str(venv)])
+        _run([sys.executable, "-m", "venv", "--clear", str(venv)], log)
     except SetupFailed:
         shutil.rmtree(venv, ignore_errors=True)
         raise
 
 
-def pip(venv: Path, command: str, *arguments: str) -> None:
-    """Run one pip command in `venv`, from the root and under the constraints.
+def pip(venv: Path, command: str, *arguments: str, log: Path = LOG, constrained: bool = True) -> None:
+    """Run one pip command in `venv`, from the root and, unless told otherwise, under the constraints.
 
     Raises SetupFailed with the end of pip's output.
     """
-    constraints = ["-c", str(CONSTRAINTS)] if command == "install" else []
+    constraints = ["-c", str(CONSTRAINTS)] if command == "install" and constrained else []
     python, flags = str(venv / "bin" / "python"), ["--quiet", "--disable-pip-version-check", "--no-input"]
-    _run([python, "-m", "pip", *flags, command, *constraints, *arguments])
+    _run([python, "-m", "pip", *flags, command, *constraints, *arguments], log)
 
 
 def _uninstall_vanished() -> None:
@@ -128,16 +148,16 @@ def _uninstall_vanished() -> None:
         pip(VENV, "uninstall", "--yes", *gone)
 
 
-def _run(command: list[str]) -> None:
-    with LOG.open("a", encoding="utf-8") as log:
-        log.write(f"$ {' '.join(command)}\n")
-        log.flush()
-        code = subprocess.call(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+def _run(command: list[str], log: Path) -> None:
+    with log.open("a", encoding="utf-8") as out:
+        out.write(f"$ {' '.join(command)}\n")
+        out.flush()
+        code = subprocess.call(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
     if code:
-        tail = "\n".join(LOG.read_text(encoding="utf-8", errors="replace").splitlines()[-20:])
+        tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:])
         raise SetupFailed(
             f"{tail}\n\nSet-up failed: the last command above ended with status {code}; all output is in "
-            f"{LOG.relative_to(ROOT)}.\nWhen the cause is mended, run the same make command again; "
+            f"{log.relative_to(ROOT)}.\nWhen the cause is mended, run the same make command again; "
             "`make clean` first starts from nothing."
         )
 

@@ -14,6 +14,7 @@ import click
 from ._drive import guarded
 from ._failures import Failed, Interrupted
 from ._options import PoolChoice, common_options, pool_options, warn_about_broken_plugins
+from ._options import _full_name as full_name
 from ._output import clean, one_line, write_json, write_table
 
 if TYPE_CHECKING:
@@ -97,8 +98,7 @@ def _writer(name: str | None, pool: Pool, choice: PoolChoice) -> str | ModelSpec
     if name in pool.roles or any(name in (spec.name, spec.short_name) for spec in pool.models):
         return name
     whole = PoolChoice(choice.file, roles=choice.roles).open()
-    found = [spec for spec in whole.models if name in (spec.name, spec.short_name)]
-    return found[0] if len(found) == 1 else name
+    return whole.model(full_name(whole, name))
 
 
 def _run(pool: Pool, writer: str | ModelSpec | None, as_json: bool, **options: Any) -> Described:

@@ -47,7 +47,7 @@ class Collected:
         answers: by the items' keys.
         asked: requests that were made for it now.
         open: items without an answer, when all is done.
-        reason: why, where some are open: the last circumstance.
+        reason: why, where some are open: the first circumstance.
     """
 
     answers: dict[str, Answer] = field(default_factory=dict)
@@ -161,7 +161,7 @@ class _Asking:
     def note(self, circumstance: str, seen: Observation) -> None:
         """An item stays open."""
         message = seen.error.message if seen.error else "the budget left no room for the whole reply"
-        self.found.reason = f"{circumstance}: {message}"
+        self.found.reason = self.found.reason or f"{circumstance}: {message}"
         self.in_vain += 1
         self.over = self.over or circumstance not in _WORTH_ANOTHER_TRY or self.in_vain >= _PATIENCE
 

@@ -38,7 +38,7 @@ _FIGURE = re.compile(
 )
 _MARKUP = re.compile(r"[<>{}\[\]`|\\]|https?:|www\.", re.IGNORECASE)
 _OUT_OF_PLACE = {
-    "the first person": re.compile(r"\b(?:I|I'm|me|my|mine|myself|we|our|us)\b"),
+    "the first person": re.compile(r"\b(?:I|[Mm](?:e|y|ine|yself)|[Ww]e|[Oo]urs?|us)\b"),
     "a comparison with other models": re.compile(
         r"\b(?:best|better than|worse than|worst|superior|inferior|unrivalled|unmatched|state[- ]of[- ]the[- ]art|"
         r"other (?:models?|agents?|tools?)|any other|than others)\b", re.IGNORECASE,

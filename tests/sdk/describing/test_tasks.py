@@ -44,7 +44,7 @@ WORKED_OUT = {
     "A tank holds": 0.36 * 1000 / 0.75,
     "Write the word 'lantern'": "lantern"[::-1],
     "How often does the letter e": "seventeen evergreen trees".count("e"),
-    "Take the first letter": "".join(w[0] for w in "every living thing must orbit".split()).upper(),
+    "Take the first letter": "".join(w[0] for w in ("every", "living", "thing", "must", "orbit")).upper(),
     "Sort the letters": "".join(sorted("garment")),
     "Replace each vowel": "".join("#" if c in "aeiou" else c for c in "picture frame"),
     "Which date is 45 days": (datetime.date(2023, 1, 20) + datetime.timedelta(45)).isoformat(),

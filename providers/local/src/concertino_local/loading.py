@@ -1,0 +1,211 @@
+"""Reading a model from disk: its folder, its tokenizer, its network. Nothing is downloaded, no code of the folder runs.
+
+Whatever keeps a model from being loaded is told as a `ProviderError` of the caller's class with the next step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .codec import Codec, caller_error
+from .declaration import context_of, looks_like_a_folder
+from .settings import Settings
+
+
+@dataclass
+class Loaded:
+    """A model that is ready to generate.
+
+    Attributes:
+        network: what is called: the causal LM, or peft's wrapper around it.
+        codec: its tokenizer and chat template.
+        context: tokens of prompt and reply together.
+        defaults: temperature, top_p and top_k of requests that name none.
+        solo: it cannot be batched, so that its requests are answered one after another.
+    """
+
+    network: Any
+    codec: Codec
+    context: int
+    defaults: tuple[float, float, int]
+    solo: bool
+
+
+def load(settings: Settings) -> Loaded:
+    """Read tokenizer and network.
+
+    Raises:
+        ProviderError: it cannot be loaded; says why and what to do.
+    """
+    require("torch", "transformers")
+    folder = find_folder(settings.path)
+    tokenizer = load_tokenizer(folder, settings)
+    network = load_network(folder, settings)
+    generation = network.generation_config
+    ends = generation.eos_token_id
+    codec = Codec(tokenizer, settings, [] if ends is None else [ends] if isinstance(ends, int) else list(ends))
+    limits = [limit for limit in (settings.context, context_of(network.config.to_dict())) if limit]
+    solo = _cannot_be_batched(network.config)
+    if settings.adapter is not None:
+        network = with_adapter(network, settings.adapter)
+    return Loaded(network, codec, min(limits, default=2048), _defaults(settings, generation), solo)
+
+
+def require(*packages: str) -> None:
+    """Check that packages are installed.
+
+    Raises:
+        ProviderError: one is not.
+    """
+    missing = [package for package in packages if importlib.util.find_spec(package) is None]
+    if missing:
+        raise caller_error(
+            f"local models need {' and '.join(missing)}, which this Python does not have; "
+            f"`pip install {' '.join(missing)}` adds it"
+        )
+
+
+def find_folder(path: str) -> Path:
+    """The folder of a path or of a hub name in the local cache.
+
+    Raises:
+        ProviderError: there is none.
+    """
+    folder = Path(path).expanduser()
+    if folder.is_dir():
+        return folder
+    if looks_like_a_folder(path):
+        raise caller_error(f"path={path!r}: there is no such folder; the working directory is {str(Path.cwd())!r}")
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(path, local_files_only=True))
+    except Exception as error:  # of several libraries, none of which is public
+        raise caller_error(
+            f"path={path!r} is neither a folder nor a model in the local Hugging Face cache, and nothing is "
+            f"downloaded unasked; `hf download {path}` fetches a model ({type(error).__name__})"
+        ) from error
+
+
+def load_network(folder: Path, settings: Settings) -> Any:
+    """The causal LM of a folder, on its device, ready for inference.
+
+    Raises:
+        ProviderError: it cannot be loaded, or there is no memory for it.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    dtype: Any = settings.dtype if settings.dtype == "auto" else getattr(torch, settings.dtype)
+    options: dict[str, Any] = {} if settings.attention == "auto" else {"attn_implementation": settings.attention}
+    device = find_device(settings.device)
+    try:
+        with _quietly():
+            network = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype=dtype, **options)
+        return network.to(device).eval().requires_grad_(False)
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise caller_error(
+                f"{settings.path}: not enough memory on {device} to load it ({error}); choose a smaller model, "
+                "dtype='bfloat16', or another device"
+            ) from error
+        raise caller_error(f"{settings.path}: transformers cannot load it as a causal LM: {error}") from error
+
+
+def with_adapter(network: Any, adapter: str) -> Any:
+    """A network with a LoRA adapter on top.
+
+    Raises:
+        ProviderError: peft is missing, or the folder holds no adapter that fits.
+    """
+    if importlib.util.find_spec("peft") is None:
+        raise caller_error(f"adapter {adapter!r} needs peft; `pip install concertino-local[lora]` adds it")
+    from peft import PeftModel
+
+    try:
+        wrapped = PeftModel.from_pretrained(network, str(Path(adapter).expanduser()), local_files_only=True)
+    except Exception as error:
+        raise caller_error(f"adapter {adapter!r} cannot be loaded onto {network.name_or_path!r}: {error}") from error
+    return wrapped.eval().requires_grad_(False)
+
+
+def find_device(name: str) -> Any:
+    """The torch device of a setting.
+
+    Raises:
+        ProviderError: this machine has no such device.
+    """
+    import torch
+
+    if name == "auto":
+        accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+        return accelerator or torch.device("cpu")
+    try:
+        return torch.empty(0, device=name).device
+    except Exception as error:  # RuntimeError or AssertionError, by back end
+        reason = str(error).partition("\n")[0]
+        raise caller_error(f"device={name!r} cannot be used here ({reason}); 'auto' takes what there is") from error
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory has run out, on any device."""
+    import torch
+
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
+
+
+def load_tokenizer(folder: Path, settings: Settings) -> Any:
+    """The tokenizer of a folder.
+
+    Raises:
+        ProviderError: it cannot be loaded.
+    """
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except Exception as error:
+        raise caller_error(f"{settings.path}: its tokenizer cannot be loaded: {error}") from error
+
+
+def _cannot_be_batched(config: Any) -> bool:
+    """Whether a model keeps a state other than keys and values, as linear attention and state spaces do."""
+    from transformers import DynamicCache
+
+    kinds = {type(layer).__name__ for layer in DynamicCache(config=config).layers}
+    return not kinds <= {"DynamicLayer", "DynamicSlidingWindowLayer"}
+
+
+def _defaults(settings: Settings, generation: Any) -> tuple[float, float, int]:
+    """Temperature, top_p and top_k of requests that name none: the settings', else the generation config's."""
+    temperature, top_p, top_k = settings.temperature, settings.top_p, settings.top_k
+    if temperature is None:
+        temperature = (generation.temperature or 1.0) if generation.do_sample else 0.0
+    if top_p is None:
+        top_p = generation.top_p or 1.0
+    if top_k is None:
+        top_k = (generation.top_k or 0) if generation.do_sample else 0
+    return float(temperature), float(top_p), int(top_k)
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Without transformers' progress bars."""
+    from transformers.utils import logging
+
+    bars: Any = logging
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            bars.enable_progress_bar()

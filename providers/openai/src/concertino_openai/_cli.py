@@ -1,0 +1,8 @@
+"""`concertino probe`."""
+
+import click
+
+
+@click.command("probe")
+def probe() -> None:
+    """Probe."""

