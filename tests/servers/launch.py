@@ -15,6 +15,7 @@ cannot be started here at all; `NotReady` is raised where it should have been.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -27,7 +28,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from environment import ROOT, VENV
@@ -103,7 +104,7 @@ class Server:
 
     def cpu_seconds(self) -> float:
         """Processor time, user and system, of all its processes and of their ended children."""
-        return sum(sum(map(int, fields[11:15])) for _, fields in _session(self.pid)) / _TICKS
+        return sum(process.ticks for process in _session(self.pid)) / _TICKS
 
     def ask(self, path: str, body: Mapping[str, Any] | None = None, timeout: float = 60.0) -> tuple[int, bytes]:
         """Status and body of one plain request, `path` from the root of the server: POST with a body, else GET."""
@@ -131,7 +132,7 @@ class Server:
             _signal_session(self.pid, sign)
             if _within(seconds, self._is_gone):
                 break
-        left = [f"process {pid} ({fields[0]})" for pid, fields in _session(self.pid)]
+        left = [f"process {process.pid} ({process.name})" for process in _session(self.pid)]
         left += [f"shared memory {path}" for path in sorted(self._memory) if Path(path).exists()]
         left += [f"port {self.port}, still open"] if _is_open(self.port) else []
         if left:
@@ -265,8 +266,17 @@ def _is_open(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _session(pid: int) -> Iterator[tuple[int, list[str]]]:
-    """Every living process of a session: its number, and its fields of /proc from the name on."""
+class Process(NamedTuple):
+    """What /proc says of one living process."""
+
+    pid: int
+    name: str
+    group: int
+    ticks: int  # of processor time, with that of its ended children
+
+
+def _session(session: int) -> Iterator[Process]:
+    """Every living process of a session."""
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
@@ -274,31 +284,27 @@ def _session(pid: int) -> Iterator[tuple[int, list[str]]]:
             except OSError:
                 continue  # it ended meanwhile
             name, _, rest = stat.partition(" (")[2].rpartition(") ")
-            fields = [name, *rest.split()]
-            if fields[4] == str(pid) and fields[1] not in "ZX":
-                yield int(folder.name), fields[:1] + fields[1:]
+            state, _, group, its_session, *more = rest.split()
+            if its_session == str(session) and state not in "ZX":
+                yield Process(int(folder.name), name, int(group), sum(map(int, more[7:11])))
 
 
-def _signal_session(pid: int, sign: signal.Signals) -> None:
+def _signal_session(session: int, sign: signal.Signals) -> None:
     """To the group first, which is nearly all; then to those that made groups of their own."""
-    try:
-        os.killpg(pid, sign)
-    except ProcessLookupError:
-        pass
-    for each, fields in _session(pid):
-        if fields[3] != str(pid):
-            try:
-                os.kill(each, sign)
-            except ProcessLookupError:
-                continue
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(session, sign)
+    for process in _session(session):
+        if process.group != session:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, sign)
 
 
 def _mapped_memory(pid: int) -> set[str]:
     """Files of shared memory that processes of a session have mapped now."""
     found = set()
-    for each, _ in _session(pid):
+    for process in _session(pid):
         try:
-            lines = Path(f"/proc/{each}/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = Path(f"/proc/{process.pid}/maps").read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
             continue
         found |= {line.split(maxsplit=5)[5] for line in lines if " /dev/shm/" in line and "(deleted)" not in line}

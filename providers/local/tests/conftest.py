@@ -37,9 +37,10 @@ def scripted(tmp_path_factory: pytest.TempPathFactory, tokenizer: Any) -> Path:
 
 
 @pytest.fixture(scope="session")
-def untaught(tmp_path_factory: pytest.TempPathFactory, tokenizer: Any) -> Path:
-    """A folder with a random model, which rambles."""
-    return save(tmp_path_factory.mktemp("untaught"), make_network(tokenizer, seed=7), tokenizer)
+def rambler(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a random model whose replies never end by themselves."""
+    tokenizer = make_tokenizer(ends=False)
+    return save(tmp_path_factory.mktemp("rambler"), make_network(tokenizer, seed=7), tokenizer)
 
 
 @pytest_asyncio.fixture

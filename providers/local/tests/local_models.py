@@ -77,8 +77,8 @@ TEMPLATE = """{%- if tools %}{{ '<|im_start|>system\\nTools: ' }}
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
 
 
-def make_tokenizer() -> Any:
-    """A byte-level BPE of some hundred tokens that knows the script's words."""
+def make_tokenizer(*, ends: bool = True) -> Any:
+    """A byte-level BPE of some hundred tokens that knows the script's words; without `ends`, no reply ends by itself."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -99,7 +99,7 @@ def make_tokenizer() -> Any:
     )
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=backend,
-        eos_token="<|im_end|>",
+        eos_token="<|im_end|>" if ends else None,
         pad_token="<|endoftext|>",
         additional_special_tokens=special[1:2],
     )

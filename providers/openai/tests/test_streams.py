@@ -70,7 +70,7 @@ def recorded() -> list[tuple[Path, Recording]]:
 
 def test_a_recorded_stream_cut_at_any_byte_holds_the_same_events(recorded: list[tuple[Path, Recording]]) -> None:
     for file, recording in recorded:
-        body = recording.body[:6000]
+        body = recording.body[:2500]
         parser = EventParser(LIMIT)
         whole = parser.feed(body) + parser.finish()
         for place in range(1, len(body)):
@@ -95,7 +95,6 @@ def events(body: bytes, limit: int = LIMIT) -> list[str]:
 
 def test_a_line_of_600_kilobytes_is_read() -> None:
     text = "x" * 600_000
-    assert Stream("large", said(text) + chunk(finish="stop"), text).reply() != ""
     got = Stream("large", said(text) + chunk(finish="stop"), text).reply()
     assert not isinstance(got, ProviderError)
     assert got[1].text == text

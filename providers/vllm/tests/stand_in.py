@@ -99,14 +99,22 @@ def main() -> None:
         if len(Path(counter).read_text().split()) <= WISH.get("taken", 0):
             print("OSError: [Errno 98] Address already in use", flush=True)
             sys.exit(1)
+    held = shared_memory.SharedMemory(create=True, size=4096)
     for line in WISH.get("say", ()):
         print(line, flush=True)
-    if WISH.get("deaf"):
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    subprocess.Popen([sys.executable, "-c", SLEEP, "deaf" if WISH.get("deaf") else ""])
+    engine = subprocess.Popen([sys.executable, "-c", SLEEP, "deaf" if WISH.get("deaf") else ""])
+
+    def end(*_: object) -> None:
+        """As vLLM does: first the engine, then itself."""
+        engine.terminate()
+        engine.wait()
+        held.close()
+        held.unlink()
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, signal.SIG_IGN if WISH.get("deaf") else end)
     if WISH.get("stray"):
         subprocess.Popen([sys.executable, "-c", SLEEP, "deaf"], start_new_session=True)
-    held = shared_memory.SharedMemory(create=True, size=4096)
     print("shared", held.name, flush=True)
     left = socket.socket(socket.AF_UNIX)
     left.bind(f"{os.environ['TMPDIR']}/0123456789abcdef0123456789abcdef0123")

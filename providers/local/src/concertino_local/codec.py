@@ -242,7 +242,7 @@ class _Rendering:
         turn = self._codec.vocabulary.decode(sampled)
         if text.startswith(before + turn):
             return text, len(before), len(before) + len(turn)
-        if self._may_be_spelt_otherwise(self._messages[place]):
+        if self._may_be_spelt_otherwise(self._messages[place], text):
             usual, content = self._forms[place], self._codec.vocabulary.decode(self._without_end(sampled))
             self._forms[place] = {"role": "assistant", "content": content}
             try:
@@ -254,10 +254,13 @@ class _Rendering:
             self._forms[place] = usual
         return text, 0, 0
 
-    def _may_be_spelt_otherwise(self, message: Message) -> bool:
-        """Whether the template may spell a turn otherwise: one with calls, or with thoughts it knows nothing of."""
-        unknown = message.reasoning and not any(key in self._codec.template for key in _THOUGHTS)
-        return bool(message.tool_calls or unknown)
+    def _may_be_spelt_otherwise(self, message: Message, text: str) -> bool:
+        """Whether the template may spell a turn otherwise: one with calls, or with thoughts that it shows or ignores.
+
+        Thoughts that it knows of and does not show are left out on purpose.
+        """
+        ignored = not any(key in self._codec.template for key in _THOUGHTS)
+        return bool(message.tool_calls) or bool(message.reasoning and (ignored or message.reasoning in text))
 
     def _render(self, count: int) -> str:
         return self._codec.render(self._forms[:count], self._tools)

@@ -11,6 +11,7 @@ import contextlib
 import json
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -136,6 +137,7 @@ class ServerProcess:
         if pid and not orderly:
             logger.warning("the watchdog of the server (pid %d) was killed (%d); ending the server", pid, code)
             _end_group(pid, self.order.grace)
+            shutil.rmtree(self.order.scratch, ignore_errors=True)
         if not self.started.done():
             self.started.set_exception(ConnectionError(f"the server's watchdog ended with {code}"))
         if not self.exited.done():
