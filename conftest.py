@@ -1,9 +1,10 @@
-"""What all tests share, in `tests/` and in every member: the data, the order, what is left out.
+"""What all tests share, in `tests/` and in every member: the data, the model servers, the order, what is left out.
 
-Order: quick tests first, then those marked `slow`, then those marked `server` (a real model server), so
-that a mistake shows in seconds. Left out: the tests of a member that opted out of the default set-up and
-is not installed; the summary says which. A test whose material is absent is skipped with a reason that
-names the place looked at.
+Order: quick tests first, then those marked `slow`, then those marked `server` (a real model server), of which
+those with vLLM come last, so that a mistake shows in seconds. A server starts when the first test wants it and
+serves all of them; such a test has five minutes, in which a server can start on a busy machine. Left out: the
+tests of a member that is not installed; the summary says which. A test whose material is absent is skipped with
+a reason that names the place looked at.
 """
 
 from __future__ import annotations
@@ -11,15 +12,20 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
+import launch
 import pytest
+from servers import Absent
 from tree import ROOT, members
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background jobs with Ctrl-C ignored, and some tests press it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+SERVER_SECONDS = 300
 LEFT_OUT = [m for m in members() if not m.default_install and importlib.util.find_spec(m.import_name) is None]
 
 
@@ -41,9 +47,64 @@ def _material(folder: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def tiny_model() -> Path:
+    """The folder of the tiny model that knows `script.SCRIPT` by heart, made once for the tree.
+
+    Beside it are `tiny-changed` (other weights), `lora-1` and `lora-2`. Tests read these folders and never write.
+    """
+    try:
+        return launch.model()
+    except Absent as absent:
+        _missing(absent, required=True)
+
+
+@pytest.fixture(scope="session")
+def transformers_server(tiny_model: Path) -> Iterator[launch.Server]:
+    """The tiny model on `transformers serve`; it must be there in continuous integration."""
+    yield from _serving(launch.transformers, tiny_model, required=True)
+
+
+@pytest.fixture(scope="session")
+def vllm_server(tiny_model: Path) -> Iterator[launch.Server]:
+    """The tiny model on vLLM, with the flags of `launch.vllm`."""
+    yield from _serving(launch.vllm, tiny_model)
+
+
+@pytest.fixture(scope="session")
+def llama_server(tiny_model: Path) -> Iterator[launch.Server]:
+    """The tiny model on llama.cpp's server."""
+    yield from _serving(launch.llama, tiny_model)
+
+
+def _serving(start: Callable[[Path], launch.Server], model: Path, *, required: bool = False) -> Iterator[launch.Server]:
+    """A server for the whole session; what it leaves behind is an error of the last test that used it."""
+    try:
+        server = start(model)
+    except Absent as absent:
+        _missing(absent, required)
+    with server:
+        yield server
+
+
+def _missing(absent: Absent, required: bool) -> NoReturn:
+    if required and os.environ.get("CI"):
+        pytest.fail(f"{absent} (CI is set, where this may not be missing)")
+    pytest.skip(str(absent))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Quick, slow, server; the order within each stays as collected."""
-    items.sort(key=lambda item: [item.get_closest_marker(late) is not None for late in ("server", "slow")])
+    """Quick, slow, server, vLLM; the order within each stays as collected."""
+    items.sort(key=_lateness)
+    for item in items:
+        if item.get_closest_marker("server") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SERVER_SECONDS))
+
+
+def _lateness(item: pytest.Item) -> list[bool]:
+    fixtures: list[str] = getattr(item, "fixturenames", [])
+    late = [any(name.startswith("vllm") for name in fixtures)]
+    return late + [item.get_closest_marker(mark) is not None for mark in ("server", "slow")]
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

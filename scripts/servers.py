@@ -26,7 +26,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from environment import ROOT, WORK, SetupFailed, create, exclusive, pip
+from environment import WORK, SetupFailed, create, exclusive, pip
+from tree import ROOT
 
 PLACES = WORK / "servers"
 LOG = WORK / "servers.log"

@@ -102,6 +102,18 @@ class Context:
         """Seconds until this call's deadline; infinity without one."""
         return float(self._call.deadline - self._home.time())
 
+    @property
+    def models(self) -> dict[str, str]:
+        """The pool's models: the full name by every name that means one (role, full name, unambiguous short name).
+
+        `model` takes other roles too, and gives them the model of the role `default`; an agent that is handed a name
+        by its caller looks here first.
+        """
+        pool = self._call.scope.pool
+        short = [spec.short_name for spec in pool.models]
+        known = {spec.short_name: spec.name for spec in pool.models if short.count(spec.short_name) == 1}
+        return {**known, **{spec.name: spec.name for spec in pool.models}, **pool.roles}
+
     # -- doing -----------------------------------------------------------------------------------------------------
 
     def model(self, role_or_name: str = "default") -> BoundModel:

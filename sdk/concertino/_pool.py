@@ -481,26 +481,31 @@ class Pool:
         if callable(self._source):
             return
         seen: set[str] = set()
+        models: set[str] = set()
+        needy: list[Spec] = []
         for member in self._source:
-            if not isinstance(member, (ToolSpec, ModelSpec)):
+            if isinstance(member, ToolSpec):
+                member.admit()
+            elif isinstance(member, ModelSpec):
+                models.add(member.name)
+            else:
                 raise PoolError(f"a pool holds tools, agents and models; got {member!r} ({type(member).__name__})")
             if member.name in seen:
                 raise PoolError(f"two members are called {member.name!r}; rename one with spec.with_(name=...)")
             seen.add(member.name)
-            if isinstance(member, ToolSpec):
-                member.admit()
-        self._check_models()
+            if type(member) in (RouterSpec, ModelAgent):
+                needy.append(member)
+        self._check_models(sorted(models), needy)
         for name in self._aliases:
             if name not in seen:
                 raise PoolError(f"alias {self._aliases[name]!r}: {self._unknown('member', name, sorted(seen))}")
 
-    def _check_models(self) -> None:
+    def _check_models(self, models: list[str], needy: Sequence[Spec]) -> None:
         """Every model that a role, a router or an agent needs is there."""
-        models = sorted(m.name for m in self.members if isinstance(m, ModelSpec))
-        for member, need in ((m, need) for m in self.members for need in m.needs if need not in models):
+        for member, need in ((m, need) for m in needy for need in m.needs if need not in models):
             kind = "router" if isinstance(member, RouterSpec) else member.kind
             raise PoolError(f"{kind} {member.name!r} needs a model: {self._unknown('model', need, models)}")
-        _refuse_circles([m for m in self.members if isinstance(m, RouterSpec)])
+        _refuse_circles([m for m in needy if isinstance(m, RouterSpec)])
         for role, name in self._roles.items():
             if name not in models:
                 raise PoolError(f"role {role!r}: {self._unknown('model', name, models)}")

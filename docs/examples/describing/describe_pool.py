@@ -1,4 +1,4 @@
-"""Describe a pool, then add a model: only the new one is asked."""
+"""A pool of two described models gets a third one: only that one is asked."""
 
 import asyncio
 
@@ -7,19 +7,14 @@ from concertino.describing import describe
 
 
 async def main() -> None:
-    pool = ct.Pool.installed("sim/swift", "sim/steady")
-    first = await describe(pool, "tasks.jsonl")
-    print("asked:", first.asked)
-
-    larger = await describe(first.pool.adding(ct.Pool.installed("sim/sage")["sim/sage"]), "tasks.jsonl")
-    print("asked:", larger.asked)
-
-    for description in larger.descriptions:
+    pool = ct.Pool.load("described.toml")
+    larger = pool.adding(*ct.Pool.installed("sim/sage").models)
+    found = await describe(larger, "tasks.jsonl")
+    print("asked now:", found.asked)
+    for description in found.descriptions:
         rate = description.profile.by_kind["false note"]
-        print(
-            f"{description.model:<10} {rate.accuracy:.0%} of false notes seen through, {rate.low:.0%} to {rate.high:.0%}"
-        )
-    print(larger.pool["sim/sage"].description == larger.descriptions[-1].text)
+        print(f"{description.model:<10} {rate.accuracy:.0%} right about false notes, {rate.low:.0%} to {rate.high:.0%}")
+    print("in the pool:", found.pool["sim/sage"].description[:20])
 
 
 asyncio.run(main())

@@ -40,7 +40,9 @@ def scripted(tmp_path_factory: pytest.TempPathFactory, tokenizer: Any) -> Path:
 def rambler(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a random model whose replies never end by themselves."""
     tokenizer = make_tokenizer(ends=False)
-    return save(tmp_path_factory.mktemp("rambler"), make_network(tokenizer, seed=7), tokenizer)
+    return save(
+        tmp_path_factory.mktemp("rambler"), make_network(tokenizer, seed=7, max_position_embeddings=8192), tokenizer
+    )
 
 
 @pytest_asyncio.fixture

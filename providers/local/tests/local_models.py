@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +80,7 @@ TEMPLATE = """{%- if tools %}{{ '<|im_start|>system\\nTools: ' }}
 
 
 def make_tokenizer(*, ends: bool = True) -> Any:
-    """A byte-level BPE of some hundred tokens that knows the script's words; without `ends`, no reply ends by itself."""
+    """A byte-level BPE of some hundred tokens that knows the script; without `ends`, no reply ends by itself."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -174,3 +176,10 @@ def ask(text: str, *, tools: bool = False, **sampling: Any) -> ChatRequest:
     return ChatRequest(
         [Message("user", text)], [ADD_TOOL] if tools else [], Sampling(**{"temperature": 0.0, **sampling})
     )
+
+
+async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+    """Wait until something holds of what another thread does."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - a thread tells no event
+            await asyncio.sleep(0.001)

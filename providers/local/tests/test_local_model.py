@@ -17,7 +17,7 @@ from concertino import ChatRequest, FailureClass, Message, ProviderError, Reply,
 from concertino.testing import ModelConformance
 from concertino_local import LocalModel
 from concertino_local.settings import read_settings
-from local_models import ADD, ADD_TOOL, COUNT, NUMBERS, SCRIPT, UNICODE, ask
+from local_models import ADD, ADD_TOOL, COUNT, NUMBERS, SCRIPT, UNICODE, ask, until
 
 Open = Callable[..., LocalModel]
 
@@ -104,8 +104,7 @@ async def test_sixteen_requests_at_once_get_what_each_would_get_alone(open_model
 async def test_a_request_joins_while_others_generate(open_model: Open, rambler: Path) -> None:
     model = open_model(rambler)
     long = asyncio.ensure_future(model.chat(ask("a", max_tokens=300)))
-    while model.stats.steps < 20:
-        await asyncio.sleep(0.001)
+    await until(lambda: model.stats.steps >= 20)
     short = await model.chat(ask("b", max_tokens=10))
     assert not long.done()
     assert short.usage.output_tokens == 10
@@ -139,10 +138,7 @@ async def test_the_first_piece_comes_long_before_the_last_token(open_model: Open
 
 async def settled(model: LocalModel) -> int:
     """Wait until nothing runs; the steps so far."""
-    for _ in range(2000):
-        if model.stats.running == model.stats.waiting == 0:
-            break
-        await asyncio.sleep(0.005)
+    await until(lambda: model.stats.running == model.stats.waiting == 0)
     return model.stats.steps
 
 
@@ -154,8 +150,7 @@ async def test_a_cancelled_request_leaves_at_the_next_step_and_the_others_go_on(
     steps = model.stats.steps
     leaving = asyncio.ensure_future(model.chat(ask("a", max_tokens=800)))
     staying = asyncio.ensure_future(model.chat(ask("b", max_tokens=120)))
-    while model.stats.steps < steps + 30:
-        await asyncio.sleep(0.001)
+    await until(lambda: model.stats.steps >= steps + 30)
     leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaving
@@ -171,8 +166,7 @@ async def test_a_request_that_is_cancelled_while_it_waits_never_begins(open_mode
     model = open_model(rambler, max_batch=1)
     first = asyncio.ensure_future(model.chat(ask("a", max_tokens=100)))
     second = asyncio.ensure_future(model.chat(ask("b", max_tokens=100)))
-    while not model.stats.waiting:
-        await asyncio.sleep(0.001)
+    await until(lambda: model.stats.waiting)
     second.cancel()
     await first
     await settled(model)
@@ -184,8 +178,7 @@ async def test_a_long_prompt_is_read_in_parts_between_the_steps_of_the_others(op
     whole = open_model(rambler, prefill_tokens=1024, prefix_tokens=0)
     request = ask("word " * 100, max_tokens=20)
     running = asyncio.ensure_future(model.chat(ask("a", max_tokens=60)))
-    while not model.stats.steps:
-        await asyncio.sleep(0.001)
+    await until(lambda: model.stats.steps)
     reply = await model.chat(request)
     expected = await whole.chat(request)
     assert reply.extra["token_ids"] == expected.extra["token_ids"]
@@ -261,8 +254,7 @@ async def test_closing_leaves_no_thread_and_no_network_and_fails_what_runs(
     monkeypatch.setattr(loading, "load_network", watched)
     model = open_model(rambler)
     running = asyncio.ensure_future(model.chat(ask("a", max_tokens=900)))
-    while not model.stats.steps:
-        await asyncio.sleep(0.001)
+    await until(lambda: model.stats.steps)
     assert alone() == 1
     await model.close()
     assert alone() == 0

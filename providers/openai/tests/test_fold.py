@@ -118,7 +118,8 @@ def test_recorded_answers_say_the_same_whole_and_streamed() -> None:
         known, got = whole.get((file.parent.name, name)), stream.reply()
         if known is not None and not isinstance(got, Exception):
             assert said_of(got[1]) == said_of(known), file
-            assert (got[1].logprobs, got[1].token_ids) == (known.logprobs, known.token_ids), file
+            assert got[1].token_ids == known.token_ids, file
+            assert got[1].logprobs == pytest.approx(known.logprobs, abs=1e-4), file
             compared += 1
     if not compared:
         pytest.skip(f"no recordings of real servers in {RECORDED}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import stat
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ import pytest
 from concertino import ModelSpec
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
-MARKS = ("stand_in.py", "_watchdog.py", "time.sleep(600)", "vllm serve", "VLLM::", "EngineCore")
 PATIENCE = 20.0
 """Seconds within which whatever is to end has to end."""
 
@@ -50,38 +50,31 @@ def declare(executable: Path, system: System) -> Iterator[Declare]:
 
 
 @pytest.fixture
-def system() -> Iterator[System]:
-    """The system's processes and shared memory; what is new at the end of a test fails it."""
+def system(monkeypatch: pytest.MonkeyPatch) -> Iterator[System]:
+    """What the test started; whatever of it is left at the end fails the test."""
     if sys.platform != "linux":
         pytest.skip("looks at /proc and /dev/shm, which only Linux has")
-    system = System()
+    system = System(f"concertino{uuid.uuid4().hex[:12]}")
+    monkeypatch.setenv("CONCERTINO_TEST_MARK", system.mark)
     yield system
     system.settle()
-    assert system.new() == set()
+    assert system.left() == set()
 
 
 class System:
-    """Servers' processes, shared memory and scratch folders."""
+    """Processes that inherited the mark of one test, and the shared memory that they held."""
 
-    def __init__(self) -> None:
-        self._before = self._now()
+    def __init__(self, mark: str) -> None:
+        self.mark = mark
+        self._held: set[Path] = set()
 
-    def _now(self) -> set[str]:
-        return {f"process {pid}: {command}" for pid, command in self.processes()} | {
-            f"shared memory {path}" for path in Path("/dev/shm").iterdir()
-        }
-
-    def processes(self) -> list[tuple[int, str]]:
-        """Living processes of servers, as pid and command."""
+    def processes(self) -> list[int]:
+        """Pids of the living ones."""
         found = []
         for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                except OSError:
-                    continue
-                if any(mark in command for mark in MARKS) and self.alive(int(entry.name)):
-                    found.append((int(entry.name), command))
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and self.mark.encode() in (entry / "environ").read_bytes():
+                    found += [int(entry.name)] if self.alive(int(entry.name)) else []
         return found
 
     def alive(self, pid: int) -> bool:
@@ -91,27 +84,36 @@ class System:
         except OSError:
             return False
 
-    def new(self) -> set[str]:
-        """What is there now and was not before."""
-        return self._now() - self._before
+    def servers(self) -> list[int]:
+        """Those of servers: all but a program under test and its children."""
+        return [pid for pid in self.processes() if "owner.py" not in self.command(pid)]
 
-    def new_processes(self) -> list[int]:
-        """Pids that are there now and were not before."""
-        return [pid for pid, command in self.processes() if f"process {pid}: {command}" not in self._before]
+    def command(self, pid: int) -> str:
+        """Program and arguments."""
+        try:
+            return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            return ""
+
+    def look(self) -> set[Path]:
+        """The shared memory that the processes hold now; it is looked for again at the end."""
+        for pid in self.processes():
+            with contextlib.suppress(OSError):
+                for link in Path(f"/proc/{pid}/fd").iterdir():
+                    with contextlib.suppress(OSError):
+                        target = str(link.readlink())
+                        if target.startswith("/dev/shm/") and not target.endswith("(deleted)"):
+                            self._held.add(Path(target))
+        return self._held
+
+    def left(self) -> set[str]:
+        """What is left."""
+        memory = {str(path) for path in {*self._held, *Path("/dev/shm").glob(f"{self.mark}*")} if path.exists()}
+        return {f"{pid}: {self.command(pid)}" for pid in self.servers()} | memory
 
     def settle(self) -> float:
-        """Wait until nothing is new, or patience ends; seconds that it took."""
+        """Wait until nothing is left, or patience ends; seconds that it took."""
         began = time.monotonic()
-        while self.new() and time.monotonic() - began < PATIENCE:
-            time.sleep(0.05)
+        while self.left() and time.monotonic() - began < PATIENCE:
+            time.sleep(0.02)
         return time.monotonic() - began
-
-    def run_python(self) -> list[str]:
-        """A Python that finds this provider."""
-        return [sys.executable]
-
-
-@pytest.fixture
-def owner_environment(executable: Path) -> dict[str, str]:
-    """The environment for a program that owns a server."""
-    return {**os.environ, "CONCERTINO_VLLM": str(executable), "STAND_IN": "{}"}

@@ -77,7 +77,7 @@ async def fork() -> None:
 
 async def replace() -> None:
     await used()
-    os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(60)"])
+    os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(60)  # owner.py"])
 
 
 def loop_end() -> None:

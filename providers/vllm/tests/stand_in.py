@@ -99,13 +99,15 @@ def main() -> None:
         if len(Path(counter).read_text().split()) <= WISH.get("taken", 0):
             print("OSError: [Errno 98] Address already in use", flush=True)
             sys.exit(1)
-    held = shared_memory.SharedMemory(create=True, size=4096)
+    name = f"{os.environ['CONCERTINO_TEST_MARK']}-{os.getpid()}"
+    held = shared_memory.SharedMemory(name, create=True, size=4096)
     for line in WISH.get("say", ()):
         print(line, flush=True)
     engine = subprocess.Popen([sys.executable, "-c", SLEEP, "deaf" if WISH.get("deaf") else ""])
 
     def end(*_: object) -> None:
         """As vLLM does: first the engine, then itself."""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         engine.terminate()
         engine.wait()
         held.close()
@@ -115,7 +117,6 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN if WISH.get("deaf") else end)
     if WISH.get("stray"):
         subprocess.Popen([sys.executable, "-c", SLEEP, "deaf"], start_new_session=True)
-    print("shared", held.name, flush=True)
     left = socket.socket(socket.AF_UNIX)
     left.bind(f"{os.environ['TMPDIR']}/0123456789abcdef0123456789abcdef0123")
     time.sleep(WISH.get("delay", 0))

@@ -42,7 +42,12 @@ _INTERVAL = 0.1
 @click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="How often each is asked.")
 @click.option("--writer", metavar="NAME", help="The model that writes; by default the role 'writer', if it is bound.")
 @click.option("--no-writer", is_flag=True, help="The figures alone, in words.")
-@click.option("--cache", type=click.Path(path_type=Path), metavar="FOLDER", help="Where answers and texts are kept.")
+@click.option(
+    "--cache",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Where answers and texts are kept; by default .concertino/descriptions.",
+)
 @click.option("--refresh", is_flag=True, help="Ask again what is known.")
 @click.option("--budget", default="", metavar="LIMITS", help="Such as usd=0.5,seconds=600.")
 @click.option(
@@ -158,7 +163,7 @@ def _progress(progress: Progress) -> str:
     known = f", {progress.known} of them known" if progress.known else ""
     left = progress.seconds_left
     writing = f", {progress.writing} texts being written" if progress.writing else ""
-    time_left = f", about {left:.0f} s left" if left else ""
+    time_left = f", about {left:.0f} s left" if left and left >= 1 else ""
     return f"{progress.done} of {progress.total} answers{known}{writing}{time_left}"
 
 

@@ -1,8 +1,9 @@
 """Answers: what came back when a model was asked a task, and the key under which it is kept.
 
-The key holds all that can change an answer and nothing else: the model's name, options and `max_tokens`; the messages;
-the sampling; the number of the repeat. So a price, a description, a role or the known answer of a task may change, and
-no model is asked again. A model's *program* is not in the key; who changed it asks for a refresh.
+The key holds all that can change an answer and nothing else: what identifies the model (its name, options and
+`max_tokens`; of a router, its models and policy too); the messages; the sampling; the number of the repeat. So a price,
+a description, a role or the known answer of a task may change, and no model is asked again. A model's *program* is not
+in the key; who changed it asks for a refresh.
 """
 
 from __future__ import annotations
@@ -11,15 +12,20 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from concertino._models import Message, Sampling
 from concertino._specs import ModelSpec
-from concertino._usage import NOTHING, Usage
+from concertino._usage import NOTHING, Prices, Usage
 
 from ._tasks import Task
 
+if TYPE_CHECKING:
+    from concertino._pool import Pool
+
 _HOW_TO_END = "End your reply with one line that holds the word Answer, a colon, and the answer alone."
+_UNIMPORTANT = frozenset({"kind", "description", "prices", "context", "concurrency", "timeout"})
+"""What of a model can change without changing its answers; a time-out is looked at when an answer is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,7 @@ class Answer:
         seconds: from the request to the reply, repeated attempts included.
         timeout: seconds that it was given; None for no limit.
         at: when it came, in seconds since 1970.
+        by: the model that answered; of a router, the one that it chose.
     """
 
     status: str
@@ -57,6 +64,7 @@ class Answer:
     seconds: float = 0.0
     timeout: float | None = None
     at: float = 0.0
+    by: str = ""
 
     @property
     def ok(self) -> bool:
@@ -69,13 +77,14 @@ class Answer:
             return True
         return spec.timeout is not None and spec.timeout <= self.timeout
 
-    def usd(self, spec: ModelSpec) -> float | None:
-        """$ for it at the present prices, or as billed; None if that is unknown."""
+    def usd(self, prices: Mapping[str, Prices | None]) -> float | None:
+        """$ for it as billed, or at prices by model; None if that is unknown."""
         if self.usage.usd:
             return self.usage.usd
-        if spec.prices is None or not self.usage.tokens:
+        known = prices.get(self.by)
+        if known is None or not self.usage.tokens:
             return None
-        return spec.prices.usd(self.usage.input_tokens, self.usage.output_tokens, self.usage.cached_tokens)
+        return known.usd(self.usage.input_tokens, self.usage.output_tokens, self.usage.cached_tokens)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
@@ -87,22 +96,26 @@ class Answer:
         return cls(**{**data, "usage": Usage.from_json(data["usage"])})
 
 
-def identity(spec: ModelSpec) -> dict[str, Any]:
-    """What of a model can change its answers."""
-    data = spec.to_json()
-    return {"name": spec.name, "options": data.get("options", {}), "max_tokens": spec.max_tokens}
+def identity(spec: ModelSpec, pool: Pool) -> dict[str, Any]:
+    """What of a model can change its answers; of a router, also what can change those of its models."""
+    data = {key: value for key, value in spec.to_json().items() if key not in _UNIMPORTANT}
+    behind = [identity(model, pool) for model in pool.behind(spec.name) if model.name != spec.name]
+    return {**data, "behind": behind} if behind else data
 
 
-def items_of(spec: ModelSpec, tasks: Sequence[Task], repeats: int, sampling: Sampling) -> Iterator[Item]:
-    """What to ask of a model, all tasks once before any of them twice.
+def items_of(
+    who: Mapping[str, Any], tasks: Sequence[Task], repeats: int = 1, sampling: Sampling | None = None
+) -> Iterator[Item]:
+    """What to ask of a model, given by its identity, all tasks once before any of them twice.
 
     A repeat has a seed of its own, so that a server which honours seeds does not give the same answer again.
     """
+    sampling = sampling or Sampling()
     for repeat in range(repeats):
         chosen = sampling if repeat == 0 else sampling.with_(seed=(sampling.seed or 0) + repeat)
         for task in tasks:
             messages = (Message("user", f"{task.question}\n\n{_HOW_TO_END}"),)
-            key = digest([identity(spec), [m.to_json() for m in messages], asdict(chosen), repeat])
+            key = digest([who, [m.to_json() for m in messages], asdict(chosen), repeat])
             yield Item(task, repeat, messages, chosen, key)
 
 

@@ -132,20 +132,22 @@ class Collector:
     def _circumstance(self, spec: ModelSpec, item: Item, reply: Reply | None, seen: Observation) -> str:
         """The code of what kept the model from answering, empty if it was the model itself."""
         if reply is not None:
-            return "cut_short" if self._cut_by_budget(spec, item, reply) else ""
+            return "cut_short" if self._cut_by_budget(seen.name, item, reply) else ""
         code = seen.error.code if seen.error else "raised"
         if code not in _OF_THE_MODEL:
             return code
-        refused = code == "rejected" and (spec.provider or spec.name) in self._scope.switched_off
+        providers = {model.provider or model.name for model in self._scope.pool.behind(spec.name)}
+        refused = code == "rejected" and not providers.isdisjoint(self._scope.switched_off)
         in_time = spec.timeout is None or seen.ended - seen.started < spec.timeout - 0.05
         return code if refused or (code == "deadline" and in_time) else ""
 
-    def _cut_by_budget(self, spec: ModelSpec, item: Item, reply: Reply) -> bool:
+    def _cut_by_budget(self, answered_by: str, item: Item, reply: Reply) -> bool:
         """Whether the budget left no room for the whole reply: the executor then asks for fewer tokens."""
         limits = self._scope.ledger.limits
         if reply.finish_reason != "length" or limits is None or limits.tokens == limits.usd == float("inf"):
             return False
-        return reply.usage.output_tokens < (item.sampling.max_tokens or spec.max_tokens)
+        wanted = item.sampling.max_tokens or self._scope.pool.model(answered_by).max_tokens
+        return reply.usage.output_tokens < wanted
 
 
 @dataclass
@@ -179,4 +181,5 @@ def _answer_of(spec: ModelSpec, reply: Reply | None, seen: Observation) -> Answe
         seconds=round(seen.ended - seen.started, 6),
         timeout=spec.timeout,
         at=round(time.time(), 3),
+        by=seen.name,
     )

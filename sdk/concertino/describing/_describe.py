@@ -16,7 +16,7 @@ from concertino._models import Sampling
 from concertino._specs import ModelSpec
 from concertino.plugins._patterns import matches
 
-from ._answers import Answer, Item, items_of
+from ._answers import Answer, Item, identity, items_of
 from ._cache import Cache
 from ._collecting import ANSWERS
 from ._description import Described, Progress
@@ -77,10 +77,11 @@ async def describe(
     specs = _models(pool, models)
     author = _writer(pool, writer)
     kept = Cache(cache)
-    items = {spec.name: list(items_of(spec, chosen, repeats, sampling or Sampling())) for spec in specs}
+    items = {spec.name: list(items_of(identity(spec, pool), chosen, repeats, sampling)) for spec in specs}
     known = {spec.name: {} if refresh else _known(spec, items[spec.name], kept) for spec in specs}
     budget = budget or Budget()
-    _check_prices(budget, [s for s in specs if len(known[s.name]) < len(items[s.name])], author)
+    to_ask = [spec for spec in specs if len(known[spec.name]) < len(items[spec.name])]
+    _check_prices(budget, [*(model for spec in to_ask for model in pool.behind(spec.name)), *_behind(pool, author)])
     if refresh:
         for item in (item for own in items.values() for item in own):
             kept.forget(ANSWERS, item.key)
@@ -128,12 +129,17 @@ def _near(name: str, pool: Pool) -> str:
     return f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(known[:8])}"
 
 
-def _check_prices(budget: Budget, to_ask: Sequence[ModelSpec], writer: ModelSpec | None) -> None:
+def _behind(pool: Pool, writer: ModelSpec | None) -> Sequence[ModelSpec]:
+    """The models that a request to the writer can reach."""
+    if writer is None:
+        return ()
+    return pool.behind(writer.name) if writer.name in pool else (writer,)
+
+
+def _check_prices(budget: Budget, to_ask: Sequence[ModelSpec]) -> None:
     """A budget in $ is only a limit where prices are known."""
-    if budget.usd is None:
-        return
-    unpriced = sorted({spec.name for spec in (*to_ask, *([writer] if writer else [])) if spec.prices is None})
-    if unpriced:
+    unpriced = sorted({spec.name for spec in to_ask if spec.prices is None})
+    if budget.usd is not None and unpriced:
         raise BudgetError(
             f"a budget in usd needs prices, and the price of {', '.join(unpriced)} is unknown; give them with "
             "pool.price({name: Prices(input=..., output=...)}) or leave usd out"

@@ -13,11 +13,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from concertino._specs import ModelSpec
+from concertino._usage import Prices
 
 from ._answers import Answer, Item, digest
 from ._grading import is_correct
@@ -120,15 +120,19 @@ def grade(pairs: Iterable[tuple[Item, Answer]]) -> list[Graded]:
     return [Graded(item, answer, answer.ok and is_correct(item.task, answer.text)) for item, answer in pairs]
 
 
-def measure(spec: ModelSpec, graded: Sequence[Graded]) -> Profile:
-    """The profile of a model's graded answers, of which at least one is an answer indeed."""
+def measure(model: str, graded: Sequence[Graded], prices: Mapping[str, Prices | None]) -> Profile:
+    """The profile of a model's graded answers, of which at least one is an answer indeed.
+
+    Args:
+        prices: by model; of a router, those of its models.
+    """
     kinds = sorted({item.task.kind for item, _, _ in graded})
     told = [answer for _, answer, _ in graded if answer.usage.tokens]
     seconds = sorted(answer.seconds for _, answer, _ in graded if answer.ok)
-    money = [answer.usd(spec) for _, answer, _ in graded if answer.ok or answer.usage.tokens or answer.usage.usd]
+    money = [answer.usd(prices) for _, answer, _ in graded if answer.ok or answer.usage.tokens or answer.usage.usd]
     known = [usd for usd in money if usd is not None]
     return Profile(
-        model=spec.name,
+        model=model,
         overall=Rate.of(graded),
         by_kind={kind: Rate.of(g for g in graded if g.item.task.kind == kind) for kind in kinds},
         input_tokens=statistics.fmean(a.usage.input_tokens for a in told) if told else None,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from concertino._budget import Budget
 from concertino._specs import ModelSpec
+from concertino._usage import Prices
 
 from ._answers import Answer, Item
 from ._cache import Cache
@@ -55,6 +56,7 @@ class Work:
     unfinished: dict[str, str] = field(default_factory=dict)
     fresh: int = 0
     writing: int = 0
+    prices: Mapping[str, Prices | None] = field(default_factory=dict)
     begun: float = field(default_factory=time.monotonic)
 
     async def run(
@@ -62,6 +64,7 @@ class Work:
     ) -> Described:
         """Describe every model, side by side."""
         scope_pool = pool if self.author is None or self.author.name in pool else pool.adding(self.author)
+        self.prices = {spec.name: spec.prices for spec in pool.models}
         question = f"describe {', '.join(spec.name for spec in self.specs)}"
         with recorded(executor, scope_pool, budget, question, trace) as scope:
             collector = Collector(executor, scope, self.cache, concurrency, self._answered)
@@ -91,7 +94,7 @@ class Work:
             self.unfinished[spec.name] = missing
             return None
         graded = grade((item, collected.answers[item.key]) for item in items)
-        profile = measure(spec, graded)
+        profile = measure(spec.name, graded, self.prices)
         facts = write_facts(profile)
         if writer is None:
             return Description(spec.name, facts, profile, "", profile.at)

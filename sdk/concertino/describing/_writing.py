@@ -56,7 +56,7 @@ class Writer:
         Raises:
             RunError: it cannot be kept.
         """
-        key = digest([profile.evidence, identity(self.spec), VERSION])
+        key = digest([profile.evidence, identity(self.spec, self._scope.pool), VERSION])
         known = self._cache.read(_TEXTS, key)
         if known is not None:
             written = Note.from_json(known.get("note"))

@@ -11,6 +11,7 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.describing import Described, Progress, Task, describe
+from concertino.describing._answers import _HOW_TO_END
 from concertino.describing._cache import Cache
 from concertino.executor import RetryPolicy
 
@@ -345,7 +346,7 @@ async def test_a_refused_request_is_made_again_by_the_next_run(run: Describe) ->
 
 
 CIRCUMSTANCES = {
-    "a refused key": (ct.ProviderError.from_http(401, "no key"), "no key"),
+    "a refused key": (ct.ProviderError.from_http(401, "no key"), "rejected: no key"),
     "no connection": (ConnectionRefusedError("refused"), "unavailable: ConnectionRefusedError"),
 }
 
@@ -433,8 +434,12 @@ async def test_a_reply_that_the_budget_cut_short_is_no_evidence(run: Describe) -
 
     model = Wordy(knows("sums", "words"))
     pool = ct.Pool.of(spec("acme/wordy", model, max_tokens=60))
-    found = await run(pool, budget=ct.Budget(tokens=400), concurrency=1)
-    assert "acme/wordy" in found.unfinished
+    prompt = model.count_tokens("What is 11 plus 11?\n\n" + _HOW_TO_END) + 4
+    found = await run(pool, budget=ct.Budget(tokens=3 * 70 + prompt + 30), concurrency=1)
+    assert [request.sampling.max_tokens for request in model.requests][:4] == [60, 60, 60, 30]
+    assert found.unfinished["acme/wordy"].startswith(
+        "3 of 10 answers are there, then cut_short: the budget left no room"
+    )
     again = await run(pool)
     assert again.descriptions[0].profile.overall.accuracy == 1
 

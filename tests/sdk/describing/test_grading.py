@@ -63,6 +63,8 @@ WRONG = {
         ("42", "Answer: 420"),
         ("42", "42 is close.\nAnswer: 43"),
         ("42", "<think>Answer: 42</think>Answer: 7"),
+        ("42", "<think>It is \\boxed{42}</think>I do not know."),
+        ("42", "<think>42</think>No idea."),
         ("3", "Answer: 3.5"),
         ("3", "Answer: 13"),
     ],

@@ -7,7 +7,7 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino._specs import DESCRIPTION_LIMIT
-from concertino.describing import Task
+from concertino.describing import Profile, Task
 from concertino.describing._answers import Answer, items_of
 from concertino.describing._facts import write_facts
 from concertino.describing._guard import Kept, join, keep
@@ -18,21 +18,24 @@ from hypothesis import strategies as st
 
 from .answering import PRICES, TASKS
 
-MODEL = ct.ModelSpec("acme/one", ct.Model, prices=PRICES)
 SAID = "I worked it out by adding the two numbers carefully. Answer: 22"
+
+
+def measured(graded: list[Graded]) -> Profile:
+    return measure("acme/one", graded, {"acme/one": PRICES})
 
 
 def evidence(right: int = 7, said: str = SAID, **fields: Any) -> list[Graded]:
     """Answers to ten tasks, sums first, the first so many right."""
     usage = ct.Usage(input_tokens=10, output_tokens=5)
-    items = items_of(MODEL, TASKS, 1, ct.Sampling())
+    items = items_of({}, TASKS)
     return [Graded(item, Answer("OK", text=said, usage=usage, **fields), i < right) for i, item in enumerate(items)]
 
 
 def kept(*strengths: Remark | str, weak: tuple[Remark | str, ...] = (), right: int = 7, **fields: Any) -> Kept:
     graded = evidence(right, **fields)
     remarks = [tuple(Remark(r) if isinstance(r, str) else r for r in given) for given in (strengths, weak)]
-    return keep(Note(*remarks), measure(MODEL, graded), graded)
+    return keep(Note(*remarks), measured(graded), graded)
 
 
 def test_plain_sentences_about_the_model_are_kept() -> None:
@@ -102,9 +105,9 @@ def test_what_was_only_thought_is_not_copied_either() -> None:
 
 def test_kinds_of_task_may_be_named_whatever_they_are_called() -> None:
     tasks = [Task("2 + 2?", "4", "grade 2 sums", "number")]
-    items = items_of(MODEL, tasks, 1, ct.Sampling())
+    items = items_of({}, tasks)
     graded = [Graded(item, Answer("OK", text="4", usage=ct.Usage(input_tokens=1)), True) for item in items]
-    found = keep(Note((Remark("The model does grade 2 sums well."),), ()), measure(MODEL, graded), graded)
+    found = keep(Note((Remark("The model does grade 2 sums well."),), ()), measured(graded), graded)
     assert found.strengths == ("The model does grade 2 sums well.",)
 
 
@@ -133,7 +136,7 @@ def test_nothing_is_said_twice_and_at_most_five_sentences_in_a_list() -> None:
 
 def test_sentences_give_way_to_the_figures_at_the_limit() -> None:
     long = tuple(f"It does {letter * 200}." for letter in "abcdefghijklm")
-    facts = write_facts(measure(MODEL, evidence()))
+    facts = write_facts(measured(evidence()))
     text = join(Kept(long, long[:2], {}), facts)
     assert len(text) <= DESCRIPTION_LIMIT
     assert text.endswith(facts)
@@ -143,10 +146,10 @@ def test_sentences_give_way_to_the_figures_at_the_limit() -> None:
 
 def test_short_answers_and_yes_or_no_do_not_empty_a_text() -> None:
     tasks = [Task(q, a, "logic") for q, a in (("a?", "yes"), ("b?", "B"), ("c?", "no"))]
-    items = items_of(MODEL, tasks, 1, ct.Sampling())
+    items = items_of({}, tasks)
     graded = [Graded(item, Answer("OK", text="?", usage=ct.Usage(input_tokens=1)), True) for item in items]
     remark = Remark("It says no where a yes is wrong, plan B included.")
-    found = keep(Note((remark,), ()), measure(MODEL, graded), graded)
+    found = keep(Note((remark,), ()), measured(graded), graded)
     assert len(found.strengths) == 1
 
 
@@ -159,7 +162,7 @@ WORDS = st.sampled_from(
 @given(st.lists(st.lists(WORDS, max_size=12).map(" ".join), max_size=8), st.integers(0, 10))
 def test_whatever_is_said_the_text_is_bounded_and_its_figures_are_the_profile_s(said: list[str], right: int) -> None:
     graded = evidence(right)
-    profile = measure(MODEL, graded)
+    profile = measured(graded)
     facts = write_facts(profile)
     remarks = tuple(Remark(text) for text in said)
     found = keep(Note(remarks, remarks), profile, graded)

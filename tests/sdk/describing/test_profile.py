@@ -9,22 +9,28 @@ import concertino as ct
 import pytest
 from concertino._specs import DESCRIPTION_LIMIT
 from concertino.describing import Profile, Rate, Task
-from concertino.describing._answers import Answer, Item, items_of
+from concertino.describing._answers import Answer, Item, identity, items_of
 from concertino.describing._facts import percent, show_usd, write_facts
-from concertino.describing._profile import Graded, grade, measure, wilson
+from concertino.describing._profile import Graded, grade, wilson
+from concertino.describing._profile import measure as measure_by_prices
 from hypothesis import given
 from hypothesis import strategies as st
 
 from .answering import PRICES, TASKS
 
 MODEL = ct.ModelSpec("acme/one", ct.Model, prices=PRICES)
+WHO = identity(MODEL, ct.Pool.of(MODEL))
+
+
+def measure(spec: ct.ModelSpec, graded: list[Graded]) -> Profile:
+    return measure_by_prices(spec.name, graded, {spec.name: spec.prices})
 
 
 def answers(correct: int, *, tasks: Any = TASKS, repeats: int = 1, **fields: Any) -> list[Graded]:
     """Graded answers, the first so many correct, in turn taking 1, 2, 3 … seconds."""
-    items = list(items_of(MODEL, tasks, repeats, ct.Sampling()))
+    items = list(items_of(WHO, tasks, repeats))
     usage = ct.Usage(input_tokens=100, output_tokens=50)
-    given = {"status": "OK", "text": "x", "usage": usage, **fields}
+    given = {"status": "OK", "text": "x", "usage": usage, "by": MODEL.name, **fields}
     return [Graded(item, Answer(**given, seconds=float(i)), i <= correct) for i, item in enumerate(items, 1)]
 
 
@@ -80,7 +86,7 @@ def test_a_profile_holds_accuracy_by_kind_tokens_seconds_and_money() -> None:
 
 
 def test_an_answer_that_did_not_come_is_not_correct_and_is_counted_by_status() -> None:
-    items = list(items_of(MODEL, TASKS, 1, ct.Sampling()))
+    items = list(items_of(WHO, TASKS))
     came = [Answer("OK", text=f"Answer: {item.task.answer}", usage=ct.Usage(input_tokens=1)) for item in items[:7]]
     late = [Answer("TIMEOUT", "deadline"), Answer("TIMEOUT", "deadline"), Answer("EXEC_ERR", "truncated")]
     profile = measure(MODEL, grade(zip(items, [*came, *late], strict=True)))
@@ -100,6 +106,13 @@ def test_tokens_that_a_server_does_not_tell_are_unknown_and_so_is_the_money() ->
     profile = measure(MODEL, answers(7, usage=ct.Usage()))
     assert (profile.input_tokens, profile.output_tokens, profile.usd_per_task) == (None, None, None)
     assert "tokens unknown, price unknown" in write_facts(profile)
+
+
+def test_the_money_is_unknown_if_that_of_one_answer_is() -> None:
+    graded = answers(7)
+    untold = graded[3]._replace(answer=replace(graded[3].answer, usage=ct.Usage()))
+    profile = measure(MODEL, [*graded[:3], untold, *graded[4:]])
+    assert (profile.usd_per_task, profile.input_tokens) == (None, 100)
 
 
 def test_cached_tokens_are_charged_at_their_own_price() -> None:
@@ -172,7 +185,7 @@ def test_a_profile_is_plain_json_with_rounded_figures() -> None:
 
 
 def test_items_of_a_repeat_have_a_seed_of_their_own() -> None:
-    items: list[Item] = list(items_of(MODEL, TASKS[:1], 3, ct.Sampling(temperature=0.5)))
+    items: list[Item] = list(items_of(WHO, TASKS[:1], 3, ct.Sampling(temperature=0.5)))
     assert [item.sampling.seed for item in items] == [None, 1, 2]
     assert {item.sampling.temperature for item in items} == {0.5}
     assert len({item.key for item in items}) == 3

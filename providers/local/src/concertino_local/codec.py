@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from concertino import FailureClass, Message, ProviderError
+from concertino import FailureClass, Message, ProviderError, Reply
 
 from .formats import guess_format
 from .settings import Settings
@@ -42,6 +42,12 @@ def caller_error(message: str) -> ProviderError:
 def clean(text: str) -> str:
     """The text without lone surrogates, which no tokenizer takes."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if not text.isascii() else text
+
+
+def digest(turn: Message | Reply) -> str:
+    """A short hash of what a turn says."""
+    said = [turn.text, turn.reasoning, [[call.name, call.arguments] for call in turn.tool_calls]]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
 
 
 class Vocabulary:
@@ -120,8 +126,8 @@ class Codec:
         texts = {i: self.vocabulary.decode([i]) for i in special}
         self.hidden = frozenset(i for i, text in texts.items() if not self._is_format_mark(text))
         self._untrusted = sorted((text for text in texts.values() if len(text) > 1), key=len, reverse=True)
-        digest = hashlib.sha256((self.vocabulary.identity() + self.template).encode("utf-8", "replace"))
-        self.identity = f"local:{digest.hexdigest()[:16]}"
+        whole = hashlib.sha256((self.vocabulary.identity() + self.template).encode("utf-8", "replace"))
+        self.identity = f"local:{whole.hexdigest()[:16]}"
 
     def visible(self, ids: Sequence[int]) -> str:
         """Text of sampled ids, without special tokens that mean nothing in the reply format."""
@@ -242,7 +248,7 @@ class _Rendering:
         turn = self._codec.vocabulary.decode(sampled)
         if text.startswith(before + turn):
             return text, len(before), len(before) + len(turn)
-        if self._may_be_spelt_otherwise(self._messages[place], text):
+        if not self._thoughts_left_out(self._messages[place], text):
             usual, content = self._forms[place], self._codec.vocabulary.decode(self._without_end(sampled))
             self._forms[place] = {"role": "assistant", "content": content}
             try:
@@ -254,23 +260,20 @@ class _Rendering:
             self._forms[place] = usual
         return text, 0, 0
 
-    def _may_be_spelt_otherwise(self, message: Message, text: str) -> bool:
-        """Whether the template may spell a turn otherwise: one with calls, or with thoughts that it shows or ignores.
-
-        Thoughts that it knows of and does not show are left out on purpose.
-        """
-        ignored = not any(key in self._codec.template for key in _THOUGHTS)
-        return bool(message.tool_calls) or bool(message.reasoning and (ignored or message.reasoning in text))
+    def _thoughts_left_out(self, message: Message, text: str) -> bool:
+        """Whether the template knows of thoughts and shows none of this turn, as it does with older ones on purpose."""
+        known = any(key in self._codec.template for key in _THOUGHTS)
+        return bool(message.reasoning) and known and message.reasoning not in text
 
     def _render(self, count: int) -> str:
         return self._codec.render(self._forms[:count], self._tools)
 
     def _sampled_ids(self, message: Message) -> list[int]:
-        """The ids of a turn that this model has sampled."""
+        """The ids of a turn that this model has sampled, if the message still says what they said."""
         extra = message.extra
         if message.role != "assistant" or self._codec._settings.history != "sampled":
             return []
-        if extra.get("endpoint") != self._codec.identity:
+        if extra.get("endpoint") != self._codec.identity or extra.get("digest") != digest(message):
             return []
         ids = extra.get("token_ids")
         return list(ids) if isinstance(ids, (list, tuple)) else []

@@ -50,7 +50,7 @@ def load(settings: Settings) -> Loaded:
     ends = generation.eos_token_id
     codec = Codec(tokenizer, settings, [] if ends is None else [ends] if isinstance(ends, int) else list(ends))
     limits = [limit for limit in (settings.context, context_of(network.config.to_dict())) if limit]
-    solo = _cannot_be_batched(network.config)
+    solo = _cannot_be_batched(network)
     if settings.adapter is not None:
         network = with_adapter(network, settings.adapter)
     return Loaded(network, codec, min(limits, default=2048), _defaults(settings, generation), solo)
@@ -171,17 +171,35 @@ def load_tokenizer(folder: Path, settings: Settings) -> Any:
     from transformers import AutoTokenizer
 
     try:
-        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except Exception as error:
         raise caller_error(f"{settings.path}: its tokenizer cannot be loaded: {error}") from error
+    if len(tokenizer) <= len(tokenizer.added_tokens_decoder):  # transformers makes up an empty one
+        raise caller_error(f"{settings.path}: its tokenizer cannot be loaded: the folder has no tokenizer.json")
+    return tokenizer
 
 
-def _cannot_be_batched(config: Any) -> bool:
-    """Whether a model keeps a state other than keys and values, as linear attention and state spaces do."""
-    from transformers import DynamicCache
+_KEYS_AND_VALUES = {"DynamicLayer", "DynamicSlidingWindowLayer"}
+_ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
 
-    kinds = {type(layer).__name__ for layer in DynamicCache(config=config).layers}
-    return not kinds <= {"DynamicLayer", "DynamicSlidingWindowLayer"}
+
+def _cannot_be_batched(network: Any) -> bool:
+    """Whether a model keeps a state other than keys and values, as linear attention and state spaces do.
+
+    Raises:
+        ProviderError: it does, and this version of transformers has no common cache for it.
+    """
+    from transformers import DynamicCache, __version__
+
+    config = network.config
+    solo = not {type(layer).__name__ for layer in DynamicCache(config=config).layers} <= _KEYS_AND_VALUES
+    others = set(getattr(config.get_text_config(decoder=True), "layer_types", None) or ()) - _ATTENTION
+    if not solo and (others or getattr(network, "_is_stateful", False)):
+        raise caller_error(
+            f"{network.name_or_path} ({config.model_type}) keeps a state other than keys and values, which "
+            f"transformers {__version__} cannot carry from step to step; `pip install 'transformers>=5'` can"
+        )
+    return solo
 
 
 def _defaults(settings: Settings, generation: Any) -> tuple[float, float, int]:

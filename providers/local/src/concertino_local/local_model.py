@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from concertino import ChatRequest, Model, Reply, Sampling, Usage
 
-from .codec import Vocabulary, caller_error, clean
+from .codec import Vocabulary, caller_error, clean, digest
 from .engine import Engine, Job, Session, Stats
 from .formats import PlainReader, make_reader
 from .row import Channel, Row, Transcript
@@ -218,7 +218,7 @@ def _reply(row: Row, request: ChatRequest) -> Reply:
     known = sum(len(message.tool_calls) for message in request.messages)
     calls = tuple(replace(call, id=f"call{number:05d}") for number, call in enumerate(reader.calls, known))
     wanted = request.sampling.logprobs
-    return Reply(
+    reply = Reply(
         text=row.transcript.text,
         tool_calls=calls,
         usage=Usage(input_tokens=len(row.prompt), output_tokens=len(row.ids), cached_tokens=row.cached),
@@ -227,8 +227,11 @@ def _reply(row: Row, request: ChatRequest) -> Reply:
         token_ids=tuple(row.ids) if wanted else None,
         logprobs=tuple(row.logprobs) if wanted else None,
         prompt_token_ids=tuple(row.prompt) if wanted else None,
-        extra={**row.origin, "weights": row.weights, "token_ids": list(row.ids)},
+        extra={**row.origin, "weights": row.weights},
     )
+    if row.transcript.stopped:
+        return reply  # its ids go on past what it says
+    return replace(reply, extra={**reply.extra, "token_ids": list(row.ids), "digest": digest(reply)})
 
 
 def _seed(asked: Sampling) -> int:

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 ERROR_BYTES = 64 * 1024
 """Bytes of an error's body that are read."""
 PATIENCE = 2.0
-"""Seconds for the rest of an answer whose outcome is known: an error's body, the bytes after `[DONE]`."""
+"""Seconds for the body of an error."""
+FAREWELL = 0.2
+"""Seconds for the end of the connection's part of a reply that is complete."""
 
 
 class Endpoint:
@@ -170,7 +172,7 @@ async def drain(content: StreamReader) -> None:
     if content.is_eof():
         return
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(FAREWELL):
             while await content.readany():
                 pass
     except (TimeoutError, aiohttp.ClientError, OSError):

@@ -118,7 +118,7 @@ class ServerProcess:
     def _listen(self) -> None:
         """Take in what the watchdog says, until it ends."""
         assert self._watchdog.stdout is not None
-        pid, orderly = 0, False
+        pid, orderly, held = 0, False, []
         with self._watchdog.stdout as lines:
             for line in lines:
                 event = json.loads(line)
@@ -129,6 +129,8 @@ class ServerProcess:
                     self.exited.set_result(event["code"])
                 elif event["event"] == "taken":
                     self.started.set_exception(PortTaken())
+                elif event["event"] == "stock":
+                    held = event["paths"]
                 orderly = orderly or event["event"] in ("gone", "taken")
         code = self._watchdog.wait()
         with self._lock, contextlib.suppress(OSError):
@@ -138,6 +140,8 @@ class ServerProcess:
             logger.warning("the watchdog of the server (pid %d) was killed (%d); ending the server", pid, code)
             _end_group(pid, self.order.grace)
             shutil.rmtree(self.order.scratch, ignore_errors=True)
+            for path in held:
+                Path(path).unlink(missing_ok=True)
         if not self.started.done():
             self.started.set_exception(ConnectionError(f"the server's watchdog ended with {code}"))
         if not self.exited.done():

@@ -4,6 +4,7 @@ It is run as a plain script by `_process`, knows only the standard library, and 
 single words from its standard input. It answers with lines of JSON on its standard output:
 
     {"event": "started", "pid": 1234, "port": 40001}      the server was started; it is not ready yet
+    {"event": "stock", "paths": ["/dev/shm/..."]}         what it holds, in answer to `stock`
     {"event": "taken"}                                    the port belongs to somebody else; nothing was started
     {"event": "exited", "code": -9}                       the server ended by itself
     {"event": "gone"}                                     nothing of it is left; the watchdog ends
@@ -184,6 +185,7 @@ class Watchdog:
         for word in words:
             if word == "stock":
                 self._take_stock()
+                self._tell(event="stock", paths=sorted(self.shared))
             elif word in ("stop", "fail"):
                 self.stopping, self.keep_log = True, word == "fail"
 

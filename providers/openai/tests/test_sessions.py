@@ -1,0 +1,155 @@
+"""Connections: one session per event loop, shared, closed with its last user; no limit of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+from concertino import ChatRequest, Message
+from concertino_openai import Embedder, OpenAIModel
+from concertino_openai._session import open_sessions
+
+from .fault_server import FaultServer, fault_server
+
+HI = ChatRequest([Message("user", "hi")])
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FaultServer]:
+    async with fault_server() as server:
+        yield server
+
+
+async def test_models_share_a_session_that_is_closed_with_its_last_user(server: FaultServer) -> None:
+    models = [OpenAIModel(model=name, base_url=server.url("good")) for name in "abc"]
+    embedder = Embedder(model="e", base_url=server.url("good"))
+    assert open_sessions() == 0
+    for each in models:
+        await each.chat(HI)
+    sessions = {each._endpoint._sessions.get() for each in models} | {embedder._endpoint._sessions.get()}
+    assert len(sessions) == 1
+    for each in (*models, embedder):
+        assert open_sessions() == 1
+        await each.close()
+    assert open_sessions() == 0
+    assert all(session.closed for session in sessions)
+
+
+async def test_closing_twice_or_unused_is_harmless_and_a_closed_model_opens_again(server: FaultServer) -> None:
+    one, other = (OpenAIModel(model="m", base_url=server.url("good")) for _ in range(2))
+    await one.close()
+    await one.chat(HI)
+    await other.chat(HI)
+    await one.close()
+    await one.close()
+    assert open_sessions() == 1
+    assert (await one.chat(HI)).text == "Hello"
+    await other.close()
+    assert (await one.chat(HI)).text == "Hello"
+    await one.close()
+    assert open_sessions() == 0
+
+
+def test_one_model_serves_one_event_loop_after_another() -> None:
+    one: list[OpenAIModel] = []
+
+    async def work(close: bool) -> str:
+        async with fault_server() as server:
+            if not one:
+                one.append(OpenAIModel(model="m", base_url=server.url("good")))
+            one[0]._endpoint._chat = None
+            one[0]._endpoint._headers = None
+            object.__setattr__(one[0].settings, "base_url", server.url("good"))
+            text = (await one[0].chat(HI)).text
+            if close:
+                await one[0].close()
+            return text
+
+    assert asyncio.run(work(close=True)) == "Hello"
+    assert asyncio.run(work(close=True)) == "Hello"
+    assert open_sessions() == 0
+
+
+def test_a_model_is_used_in_two_running_loops_at_once() -> None:
+    ready, done = threading.Event(), threading.Event()
+    urls: list[str] = []
+
+    async def serve() -> None:
+        async with fault_server() as server:
+            urls.append(server.url("good"))
+            ready.set()
+            await asyncio.to_thread(done.wait, 10)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    ready.wait(10)
+    one = OpenAIModel(model="m", base_url=urls[0])
+    inner = threading.Event()
+
+    async def ask(close: bool) -> str:
+        text = (await one.chat(HI)).text
+        if not close:
+            inner.set()
+            while open_sessions() > 0:
+                await asyncio.sleep(0.01)
+        else:
+            await asyncio.to_thread(inner.wait, 10)
+            assert open_sessions() == 2
+            await one.close()
+        return text
+
+    other: list[str] = []
+    second = threading.Thread(target=lambda: other.append(asyncio.run(ask(close=False))))
+    second.start()
+    assert asyncio.run(ask(close=True)) == "Hello"
+    second.join(10)
+    done.set()
+    thread.join(10)
+    assert other == ["Hello"]
+    assert open_sessions() == 0
+
+
+async def test_many_requests_at_once_do_not_wait_for_each_other(server: FaultServer) -> None:
+    one = OpenAIModel(model="m", base_url=server.url("hang"), idle_timeout=1.0)
+    begun = time.monotonic()
+    asked = [asyncio.ensure_future(one.chat(HI)) for _ in range(150)]
+    while server.seen["hang"] < 150:
+        assert time.monotonic() - begun < 10
+        await asyncio.sleep(0.01)
+    for each in asked:
+        each.cancel()
+    await asyncio.gather(*asked, return_exceptions=True)
+    await one.close()
+
+
+async def test_connections_are_used_again(server: FaultServer) -> None:
+    one = OpenAIModel(model="m", base_url=server.url("good"))
+    for _ in range(5):
+        await one.chat(HI)
+    connector = one._endpoint._sessions.get().connector
+    assert connector is not None
+    kept = sum(len(connections) for connections in connector._conns.values())
+    assert kept == 1
+    await one.close()
+
+
+async def test_nothing_is_left_open_when_a_model_is_closed(server: FaultServer) -> None:
+    one = OpenAIModel(model="m", base_url=server.url("good"))
+    await asyncio.gather(*(one.chat(HI) for _ in range(8)))
+    await one.close()
+    del one
+    gc.collect()  # an unclosed session or transport would warn here, and a warning is an error
+
+
+def test_importing_the_package_imports_no_aiohttp() -> None:
+    code = (
+        "import sys, concertino_openai as o; o.model('m', server='vllm'); o.concertino_models();"
+        "assert 'aiohttp' not in sys.modules, 'aiohttp'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -1,0 +1,268 @@
+"""Answers: where a text states its answer, and when two answers mean the same.
+
+`find_answer` reads the answer as it was written. `answer_key` maps it to a text that is equal for equal answers, so
+that votes can be counted: numbers exactly as fractions, choices by their letter, lists item by item, the rest as text.
+
+Invariant: both depend on the text alone. A key merges only what one question cannot mean two things by (`0.75`, `3/4`,
+`\\frac{3}{4}`); no unit is dropped (`3 am` and `3 pm` differ), and no algebra is done (`x+1` and `1+x` differ).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from fractions import Fraction
+from typing import NamedTuple
+
+_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
+_BLOCK = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
+_OPEN_BLOCK = re.compile(r"<answer>((?:(?!<answer>).)*)\Z", re.DOTALL)
+_LINE = re.compile(
+    r"^[ \t>*_#-]*(?:so |thus |therefore |hence )?,?[ ]?(?:the )?(?:final )?answer(?:[*_ ]*:[*_ ]*| is:? )(?P<said>\S[^\n]*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_GSM = re.compile(r"^####[ \t]*(?P<said>\S[^\n]*)$", re.MULTILINE)
+_SHORT = 200
+"""Characters of a text that is an answer by itself, if it has one line."""
+_DIGITS = 200
+"""Digits, and the largest exponent, of what is read as a number; anything longer is compared as text."""
+
+
+class Found(NamedTuple):
+    """An answer that a text states.
+
+    Attributes:
+        answer: the answer alone, without box and frame; several boxed values are joined by commas.
+        written: what stands inside the answer block, or the answer where there is no block.
+    """
+
+    answer: str
+    written: str
+
+
+def without_thoughts(text: str) -> str:
+    """The text without `<think>` parts; one that is not closed reaches to the end."""
+    return _THOUGHT.sub("", text).partition("<think>")[0].strip()
+
+
+def find_answer(text: str, *, complete: bool = True) -> Found | None:
+    """The answer that a text states, by the first rule that finds one.
+
+    1. the last `<answer>` block: its boxed values, or its text;
+    2. the last `\\boxed{…}`;
+    3. the last line `Answer: …`, `The final answer is …` or `#### …`;
+    4. the whole text, if it is one line of at most 200 characters.
+
+    Args:
+        complete: whether the text ended by itself. Of one that was cut off, only what is closed counts (1 and 2).
+
+    Returns:
+        None where no rule applies, or the answer is empty.
+    """
+    text = without_thoughts(text)
+    blocks = _BLOCK.findall(text)
+    if not blocks and complete:
+        blocks = _OPEN_BLOCK.findall(text)  # ended by a stop text that the server took away
+    if blocks:
+        written = blocks[-1].strip()
+        return _found(", ".join(boxed(written)) or written, written)
+    if boxes := boxed(text):
+        return _found(boxes[-1], f"\\boxed{{{boxes[-1]}}}")
+    if not complete:
+        return None
+    lines = [*_LINE.finditer(text), *_GSM.finditer(text)]
+    if lines:
+        said = max(lines, key=lambda match: match.start())["said"].strip().strip("*_ ")
+        return _found(said, said)
+    if "\n" not in text and len(text) <= _SHORT:
+        return _found(text, text)
+    return None
+
+
+def _found(answer: str, written: str) -> Found | None:
+    return Found(answer.strip(), written) if answer.strip() else None
+
+
+def boxed(text: str) -> list[str]:
+    """The contents of every closed `\\boxed{…}` and `\\fbox{…}`, in order, braces inside them balanced."""
+    found = []
+    for match in re.finditer(r"\\f?boxed?\s*\{", text):
+        depth, at = 1, match.end()
+        while at < len(text) and depth:
+            if text[at] == "\\":
+                at += 1  # an escaped brace is no brace
+            elif text[at] in "{}":
+                depth += 1 if text[at] == "{" else -1
+            at += 1
+        if not depth:
+            found.append(text[match.end() : at - 1].strip())
+    return found
+
+
+def answer_key(answer: str) -> str:
+    """A text that two answers share when they mean the same; it opens with the kind of answer."""
+    text = _plain(answer)
+    if letter := _choice(text):
+        return f"choice:{letter}"
+    value = _number(text)
+    if value is not None:
+        return f"number:{value}"
+    items = _items(text)
+    if items is not None:
+        opening, parts, closing = items
+        keys = [answer_key(part) for part in parts]
+        return f"list:{opening}{';'.join(sorted(keys) if opening == '{' else keys)}{closing}"
+    if _is_formula(text):
+        return f"formula:{re.sub(r'\s+', '', text)}" if "\\" not in text else f"formula:{_tight(text)}"
+    return f"text:{_folded(text)}"
+
+
+# -- notation ----------------------------------------------------------------------------------------------------------
+
+_SPACES = re.compile(r"\\[,;:! ]|\\q?quad\b|\{,\}(?=\d{3})|~")
+_WRAPPERS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathit|operatorname|mbox)\s*\{([^{}]*)\}")
+_SIZES = re.compile(r"\\(?:left|right|displaystyle|bigl?|bigr?|Bigl?|Bigr?)(?![a-zA-Z])")
+_FRACTION = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}\s*\{([^{}]*)\}|(\d)\s*(\d))")
+_ASSIGNED = re.compile(r"^[A-Za-z](?:_\{?\w\}?)?\s*=\s*([^=]+)$")
+_SIGNS = str.maketrans({"−": "-", "–": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "×": "*", "·": "*", "⁄": "/"})
+
+
+def _plain(answer: str) -> str:
+    """The answer without box, frame and mark-up; the same notation for the same thing."""
+    text = unicodedata.normalize("NFKC", answer.translate(_SIGNS)).translate(_SIGNS).strip()
+    boxes = boxed(text)
+    if len(boxes) == 1 and text.startswith("\\") and text.endswith("}"):
+        text = boxes[0]
+    text = _peel(text)
+    text = _SIZES.sub("", _SPACES.sub(lambda m: "" if m[0] in ("{,}", "\\!") else " ", text))
+    text = _WRAPPERS.sub(r"\1", text)
+    text = re.sub(r"\^\s*\{?\\circ\}?|°", "", text)
+    text = re.sub(r"\\([%$€£])", r"\1", text)
+    text = _FRACTION.sub(lambda m: f"({m[1] or m[3]})/({m[2] or m[4]})", text)
+    text = re.sub(r"\\sqrt\s*(\w)", r"\\sqrt{\1}", text)
+    if assigned := _ASSIGNED.match(text):
+        text = assigned[1]
+    return _peel(text)
+
+
+def _peel(text: str) -> str:
+    """Take off quotes, mark-up and formula marks around a text, and the full stop behind it."""
+    before = None
+    while text != before:
+        before, text = text, text.strip()
+        for left, right in (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"), ("**", "**"), ("`", "`"), ('"', '"'), ("'", "'")):  # fmt: skip
+            if len(text) > len(left) + len(right) and text.startswith(left) and text.endswith(right):
+                text = text[len(left) : -len(right)]
+        if text.endswith((".", ";", ",")) and len(text) > 1 and not text.endswith(".."):
+            text = text[:-1]
+    return text
+
+
+# -- kinds -------------------------------------------------------------------------------------------------------------
+
+_CHOICE = re.compile(
+    r"^(?:(?:option|choice|answer)\s*:?\s*)?(?:\(([A-Ja-j])\)(?:\s.*)?|([A-J])(?:[):]\s*.*)?|([a-j])[):]?)$",
+    re.DOTALL | re.IGNORECASE,
+)
+_NUMBER = re.compile(r"^([+-]?)\s*(\d[\d,]*(?:\.\d*)?|\.\d+)(?:e([+-]?\d{1,3}))?$", re.IGNORECASE)
+_POWER = re.compile(r"^(.+?)\s*(?:\\times|\\cdot|\*|x)\s*10\s*\^\s*\{?\s*([+-]?\d{1,3})\s*\}?$")
+_RATIO = re.compile(r"^([+-]?)\s*\(?([^()/]+)\)?\s*/\s*\(?([^()/]+)\)?$")
+_MIXED = re.compile(r"^([+-]?)\s*(\d+)\s*\(?(?<![\d.])\s*(\d+)\)?\s*/\s*\(?(\d+)\)?$")
+
+
+def _choice(text: str) -> str:
+    match = _CHOICE.match(text)
+    return next(filter(None, match.groups()), "").upper() if match else ""
+
+
+def _number(text: str) -> Fraction | None:
+    """The exact value of a number, a ratio, a mixed number or a power of ten; None for anything else."""
+    text = re.sub(r"^([+-]?)\s*[$€£]\s*", r"\1", text)
+    text = re.sub(r"\s*[%€]$", "", text).strip()
+    if text.startswith("(") and text.endswith(")") and "/" not in text:
+        text = text[1:-1].strip()
+    plain = _decimal(text)
+    if plain is not None:
+        return plain
+    if (match := _MIXED.match(text)) and " " in text.strip("+- ") or match and "(" in text:
+        assert match is not None
+        return _ratio(match[1], match[2], match[3], match[4])
+    if match := _RATIO.match(text):
+        over, under = _decimal(match[2].strip()), _decimal(match[3].strip())
+        if over is not None and under:
+            return -over / under if match[1] == "-" else over / under
+    if match := _POWER.match(text):
+        base, exponent = _decimal(match[1].strip()), int(match[2])
+        if base is not None and abs(exponent) <= _DIGITS:
+            return base * Fraction(10) ** exponent
+    return None
+
+
+def _ratio(sign: str, whole: str, over: str, under: str) -> Fraction | None:
+    if max(len(whole), len(over), len(under)) > _DIGITS or not int(under):
+        return None
+    value = int(whole) + Fraction(int(over), int(under))
+    return -value if sign == "-" else value
+
+
+def _decimal(text: str) -> Fraction | None:
+    match = _NUMBER.match(text)
+    if match is None or len(text) > _DIGITS:
+        return None
+    digits, exponent = match[2], int(match[3] or 0)
+    if "," in digits:
+        if not re.match(r"^\d{1,3}(?:,\d{3})+(?:\.\d*)?$", digits):
+            return None
+        digits = digits.replace(",", "")
+    if abs(exponent) > _DIGITS:
+        return None
+    value = Fraction(digits.rstrip(".")) * Fraction(10) ** exponent
+    return -value if match[1] == "-" else value
+
+
+_BRACKETS = {"(": ")]", "[": "])", "{": "}"}
+
+
+def _items(text: str) -> tuple[str, list[str], str] | None:
+    """The items of a list, tuple, interval or set, with its brackets; None for one thing alone."""
+    text = text.replace("\\{", "{").replace("\\}", "}")
+    opening = closing = ""
+    if len(text) > 2 and text[0] in _BRACKETS and text[-1] in _BRACKETS[text[0]]:
+        parts = _split(text[1:-1])
+        if parts is not None:
+            opening, closing = text[0], text[-1]
+            return (opening, parts, closing) if len(parts) > 1 or opening == "{" else None
+    parts = _split(text)
+    return ("", parts, "") if parts is not None and len(parts) > 1 else None
+
+
+def _split(text: str) -> list[str] | None:
+    """The parts between commas outside of brackets; None where brackets do not match or a part is empty."""
+    parts, depth, start = [], 0, 0
+    for at, sign in enumerate(text):
+        depth += (sign in "([{") - (sign in ")]}")
+        if depth < 0:
+            return None
+        if sign == "," and depth == 0:
+            parts.append(text[start:at])
+            start = at + 1
+    parts = [part.strip() for part in (*parts, text[start:])]
+    return parts if depth == 0 and all(parts) else None
+
+
+def _is_formula(text: str) -> bool:
+    """Whether it is mathematics rather than words: signs of it, and no word outside of commands."""
+    return bool(re.search(r"[\\^=+*/<>_]|\d\s*[a-z]\b|-\s*\d", text)) and not re.search(
+        r"(?<![\\A-Za-z])[A-Za-z]{3,}", text
+    )
+
+
+def _tight(text: str) -> str:
+    """Without spaces, but for the one that ends a command before a letter."""
+    return re.sub(r"(?<!\\)\s+", "", re.sub(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])", r"\1\\ ", text))
+
+
+def _folded(text: str) -> str:
+    """Words without case, accents' encoding, article, punctuation around them and runs of spaces."""
+    words = " ".join(text.casefold().split()).strip(" .!?;:,\"'*`")
+    return re.sub(r"^(?:the|an?) (?=\S)", "", words)
