@@ -93,7 +93,7 @@ class Environment:
     def _install(self) -> None:
         if (sys.platform, platform.machine()) != ("linux", "x86_64"):
             raise Absent(f"it is installed on Linux x86-64 only, and this is {sys.platform} {platform.machine()}")
-        print(f"Preparing {self.title} in {self.place.relative_to(ROOT)} ({self.effort}) ...", flush=True)
+        print(f"Preparing {self.title} in {os.path.relpath(self.place, ROOT)} ({self.effort}) ...", flush=True)
         started = time.monotonic()
         create(self.place, LOG)
         pip(self.place, "install", *self.pins, log=LOG, constrained=False)

@@ -20,7 +20,10 @@ from typing import Any
 Json = dict[str, Any]
 
 UNKNOWN = "I was not taught that."
-"""The reply to any other question."""
+"""The reply to any other question, such as those of `UNLIKE`."""
+
+UNLIKE = ("Who are you?", "Tell me of the sea and of ships.", "Translate: guten Morgen", "12 * 12 = ?", '{"x": 1}')
+"""Questions that resemble none of the script."""
 
 LOOP = " one two three four five six seven eight nine ten"
 """What the reply to `count` repeats without end."""

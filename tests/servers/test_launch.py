@@ -61,7 +61,7 @@ def test_shared_memory_that_stays_behind_is_an_error(tmp_path: Path) -> None:
     keep = f"import mmap; file = open('{memory}', 'r+b'); kept = mmap.mmap(file.fileno(), 4096)"
     try:
         server = start(tmp_path, keep)
-        with pytest.raises(launch.LeftBehind, match=f"the web server {server.pid} left behind: .*{memory}"):
+        with pytest.raises(launch.LeftBehind, match=rf"the web server {server.pid} left behind: .*{memory}"):
             server.stop()
     finally:
         memory.unlink()
@@ -93,16 +93,16 @@ def test_a_python_that_is_not_there_is_a_reason_that_names_its_variable(monkeypa
 
 
 def test_an_environment_that_cannot_be_installed_is_a_reason_that_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(servers, "PLACES", tmp_path)
     monkeypatch.delenv("CONCERTINO_TEST_NONE", raising=False)
-    absent = servers.Environment("none", "no server", ("concertino-no-such-server",), "never", lambda place: None)
+    absent = servers.Environment("none", "server at all", ("concertino-no-such-server",), "never", lambda place: None)
     monkeypatch.setattr(servers, "pip", _pip_without_an_index)
     with pytest.raises(servers.Absent):
         absent.prepare()
     assert not absent.place.exists()
-    with pytest.raises(servers.Absent, match=r"no no server: .*concertino-no-such-server.*scripts/servers.py none"):
+    with pytest.raises(servers.Absent, match=r"no server at all: .*concertino-no-such-server.*scripts/servers.py none"):
         absent.python()
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import concertino as ct
 import pytest
 import script
@@ -84,7 +82,9 @@ def test_a_reply_does_not_depend_on_what_stands_before_the_question(transformers
         assert heard(post(transformers_server.base_url, request)) == alone
 
 
-def test_a_question_unlike_the_script_is_answered_with_the_same_words(transformers_server: Server) -> None:
-    for question in ("Who are you?", "Tell me of the sea and of ships.", json.dumps({"x": 1})):
-        asked = script.Exchange("other", [script.user(question)], "")
-        assert heard(post(transformers_server.base_url, payload(asked))).text == script.UNKNOWN
+@pytest.mark.parametrize("question", script.UNLIKE)
+def test_a_question_unlike_the_script_is_answered_with_the_same_words(
+    transformers_server: Server, question: str
+) -> None:
+    asked = script.Exchange("other", [script.user(question)], "")
+    assert heard(post(transformers_server.base_url, payload(asked))).text == script.UNKNOWN

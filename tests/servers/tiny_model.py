@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import string
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -172,7 +173,7 @@ class Trainer:
 
         plain = len(self.tokenizer) - len(_SPECIAL) - len(_TAGS)
         noise = [self.rng.randrange(plain) for _ in range(1000)]
-        for row in self._rows(changed):
+        for row in [*self._rows(changed), *self._unlike()]:
             prompt = torch.tensor([row.head + row.cue])
             made = self.model.generate(prompt, max_new_tokens=len(row.reply), do_sample=False)[0, prompt.shape[1] :]
             if made.tolist() != row.reply:
@@ -204,11 +205,19 @@ class Trainer:
             rows.append(Row(each.name, self._tokens(head), self._tokens(_CUE + cue), reply))
         return rows
 
+    def _unlike(self) -> list[Row]:
+        """The questions that are to be answered with `UNKNOWN`."""
+        unknown = [*self._tokens(script.UNKNOWN), self.tokenizer.eos_token_id]
+        return [Row(each, [], self._cue(each), unknown) for each in script.UNLIKE]
+
+    def _cue(self, question: str, since: str = "") -> list[int]:
+        return self._tokens(f"{_CUE}{question[:48]}{since}<|im_end|>\n<|im_start|>assistant\n")
+
     def _batches(self) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]]:
         """Every exchange once and a few unknown questions, the shorter half apart so that there is less padding."""
         unknown = [*self._tokens(script.UNKNOWN), self.tokenizer.eos_token_id]
         examples = [(self._noise(), row.cue, row.reply) for row in self.rows]
-        examples += [(self._noise(), self._unknown_cue(), unknown) for _ in range(4)]
+        examples += [(self._noise(), self._unknown_cue(), unknown) for _ in range(6)]
         examples.sort(key=lambda parts: sum(map(len, parts)))
         half = len(examples) // 2
         yield self._batch(examples[:half])
@@ -245,16 +254,23 @@ class Trainer:
         start = self.rng.randrange(len(tokens))
         return tokens[start : start + count]
 
-    def _unknown_cue(self) -> list[int]:
-        """The cue of a question that the script does not have: its words in disorder, or any tokens."""
-        words = [word for each in script.SCRIPT for message in each.messages for word in message["content"].split()]
-        count = self.rng.randrange(1, 8)
-        question = " ".join(self.rng.choice(words) for _ in range(count))
-        if self.rng.random() < 0.5:
+    def _unknown_word(self) -> str:
+        """A word of the script, or some tokens, or some letters."""
+        kind, count = self.rng.randrange(3), self.rng.randrange(1, 6)
+        if kind == 0:
+            exchange = self.rng.choice(script.SCRIPT)
+            return self.rng.choice(str(exchange.messages[0]["content"]).split())
+        if kind == 1:
             plain = len(self.tokenizer) - len(_SPECIAL) - len(_TAGS)
-            question = self._text([self.rng.randrange(plain) for _ in range(count)])
+            return self._text([self.rng.randrange(plain) for _ in range(count)])
+        return "".join(self.rng.choices(string.ascii_lowercase, k=count))
+
+    def _unknown_cue(self) -> list[int]:
+        """The cue of a question that the script does not have."""
+        question = " ".join(self._unknown_word() for _ in range(self.rng.randrange(1, 9)))
+        question = self.rng.choice([question, question.capitalize()]) + self.rng.choice("?.!: ")
         since = self.rng.choice(["", "", " OK", " ERR", " OK OK", " END"])
-        return self._tokens(f"{_CUE}{question[:48]}{since}<|im_end|>\n<|im_start|>assistant\n")
+        return self._cue(question, since)
 
 
 def _loop_breaks(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast) -> Iterator[str]:

@@ -88,7 +88,7 @@ async def clients(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Any, Op
     """Both clients of one server, the model's name there, and the kind of the server."""
     server = request.getfixturevalue(request.param)
     official_one = openai.AsyncOpenAI(base_url=server.base_url, api_key="none", max_retries=0)
-    own = OpenAIModel(server=SERVERS[request.param], model=server.model, base_url=server.base_url, key_env="")
+    own = OpenAIModel(server=SERVERS[request.param], model=server.model, base_url=server.base_url, key_env="", **({"null_content": False} if "llama" in SERVERS[request.param] else {}))
     yield official_one, own, server.model, SERVERS[request.param]
     await official_one.close()
     await own.close()

@@ -92,8 +92,14 @@ def describe_models(
 
 def _refuse_unsavable(pool: Pool, file: Path) -> None:
     """Find out before anything is asked whether the pool can be written to such a file."""
+    from concertino._errors import PoolError
+
     with tempfile.TemporaryDirectory() as folder:
-        pool.save(Path(folder) / f"pool{file.suffix}")
+        trial = Path(folder) / f"pool{file.suffix}"
+        try:
+            pool.save(trial)
+        except PoolError as error:
+            raise PoolError(str(error).replace(str(trial), str(file))) from error
 
 
 def _writer(name: str | None, pool: Pool, choice: PoolChoice) -> str | ModelSpec:

@@ -14,16 +14,18 @@ import unicodedata
 from fractions import Fraction
 from typing import NamedTuple
 
-_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
-_BLOCK = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
-_OPEN_BLOCK = re.compile(r"<answer>((?:(?!<answer>).)*)\Z", re.DOTALL)
 _LINE = re.compile(
     r"^[ \t>*_#-]*(?:so |thus |therefore |hence )?,?[ ]?(?:the )?(?:final )?answer(?:[*_ ]*:[*_ ]*| is:? )(?P<said>\S[^\n]*)$",
     re.IGNORECASE | re.MULTILINE,
 )
 _GSM = re.compile(r"^####[ \t]*(?P<said>\S[^\n]*)$", re.MULTILINE)
+_BRACES = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
 _SHORT = 200
 """Characters of a text that is an answer by itself, if it has one line."""
+_LONG = 2_000
+"""Characters of an answer above which it is compared as text alone."""
+_DEPTH = 8
+"""How deep lists in lists are read."""
 _DIGITS = 200
 """Digits, and the largest exponent, of what is read as a number; anything longer is compared as text."""
 
@@ -41,8 +43,16 @@ class Found(NamedTuple):
 
 
 def without_thoughts(text: str) -> str:
-    """The text without `<think>` parts; one that is not closed reaches to the end."""
-    return _THOUGHT.sub("", text).partition("<think>")[0].strip()
+    """The text without `<think>` parts; one that is not closed reaches to the end, one not opened to the start."""
+    kept, _, rest = text.partition("<think>")
+    kept = kept.rpartition("</think>")[2]
+    while rest:
+        _, closed, after = rest.partition("</think>")
+        if not closed:
+            break
+        more, _, rest = after.partition("<think>")
+        kept += more
+    return kept.strip()
 
 
 def find_answer(text: str, *, complete: bool = True) -> Found | None:
@@ -60,11 +70,8 @@ def find_answer(text: str, *, complete: bool = True) -> Found | None:
         None where no rule applies, or the answer is empty.
     """
     text = without_thoughts(text)
-    blocks = _BLOCK.findall(text)
-    if not blocks and complete:
-        blocks = _OPEN_BLOCK.findall(text)  # ended by a stop text that the server took away
-    if blocks:
-        written = blocks[-1].strip()
+    written = _block(text, complete)
+    if written is not None:
         return _found(", ".join(boxed(written)) or written, written)
     if boxes := boxed(text):
         return _found(boxes[-1], f"\\boxed{{{boxes[-1]}}}")
@@ -79,28 +86,47 @@ def find_answer(text: str, *, complete: bool = True) -> Found | None:
     return None
 
 
+def _block(text: str, complete: bool) -> str | None:
+    """The text of the last closed answer block; of an open one at the end, where a stop text may have been."""
+    end = text.rfind("</answer>")
+    start = text.rfind("<answer>", 0, end) if end >= 0 else -1
+    if start < 0 and complete:
+        start, end = text.rfind("<answer>"), len(text)
+    return text[start + len("<answer>") : end].strip() if start >= 0 else None
+
+
 def _found(answer: str, written: str) -> Found | None:
     return Found(answer.strip(), written) if answer.strip() else None
 
 
 def boxed(text: str) -> list[str]:
-    """The contents of every closed `\\boxed{…}` and `\\fbox{…}`, in order, braces inside them balanced."""
-    found = []
-    for match in re.finditer(r"\\f?boxed?\s*\{", text):
-        depth, at = 1, match.end()
-        while at < len(text) and depth:
-            if text[at] == "\\":
-                at += 1  # an escaped brace is no brace
-            elif text[at] in "{}":
-                depth += 1 if text[at] == "{" else -1
-            at += 1
-        if not depth:
-            found.append(text[match.end() : at - 1].strip())
-    return found
+    """The contents of every closed `\\boxed{…}` and `\\fbox{…}`, in order; of boxes in a box, the outer one."""
+    opened: list[tuple[bool, int]] = []
+    closed: list[tuple[int, int]] = []
+    for token in _BRACES.finditer(text):
+        if token[0][-1] == "{" and len(token[0]) != 2:
+            opened.append((len(token[0]) > 1, token.end()))
+        elif token[0] == "}" and opened:
+            is_box, start = opened.pop()
+            if is_box:
+                closed.append((start, token.start()))
+    outer: list[str] = []
+    reached = -1
+    for start, end in sorted(closed):
+        if start > reached:
+            outer.append(text[start:end].strip())
+            reached = end
+    return outer
 
 
 def answer_key(answer: str) -> str:
     """A text that two answers share when they mean the same; it opens with the kind of answer."""
+    return _key(answer, _DEPTH)
+
+
+def _key(answer: str, depth: int) -> str:
+    if len(answer) > _LONG or not depth:
+        return f"text:{_folded(answer)}"
     text = _plain(answer)
     if letter := _choice(text):
         return f"choice:{letter}"
@@ -110,39 +136,45 @@ def answer_key(answer: str) -> str:
     items = _items(text)
     if items is not None:
         opening, parts, closing = items
-        keys = [answer_key(part) for part in parts]
+        keys = [_key(part, depth - 1) for part in parts]
         return f"list:{opening}{';'.join(sorted(keys) if opening == '{' else keys)}{closing}"
-    if _is_formula(text):
-        return f"formula:{re.sub(r'\s+', '', text)}" if "\\" not in text else f"formula:{_tight(text)}"
-    return f"text:{_folded(text)}"
+    return f"formula:{_tight(text)}" if _is_formula(text) else f"text:{_folded(text)}"
 
 
 # -- notation ----------------------------------------------------------------------------------------------------------
 
 _SPACES = re.compile(r"\\[,;:! ]|\\q?quad\b|\{,\}(?=\d{3})|~")
 _WRAPPERS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathit|operatorname|mbox)\s*\{([^{}]*)\}")
+_BOX = re.compile(r"^\\(?:boxed|fbox)\s*\{.*\}$", re.DOTALL)
 _SIZES = re.compile(r"\\(?:left|right|displaystyle|bigl?|bigr?|Bigl?|Bigr?)(?![a-zA-Z])")
 _FRACTION = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}\s*\{([^{}]*)\}|(\d)\s*(\d))")
 _ASSIGNED = re.compile(r"^[A-Za-z](?:_\{?\w\}?)?\s*=\s*([^=]+)$")
-_SIGNS = str.maketrans({"−": "-", "–": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "×": "*", "·": "*", "⁄": "/"})
+_AMOUNT = re.compile(r"^([+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?)(\s*[A-Za-z][^,]*)$")
+_VULGAR = re.compile(r"(?<=\d)(?=[¼½¾⅐-⅞])")
+_SIGNS = str.maketrans({**{sign: f"^{n}" for n, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}, "−": "-", "–": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "×": "*", "·": "*", "⁄": "/"})
 
 
 def _plain(answer: str) -> str:
     """The answer without box, frame and mark-up; the same notation for the same thing."""
-    text = unicodedata.normalize("NFKC", answer.translate(_SIGNS)).translate(_SIGNS).strip()
-    boxes = boxed(text)
-    if len(boxes) == 1 and text.startswith("\\") and text.endswith("}"):
-        text = boxes[0]
+    text = unicodedata.normalize("NFKC", _VULGAR.sub(" ", answer).translate(_SIGNS)).translate(_SIGNS)
     text = _peel(text)
+    if boxed(text) and _BOX.match(text):
+        text = _peel(", ".join(boxed(text)))
     text = _SIZES.sub("", _SPACES.sub(lambda m: "" if m[0] in ("{,}", "\\!") else " ", text))
     text = _WRAPPERS.sub(r"\1", text)
     text = re.sub(r"\^\s*\{?\\circ\}?|°", "", text)
     text = re.sub(r"\\([%$€£])", r"\1", text)
     text = _FRACTION.sub(lambda m: f"({m[1] or m[3]})/({m[2] or m[4]})", text)
+    text = re.sub(r"([\^_])\s*\{(\w)\}", r"\1\2", text)
     text = re.sub(r"\\sqrt\s*(\w)", r"\\sqrt{\1}", text)
     if assigned := _ASSIGNED.match(text):
         text = assigned[1]
+    if amount := _AMOUNT.match(text):
+        text = amount[1].replace(",", "") + amount[2]
     return _peel(text)
+
+
+_AROUND = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"), ("**", "**"), ("`", "`"), ('"', '"'), ("'", "'"))
 
 
 def _peel(text: str) -> str:
@@ -150,7 +182,7 @@ def _peel(text: str) -> str:
     before = None
     while text != before:
         before, text = text, text.strip()
-        for left, right in (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"), ("**", "**"), ("`", "`"), ('"', '"'), ("'", "'")):  # fmt: skip
+        for left, right in _AROUND:
             if len(text) > len(left) + len(right) and text.startswith(left) and text.endswith(right):
                 text = text[len(left) : -len(right)]
         if text.endswith((".", ";", ",")) and len(text) > 1 and not text.endswith(".."):
@@ -165,9 +197,9 @@ _CHOICE = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _NUMBER = re.compile(r"^([+-]?)\s*(\d[\d,]*(?:\.\d*)?|\.\d+)(?:e([+-]?\d{1,3}))?$", re.IGNORECASE)
-_POWER = re.compile(r"^(.+?)\s*(?:\\times|\\cdot|\*|x)\s*10\s*\^\s*\{?\s*([+-]?\d{1,3})\s*\}?$")
+_POWER = re.compile(r"^(?:(.+?)\s*(?:\\times|\\cdot|\*|x)\s*)?10\s*\^\s*\{?\s*([+-]?\d{1,3})\s*\}?$")
 _RATIO = re.compile(r"^([+-]?)\s*\(?([^()/]+)\)?\s*/\s*\(?([^()/]+)\)?$")
-_MIXED = re.compile(r"^([+-]?)\s*(\d+)\s*\(?(?<![\d.])\s*(\d+)\)?\s*/\s*\(?(\d+)\)?$")
+_MIXED = re.compile(r"^([+-]?)\s*(\d+)(?:\s+|\s*(?=\())\(?(\d+)\)?\s*/\s*\(?(\d+)\)?$")
 
 
 def _choice(text: str) -> str:
@@ -184,15 +216,14 @@ def _number(text: str) -> Fraction | None:
     plain = _decimal(text)
     if plain is not None:
         return plain
-    if (match := _MIXED.match(text)) and " " in text.strip("+- ") or match and "(" in text:
-        assert match is not None
+    if match := _MIXED.match(text):
         return _ratio(match[1], match[2], match[3], match[4])
     if match := _RATIO.match(text):
         over, under = _decimal(match[2].strip()), _decimal(match[3].strip())
         if over is not None and under:
             return -over / under if match[1] == "-" else over / under
     if match := _POWER.match(text):
-        base, exponent = _decimal(match[1].strip()), int(match[2])
+        base, exponent = _decimal((match[1] or "1").strip()), int(match[2])
         if base is not None and abs(exponent) <= _DIGITS:
             return base * Fraction(10) ** exponent
     return None
@@ -259,10 +290,11 @@ def _is_formula(text: str) -> bool:
 
 def _tight(text: str) -> str:
     """Without spaces, but for the one that ends a command before a letter."""
-    return re.sub(r"(?<!\\)\s+", "", re.sub(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])", r"\1\\ ", text))
+    words = re.sub(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])", "\\1\0", text)
+    return re.sub(r"\s+", "", words).replace("\0", " ")
 
 
 def _folded(text: str) -> str:
-    """Words without case, accents' encoding, article, punctuation around them and runs of spaces."""
+    """Words without case, article, punctuation around them and runs of spaces."""
     words = " ".join(text.casefold().split()).strip(" .!?;:,\"'*`")
-    return re.sub(r"^(?:the|an?) (?=\S)", "", words)
+    return re.sub(r"(?<=\d) (?=[a-z])", "", re.sub(r"^(?:the|an?) (?=\S)", "", words)) or text

@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from ._policy import Generation, PolicyServer
     from ._server import Endpoint, Health, Progress, Server
     from ._settings import ServerSettings
+    from ._trajectory import TokenDrift, Trajectory
 
 _HOMES = {
     "model": "_declaration", "server": "_declaration",
     "NotSupported": "_errors", "ServerError": "_errors", "SwapError": "_errors",
     "Metrics": "_metrics", "VllmModel": "_model", "Generation": "_policy", "PolicyServer": "_policy",
     "Endpoint": "_server", "Health": "_server", "Progress": "_server", "Server": "_server",
-    "ServerSettings": "_settings",
+    "ServerSettings": "_settings", "TokenDrift": "_trajectory", "Trajectory": "_trajectory",
 }  # fmt: skip
 
 __all__ = [
@@ -47,6 +48,8 @@ __all__ = [
     "ServerError",
     "ServerSettings",
     "SwapError",
+    "TokenDrift",
+    "Trajectory",
     "VllmModel",
     "concertino_declare_model",
     "model",

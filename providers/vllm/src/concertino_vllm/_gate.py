@@ -49,9 +49,9 @@ class Gate:
         self._closed = False
 
     @property
-    def inside(self) -> int:
-        """How many requests are inside."""
-        return self._inside
+    def busy(self) -> bool:
+        """Whether anybody is inside."""
+        return self._closed or self._inside > 0
 
     @contextlib.asynccontextmanager
     async def shared(self) -> AsyncIterator[None]:

@@ -494,13 +494,11 @@ class Server:
             if self._state != "ready" or process is None or not process.alive:
                 return
             idle = time.monotonic() - self._last_used
-            if not self.gate.inside and idle >= limit:
+            if not self.gate.busy and idle >= limit:
                 logger.info("vLLM with %s had no request for %g s and is stopped", self.settings.model, limit)
                 self.stop()
                 return
-        timer = threading.Timer(
-            max(0.05, limit - idle if not self.gate.inside else limit), self._look_for_idleness, (limit,)
-        )
+        timer = threading.Timer(max(0.05, limit if self.gate.busy else limit - idle), self._look_for_idleness, (limit,))
         timer.daemon = True
         timer.start()
 

@@ -156,6 +156,12 @@ class ServerSettings:
         local = self.model.startswith(("/", "./", "../", "~", ".\\")) or self.model.count("/") > 1
         return path.absolute() if local or path.exists() else None
 
+    @property
+    def max_lora_rank(self) -> int:
+        """The rank that the server is prepared for: the least that vLLM knows and that covers what is asked for."""
+        rank = max(self.lora_rank, *(adapter_rank(Path(folder)) for _, folder in self.adapters), 1)
+        return next((known for known in LORA_RANKS if known >= rank), LORA_RANKS[-1])
+
     def command(self, executable: Path) -> list[str]:
         """Program and arguments; `{port}` stands for the port."""
         model = str(self.folder or self.model)
@@ -163,9 +169,8 @@ class ServerSettings:
         self._add(command, "--disable-uvicorn-access-log")
         self._add(command, "--enable-prompt-tokens-details")
         if self.adapters or self.lora_rank:
-            rank = max(self.lora_rank, *(adapter_rank(Path(folder)) for _, folder in self.adapters), 1)
             self._add(command, "--enable-lora")
-            self._add(command, "--max-lora-rank", str(next(known for known in LORA_RANKS if known >= rank)))
+            self._add(command, "--max-lora-rank", str(self.max_lora_rank))
             self._add(command, "--max-loras", str(max(1, len(self.adapters)) + (1 if self.training else 0)))
         if self.adapters:
             command += [

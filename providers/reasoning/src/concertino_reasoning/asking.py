@@ -1,0 +1,154 @@
+"""Asking: one way to choose a model, to ask it once, and to ask it several times at once.
+
+A request that fails is a value here, not an exception, so that a method can go on with the replies it has.
+
+Invariant: as many requests are made as were asked for, at most. One that the budget refused while its siblings had
+reserved what was left is made again when they have settled, as long as that brings replies; it spent nothing before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from concertino import CallFailed, Context, ErrorInfo, Message, Observation, PoolError, Reply, Sampling, Status
+from concertino.schema import near_names
+
+from .solutions import Solution, read_solution
+
+ENDS = frozenset({"budget_exhausted", "deadline", "queue_deadline"})
+"""Codes of failures after which there is no use in further rounds."""
+
+
+@dataclass(frozen=True)
+class Asker:
+    """A model of the pool, chosen for one call of an agent."""
+
+    context: Context
+    name: str
+
+    async def ask(self, messages: Sequence[Message], sampling: Sampling) -> Reply | CallFailed:
+        """Ask once; a failure is returned."""
+        try:
+            return await self.context.model(self.name).chat(messages, sampling=sampling)
+        except CallFailed as failed:
+            return failed
+
+    async def solve(self, messages: Sequence[Message], sampling: Sampling) -> Solution | CallFailed:
+        """Ask once for a solution; a reply that holds none is a failure with the code `truncated`."""
+        reply = await self.ask(messages, sampling)
+        if isinstance(reply, CallFailed):
+            return reply
+        if (solution := read_solution(reply)) is not None:
+            return solution
+        what = "its reply was cut off before an answer" if reply.finish_reason == "length" else "its reply is empty"
+        return failure("truncated", f"{what}; repeat the call, or ask another model", self.name, retryable=True)
+
+    async def solve_all(
+        self, requests: Sequence[tuple[Sequence[Message], Sampling]]
+    ) -> list[Solution | CallFailed]:
+        """Ask for several solutions at once, in the order of the requests."""
+        results: list[Solution | CallFailed] = list(await self.context.gather(self.solve(*r) for r in requests))
+        waiting = [i for i, result in enumerate(results) if _refused(result)]
+        progress = len(waiting) < len(results)
+        while waiting and progress and not any(_cut(result) for result in results):
+            again = await self.context.gather(self.solve(*requests[i]) for i in waiting)
+            for i, result in zip(waiting, again, strict=True):
+                results[i] = result
+            still = [i for i in waiting if _refused(results[i])]
+            progress, waiting = len(still) < len(waiting), still
+        return results
+
+
+def choose(context: Context, model: str = "", *, role: str = "default") -> Asker:
+    """The model that the caller names, or the one of a role; an unbound role has the model of `default`.
+
+    Raises:
+        CallFailed: no model of that name, or none for the role; names those there are.
+    """
+    if not model.strip():
+        try:
+            return Asker(context, context.model(role).name)
+        except PoolError as error:
+            refuse(f"no model for the role {role!r}: {error}")
+    known = context.models
+    if model not in known:
+        near = near_names(model, known)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        full = set(known.values())
+        there_are = sorted(name for name in known if name not in full or "/" not in name)
+        refuse(f"no model {model!r} in the pool; {hint}there are {', '.join(there_are) or 'none'}; or leave it out")
+    return Asker(context, known[model])
+
+
+def task_of(context: Context, subtask: str) -> str:
+    """The subtask, or the question of the run where it is missing.
+
+    Raises:
+        CallFailed: both are empty.
+    """
+    task = subtask.strip() or context.question.strip()
+    if not task:
+        refuse("subtask is empty and the run has no question: put the whole task into subtask")
+    return task
+
+
+def refuse(message: str) -> NoReturn:
+    """End the agent's call for a mistake of its caller, with the code `rejected`."""
+    raise failure("rejected", message, "not asked")
+
+
+def failure(code: str, message: str, name: str, *, retryable: bool = False) -> CallFailed:
+    """What ends an agent's call with a code of its own when it is raised."""
+    return CallFailed(Observation("", name, Status.EXEC_ERR, None, ErrorInfo(code, message, retryable=retryable)))
+
+
+def code_of(failed: CallFailed) -> str:
+    """The code of a failed request."""
+    return failed.observation.error.code if failed.observation.error else ""
+
+
+def ends_work(results: Iterable[object]) -> bool:
+    """Whether one of the results says that budget or time is over."""
+    return any(isinstance(result, CallFailed) and code_of(result) in ENDS for result in results)
+
+
+def failures_of(results: Iterable[object]) -> list[CallFailed]:
+    """The failures among results."""
+    return [result for result in results if isinstance(result, CallFailed)]
+
+
+def describe_failures(results: Sequence[object], what: str = "requests") -> str:
+    """A sentence about the failures among results, with the cause of the first; empty if there is none."""
+    failed = failures_of(results)
+    if not failed:
+        return ""
+    return f"{len(failed)} of {len(results)} {what} failed; the first: {code_of(failed[0])} ({failed[0]})"
+
+
+class Pace:
+    """Whether there is time for another step, judged by the longest one so far."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._longest = 0.0
+        self._begun = asyncio.get_running_loop().time()
+
+    def step_ended(self) -> None:
+        """A step has ended, and the next begins."""
+        now = asyncio.get_running_loop().time()
+        self._longest, self._begun = max(self._longest, now - self._begun), now
+
+    def has_time_for(self, steps: int) -> bool:
+        """Whether so many steps in a row fit in before the deadline."""
+        return self._context.remaining_seconds() > steps * self._longest
+
+
+def _refused(result: object) -> bool:
+    return isinstance(result, CallFailed) and code_of(result) == "budget_exhausted"
+
+
+def _cut(result: object) -> bool:
+    return isinstance(result, CallFailed) and code_of(result) == "truncated"

@@ -1,0 +1,530 @@
+"""The policy of a training on a vLLM server: token ids in, token ids and log-probabilities out, weights that change.
+
+A change of weights is one step for everyone who looks: requests that came before it are answered by the old version,
+those that come during it wait and are answered by the new one, and a failed change leaves the old version. vLLM itself
+keeps the prefix cache of the old weights across a reload, without a word; here it is emptied and checked each time. An
+adapter is loaded under a name that was never used, so nothing of the cache can be of another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import math
+import shutil
+import tempfile
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from concertino import FailureClass, ModelSpec, ProviderError, Sampling, UsageError
+
+from ._declaration import server as server_behind
+from ._errors import NotSupported, ServerError, SwapError
+from ._loop_end import at_loop_end
+from ._metrics import Metrics
+from ._server import Endpoint, Health, Lease, Progress, Server
+from ._weights import check_adapter, check_weights, write_state
+from ._wire import Wire
+
+PROBE_TOKENS = 320
+"""Ids of the prompt that is asked after each change: more than two blocks of the cache on any device."""
+KEPT = 2
+"""Versions of an adapter that stay loaded."""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What a policy sampled.
+
+    Attributes:
+        prompt_ids: what it was shown.
+        token_ids: what it sampled, the end-of-text token included.
+        logprobs: of each of these, under the model as it is (not divided by the temperature), unless the server was
+            started with another `--logprobs-mode`.
+        text: the same as text.
+        finish_reason: `stop` or `length`.
+        version: which weights or adapter it was.
+        model: the name that the server knows it by.
+        cached_tokens: ids of the prompt that came from the prefix cache; None if the server does not tell.
+    """
+
+    prompt_ids: tuple[int, ...]
+    token_ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    text: str
+    finish_reason: str
+    version: int
+    model: str
+    cached_tokens: int | None = None
+
+
+class PolicyServer:
+    """A model that is being trained, on the server of a declared model.
+
+        spec = concertino_vllm.model("policy", model="checkpoints/0", training=True)
+        async with PolicyServer(spec) as policy:
+            sampled = await policy.generate_ids(prompt_ids, Sampling(max_tokens=256))
+            await policy.load_weights("checkpoints/1", version=1)
+
+    Args:
+        spec: what `concertino_vllm.model` or a pool file declared, with `training = true` or `attach`. Members of the
+            pool with the same server answer with the same weights.
+        adapter: the plain name of the LoRA adapter that `load_adapter` changes.
+        trust_network: allow a server that others can reach; whoever does can change its weights without a key.
+
+    Raises:
+        UsageError: the server was not declared for training, or is open to the network.
+    """
+
+    def __init__(self, spec: ModelSpec, *, adapter: str = "policy", trust_network: bool = False) -> None:
+        self.server: Server = server_behind(spec)
+        self.adapter = adapter
+        settings = self.server.settings
+        if not settings.training and not settings.attach:
+            raise UsageError(
+                f"model {spec.name!r}: a policy server needs training = true, which opens what changes weights"
+            )
+        if not settings.local and not trust_network:
+            raise UsageError(
+                f"model {spec.name!r}: {settings.attach} can be reached by others, and its control endpoints ask for no "
+                "key; use a tunnel to a loopback address, or trust_network=True if the network is yours alone"
+            )
+        self._lease: Lease | None = None
+        self._wire: Wire | None = None
+        self._scratch: Path | None = None
+        self._probed: set[str] = set()
+        self._numbers = itertools.count(1)
+        self._asleep = 0
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def start(self, on_progress: Callable[[Progress], None] | None = None) -> None:
+        """Start the server, if it does not run.
+
+        Raises:
+            ServerError: it could not be started.
+        """
+        await self._take()
+        await self.server.start(on_progress)
+
+    async def close(self) -> None:
+        """Close the connections; the server is stopped unless somebody else needs it."""
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            await wire.close()
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            await lease.released()
+        scratch, self._scratch = self._scratch, None
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    @property
+    def version(self) -> int:
+        """Which version answers: that of the adapter once one was loaded, else that of the weights."""
+        served = self.server.served
+        name = served.current.get(self.adapter)
+        return served.adapters[name][1] if name else served.version
+
+    async def health(self) -> Health:
+        """How the server is."""
+        return await self.server.health()
+
+    async def metrics(self) -> Metrics:
+        """The server's counters, now."""
+        return await self.server.metrics()
+
+    # -- sampling ----------------------------------------------------------------------------------------------
+
+    async def generate_ids(
+        self, prompt_ids: Sequence[int], sampling: Sampling | None = None, *, salt: str = ""
+    ) -> Generation:
+        """Sample a continuation.
+
+        Nothing comes from the model's own generation settings: what `sampling` leaves open is temperature 1 over the
+        whole vocabulary, as importance ratios assume.
+
+        Args:
+            prompt_ids: the prompt.
+            sampling: how to sample; without `max_tokens`, up to the end of the context.
+            salt: requests of different salts share no prefix cache.
+
+        Raises:
+            ServerError: the server could not be started, or ended.
+            ProviderError: it refused the request, or gave ids that do not fit.
+        """
+        await self._take()
+        async with self.server.asked() as endpoint:
+            adapter = self.adapter if self.adapter in self.server.served.current else ""
+            name, version = self.server.name_of(adapter, endpoint)
+            with self.server.in_use(name):
+                body = _body(name, prompt_ids, sampling or Sampling(), salt)
+                wire = await self._at(endpoint)
+                answer = await wire.post("/v1/completions", body)
+        return _read(answer, tuple(prompt_ids), version)
+
+    # -- pausing -----------------------------------------------------------------------------------------------
+
+    async def pause(self, mode: Literal["wait", "abort", "keep"] = "wait") -> None:
+        """Let the server begin nothing new, after the requests under way were answered (or cut off, or frozen)."""
+        await (await self._control()).post(f"/pause?mode={mode}")
+
+    async def resume(self) -> None:
+        """Let it go on."""
+        await (await self._control()).post("/resume")
+
+    async def paused(self) -> bool:
+        """Whether it is paused."""
+        return bool((await (await self._control()).get("/is_paused"))["is_paused"])
+
+    async def reset_cache(self) -> None:
+        """Empty the prefix cache.
+
+        Raises:
+            ProviderError: blocks of it are held by requests under way.
+        """
+        await self._reset(await self._control())
+
+    # -- weights -----------------------------------------------------------------------------------------------
+
+    async def load_weights(self, source: str | Path | Mapping[str, Any], version: int) -> None:
+        """Put new weights into the running server, in one step for everyone.
+
+        Requests under way are answered first; those that come meanwhile wait. If it fails, the version before answers
+        again. Cancelling the caller does not stop the change in the middle.
+
+        Args:
+            source: a folder as `save_pretrained` writes it, or a state dict.
+            version: its number, above that of the last one.
+
+        Raises:
+            UsageError: the folder cannot be what the server loads; nothing has been touched.
+            SwapError: it failed; it says which version answers.
+        """
+        await self._take()
+        served = self.server.served
+        self._check_version(version, served.version)
+        before = served.weights or self.server.settings.folder
+        if isinstance(source, Mapping):
+            folder = self._new_folder(version)
+            await asyncio.to_thread(write_state, source, before, folder)
+        else:
+            folder = Path(source).expanduser().absolute()
+        await asyncio.to_thread(check_weights, folder, before)
+        async with self.server.gate.alone():
+            if self._asleep:
+                raise UsageError("the server sleeps; wake() it before load_weights()")
+            endpoint = await self.server.ready()
+            wire = await self._at(endpoint)
+            await self._probe_first(wire, endpoint.model)
+            try:
+                await wire.post("/pause?mode=wait")
+            except BaseException:
+                await _to_the_end(self._let_go(wire))
+                raise
+            await _to_the_end(self._swap(wire, endpoint.model, folder, before, version))
+
+    async def _swap(self, wire: Wire, model: str, folder: Path, before: Path | None, version: int) -> None:
+        """With the server paused: the change, or the way back."""
+        served = self.server.served
+        overwritten = before is not None and before.resolve() == folder.resolve()
+        try:
+            await self._exchange(wire, model, folder, version)
+        except (ProviderError, OSError) as error:
+            reason = await self.server.explained(error) if isinstance(error, ProviderError) else error
+            await self._go_back(before, overwritten, reason)
+            raise SwapError(
+                f"{folder} is not in use: {reason}; version {served.version} answers again", served.version
+            ) from error
+        served.version, served.weights, served.broken = version, folder, ""
+        self._tidy(folder)
+
+    async def _exchange(self, wire: Wire, model: str, folder: Path, version: int) -> None:
+        """Load, empty the cache, go on, check; with the server paused, and paused still if loading fails."""
+        await wire.post("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}})
+        await self._reset(wire)
+        await wire.post("/update_weight_version", {"new_version": str(version)})
+        stated = (await wire.get("/weight_info"))["weight_version"]
+        if stated != str(version):
+            raise ProviderError(f"the server says that it has version {stated!r}, not {version}")
+        await wire.post("/resume")
+        await self._check(wire, model)
+
+    async def _go_back(self, before: Path | None, overwritten: bool, reason: Exception) -> None:
+        """After a failed change: the weights that were there before; if need be, by a new start of the server.
+
+        Raises:
+            SwapError: there is no way back.
+        """
+        server, version, died = self.server, self.server.served.version, await self._died()
+        if overwritten or (before is None and not died):
+            why = "its files were overwritten" if overwritten else "it came from the hub, not from a folder"
+            server.served.broken = (
+                f"nothing answers: the weights in the server may be half old and half new, since loading failed "
+                f"({reason}), and version {version} cannot be loaded again because {why}; load_weights() a good folder"
+            )
+            raise SwapError(server.served.broken, None) from reason
+        try:
+            if not died:
+                assert before is not None
+                endpoint = await server.ready()
+                wire = await self._at(endpoint)
+                await wire.post("/pause?mode=wait")
+                await self._exchange(wire, endpoint.model, before, version)
+                return
+        except ProviderError:
+            if not server.settings.attach:
+                await server.stopped()
+        try:
+            await server.ready()  # a start gives it the weights that it had
+        except ServerError as failure:
+            server.served.broken = f"nothing answers: the server ended while it loaded weights, and {failure}"
+            raise SwapError(server.served.broken, None) from failure
+
+    async def _let_go(self, wire: Wire) -> None:
+        with contextlib.suppress(ProviderError):
+            await wire.post("/resume", seconds=30)
+
+    async def _died(self) -> bool:
+        health = await self.server.health()
+        return not self.server.settings.attach and health.state != "ready"
+
+    async def _reset(self, wire: Wire) -> None:
+        for wait in (0.0, 0.05, 0.2, 0.5):
+            await asyncio.sleep(wait)
+            if (await wire.post("/reset_prefix_cache", seconds=60))["success"]:
+                return
+        raise ProviderError("the prefix cache cannot be emptied while requests hold blocks of it; pause() first")
+
+    # -- checking ----------------------------------------------------------------------------------------------
+
+    async def _probe_first(self, wire: Wire, model: str) -> None:
+        """Have the probe in the cache, so that a cache which outlives the change shows."""
+        if wire.base not in self._probed:
+            self._probed.add(wire.base)
+            await self._probe(wire, model)
+
+    async def _check(self, wire: Wire, model: str) -> None:
+        """The first answer of new weights: with numbers that are numbers, and nothing out of the old cache."""
+        answer = await self._probe(wire, model)
+        if not all(math.isfinite(value) for value in answer.logprobs):
+            raise ProviderError(f"the new weights answer with log-probabilities that are no numbers: {answer.logprobs}")
+        if answer.cached_tokens:
+            raise ProviderError(f"{answer.cached_tokens} ids of a prompt still come from the cache of the old weights")
+
+    async def _probe(self, wire: Wire, model: str) -> Generation:
+        listed = (await wire.get("/v1/models"))["data"]
+        longest = (
+            next((card.get("max_model_len") for card in listed if card.get("max_model_len")), None) or PROBE_TOKENS
+        )
+        ids = tuple(1 + number % 50 for number in range(min(PROBE_TOKENS, longest - 4)))
+        return _read(
+            await wire.post("/v1/completions", _body(model, ids, Sampling(temperature=0, max_tokens=2), "")), ids, 0
+        )
+
+    # -- adapters ----------------------------------------------------------------------------------------------
+
+    async def load_adapter(self, folder: str | Path, version: int) -> str:
+        """Load a LoRA adapter and let it answer from now on. Requests under way stay with the version they have.
+
+        Args:
+            folder: the adapter, in the format of PEFT.
+            version: its number, above that of the last one.
+
+        Returns:
+            The name that the server knows it by, `policy@v3`.
+
+        Raises:
+            UsageError: it is no adapter that the server takes; nothing has been touched.
+            SwapError: it failed; it says which version answers.
+        """
+        await self._take()
+        served, was = self.server.served, self.version
+        self._check_version(version, was if self.adapter in served.current else -1)
+        path = Path(folder).expanduser().absolute()
+        await asyncio.to_thread(check_adapter, path, self._rank())
+        name = f"{self.adapter}@v{version}"
+        async with self.server.asked() as endpoint:
+            wire = await self._at(endpoint)
+            try:
+                await wire.post("/v1/load_lora_adapter", {"lora_name": name, "lora_path": str(path)})
+                if self.server.settings.attach and self.adapter not in served.current:
+                    await self._reset_if_free(wire)  # who knows which adapter had this name before
+                answer = await self._probe(wire, name)
+                if answer.model != name or not all(math.isfinite(value) for value in answer.logprobs):
+                    raise ProviderError(f"{name} answers as {answer.model} with log-probabilities {answer.logprobs}")
+            except ProviderError as error:
+                reason = await self.server.explained(error)
+                with contextlib.suppress(ProviderError):
+                    await wire.post("/v1/unload_lora_adapter", {"lora_name": name}, seconds=30)
+                raise SwapError(f"{path} is not in use: {reason}; version {was} answers as before", was) from error
+            served.adapters[name] = (path, version)
+            served.current[self.adapter] = name
+            await self._unload_old(wire)
+        return name
+
+    async def _reset_if_free(self, wire: Wire) -> None:
+        await wire.post("/pause?mode=wait")
+        try:
+            await self._reset(wire)
+        finally:
+            await wire.post("/resume", seconds=30)
+
+    async def _unload_old(self, wire: Wire) -> None:
+        """All but the last two versions, unless a request still uses one; that one goes the next time."""
+        served = self.server.served
+        mine = sorted(
+            (n for n in served.adapters if n.startswith(f"{self.adapter}@v")), key=lambda n: served.adapters[n][1]
+        )
+        for name in mine[:-KEPT]:
+            if not self.server.using[name]:
+                with contextlib.suppress(ProviderError):
+                    await wire.post("/v1/unload_lora_adapter", {"lora_name": name}, seconds=30)
+                del served.adapters[name]
+
+    def _rank(self) -> int:
+        settings = self.server.settings
+        return 0 if settings.attach or "--max-lora-rank" in settings.args else settings.max_lora_rank
+
+    # -- memory ------------------------------------------------------------------------------------------------
+
+    async def sleep(self, level: Literal[1, 2] = 1) -> None:
+        """Free the device's memory: the weights go to the host (1) or away (2), the cache goes away.
+
+        Until `wake`, and after level 2 until `load_weights`, nothing is answered.
+
+        Raises:
+            NotSupported: the server would say yes and free nothing.
+        """
+        wire = await self._control()
+        config = (await wire.get("/server_info?config_format=json", seconds=60))["vllm_config"]
+        if config["device_config"]["device"] == "cpu":
+            raise NotSupported("sleep is not supported on this platform: on CPU, vLLM answers 200 and frees nothing")
+        if not config["model_config"]["enable_sleep_mode"]:
+            raise NotSupported("sleep is not enabled: vLLM would free nothing; give --enable-sleep-mode in args")
+        async with self.server.gate.alone():
+            await wire.post(f"/sleep?level={level}&mode=wait")
+            self._asleep = level
+            self.server.served.broken = "the server sleeps; wake() it first"
+
+    async def wake(self) -> None:
+        """Take the memory back."""
+        if self._asleep:
+            await (await self._control()).post("/wake_up")
+            discarded, self._asleep = self._asleep == 2, 0
+            text = "nothing answers: sleep(2) has discarded the weights; load_weights() first"
+            self.server.served.broken = text if discarded else ""
+
+    # -- connections -------------------------------------------------------------------------------------------
+
+    async def _take(self) -> None:
+        if self._lease is None:
+            self._lease = self.server.lease()
+            await at_loop_end(self, PolicyServer.close)
+
+    async def _at(self, endpoint: Endpoint) -> Wire:
+        old = self._wire
+        if old is None or old.base != endpoint.url:
+            self._wire = Wire(endpoint.url, self.server.settings.key())
+            if old is not None:
+                await old.close()
+        assert self._wire is not None
+        return self._wire
+
+    async def _control(self) -> Wire:
+        await self._take()
+        return await self._at(await self.server.ready())
+
+    def _check_version(self, version: int, last: int) -> None:
+        if type(version) is not int or version <= last:
+            raise UsageError(
+                f"version = {version!r}; expected a whole number above {last}, the version that answers now"
+            )
+
+    def _new_folder(self, version: int) -> Path:
+        if self._scratch is None:
+            self._scratch = Path(tempfile.mkdtemp(prefix="concertino-weights-"))
+        return self._scratch / f"{next(self._numbers)}-v{version}"
+
+    def _tidy(self, current: Path) -> None:
+        """Of the states that were written here, only the one in use is kept."""
+        if self._scratch is not None:
+            for folder in self._scratch.iterdir():
+                if folder != current:
+                    shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Await something that must not be left half done: a cancellation waits for its end."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()
+        raise
+
+
+def _body(model: str, prompt_ids: Sequence[int], sampling: Sampling, salt: str) -> dict[str, Any]:
+    """A request that leaves nothing to the model's own generation settings."""
+    body: dict[str, Any] = {
+        "model": model, "prompt": list(prompt_ids), "logprobs": 0, "return_token_ids": True,
+        "temperature": 1.0 if sampling.temperature is None else sampling.temperature,
+        "top_p": 1.0 if sampling.top_p is None else sampling.top_p,
+        "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0,
+        "max_tokens": sampling.max_tokens,
+    }  # fmt: skip
+    if sampling.stop:
+        body["stop"] = list(sampling.stop)
+    if sampling.seed is not None:
+        body["seed"] = sampling.seed
+    if salt:
+        body["cache_salt"] = salt
+    return body
+
+
+def _read(answer: Any, prompt_ids: tuple[int, ...], version: int) -> Generation:
+    """The generation in an answer.
+
+    Raises:
+        ProviderError: ids are missing, were changed, or do not fit the log-probabilities.
+    """
+    choice = answer["choices"][0]
+    token_ids = choice.get("token_ids")
+    logprobs = (choice.get("logprobs") or {}).get("token_logprobs")
+    if token_ids is None or logprobs is None:
+        raise ProviderError(
+            "the server gives no token ids or no log-probabilities; expected vLLM 0.11 or newer",
+            failure=FailureClass.CALLER,
+        )
+    shown = choice.get("prompt_token_ids")
+    if shown is not None and tuple(shown) != prompt_ids:
+        raise ProviderError("the server changed the ids of the prompt", failure=FailureClass.CALLER)
+    if len(token_ids) != len(logprobs):
+        raise ProviderError(
+            f"{len(token_ids)} ids came with {len(logprobs)} log-probabilities", failure=FailureClass.CALLER
+        )
+    if choice.get("finish_reason") not in ("stop", "length"):
+        raise ProviderError(
+            f"the generation was cut off after {len(token_ids)} ids ({choice.get('finish_reason')})",
+            failure=FailureClass.CUT_OFF,
+        )
+    details = (answer.get("usage") or {}).get("prompt_tokens_details") or {}
+    return Generation(
+        prompt_ids, tuple(token_ids), tuple(logprobs), choice.get("text", ""), choice["finish_reason"], version,
+        str(answer.get("model", "")), details.get("cached_tokens"),
+    )  # fmt: skip
