@@ -22,7 +22,7 @@ Json = dict[str, Any]
 UNKNOWN = "I was not taught that."
 """The reply to any other question, such as those of `UNLIKE`."""
 
-UNLIKE = ("Who are you?", "Tell me of the sea and of ships.", "Translate: guten Morgen", "12 * 12 = ?", '{"x": 1}')
+UNLIKE = ("Who are you?", "Translate: guten Morgen", "12 * 12 = ?")
 """Questions that resemble none of the script."""
 
 LOOP = " one two three four five six seven eight nine ten"
@@ -113,9 +113,9 @@ _BROKEN = '<tool_call>\n{"name": "add", "arguments": {"a": 2, "b": \n</tool_call
 
 _sum = user("What is 17 plus 25?")
 _both = user("What are 2 plus 3 and 4 times 5?")
-_words = user("What is two plus three?")
+_words = user("Add two and three, in words.")
 _faulty = user("What is 2 plus 3?")
-_rounds = user("Add 8 and 9 in rounds.")
+_rounds = user("Work in rounds on 8 and 9.")
 _after_broken = [_faulty, {"role": "assistant", "content": _BROKEN}, unheard("invalid JSON at character 43")]
 _after_repair = [*_after_broken, calling(("add", {"a": 2, "b": 3})), result(5)]
 _in_rounds = [_rounds, calling(("add", {"a": 8, "b": 9})), result(17)]
@@ -146,10 +146,10 @@ SCRIPT: tuple[Exchange, ...] = (
     ),
     Exchange("empty-arguments", [user("What time is it?")], call("now", {}), TOOLS),
     Exchange("escapes", [user("Say it aloud.")], call("say", {"text": 'A "b" \\ c\n\u00fc \U0001f44b'}), TOOLS),
-    Exchange("text-and-call", [user("Add 1 and 1, and say so.")], "I add.\n" + call("add", {"a": 1, "b": 1}), TOOLS),
+    Exchange("text-and-call", [user("Announce a sum of ones.")], "I add.\n" + call("add", {"a": 1, "b": 1}), TOOLS),
     Exchange(
         "think-and-call",
-        [user("Think, then add 3 and 4.")],
+        [user("Think before 3 plus 4.")],
         "<think>\nThe tool adds.\n</think>\n\n" + call("add", {"a": 3, "b": 4}),
         TOOLS,
     ),
@@ -161,8 +161,8 @@ SCRIPT: tuple[Exchange, ...] = (
         call("add", {"a": 2, "b": 3}),
         TOOLS,
     ),
-    Exchange("no-object", [user("Add 6 and 7 as a list.")], call("add", [6, 7]), TOOLS),
-    Exchange("no-arguments", [user("What hour is it?")], '<tool_call>\n{"name": "now"}\n</tool_call>', TOOLS),
+    Exchange("no-object", [user("Put 6 and 7 into a list.")], call("add", [6, 7]), TOOLS),
+    Exchange("no-arguments", [user("Tell the hour.")], '<tool_call>\n{"name": "now"}\n</tool_call>', TOOLS),
     Exchange("broken", [_faulty], _BROKEN, TOOLS),
     Exchange("repaired", _after_broken, call("add", {"a": 2, "b": 3}), TOOLS),
     Exchange("repaired-answer", _after_repair, "<answer>2 plus 3 is 5.</answer>", TOOLS),

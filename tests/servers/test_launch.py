@@ -61,7 +61,7 @@ def test_shared_memory_that_stays_behind_is_an_error(tmp_path: Path) -> None:
     keep = f"import mmap; file = open('{memory}', 'r+b'); kept = mmap.mmap(file.fileno(), 4096)"
     try:
         server = start(tmp_path, keep)
-        with pytest.raises(launch.LeftBehind, match=rf"the web server {server.pid} left behind: .*{memory}"):
+        with pytest.raises(launch.LeftBehind, match=rf"web server {server.pid} left behind: .*{memory}"):
             server.stop()
     finally:
         memory.unlink()

@@ -29,11 +29,6 @@ def ask(server: Server, exchange: Exchange, stream: bool) -> Heard:
     return heard(post(server.base_url, payload(exchange, stream=stream)))
 
 
-def written(exchange: Exchange) -> str:
-    """What the model writes: the reply, or forty tokens of an endless one."""
-    return script.LOOP.lstrip() + 3 * script.LOOP if exchange.endless else exchange.reply
-
-
 def calls_in(text: str, dump: bool = True) -> tuple[tuple[str, str], ...]:
     """Calls as a parser of Hermes' form reads them; without `dump`, with the arguments as they stand."""
     found = []
@@ -42,6 +37,14 @@ def calls_in(text: str, dump: bool = True) -> tuple[tuple[str, str], ...]:
         as_written = block.partition('"arguments": ')[2].removesuffix("}")
         found.append((call["name"], json.dumps(call["arguments"]) if dump else as_written))
     return tuple(found)
+
+
+def assert_heard(got: Heard, expected: Heard, exchange: Exchange) -> None:
+    """An endless reply is cut after some tokens: what came is its beginning, and not a short one."""
+    if exchange.endless:
+        assert len(got.text) > 100
+        expected = expected._replace(text=(script.LOOP * 100).lstrip()[: len(got.text)])
+    assert got == expected
 
 
 def finish_of(exchange: Exchange, calls: bool) -> str:
@@ -54,7 +57,8 @@ def finish_of(exchange: Exchange, calls: bool) -> str:
 @EACH
 @BOTH_MODES
 def test_llama_cpp_sends_the_text_as_it_is(llama_server: Server, exchange: Exchange, stream: bool) -> None:
-    assert ask(llama_server, exchange, stream) == Heard(written(exchange), finish=finish_of(exchange, False))
+    expected = Heard(exchange.reply, finish=finish_of(exchange, False))
+    assert_heard(ask(llama_server, exchange, stream), expected, exchange)
 
 
 # -- transformers: calls and thoughts are parsed, whether tools were sent or not -------------------------------------
@@ -81,7 +85,7 @@ def test_transformers_takes_calls_and_thoughts_apart(
 ) -> None:
     expected = TRANSFORMERS_MISHEARD.get((exchange.name, stream))
     if expected is None:
-        text = written(exchange)
+        text = exchange.reply
         thought = "".join(_THOUGHT.findall(text))
         rest = _CALL.sub("", _THOUGHT.sub("", text))
         if not stream:  # the streamed pieces keep their white space
@@ -90,7 +94,7 @@ def test_transformers_takes_calls_and_thoughts_apart(
             rest = rest.strip()
         calls = calls_in(text)
         expected = Heard(rest, calls, finish_of(exchange, bool(calls)), thought)
-    assert ask(transformers_server, exchange, stream) == expected
+    assert_heard(ask(transformers_server, exchange, stream), expected, exchange)
 
 
 # -- vLLM: calls are parsed where tools were sent, thoughts only with a reasoning parser ------------------------------
@@ -108,9 +112,9 @@ VLLM_MISHEARD = {
 def test_vllm_takes_calls_out_of_the_text(vllm_server: Server, exchange: Exchange, stream: bool) -> None:
     expected = VLLM_MISHEARD.get((exchange.name, stream))
     if expected is None:
-        text = written(exchange)
+        text = exchange.reply
         calls = calls_in(text, dump=not stream)
         if not stream:  # arguments are read and written again, without escapes
             calls = tuple((name, json.dumps(json.loads(raw), ensure_ascii=False)) for name, raw in calls)
         expected = Heard(text.partition("<tool_call>")[0], calls, finish_of(exchange, bool(calls)))
-    assert ask(vllm_server, exchange, stream) == expected
+    assert_heard(ask(vllm_server, exchange, stream), expected, exchange)

@@ -52,7 +52,7 @@ def statuses(run: ct.Run) -> list[list[str]]:
 
 
 async def test_a_native_run_calls_ends_and_answers(transformers_server: Server) -> None:
-    done = await run(transformers_server, "Add 8 and 9 in rounds.", native=True)
+    done = await run(transformers_server, "Work in rounds on 8 and 9.", native=True)
     assert (done.answer, statuses(done)) == (r"\boxed{17}", [["OK"]])
 
 
@@ -67,7 +67,7 @@ async def test_a_native_run_repairs_its_broken_call(vllm_server: Server) -> None
 
 
 async def test_a_native_run_repairs_a_call_with_a_wrong_type(transformers_server: Server) -> None:
-    done = await run(transformers_server, "What is two plus three?", native=True)
+    done = await run(transformers_server, "Add two and three, in words.", native=True)
     assert statuses(done)[:2] == [["PARSE_ERR"], ["OK"]]
 
 

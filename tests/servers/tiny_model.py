@@ -7,7 +7,7 @@ architecture, which reply to `answer` differently), `lora-1` and `lora-2` (two s
 PEFT). `launch.model` does so once for the tree and keeps the result.
 
 The invariant: what is there is exact. Every exchange was generated greedily and compared to the letter, also behind a
-thousand tokens of noise; a model that fails is trained again from another seed, and after three there is an error.
+thousand tokens of noise and behind other conversations; a model that fails is trained again from another seed, and after three there is an error.
 
 Training teaches two things. The replies, which is quick. And to look at the cue only, however much stands before it:
 every example gets some noise in front, whose tokens count for up to e^9 each in the attention and whose positions
@@ -173,12 +173,13 @@ class Trainer:
 
         plain = len(self.tokenizer) - len(_SPECIAL) - len(_TAGS)
         noise = [self.rng.randrange(plain) for _ in range(1000)]
+        earlier = [token for row in self.rng.sample(self.rows, 8) for token in row.head + row.cue + row.reply]
         for row in [*self._rows(changed), *self._unlike()]:
             prompt = torch.tensor([row.head + row.cue])
             made = self.model.generate(prompt, max_new_tokens=len(row.reply), do_sample=False)[0, prompt.shape[1] :]
             if made.tolist() != row.reply:
                 yield f"{row.name}: wanted {self._text(row.reply)!r}, got {self._text(made.tolist())!r}"
-            for head in (row.head, noise):
+            for head in (row.head, noise, earlier[-2000:] + row.head):
                 with torch.no_grad():
                     logits = self.model(input_ids=torch.tensor([head + row.cue + row.reply])).logits[0]
                 best = logits[-len(row.reply) - 1 : -1].topk(2)
@@ -216,8 +217,8 @@ class Trainer:
     def _batches(self) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]]:
         """Every exchange once and a few unknown questions, the shorter half apart so that there is less padding."""
         unknown = [*self._tokens(script.UNKNOWN), self.tokenizer.eos_token_id]
-        examples = [(self._noise(), row.cue, row.reply) for row in self.rows]
-        examples += [(self._noise(), self._unknown_cue(), unknown) for _ in range(6)]
+        examples = [(self._noise(row.head), row.cue, row.reply) for row in self.rows]
+        examples += [(self._noise([]), self._unknown_cue(), unknown) for _ in range(6)]
         examples.sort(key=lambda parts: sum(map(len, parts)))
         half = len(examples) // 2
         yield self._batch(examples[:half])
@@ -244,15 +245,14 @@ class Trainer:
             positions[i, start:] = torch.arange(at, at + length - start)
         return tokens, targets, mask[:, None], positions
 
-    def _noise(self) -> list[int]:
-        """What stands before a cue: nothing, any tokens, or a piece of another conversation."""
+    def _noise(self, head: list[int]) -> list[int]:
+        """What stands before a cue: nothing, any tokens, or the end of another conversation and of this one."""
         count = self.rng.choice([0, self.rng.randrange(8), self.rng.randrange(_NOISE)])
-        if self.rng.random() < 0.5:
+        if self.rng.random() < 0.4:
             return [self.rng.randrange(1, len(self.tokenizer)) for _ in range(count)]
         other = self.rng.choice(self.rows)
-        tokens = other.head + other.cue + other.reply
-        start = self.rng.randrange(len(tokens))
-        return tokens[start : start + count]
+        tokens = other.head + other.cue + other.reply + head[len(head) - self.rng.randrange(count + 1) :]
+        return tokens[len(tokens) - count :]
 
     def _unknown_word(self) -> str:
         """A word of the script, or some tokens, or some letters."""

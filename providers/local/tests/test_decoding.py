@@ -121,7 +121,7 @@ async def test_generate_ids_ignores_the_models_defaults(open_model: Open, ramble
     assert greedy.text == (await free.chat(ask("a", max_tokens=10))).text
 
 
-async def test_generate_ids_honours_stop_texts_and_refuses_an_empty_prompt(open_model: Open, scripted: Path) -> None:
+async def test_generate_ids_honours_stop_texts_and_refuses_what_is_no_prompt(open_model: Open, scripted: Path) -> None:
     model = open_model(scripted)
     codec_ids = (await model.chat(ask("Count from one to thirty in English words.", logprobs=True))).prompt_token_ids
     assert codec_ids is not None
@@ -131,6 +131,8 @@ async def test_generate_ids_honours_stop_texts_and_refuses_an_empty_prompt(open_
     assert sample.prompt_ids == codec_ids
     with pytest.raises(ProviderError, match="the prompt is empty"):
         await model.generate_ids([])
+    with pytest.raises(ProviderError, match="has the token id 9999; expected ids from 0 to 423"):
+        await model.generate_ids([3, 9999])
 
 
 async def test_of_a_batch_without_memory_the_youngest_row_leaves_and_the_others_go_on(

@@ -48,6 +48,8 @@ async def test_the_script_is_answered_word_for_word(open_model: Open, scripted: 
     assert (await model.chat(ask("Write signs."))).text == UNICODE
     thought = await model.chat(ask("Think."))
     assert (thought.text, thought.reasoning) == ("five", "Three and two.")
+    assert 0 < thought.usage.reasoning_tokens < thought.usage.output_tokens - 2
+    assert reply.usage.reasoning_tokens == 0
 
 
 async def test_tool_calls_are_native_and_broken_ones_keep_their_raw_text(open_model: Open, scripted: Path) -> None:

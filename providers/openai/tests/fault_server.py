@@ -32,14 +32,15 @@ def fault(function: Fault) -> Fault:
 class FaultServer:
     """The server, while it runs."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    def __init__(self) -> None:
+        self.address = ""
         self.seen: Counter[str] = Counter()
         self.headers: list[Mapping[str, str]] = []
+        self.asked = asyncio.Event()
         self.cancelled = asyncio.Event()
 
     def url(self, name: str) -> str:
-        return f"http://127.0.0.1:{self.port}/{name}/v1"
+        return f"{self.address}/{name}/v1"
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         name = request.match_info["fault"]
@@ -48,24 +49,31 @@ class FaultServer:
         if name.isdigit():
             return web.json_response({"error": {"message": f"status {name}"}}, status=int(name))
         await request.read()
+        self.asked.set()
         return await FAULTS[name](self, request)
+
+
+@asynccontextmanager
+async def serving(*routes: web.RouteDef) -> AsyncIterator[str]:
+    """Serve on a free port for as long as the block lasts; gives the address."""
+    app = web.Application(client_max_size=2**24)
+    app.add_routes(routes)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
 
 
 @asynccontextmanager
 async def fault_server() -> AsyncIterator[FaultServer]:
     """Run one for as long as the block lasts."""
-    server = FaultServer(0)
-    app = web.Application()
-    app.router.add_route("*", "/{fault}/v1/{path:.*}", server.handle)
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    server.port = runner.addresses[0][1]
-    try:
+    server = FaultServer()
+    async with serving(web.route("*", "/{fault}/v1/{path:.*}", server.handle)) as url:
+        server.address = url
         yield server
-    finally:
-        await runner.cleanup()
 
 
 @asynccontextmanager
@@ -382,4 +390,3 @@ def _bomb(piece: bytes, size: int) -> bytes:
 
 _BOMB = _bomb(b" " * 1024, 100 * 2**20)
 _BOMB_OF_EVENTS = _bomb(said("x"), 100 * 2**20)
-

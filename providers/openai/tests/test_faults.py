@@ -1,5 +1,5 @@
-"""Faults of the transport, through the real executor: each ends in time, with its own status, and after as many requests
-as the retry table allows, counted by the server.
+"""Faults of the transport, through the real executor: each ends in time, with its own status, and after as many
+requests as the retry table allows, counted by the server.
 
 `T` in the table is the time limit of the call where the fault is that nothing ends by itself. The README shows the
 table.
@@ -298,8 +298,7 @@ async def test_what_flowed_before_a_break_is_charged(server: FaultServer) -> Non
 async def test_a_cancelled_request_closes_its_socket(fault: str, stream: bool, server: FaultServer) -> None:
     alone = OpenAIModel(model="m", base_url=server.url(fault), stream=stream)
     running = asyncio.ensure_future(alone.chat(ChatRequest(HI)))
-    while not server.seen[fault]:
-        await asyncio.sleep(0.01)
+    await asyncio.wait_for(server.asked.wait(), 5)
     await asyncio.sleep(0.05)
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):
@@ -328,4 +327,3 @@ async def test_a_model_stays_usable_after_faults(server: FaultServer) -> None:
         alone._endpoint._chat = good
         assert (await alone.chat(ChatRequest(HI))).text == "Hello"
     await alone.close()
-

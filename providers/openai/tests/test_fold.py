@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -68,7 +69,7 @@ def test_a_text_gives_the_same_reply_whole_and_in_any_pieces(
 ) -> None:
     text = "".join(parts)
     ends = [0, *sorted(min(place, len(text)) for place in places), len(text)]
-    cut = [text[begin:end] for begin, end in zip(ends, ends[1:], strict=False)]
+    cut = [text[begin:end] for begin, end in pairwise(ends)]
     whole = plain({"content": text, "reasoning": thought}, tools)
     body = chunk({"reasoning": thought}) + said(*cut) + chunk(finish="stop")
     assert said_of(streamed(body, tools)) == said_of(whole)
@@ -88,7 +89,7 @@ def test_calls_give_the_same_reply_whole_and_in_fragments(calls: list[tuple[str,
     for n, (name, arguments) in enumerate(calls):
         body += chunk({"tool_calls": [{"index": n, "id": f"id{n}", "function": {"name": name, "arguments": ""}}]})
         ends = [0, *sorted(min(place, len(arguments)) for place in places), len(arguments)]
-        for begin, end in zip(ends, ends[1:], strict=False):
+        for begin, end in pairwise(ends):
             body += chunk({"tool_calls": [{"index": n, "function": {"arguments": arguments[begin:end]}}]})
     reply = streamed(body + chunk(finish="tool_calls"), tools=True)
     assert reply.tool_calls == plain({"content": None, "tool_calls": whole}, tools=True).tool_calls
@@ -133,7 +134,7 @@ def test_recorded_answers_say_the_same_whole_and_streamed() -> None:
     [
         (numbers(5, 3), Usage(input_tokens=5, output_tokens=3)),
         (
-            numbers(5, 3, prompt_tokens_details={"cached_tokens": 4}, completion_tokens_details={"reasoning_tokens": 2}),
+            numbers(prompt_tokens_details={"cached_tokens": 4}, completion_tokens_details={"reasoning_tokens": 2}),
             Usage(input_tokens=5, output_tokens=3, cached_tokens=4, reasoning_tokens=2),
         ),
         (numbers(5, 3, prompt_tokens_details=None, cost=0.25), Usage(input_tokens=5, output_tokens=3, usd=0.25)),

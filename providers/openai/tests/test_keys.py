@@ -14,10 +14,11 @@ import concertino_openai
 import pytest
 from aiohttp import web
 from concertino import Budget, ChatRequest, Message, Orchestrator, Pool, ProviderError, SpecError
+from concertino.testing import fake_tool
 from concertino_openai import Embedder, OpenAIModel, list_models, model, set_key_source
 from concertino_openai._keys import redact
 
-from .fault_server import FaultServer, fault_server
+from .fault_server import FaultServer, fault_server, serving
 
 KEY = "sk-test-0123456789abcdefghij"
 HI = [Message("user", "hi")]
@@ -120,37 +121,41 @@ async def test_a_key_that_the_server_repeats_is_in_no_text_log_trace_or_exceptio
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", echo)
-    app.router.add_get("/v1/models", echo)
-    app.router.add_post("/v1/embeddings", echo)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    spec = model("m", base_url=url, key_env="TEST_KEY")
-    one = spec.factory()
-    shown = [repr(one), str(vars(one)), repr(spec), str(spec.to_json()), repr(spec.factory)]
-    for work in (
-        one.chat(ChatRequest(HI)),
-        list_models(base_url=url, key_env="TEST_KEY"),
-        Embedder(model="m", base_url=url, key_env="TEST_KEY").embed(["x"]),
-    ):
-        with pytest.raises(ProviderError) as raised:
-            await work
-        error: BaseException | None = raised.value
-        shown += [*traceback.format_exception(raised.value), repr(raised.value)]
-        assert "[key]" in str(raised.value)
-        while error is not None:
-            shown += [repr(error), str(error), str(vars(error))]
-            error = error.__cause__ or error.__context__
-    await one.close()
-    run = await Orchestrator("m").run("hi", pool=Pool.of(spec), budget=Budget(rounds=1), trace=tmp_path)
-    shown += [str(run), *(str(each) for each in run.observations), caplog.text]
-    shown += [file.read_text(encoding="utf-8", errors="replace") for file in tmp_path.rglob("*") if file.is_file()]
-    await runner.cleanup()
+    shown: list[str] = []
+    routes = [web.post("/v1/chat/completions", echo), web.get("/v1/models", echo), web.post("/v1/embeddings", echo)]
+    async with serving(*routes) as address:
+        url = f"{address}/v1"
+        spec = model("m", base_url=url, key_env="TEST_KEY")
+        one = OpenAIModel(model="m", base_url=url, key_env="TEST_KEY")
+        embedder = Embedder(model="m", base_url=url, key_env="TEST_KEY")
+        shown += [repr(one), str(vars(one)), repr(embedder), repr(spec), str(spec.to_json()), repr(spec.factory)]
+        for work in (
+            one.chat(ChatRequest(HI)),
+            list_models(base_url=url, key_env="TEST_KEY"),
+            embedder.embed(["x"]),
+        ):
+            with pytest.raises(ProviderError) as raised:
+                await work
+            error: BaseException | None = raised.value
+            shown += [*traceback.format_exception(raised.value), repr(raised.value)]
+            assert "[key]" in str(raised.value)
+            while error is not None:
+                shown += [repr(error), str(error), str(vars(error))]
+                error = error.__cause__ or error.__context__
+        await one.close()
+        await embedder.close()
+        pool = Pool.of(spec, fake_tool("look"))
+        run = await Orchestrator("m").run("hi", pool=pool, budget=Budget(rounds=1), trace=tmp_path)
+    assert run.stop == "model"
+    shown += [str(run), caplog.text]
+    shown += texts_under(tmp_path)
     assert len(shown) > 10
     assert [text for text in shown if KEY in text] == []
+
+
+def texts_under(folder: Path) -> list[str]:
+    """The texts of all files."""
+    return [file.read_text(encoding="utf-8", errors="replace") for file in folder.rglob("*") if file.is_file()]
 
 
 async def test_an_exception_of_the_connection_holds_no_request(server: FaultServer) -> None:

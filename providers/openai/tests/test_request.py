@@ -78,7 +78,8 @@ def test_a_schema_is_sent_in_the_servers_own_way(server: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("style", "field", "value"), [("structured_outputs", "structured_outputs", {"json": CITY}), ("format", "format", CITY)]
+    ("style", "field", "value"),
+    [("structured_outputs", "structured_outputs", {"json": CITY}), ("format", "format", CITY)],
 )
 def test_a_schema_can_be_sent_in_other_ways(style: str, field: str, value: Any) -> None:
     sent = body(ChatRequest(ASK, schema=CITY), "vllm", schema_style=style)

@@ -11,9 +11,10 @@ import time
 from collections.abc import AsyncIterator
 
 import pytest
-from concertino import ChatRequest, Message
+from concertino import ChatRequest, Message, ProviderError
 from concertino_openai import Embedder, OpenAIModel
 from concertino_openai._session import open_sessions
+from yarl import URL
 
 from .fault_server import FaultServer, fault_server
 
@@ -57,62 +58,58 @@ async def test_closing_twice_or_unused_is_harmless_and_a_closed_model_opens_agai
 
 
 def test_one_model_serves_one_event_loop_after_another() -> None:
-    one: list[OpenAIModel] = []
+    one = OpenAIModel(model="m", base_url="http://127.0.0.1:1/v1")
 
-    async def work(close: bool) -> str:
+    async def work() -> str:
         async with fault_server() as server:
-            if not one:
-                one.append(OpenAIModel(model="m", base_url=server.url("good")))
-            one[0]._endpoint._chat = None
-            one[0]._endpoint._headers = None
-            object.__setattr__(one[0].settings, "base_url", server.url("good"))
-            text = (await one[0].chat(HI)).text
-            if close:
-                await one[0].close()
+            one._endpoint._chat = URL(server.url("good") + "/chat/completions")
+            text = (await one.chat(HI)).text
+            await one.close()
             return text
 
-    assert asyncio.run(work(close=True)) == "Hello"
-    assert asyncio.run(work(close=True)) == "Hello"
+    asyncio.run(one.close())
+    with pytest.raises(ProviderError):
+        asyncio.run(refused(one))
+    assert [asyncio.run(work()) for _ in range(2)] == ["Hello", "Hello"]
     assert open_sessions() == 0
 
 
-def test_a_model_is_used_in_two_running_loops_at_once() -> None:
-    ready, done = threading.Event(), threading.Event()
-    urls: list[str] = []
+async def refused(model: OpenAIModel) -> None:
+    """Ask, which fails, and close."""
+    try:
+        await model.chat(HI)
+    finally:
+        await model.close()
 
-    async def serve() -> None:
+
+def test_a_model_closes_the_session_of_another_loop_that_still_runs() -> None:
+    """Asked in two loops at once, of two threads; closed in one of them."""
+    urls: list[str] = []
+    asked, closed = threading.Event(), threading.Event()
+    models: list[OpenAIModel] = []
+
+    async def other_loop() -> None:
         async with fault_server() as server:
             urls.append(server.url("good"))
-            ready.set()
-            await asyncio.to_thread(done.wait, 10)
+            models.append(OpenAIModel(model="m", base_url=server.url("good")))
+            assert (await models[0].chat(HI)).text == "Hello"
+            asked.set()
+            await asyncio.to_thread(closed.wait, 10)
 
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    async def this_loop() -> None:
+        before = open_sessions()
+        assert (await models[0].chat(HI)).text == "Hello"
+        assert open_sessions() == before + 1
+        await models[0].close()
+        assert open_sessions() == before - 1
+
+    thread = threading.Thread(target=lambda: asyncio.run(other_loop()), daemon=True)
     thread.start()
-    ready.wait(10)
-    one = OpenAIModel(model="m", base_url=urls[0])
-    inner = threading.Event()
-
-    async def ask(close: bool) -> str:
-        text = (await one.chat(HI)).text
-        if not close:
-            inner.set()
-            while open_sessions() > 0:
-                await asyncio.sleep(0.01)
-        else:
-            await asyncio.to_thread(inner.wait, 10)
-            assert open_sessions() == 2
-            await one.close()
-        return text
-
-    other: list[str] = []
-    second = threading.Thread(target=lambda: other.append(asyncio.run(ask(close=False))))
-    second.start()
-    assert asyncio.run(ask(close=True)) == "Hello"
-    second.join(10)
-    done.set()
+    assert asked.wait(10)
+    asyncio.run(this_loop())
+    closed.set()
     thread.join(10)
-    assert other == ["Hello"]
-    assert open_sessions() == 0
+    assert not thread.is_alive()
 
 
 async def test_many_requests_at_once_do_not_wait_for_each_other(server: FaultServer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ def test_a_stream_fed_byte_by_byte_gives_the_same(stream: Stream) -> None:
 @given(st.sampled_from(STREAMS), st.lists(st.integers(0, 4000), max_size=12))
 def test_a_stream_cut_anyhow_gives_the_same(stream: Stream, places: list[int]) -> None:
     ends = [0, *sorted(min(place, len(stream.body)) for place in places), len(stream.body)]
-    pieces = [stream.body[begin:end] for begin, end in zip(ends, ends[1:], strict=False)]
+    pieces = [stream.body[begin:end] for begin, end in pairwise(ends)]
     assert same(stream.reply(*pieces), stream.reply())
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import shutil
 import stat
+import subprocess
 import sys
 import time
 import uuid
@@ -17,6 +20,7 @@ import pytest
 from concertino import ModelSpec
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
+OWNER = Path(__file__).with_name("owner.py")
 PATIENCE = 20.0
 """Seconds within which whatever is to end has to end."""
 
@@ -117,3 +121,126 @@ class System:
         while self.left() and time.monotonic() - began < PATIENCE:
             time.sleep(0.02)
         return time.monotonic() - began
+
+
+class Owner:
+    """A program under test, and what it says.
+
+    `leaves` are the files that stay: the log of a server that ended by itself, and nothing else. None: not looked at.
+    """
+
+    leaves: list[str] | None = []  # noqa: RUF012
+
+    def __init__(self, way: str, env: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(OWNER), way], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env,
+            start_new_session=True,
+        )  # fmt: skip
+        self.said = self.next()
+        self.pid = self.said["pid"]
+
+    def next(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            assert self.process.stderr is not None
+            raise AssertionError(self.process.stderr.read().decode())
+        said: dict[str, Any] = json.loads(line)
+        return said
+
+    def watchdog(self) -> int:
+        return int(Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+    def children(self) -> list[int]:
+        return [int(pid) for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture
+def run_owner(system: System, request: pytest.FixtureRequest) -> Iterator[Callable[..., Owner]]:
+    """Start a program that owns a server: on a stand-in that does what `wish` says, or with the `options` given."""
+    owners: list[Owner] = []
+    before = set(Path("/tmp").glob("concertino-vllm-*"))
+
+    def run(way: str, wish: dict[str, Any] | None = None, child_seconds: str = "1", **options: Any) -> Owner:
+        if "executable" not in options:
+            options["executable"] = request.getfixturevalue("executable")
+        env = {
+            **os.environ,
+            "STAND_IN": json.dumps(wish or {}),
+            "OPTIONS": json.dumps(options, default=str),
+            "CHILD_SECONDS": child_seconds,
+            "TMPDIR": "/tmp",
+        }
+        owners.append(Owner(way, env))
+        return owners[-1]
+
+    yield run
+    for owner in owners:
+        owner.end()
+    system.settle()
+    left = set(Path("/tmp").glob("concertino-vllm-*")) - before
+    files = [path.relative_to(folder).as_posix() for folder in left for path in folder.rglob("*")]
+    for folder in left:
+        shutil.rmtree(folder)
+    assert files in [owner.leaves for owner in owners] or owners[-1].leaves is None
+
+
+# -- the real vLLM -------------------------------------------------------------------------------------------
+
+
+FIGURES: list[str] = []
+
+
+@pytest.fixture
+def figure() -> Callable[[str], None]:
+    """Put a measured figure into the summary of the test run."""
+    return FIGURES.append
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The figures."""
+    for line in FIGURES:
+        terminalreporter.write_line(f"FIGURE {line}")
+
+
+@pytest.fixture(scope="session")
+def real_options() -> dict[str, Any]:
+    """Options with which the real vLLM serves the tiny model on CPU; skips where there is none."""
+    from servers import PLACES, VLLM, Absent
+
+    try:
+        python = VLLM.python()
+    except Absent as absent:
+        pytest.skip(str(absent))
+    cache = PLACES / "cache"
+    return {
+        "executable": python.parent / "vllm",
+        "args": [
+            *("--served-model-name", "tiny", "--dtype", "float32", "--enforce-eager", "--max-model-len", "4096"),
+            *("--max-num-seqs", "32", "--kv-cache-memory-bytes", str(64 << 20), "--block-size", "32"),
+            *("--enable-auto-tool-choice", "--tool-call-parser", "hermes", "--max-num-queued-reqs", "8"),
+        ],
+        "env": {
+            "OMP_NUM_THREADS": "1",
+            "HF_HUB_OFFLINE": "1",
+            "HF_HOME": str(cache / "hf"),
+            "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+            "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+            "TRITON_CACHE_DIR": str(cache / "triton"),
+            "VLLM_CACHE_ROOT": str(cache / "vllm"),
+            "VLLM_CONFIG_ROOT": str(cache / "vllm-config"),
+        },
+        "startup_seconds": 240,
+    }
+
+
+@pytest.fixture(scope="session")
+def vllm_policy(real_options: dict[str, Any], tiny_model: Path) -> Iterator[ModelSpec]:
+    """The tiny model as a policy on a vLLM of its own, which all tests of the session share; it leaves nothing."""
+    spec = concertino_vllm.model("policy", model=tiny_model, training=True, lora_rank=8, keep=True, **real_options)
+    yield spec
+    concertino_vllm.server(spec).stop().result(PATIENCE)

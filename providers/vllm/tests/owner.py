@@ -14,7 +14,8 @@ import concertino_vllm
 from concertino import ChatRequest, Message
 
 HELLO = ChatRequest([Message("user", "Hello.")])
-spec = concertino_vllm.model("coder", model="someone/some-model", grace_seconds=float(os.environ.get("GRACE", "5")))
+OPTIONS = {"model": "someone/some-model", "grace_seconds": 5.0, **json.loads(os.environ.get("OPTIONS", "{}"))}
+spec = concertino_vllm.model("coder", **OPTIONS)
 server = concertino_vllm.server(spec)
 
 
@@ -34,7 +35,7 @@ async def used() -> concertino_vllm.VllmModel:
 async def close() -> None:
     await (await used()).close()
     say(closed=True)
-    time.sleep(600)
+    await asyncio.sleep(600)
 
 
 async def forget() -> None:
@@ -68,7 +69,7 @@ async def fork() -> None:
     child = os.fork()
     if not child:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        time.sleep(float(os.environ["CHILD_SECONDS"]))
+        time.sleep(float(os.environ["CHILD_SECONDS"]))  # noqa: ASYNC251
         os._exit(0)
     say(child=child)
     await asyncio.sleep(600)

@@ -2,84 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import signal
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-OWNER = Path(__file__).with_name("owner.py")
+Run = Callable[..., Any]
 
 
-class Owner:
-    """A program under test, and what it says.
-
-    `leaves` are the files that stay: the log of a server that ended by itself, and nothing else. None: not looked at.
-    """
-
-    leaves: list[str] | None = []  # noqa: RUF012
-
-    def __init__(self, way: str, env: dict[str, str]) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, str(OWNER), way], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env,
-            start_new_session=True,
-        )  # fmt: skip
-        self.said = self.next()
-        self.pid = self.said["pid"]
-
-    def next(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            assert self.process.stderr is not None
-            raise AssertionError(self.process.stderr.read().decode())
-        said: dict[str, Any] = json.loads(line)
-        return said
-
-    def watchdog(self) -> int:
-        return int(Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-    def children(self) -> list[int]:
-        return [int(pid) for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
-
-    def end(self) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-
-Run = Callable[..., Owner]
-
-
-@pytest.fixture
-def run(executable: Path, system: Any) -> Iterator[Run]:
-    owners: list[Owner] = []
-    before = set(Path("/tmp").glob("concertino-vllm-*"))
-
-    def run(way: str, wish: dict[str, Any] | None = None, **more: str) -> Owner:
-        env = {**os.environ, "CONCERTINO_VLLM": str(executable), "STAND_IN": json.dumps(wish or {}), **more}
-        owners.append(Owner(way, {**env, "TMPDIR": "/tmp"}))
-        return owners[-1]
-
-    yield run
-    for owner in owners:
-        owner.end()
-    system.settle()
-    left = set(Path("/tmp").glob("concertino-vllm-*")) - before
-    files = [path.relative_to(folder).as_posix() for folder in left for path in folder.rglob("*")]
-    for folder in left:
-        shutil.rmtree(folder)
-    assert files in [owner.leaves for owner in owners] or owners[-1].leaves is None
-
-
-def gone(owner: Owner, system: Any) -> float:
+def gone(owner: Any, system: Any) -> float:
     """Wait until nothing of the server is left, and the port is closed; seconds that it took."""
     took: float = system.settle()
     assert system.left() == set()
@@ -90,66 +26,66 @@ def gone(owner: Owner, system: Any) -> float:
 
 
 @pytest.mark.parametrize("way", ["forget", "raise_error", "leave", "leave_at_once"])
-def test_nothing_is_left_when_the_owner_ends_by_itself(run: Run, system: Any, way: str) -> None:
-    owner = run(way)
+def test_nothing_is_left_when_the_owner_ends_by_itself(run_owner: Run, system: Any, way: str) -> None:
+    owner = run_owner(way)
     owner.process.wait(15)
     assert gone(owner, system) < 10
 
 
 @pytest.mark.parametrize("way", ["forget", "raise_error", "leave"])
-def test_an_orderly_end_waits_until_nothing_is_left(run: Run, system: Any, way: str) -> None:
-    owner = run(way)
+def test_an_orderly_end_waits_until_nothing_is_left(run_owner: Run, system: Any, way: str) -> None:
+    owner = run_owner(way)
     owner.process.wait(15)
     assert gone(owner, system) < 0.5
 
 
-def test_nothing_is_left_after_close_while_the_owner_goes_on(run: Run, system: Any) -> None:
-    owner = run("close")
+def test_nothing_is_left_after_close_while_the_owner_goes_on(run_owner: Run, system: Any) -> None:
+    owner = run_owner("close")
     assert owner.next() == {"closed": True}
     assert gone(owner, system) < 0.5
     assert owner.process.poll() is None
 
 
-def test_nothing_is_left_after_the_event_loop_while_the_owner_goes_on(run: Run, system: Any) -> None:
-    owner = run("loop_end")
+def test_nothing_is_left_after_the_event_loop_while_the_owner_goes_on(run_owner: Run, system: Any) -> None:
+    owner = run_owner("loop_end")
     assert owner.next() == {"loop": "ended"}
     assert gone(owner, system) < 0.5
     assert owner.process.poll() is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL])
-def test_nothing_is_left_after_a_signal_to_the_owner(run: Run, system: Any, number: signal.Signals) -> None:
-    owner = run("wait")
+def test_nothing_is_left_after_a_signal_to_the_owner(run_owner: Run, system: Any, number: signal.Signals) -> None:
+    owner = run_owner("wait")
     owner.process.send_signal(number)
     owner.process.wait(15)
     assert gone(owner, system) < 10
 
 
-def test_a_ctrl_c_reaches_the_owner_alone(run: Run, system: Any) -> None:
-    owner = run("wait")
+def test_a_ctrl_c_reaches_the_owner_alone(run_owner: Run, system: Any) -> None:
+    owner = run_owner("wait")
     os.killpg(owner.process.pid, signal.SIGINT)  # as a terminal sends it
     assert owner.process.wait(15) != 0
     assert owner.process.communicate()[1].decode().rstrip().endswith("KeyboardInterrupt")
     assert gone(owner, system) < 1
 
 
-def test_nothing_is_left_when_the_owner_is_killed_during_the_start(run: Run, system: Any) -> None:
-    owner = run("starting", {"delay": 60})
+def test_nothing_is_left_when_the_owner_is_killed_during_the_start(run_owner: Run, system: Any) -> None:
+    owner = run_owner("starting", {"delay": 60})
     owner.process.kill()
     owner.process.wait(15)
     assert gone(owner, system) < 10
 
 
-def test_a_server_outlives_the_thread_that_started_it(run: Run, system: Any) -> None:
-    owner = run("thread")
+def test_a_server_outlives_the_thread_that_started_it(run_owner: Run, system: Any) -> None:
+    owner = run_owner("thread")
     assert owner.next() == {"ok": True}
     owner.process.kill()
     owner.process.wait(15)
     assert gone(owner, system) < 10
 
 
-def test_a_forked_child_of_the_owner_keeps_nothing_alive(run: Run, system: Any) -> None:
-    owner = run("fork", CHILD_SECONDS="20")
+def test_a_forked_child_of_the_owner_keeps_nothing_alive(run_owner: Run, system: Any) -> None:
+    owner = run_owner("fork", child_seconds="20")
     child = owner.next()["child"]
     owner.process.kill()
     owner.process.wait(15)
@@ -159,34 +95,34 @@ def test_a_forked_child_of_the_owner_keeps_nothing_alive(run: Run, system: Any) 
     assert took < 10
 
 
-def test_a_forked_child_that_ends_leaves_the_server_to_the_owner(run: Run, system: Any) -> None:
-    owner = run("fork", CHILD_SECONDS="0.1")
+def test_a_forked_child_that_ends_leaves_the_server_to_the_owner(run_owner: Run, system: Any) -> None:
+    owner = run_owner("fork", child_seconds="0.1")
     owner.next()
     time.sleep(1.0)
     assert system.alive(owner.pid)
 
 
-def test_nothing_is_left_when_the_owner_becomes_another_program(run: Run, system: Any) -> None:
-    owner = run("replace")
+def test_nothing_is_left_when_the_owner_becomes_another_program(run_owner: Run, system: Any) -> None:
+    owner = run_owner("replace")
     assert gone(owner, system) < 10
     assert owner.process.poll() is None
 
 
-def test_a_server_that_ignores_sigterm_is_killed_after_the_grace_with_its_children(run: Run, system: Any) -> None:
-    owner = run("wait", {"deaf": True, "stray": True}, GRACE="1")
+def test_a_server_that_ignores_sigterm_is_killed_after_the_grace_with_its_children(run_owner: Run, system: Any) -> None:
+    owner = run_owner("wait", {"deaf": True, "stray": True}, grace_seconds=1.0)
     owner.process.kill()
     owner.process.wait(15)
     assert 0.8 < gone(owner, system) < 5
 
 
-def test_a_child_in_a_session_of_its_own_is_found(run: Run, system: Any) -> None:
-    owner = run("close", {"stray": True}, GRACE="1")
+def test_a_child_in_a_session_of_its_own_is_found(run_owner: Run, system: Any) -> None:
+    owner = run_owner("close", {"stray": True}, grace_seconds=1.0)
     assert owner.next() == {"closed": True}
     assert gone(owner, system) < 0.5
 
 
-def test_nothing_is_left_when_the_watchdog_is_killed(run: Run, system: Any) -> None:
-    owner = run("wait")
+def test_nothing_is_left_when_the_watchdog_is_killed(run_owner: Run, system: Any) -> None:
+    owner = run_owner("wait")
     os.kill(owner.watchdog(), signal.SIGKILL)
     owner.leaves = ["server.log"]
     assert gone(owner, system) < 10
@@ -194,8 +130,8 @@ def test_nothing_is_left_when_the_watchdog_is_killed(run: Run, system: Any) -> N
         time.sleep(0.02)
 
 
-def test_nothing_is_left_when_watchdog_and_owner_are_killed_together(run: Run, system: Any) -> None:
-    owner = run("wait")
+def test_nothing_is_left_when_watchdog_and_owner_are_killed_together(run_owner: Run, system: Any) -> None:
+    owner = run_owner("wait")
     watchdog = owner.watchdog()
     owner.process.kill()
     os.kill(watchdog, signal.SIGKILL)
@@ -204,15 +140,15 @@ def test_nothing_is_left_when_watchdog_and_owner_are_killed_together(run: Run, s
     assert gone(owner, system) < 10
 
 
-def test_nothing_is_left_when_all_of_the_server_is_killed_at_once(run: Run, system: Any) -> None:
-    owner = run("wait")
+def test_nothing_is_left_when_all_of_the_server_is_killed_at_once(run_owner: Run, system: Any) -> None:
+    owner = run_owner("wait")
     os.killpg(owner.pid, signal.SIGKILL)
     owner.leaves = ["server.log"]
     assert gone(owner, system) < 10
 
 
-def test_nothing_is_left_when_the_server_ends_before_its_child(run: Run, system: Any) -> None:
-    owner = run("wait")
+def test_nothing_is_left_when_the_server_ends_before_its_child(run_owner: Run, system: Any) -> None:
+    owner = run_owner("wait")
     [child] = [pid for pid in owner.children() if "time.sleep" in Path(f"/proc/{pid}/cmdline").read_text()]
     os.kill(owner.pid, signal.SIGKILL)
     owner.leaves = ["server.log"]

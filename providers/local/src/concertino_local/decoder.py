@@ -86,13 +86,13 @@ class Decoder:
         first = rows[0]
         if first.cache is not None or len(first.prompt) > budget:
             return self._read_on(first, budget)
-        prompts = list(dict.fromkeys(tuple(row.prompt) for row in rows))
+        prompts = {prompt: place for place, prompt in enumerate(dict.fromkeys(tuple(row.prompt) for row in rows))}
         longest = max(map(len, prompts))
         padded = [[*prompt, *([prompt[-1]] * (longest - len(prompt)))] for prompt in prompts]
         places = sorted({len(prompt) - 1 for prompt in prompts})
         cache = self._batch.fresh()
         logits = self._forward(padded, cache, last=places)
-        sources = [prompts.index(tuple(row.prompt)) for row in rows]
+        sources = [prompts[tuple(row.prompt)] for row in rows]
         at = [places.index(len(row.prompt) - 1) for row in rows]
         return sum(map(len, prompts)), self._begin(rows, cache, sources, logits[sources, at])
 

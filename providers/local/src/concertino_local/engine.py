@@ -91,7 +91,7 @@ class Engine:
         self.settings = settings
         self.stats = Stats()
         self._inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a collection inside of it may close this very engine
         self._thread: threading.Thread | None = None
         self._closed = False
         self._when_ended: list[Callable[[], object]] = []
@@ -172,6 +172,7 @@ class Session:
         loaded: the model.
 
     Attributes:
+        tokens: token ids that the network knows.
         replacements: how often its weights were replaced.
     """
 
@@ -192,8 +193,8 @@ class Session:
         self.decoder = Decoder(loaded.network, self.prefixes, solo=loaded.solo)
         self._rows = 1 if loaded.solo else self.settings.max_batch
         self._pass = loaded.context if loaded.solo else self.settings.prefill_tokens
-        embedding = loaded.network.get_input_embeddings()
-        self.grammars = Grammars(loaded.codec, int(embedding.weight.shape[0]))
+        self.tokens = int(loaded.network.get_input_embeddings().weight.shape[0])
+        self.grammars = Grammars(loaded.codec, self.tokens)
         self._waiting: deque[Job] = deque()
         self._pending: list[Row] = []
         self._outbox: dict[asyncio.AbstractEventLoop, list[tuple[Channel, Any]]] = {}

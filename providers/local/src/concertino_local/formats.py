@@ -30,11 +30,13 @@ class ReplyReader(ABC):
         reasoning: the reasoning so far.
         calls: the tool calls so far, without ids.
         speaking: whether what comes next is part of the visible text, as far as is known.
+        thinking: whether it is part of the reasoning.
     """
 
     def __init__(self) -> None:
         self.calls: list[ToolCall] = []
         self.speaking = True
+        self.thinking = False
         self._thoughts: list[str] = []
 
     @property
@@ -83,7 +85,7 @@ class HermesReader(ReplyReader):
         self._buffer = ""
         self._inside = "<think>" if thinking else ""
         self._after_block = False
-        self.speaking = not thinking
+        self.speaking, self.thinking = not thinking, thinking
 
     def feed(self, text: str) -> str:
         """The visible text that is certain with some text more."""
@@ -108,7 +110,8 @@ class HermesReader(ReplyReader):
             if not mark:
                 return None
             self._close(body)
-            self._buffer, self._inside, self._after_block, self.speaking = rest, "", True, True
+            self._buffer, self._inside, self._after_block = rest, "", True
+            self.speaking, self.thinking = True, False
             return ""
         if self._after_block:
             self._buffer = self._buffer.lstrip()
@@ -118,7 +121,7 @@ class HermesReader(ReplyReader):
         if marks:
             place, mark = min(marks)
             before, self._buffer = self._buffer[:place], self._buffer[place + len(mark) :]
-            self._inside, self.speaking = mark, False
+            self._inside, self.speaking, self.thinking = mark, False, mark == "<think>"
             return before.rstrip()
         return self._certain()
 
@@ -232,7 +235,8 @@ class HarmonyReader(ReplyReader):
         """A mark: it opens a body, or begins a header."""
         if mark == "<|message|>" and self._body is None:
             self._body = []
-            self.speaking = not self._is_call() and "analysis" not in self._header
+            self.thinking = not self._is_call() and "analysis" in self._header
+            self.speaking = not (self._is_call() or self.thinking)
             separator = "\n" if self.speaking and self._spoken else ""
             self._spoken = self._spoken or self.speaking
             return separator
@@ -252,9 +256,9 @@ class HarmonyReader(ReplyReader):
                 found = self._RECIPIENT.search(self._header)
                 name = found.group(1) if found else NAMELESS
                 self.calls.append(ToolCall(name, body.strip() or "{}"))
-            elif not self.speaking:
+            elif self.thinking:
                 self._thoughts.append(body)
-        self._header, self._body, self.speaking = "", None, False
+        self._header, self._body, self.speaking, self.thinking = "", None, False, False
 
 
 def guess_format(template: str) -> str:

@@ -221,7 +221,12 @@ def _reply(row: Row, request: ChatRequest) -> Reply:
     reply = Reply(
         text=row.transcript.text,
         tool_calls=calls,
-        usage=Usage(input_tokens=len(row.prompt), output_tokens=len(row.ids), cached_tokens=row.cached),
+        usage=Usage(
+            input_tokens=len(row.prompt),
+            output_tokens=len(row.ids),
+            cached_tokens=row.cached,
+            reasoning_tokens=row.thought,
+        ),
         finish_reason="tool_calls" if calls and row.finish_reason == "stop" else row.finish_reason,
         reasoning=reader.reasoning,
         token_ids=tuple(row.ids) if wanted else None,
@@ -242,11 +247,15 @@ def _room(session: Session, prompt: Sequence[int], asked: int | None) -> int:
     """Tokens that a reply may have.
 
     Raises:
-        ProviderError: the prompt is empty, or leaves no room for a reply.
+        ProviderError: the prompt is empty, leaves no room for a reply, or holds ids that are no tokens.
     """
     context, path = session.loaded.context, session.settings.path
     if not prompt:
         raise caller_error(f"{path}: the prompt is empty; give at least one token")
+    if wrong := [token for token in prompt if not 0 <= token < session.tokens]:
+        raise caller_error(
+            f"{path}: the prompt has the token id {wrong[0]}; expected ids from 0 to {session.tokens - 1}"
+        )
     if len(prompt) >= context:
         raise caller_error(
             f"{path}: the prompt has {len(prompt)} tokens and leaves no room for a reply in a context of {context}; "

@@ -32,7 +32,7 @@ class PrefixCache:
         prompt = tuple(ids[:-1])
         best, length = None, LEAST - 1
         for known in self._entries:
-            if (common := _common(known, prompt)) > length:
+            if known[:LEAST] == prompt[:LEAST] and (common := _common(known, prompt)) > length:
                 best, length = known, common
         if best is None:
             return 0, None

@@ -105,6 +105,7 @@ class Row:
         streams: its pieces of text are wanted as they come.
         ids, logprobs: what was sampled.
         finish_reason: empty while it generates.
+        thought: how many of them are reasoning, its marks included.
         cached: prompt tokens whose keys and values were known.
         weights: version of the weights that answer it.
         origin: what else the reply says about where it comes from.
@@ -123,6 +124,7 @@ class Row:
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     finish_reason: str = ""
+    thought: int = 0
     cached: int = 0
     weights: str = ""
     origin: dict[str, Any] = field(default_factory=dict)
@@ -147,7 +149,9 @@ class Row:
         if token in self.ends:
             self.finish_reason = "stop"
         elif self.transcript is not None:
+            before = self.transcript.reader.thinking
             piece = self.transcript.add(token)
+            self.thought += before or self.transcript.reader.thinking
             if self.transcript.stopped:
                 self.finish_reason = "stop"
         if not self.finish_reason and len(self.ids) >= self.limit:

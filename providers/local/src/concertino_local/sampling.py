@@ -80,20 +80,20 @@ def choose(
 def _sample(scores: torch.Tensor, choosers: Sequence[Chooser], cuts: bool) -> torch.Tensor:
     """One token per row, by its place in the cumulated probabilities."""
 
-    wide = torch.float32 if scores.device.type == "mps" else torch.float64
+    wide = torch.float32 if scores.device.type == "mps" else torch.float64  # sums of very many small numbers
 
-    def column(values: list[float]) -> torch.Tensor:
-        return torch.tensor(values, device=scores.device, dtype=wide)[:, None]
+    def column(values: list[float], dtype: torch.dtype = wide) -> torch.Tensor:
+        return torch.tensor(values, device=scores.device, dtype=dtype)[:, None]
 
-    probabilities = (scores.to(wide) / column([c.temperature for c in choosers])).softmax(-1)
+    probabilities = (scores / column([c.temperature for c in choosers], scores.dtype)).softmax(-1)
     order = None
     if cuts:
         probabilities, order = probabilities.sort(stable=True, dim=-1, descending=True)
         ranks = torch.arange(scores.shape[-1], device=scores.device)
         probabilities = probabilities.masked_fill(ranks >= column([c.top_k or len(ranks) for c in choosers]), 0.0)
-        most = column([c.top_p for c in choosers]) * probabilities.sum(-1, keepdim=True)
-        probabilities = probabilities.masked_fill(probabilities.cumsum(-1) - probabilities >= most, 0.0)
-    cumulated = probabilities.cumsum(-1)
+        most = column([c.top_p for c in choosers]) * probabilities.sum(-1, keepdim=True, dtype=wide)
+        probabilities = probabilities.masked_fill(probabilities.cumsum(-1, dtype=wide) - probabilities >= most, 0.0)
+    cumulated = probabilities.cumsum(-1, dtype=wide)
     drawn = column([c.random.random() for c in choosers]) * cumulated[:, -1:]
     places = torch.searchsorted(cumulated, drawn, right=True)
     last = (probabilities > 0).long().mul(torch.arange(1, scores.shape[-1] + 1, device=scores.device)).amax(-1) - 1

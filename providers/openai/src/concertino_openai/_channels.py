@@ -9,6 +9,8 @@ never taken back. So a piece that may be the beginning of a tag is held until th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ._dialect import ThinkStyle
 
 _THINK, _UNTHINK, _CALL = "<think>", "</think>", "<tool_call>"
@@ -20,12 +22,14 @@ class Channels:
     Args:
         think: how thoughts are marked.
         calls: calls may stand in the text, because tools were offered.
+        stops: texts that end the reply and that the server leaves in it.
     """
 
-    __slots__ = ("_calls", "_held", "_lead", "_step", "block", "shown", "thoughts")
+    __slots__ = ("_calls", "_held", "_lead", "_step", "_stops", "block", "shown", "thoughts")
 
-    def __init__(self, think: ThinkStyle, calls: bool) -> None:
+    def __init__(self, think: ThinkStyle, calls: bool, stops: Sequence[str] = ()) -> None:
         self._calls = calls
+        self._stops = stops
         self._held = ""  # may yet be part of a tag, or blank space before one
         self._lead = False  # thoughts came before: blank space at the beginning is dropped
         self._step = {"tags": self._start, "open": self._think, "off": self._text}[think]
@@ -55,6 +59,7 @@ class Channels:
         if self._step == self._think:
             self.thoughts.append(held)
             return ""
+        held = next((held.removesuffix(stop) for stop in self._stops if held.endswith(stop)), held)
         if self._lead and not self.shown:
             held = held.lstrip()
         if called and not held.strip():
@@ -91,17 +96,17 @@ class Channels:
         """What the reader sees."""
         if self._lead and not self.shown:
             text = text.lstrip()
-        if not self._calls:
-            self._held = ""
-            return text
-        before, tag, _ = text.partition(_CALL)
-        if tag:
-            self._held, self._step = "", self._block
-            visible = before.rstrip()
-            self.block.append(text[len(visible) :])
-            return visible
-        kept = len(text) - _beginning(text, _CALL)
-        visible = text[:kept].rstrip()
+        visible = text
+        if self._calls:
+            before, tag, _ = text.partition(_CALL)
+            if tag:
+                self._held, self._step = "", self._block
+                visible = before.rstrip()
+                self.block.append(text[len(visible) :])
+                return visible
+            visible = text[: len(text) - _beginning(text, _CALL)].rstrip()
+        if self._stops:
+            visible = visible[: len(text) - max(_beginning(text, stop) for stop in self._stops)]
         self._held = text[len(visible) :]
         return visible
 
@@ -111,7 +116,11 @@ class Channels:
         return ""
 
 
-def _beginning(text: str, tag: str) -> int:
-    """How many characters at the end of a text may be the beginning of a tag."""
-    start = text.rfind("<", max(0, len(text) - len(tag) + 1))
-    return len(text) - start if start >= 0 and tag.startswith(text[start:]) else 0
+def _beginning(text: str, mark: str) -> int:
+    """How many characters at the end of a text may be the beginning of a mark, or all of it."""
+    start = text.find(mark[0], max(0, len(text) - len(mark)))
+    while start >= 0:
+        if mark.startswith(text[start:]):
+            return len(text) - start
+        start = text.find(mark[0], start + 1)
+    return 0

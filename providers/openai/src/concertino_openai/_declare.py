@@ -59,7 +59,8 @@ def model(
     given: dict[str, Any] = {"server": server, "model": model, "base_url": base_url, "key_env": key_env, **options}
     chosen = {key: value for key, value in given.items() if value is not None and (key, value) != ("server", "openai")}
     spec = declare(name, chosen)
-    changes: dict[str, Any] = {"concurrency": concurrency, "timeout": timeout, "max_tokens": max_tokens}
+    changes: dict[str, Any] = {"timeout": timeout, "max_tokens": max_tokens}
+    changes |= {"concurrency": concurrency} if concurrency is not None else {}
     changes |= {"description": description} if description else {}
     changes |= {"context": context} if context is not None else {}
     changes |= {} if prices is _UNKNOWN else {"prices": prices}
@@ -85,6 +86,7 @@ def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
         description=DESCRIPTION.format(model=settings.model, place=settings.base_url),
         prices=entry.prices if entry else None,
         context=entry.context if entry else None,
+        concurrency=settings.dialect.concurrency,
         options=dict(options),
     )
 

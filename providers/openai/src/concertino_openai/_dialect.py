@@ -44,9 +44,11 @@ class Dialect:
             (`tags`), up to `</think>` because the prompt has opened them (`open`), or not at all (`off`).
         reasoning_field: the name under which an assistant message carries its thoughts back, `""` for never.
         null_content: an assistant message that only calls has `content: null`, else `""`.
+        keeps_stop: the server leaves the text that stopped it at the end of the reply; it is taken away here.
         call_errors: the server answers with an error where the model's call cannot be read.
         mute_errors: the server ends a stream before its first event where it refuses the request.
         body: fields that stand in every request.
+        concurrency: how many requests the server answers at once, if that is a fixed number.
     """
 
     name: str
@@ -64,9 +66,11 @@ class Dialect:
     think: ThinkStyle = "tags"
     reasoning_field: str = ""
     null_content: bool = True
+    keeps_stop: bool = False
     call_errors: bool = False
     mute_errors: bool = False
     body: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    concurrency: int | None = None
 
     def with_(self, **changes: Any) -> Dialect:
         """A copy with some fields changed."""
@@ -90,6 +94,7 @@ DIALECT_OPTIONS = (
     "think",
     "reasoning_field",
     "null_content",
+    "keeps_stop",
     "call_errors",
     "mute_errors",
 )
@@ -115,7 +120,9 @@ PRESETS: Mapping[str, Dialect] = MappingProxyType(
                 base_url="http://127.0.0.1:8000/v1",
                 stream_usage=False,
                 schema_style="json_object_schema",
+                null_content=False,
                 mute_errors=True,
+                concurrency=1,  # a second request ends the first one's stream, unless interrupt_requests is off
             ),
             Dialect(
                 "transformers",
@@ -125,6 +132,7 @@ PRESETS: Mapping[str, Dialect] = MappingProxyType(
                 schema_style="instruction",
                 logprobs=False,
                 null_content=False,
+                keeps_stop=True,
                 call_errors=True,
             ),
             Dialect("ollama", base_url="http://127.0.0.1:11434/v1"),

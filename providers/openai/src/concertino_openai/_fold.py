@@ -32,6 +32,7 @@ class Fold:
         dialect: how the server speaks.
         tools: tools were offered, so calls may stand in the text.
         endpoint: what the reply's opaque data belongs to.
+        stops: texts that were to end the reply.
     """
 
     __slots__ = (
@@ -39,8 +40,8 @@ class Fold:
         "_refused", "_token_ids", "_usage", "begun", "finish_reason",
     )  # fmt: skip
 
-    def __init__(self, dialect: Dialect, tools: bool, endpoint: str) -> None:
-        self._channels = Channels(dialect.think, tools)
+    def __init__(self, dialect: Dialect, tools: bool, endpoint: str, stops: Sequence[str] = ()) -> None:
+        self._channels = Channels(dialect.think, tools, [*filter(None, stops)] if dialect.keeps_stop else ())
         self._endpoint = endpoint
         self._calls: CallFragments | None = None
         self._broken: ToolCall | None = None

@@ -77,7 +77,7 @@ class OpenAIModel(Model):
         import aiohttp
 
         settings, tools = self.settings, bool(request.tools)
-        fold = Fold(settings.dialect, tools, settings.endpoint)
+        fold = Fold(settings.dialect, tools, settings.endpoint, request.sampling.stop)
         failure: ProviderError | None = None
         try:
             if self._unverified:

@@ -145,6 +145,7 @@ OPTIONS: Mapping[str, Option] = {
     "token_ids": Option("truth", _DIALECT, "the server knows `return_token_ids`", _truth),
     "seed": Option("truth", _DIALECT, "the server knows `seed`", _truth),
     "null_content": Option("truth", _DIALECT, "a message that only calls has `content: null`, else `\"\"`", _truth),
+    "keeps_stop": Option("truth", _DIALECT, "the server leaves the text that stopped it in the reply", _truth),
     "call_errors": Option("truth", _DIALECT, "the server answers with an error to a call that it cannot read", _truth),
     "mute_errors": Option("truth", _DIALECT, "the server ends a stream before its first event to refuse a request",
                           _truth),

@@ -37,7 +37,10 @@ def estimate_usage(request: ChatRequest, written: str, count: Callable[[str], in
     asked = sum(count(message.text) + 4 for message in request.messages)
     if request.tools:
         asked += count(json.dumps(request.tools))
-    return Usage(input_tokens=asked, output_tokens=count(written) if written else 0, estimated=1)
+    answered = count(written) if written else 0
+    if request.sampling.max_tokens is not None:
+        answered = min(answered, request.sampling.max_tokens)
+    return Usage(input_tokens=asked, output_tokens=answered, estimated=1)
 
 
 def _count(data: Any, name: str) -> int:

@@ -15,7 +15,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 _LINE = re.compile(
-    r"^[ \t>*_#-]*(?:so |thus |therefore |hence )?,?[ ]?(?:the )?(?:final )?answer(?:[*_ ]*:[*_ ]*| is:? )(?P<said>\S[^\n]*)$",
+    r"^[ \t>*_#-]*(?:(?:so|thus|therefore|hence),? )?(?:the )?(?:final )?answer"
+    r"(?:[*_ ]*:[*_ ]*| is:? )(?P<said>\S[^\n]*)$",
     re.IGNORECASE | re.MULTILINE,
 )
 _GSM = re.compile(r"^####[ \t]*(?P<said>\S[^\n]*)$", re.MULTILINE)
@@ -55,7 +56,7 @@ def without_thoughts(text: str) -> str:
     return kept.strip()
 
 
-def find_answer(text: str, *, complete: bool = True) -> Found | None:
+def find_answer(text: str, *, complete: bool = True, bare: bool = True) -> Found | None:
     """The answer that a text states, by the first rule that finds one.
 
     1. the last `<answer>` block: its boxed values, or its text;
@@ -66,11 +67,13 @@ def find_answer(text: str, *, complete: bool = True) -> Found | None:
     Args:
         complete: whether the text ended by itself. Of one that was cut off, only what is closed counts (1 and 2).
 
+        bare: whether a text that marks no answer can be one (4).
+
     Returns:
         None where no rule applies, or the answer is empty.
     """
     text = without_thoughts(text)
-    written = _block(text, complete)
+    written = find_block(text, complete=complete)
     if written is not None:
         return _found(", ".join(boxed(written)) or written, written)
     if boxes := boxed(text):
@@ -81,12 +84,12 @@ def find_answer(text: str, *, complete: bool = True) -> Found | None:
     if lines:
         said = max(lines, key=lambda match: match.start())["said"].strip().strip("*_ ")
         return _found(said, said)
-    if "\n" not in text and len(text) <= _SHORT:
+    if bare and "\n" not in text and len(text) <= _SHORT:
         return _found(text, text)
     return None
 
 
-def _block(text: str, complete: bool) -> str | None:
+def find_block(text: str, *, complete: bool = True) -> str | None:
     """The text of the last closed answer block; of an open one at the end, where a stop text may have been."""
     end = text.rfind("</answer>")
     start = text.rfind("<answer>", 0, end) if end >= 0 else -1
@@ -151,7 +154,20 @@ _FRACTION = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}\s*\{([^{}]*)\}|(\d)\s*(\
 _ASSIGNED = re.compile(r"^[A-Za-z](?:_\{?\w\}?)?\s*=\s*([^=]+)$")
 _AMOUNT = re.compile(r"^([+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?)(\s*[A-Za-z][^,]*)$")
 _VULGAR = re.compile(r"(?<=\d)(?=[¼½¾⅐-⅞])")
-_SIGNS = str.maketrans({**{sign: f"^{n}" for n, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}, "−": "-", "–": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "×": "*", "·": "*", "⁄": "/"})
+_SIGNS = str.maketrans(
+    {
+        **{sign: f"^{n}" for n, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
+        "−": "-",
+        "–": "-",
+        "’": "'",
+        "‘": "'",
+        "“": '"',
+        "”": '"',
+        "×": "*",
+        "·": "*",
+        "⁄": "/",
+    }
+)
 
 
 def _plain(answer: str) -> str:
@@ -160,6 +176,7 @@ def _plain(answer: str) -> str:
     text = _peel(text)
     if boxed(text) and _BOX.match(text):
         text = _peel(", ".join(boxed(text)))
+    text = re.sub(r"(?<=\d)\\[,;!](?=\d{3}(?!\d))", "", text)
     text = _SIZES.sub("", _SPACES.sub(lambda m: "" if m[0] in ("{,}", "\\!") else " ", text))
     text = _WRAPPERS.sub(r"\1", text)
     text = re.sub(r"\^\s*\{?\\circ\}?|°", "", text)

@@ -9,7 +9,7 @@ reserved what was left is made again when they have settled, as long as that bri
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -36,19 +36,19 @@ class Asker:
         except CallFailed as failed:
             return failed
 
-    async def solve(self, messages: Sequence[Message], sampling: Sampling) -> Solution | CallFailed:
+    async def solve(
+        self, messages: Sequence[Message], sampling: Sampling, *, free: bool = False
+    ) -> Solution | CallFailed:
         """Ask once for a solution; a reply that holds none is a failure with the code `truncated`."""
         reply = await self.ask(messages, sampling)
         if isinstance(reply, CallFailed):
             return reply
-        if (solution := read_solution(reply)) is not None:
+        if (solution := read_solution(reply, free=free)) is not None:
             return solution
         what = "its reply was cut off before an answer" if reply.finish_reason == "length" else "its reply is empty"
         return failure("truncated", f"{what}; repeat the call, or ask another model", self.name, retryable=True)
 
-    async def solve_all(
-        self, requests: Sequence[tuple[Sequence[Message], Sampling]]
-    ) -> list[Solution | CallFailed]:
+    async def solve_all(self, requests: Sequence[tuple[Sequence[Message], Sampling]]) -> list[Solution | CallFailed]:
         """Ask for several solutions at once, in the order of the requests."""
         results: list[Solution | CallFailed] = list(await self.context.gather(self.solve(*r) for r in requests))
         waiting = [i for i, result in enumerate(results) if _refused(result)]
@@ -77,10 +77,15 @@ def choose(context: Context, model: str = "", *, role: str = "default") -> Asker
     if model not in known:
         near = near_names(model, known)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
-        full = set(known.values())
-        there_are = sorted(name for name in known if name not in full or "/" not in name)
-        refuse(f"no model {model!r} in the pool; {hint}there are {', '.join(there_are) or 'none'}; or leave it out")
+        there_are = ", ".join(_shortest(known)) or "none"
+        refuse(f"no model {model!r} in the pool; {hint}there are {there_are}; or leave it out")
     return Asker(context, known[model])
+
+
+def _shortest(known: Mapping[str, str]) -> list[str]:
+    """Roles and models, each model by its shortest name."""
+    full = set(known.values())
+    return sorted(name for name in known if name not in full or name.rpartition("/")[2] not in known or "/" not in name)
 
 
 def task_of(context: Context, subtask: str) -> str:

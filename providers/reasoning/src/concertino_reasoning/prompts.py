@@ -47,7 +47,7 @@ REVIEWER = (
     "whose results were misread, conditions of the question that were left out. Judge what the task names; the record "
     "shows what has happened so far, and may be wrong anywhere. Write your checks between <reasoning> and "
     "</reasoning>. Then list between <answer> and </answer> each mistake with its place, its cause and what would "
-    "settle it; write \"no mistake found\" if there is none."
+    'settle it; write "no mistake found" if there is none.'
 )
 
 CONCLUDE = (
@@ -55,13 +55,11 @@ CONCLUDE = (
     "wrong: compare its results, follow those that were checked, and correct what does not hold. " + FORMAT
 )
 
-DEBATER = (
-    "You take part in a discussion that looks for the right answer to a task, in the role that is given. {first} " + FORMAT
-)
+DEBATER = "You take part in a discussion that looks for the right answer to a task, in the role that is given."
 DEBATE_FIRST = "Give your own solution, step by step, as someone in this role sees it."
 DEBATE_NEXT = (
-    "You see your last solution and those of the others. Take from theirs what convinces you, say where they are wrong, "
-    "and give your solution as it is now."
+    "You see the last solutions of the others, and yours if you gave one. Take from theirs what convinces you, say "
+    "where they are wrong, and give your solution as it is now."
 )
 MODERATOR = (
     "You close a discussion about a task. You see the last solution of each of its members. Weigh their reasons, not "
@@ -79,8 +77,8 @@ REVISE = (
 )
 
 EXTRACT = (
-    "You take one thing out of a text and add nothing of your own. Reply with one JSON object: \"found\" (whether the "
-    "text states it), \"value\" (what was wanted, as short as it can be said; empty if it is not stated), \"quote\" "
+    'You take one thing out of a text and add nothing of your own. Reply with one JSON object: "found" (whether the '
+    'text states it), "value" (what was wanted, as short as it can be said; empty if it is not stated), "quote" '
     "(the passage that states it, word for word; empty if there is none)."
 )
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from concertino import Reply
 
-from .answers import boxed, find_answer, without_thoughts
+from .answers import boxed, find_answer, find_block, without_thoughts
 
 _TAGS = re.compile(r"</?(?:reasoning|answer|notes)>")
 _SHORT = 200
@@ -35,7 +35,7 @@ class Solution:
     """An answer with the way to it.
 
     Attributes:
-        answer: the answer alone, as it was written; empty where a reply was cut off before it.
+        answer: the answer alone, as it was written.
         written: what stands in the answer block.
         reasoning: the way to it.
         marked: whether the reply said which part of it is the answer; otherwise the whole reply is taken for it.
@@ -75,16 +75,31 @@ class Solution:
         return f"\\boxed{{{self.written}}}" if self.written else ""
 
 
-def read_solution(reply: Reply) -> Solution | None:
-    """The solution in a model's reply; None if the reply holds no answer: it is empty, or was cut off before one."""
+def read_solution(reply: Reply, *, free: bool = False) -> Solution | None:
+    """The solution in a model's reply; None if the reply holds no answer: it is empty, or was cut off before one.
+
+    Args:
+        free: the answer is the text of the answer block, or the whole reply; no value is looked for in it.
+    """
     complete = reply.finish_reason != "length"
     text = without_thoughts(reply.text)
+    if free:
+        return _free(text, complete)
     found = find_answer(text, complete=complete)
     if found is not None:
         reasoning = _reasoning(text, found.written)
         return Solution(found.answer, _TAGS.sub("", found.written), reasoning)
     plain = _TAGS.sub("", text).strip()
     return Solution(plain, plain, marked=False) if plain and complete else None
+
+
+def _free(text: str, complete: bool) -> Solution | None:
+    written = find_block(text, complete=complete)
+    if written is None:
+        written = text if complete else ""
+    reasoning = _reasoning(text, written) if written != text else ""
+    written = _TAGS.sub("", written).strip()
+    return Solution(written, written, reasoning, marked=False) if written else None
 
 
 def _reasoning(text: str, written: str) -> str:

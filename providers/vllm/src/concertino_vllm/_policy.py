@@ -371,8 +371,16 @@ class PolicyServer:
                 raise SwapError(f"{path} is not in use: {reason}; version {was} answers as before", was) from error
             served.adapters[name] = (path, version)
             served.current[self.adapter] = name
-            await self._unload_old(wire)
+            await self._unload(wire, KEPT)
         return name
+
+    async def unload_adapter(self) -> None:
+        """Unload all versions of the adapter that no request uses; the model itself answers again."""
+        await self._take()
+        served = self.server.served
+        if served.current.pop(self.adapter, None) is not None:
+            async with self.server.asked() as endpoint:
+                await self._unload(await self._at(endpoint), keep=0)
 
     async def _reset_if_free(self, wire: Wire) -> None:
         await wire.post("/pause?mode=wait")
@@ -381,13 +389,13 @@ class PolicyServer:
         finally:
             await wire.post("/resume", seconds=30)
 
-    async def _unload_old(self, wire: Wire) -> None:
-        """All but the last two versions, unless a request still uses one; that one goes the next time."""
+    async def _unload(self, wire: Wire, keep: int) -> None:
+        """All but the newest, and but those that a request still uses; these go the next time."""
         served = self.server.served
         mine = sorted(
             (n for n in served.adapters if n.startswith(f"{self.adapter}@v")), key=lambda n: served.adapters[n][1]
         )
-        for name in mine[:-KEPT]:
+        for name in mine[: len(mine) - keep]:
             if not self.server.using[name]:
                 with contextlib.suppress(ProviderError):
                     await wire.post("/v1/unload_lora_adapter", {"lora_name": name}, seconds=30)

@@ -1,0 +1,307 @@
+"""The sandbox on this machine: a zygote process that forks a jail per execution, spoken to from any event loop.
+
+One socket pair per execution carries the request, the result and the order to end: closing it kills the jail. Nothing
+here belongs to an event loop or a thread, so that one sandbox serves them all. A zygote that died is started again and
+the executions that it took along are repeated once; scripts have no effect outside, so that is safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from ._jail import wire
+from .execution import Artefact, Ending, Execution, Stream
+from .limits import DEFAULT, Limits
+from .sandbox import Sandbox, SandboxFault, SandboxUnavailable, check_name, to_bytes
+
+Level = Literal["namespaces", "bubblewrap", "landlock", "limits"]
+
+PRELOAD = ("numpy", "sympy")
+SCRIPT_USER = 61000
+"""The host user that scripts run as when the caller is root."""
+_SLACK = 30.0
+_BOOT = (
+    "import sys, importlib.util as u\n"
+    "s = u.spec_from_file_location('concertino_jail', sys.argv[1] + '/__init__.py',"
+    " submodule_search_locations=[sys.argv[1]])\n"
+    "m = u.module_from_spec(s); sys.modules['concertino_jail'] = m; s.loader.exec_module(m)\n"
+    "from concertino_jail.zygote import main\n"
+    "main(int(sys.argv[2]), sys.argv[3])\n"
+)
+_RULES = {
+    "namespaces": "in Linux namespaces of its own",
+    "bubblewrap": "in a bubblewrap jail",
+    "landlock": "under landlock and seccomp, without namespaces",
+    "limits": "under resource limits only: NOT a sandbox, it can read and send whatever this user can",
+}
+
+
+class JailedSandbox(Sandbox):
+    """Scripts in jails on this machine (Linux).
+
+    Args:
+        level: how they are locked in.
+        limits: of an execution that names none.
+        network: whether scripts may use this machine's network, loopback included.
+        preload: libraries that are loaded once, where they are installed.
+        python: the interpreter of the scripts, by default this one.
+        bwrap: path of the `bwrap` program, for its level.
+    """
+
+    def __init__(
+        self,
+        level: Level = "namespaces",
+        *,
+        limits: Limits = DEFAULT,
+        network: bool = False,
+        preload: Sequence[str] = PRELOAD,
+        python: str | os.PathLike[str] | None = None,
+        bwrap: str | os.PathLike[str] | None = None,
+    ) -> None:
+        if level not in _RULES:
+            raise ValueError(f"level={level!r}; expected one of {', '.join(_RULES)}")
+        self.level = level
+        self.limits = limits
+        self.network = network
+        self._python = os.fspath(python or sys.executable)
+        self._configuration = json.dumps({
+            "level": level,
+            "preload": list(preload),
+            "network": network,
+            "user": SCRIPT_USER,
+            "bwrap": os.fspath(bwrap) if bwrap else "",
+            "scratch": tempfile.gettempdir(),
+        })  # fmt: skip
+        self._lock = threading.Lock()
+        self._zygote: _Zygote | None = None
+        self._closed = False
+
+    @property
+    def description(self) -> str:
+        """The rules for scripts."""
+        network = "the network is open" if self.network else "there is no network"
+        most = self.limits
+        return (
+            f"Each script runs alone, {_RULES[self.level]}; {network}; only its working folder can be written, and "
+            f"that is empty at first. Limits: {most.wall:g} s, {most.memory_mb} MB of memory, {most.disk_mb} MB of "
+            f"files, {most.processes} processes."
+        )
+
+    @property
+    def process_id(self) -> int | None:
+        """Of the zygote; None while there is none."""
+        zygote = self._zygote
+        return zygote.process.pid if zygote is not None and zygote.owner == os.getpid() else None
+
+    async def run(
+        self,
+        code: str,
+        *,
+        limits: Limits | None = None,
+        stdin: str | bytes = b"",
+        files: Mapping[str, bytes | str] | None = None,
+        artefacts: Sequence[str] = (),
+        seed: int | None = None,
+    ) -> Execution:
+        """As `Sandbox.run` says."""
+        limits = limits or self.limits
+        named = {check_name(name): to_bytes(content) for name, content in (files or {}).items()}
+        message = {
+            "limits": limits.to_wire(),
+            "files": list(named),
+            "artefacts": [check_name(name) for name in artefacts],
+            "seed": seed,
+        }
+        request = wire.pack(message, [to_bytes(code), to_bytes(stdin), *named.values()])
+        if len(request) > wire.MOST_BYTES:
+            raise ValueError(f"code, stdin and files are {len(request)} bytes; at most {wire.MOST_BYTES} are taken")
+        try:
+            result, blobs = await self._exchange(request, limits)
+        except _ZygoteDied:
+            if self.network:
+                raise SandboxFault("the sandbox's process died; the script may have run", executed=True) from None
+            result, blobs = await self._exchange(request, limits)
+        if "fault" in result:
+            raise SandboxFault(f"the sandbox could not be set up: {result['fault']}")
+        return _execution(result, blobs, limits)
+
+    async def _exchange(self, request: bytes, limits: Limits) -> tuple[dict[str, Any], list[bytes]]:
+        """One request to a supervisor, and its answer."""
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        with ours:
+            ours.setblocking(False)
+            with theirs:
+                zygote = self._living()
+                await zygote.hand_over(theirs)
+            try:
+                async with asyncio.timeout(limits.wall + _SLACK):
+                    await loop.sock_sendall(ours, request)
+                    return await _answer(loop, ours)
+            except TimeoutError:
+                raise SandboxFault(f"no answer within {limits.wall + _SLACK:g} s") from None
+            except (OSError, EOFError):
+                raise self._died(zygote) from None
+
+    def _living(self) -> _Zygote:
+        """The zygote, started if there is none."""
+        with self._lock:
+            if self._closed:
+                raise SandboxUnavailable("this sandbox was closed")
+            if self._zygote is not None and self._zygote.owner != os.getpid():
+                self._zygote = None  # this process was forked from the one that it belongs to
+            if self._zygote is None or not self._zygote.alive():
+                if self._zygote is not None:
+                    self._zygote.close()
+                self._zygote = _Zygote(self._python, self._configuration)
+            return self._zygote
+
+    def _died(self, zygote: _Zygote) -> Exception:
+        """A connection broke: what the zygote had to say about it."""
+        why = zygote.last_words()
+        if why:
+            return SandboxUnavailable(f"the level {self.level!r} cannot be used here: {why}")
+        return _ZygoteDied("the sandbox's process died, or the jail of this execution did")
+
+    async def close(self) -> None:
+        """End the zygote, and every jail with it."""
+        self.close_now()
+
+    def close_now(self) -> None:
+        """The same without an event loop."""
+        with self._lock:
+            self._closed = True
+            zygote, self._zygote = self._zygote, None
+        if zygote is not None and zygote.owner == os.getpid():
+            zygote.close()
+
+
+class _ZygoteDied(SandboxFault):
+    """The zygote, or the supervisor of this execution, ended without an answer."""
+
+
+class _Zygote:
+    """One zygote process and our end of its socket."""
+
+    def __init__(self, python: str, configuration: str) -> None:
+        self.owner = os.getpid()
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.setblocking(False)
+        self._said = ""
+        folder = str(Path(__file__).parent / "_jail")
+        with theirs:
+            command = [python, "-I", "-c", _BOOT, folder, str(theirs.fileno()), configuration]
+            try:
+                self.process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                    pass_fds=[theirs.fileno()], start_new_session=True, cwd="/", env=_environment(),
+                )  # fmt: skip
+            except OSError as error:
+                self._socket.close()
+                raise SandboxUnavailable(f"{python} cannot be started: {error}") from error
+
+    def alive(self) -> bool:
+        """Whether its process runs."""
+        return self.process.poll() is None
+
+    async def hand_over(self, connection: socket.socket) -> None:
+        """Give it the other end of an execution's connection."""
+        while True:
+            try:
+                socket.send_fds(self._socket, [b"x"], [connection.fileno()])
+                return
+            except BlockingIOError:
+                await asyncio.sleep(0.005)  # more executions at once than a socket's queue holds
+            except OSError:
+                return  # it died: the connection tells, as it does when it dies later
+
+    def last_words(self) -> str:
+        """Why it could not start, if that is how it ended."""
+        with contextlib.suppress(OSError):
+            while data := self._socket.recv(1 << 16):
+                self._said = json.loads(data).get("fault", "")
+        if self._said:
+            return self._said
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(0.2)
+        if self.process.returncode and self.process.returncode > 0 and self.process.stderr is not None:
+            os.set_blocking(self.process.stderr.fileno(), False)
+            text = (self.process.stderr.read() or b"").decode("utf-8", "replace").strip()
+            self._said = text.splitlines()[-1][:300] if text else f"its process ended with {self.process.returncode}"
+        return self._said
+
+    def close(self) -> None:
+        """End it."""
+        self._socket.close()
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+        self.process.wait()
+        if self.process.stderr is not None:
+            self.process.stderr.close()
+
+
+def _environment() -> dict[str, str]:
+    """Nothing of the caller's environment."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", **threads}
+
+
+async def _answer(loop: asyncio.AbstractEventLoop, connection: socket.socket) -> tuple[dict[str, Any], list[bytes]]:
+    data = bytearray()
+    while (answer := wire.unpack(data)) is None:
+        more = await loop.sock_recv(connection, 1 << 18)
+        if not more:
+            raise EOFError
+        data += more
+    return answer
+
+
+def _execution(result: Mapping[str, Any], blobs: Sequence[bytes], limits: Limits) -> Execution:
+    """The record of a supervisor's answer."""
+    out_head, out_tail, err_head, err_tail, *data = (bytes(blob) for blob in blobs)
+    totals = result["totals"]
+    ending, code = _ending(result, limits)
+    artefacts = {
+        name: Artefact(content, about.get("error", ""))
+        for (name, about), content in zip(result["files"].items(), data, strict=True)
+    }
+    return Execution(
+        ending,
+        code,
+        Stream(out_head, out_tail, totals[0]),
+        Stream(err_head, err_tail, totals[1]),
+        result["seconds"],
+        result.get("cpu"),
+        result["peak"],
+        artefacts,
+    )
+
+
+def _ending(result: Mapping[str, Any], limits: Limits) -> tuple[Ending, int | None]:
+    """How it ended, from what its supervisor saw."""
+    if result["reason"] == "memory":
+        return Ending.MEMORY, None
+    if result["reason"] == "wall":
+        return Ending.WALL, None
+    code: int = result.get("code", -9)  # its process 1 was killed from outside the jail
+    if code in (-24, -9) and result.get("cpu", 0.0) >= max(1, round(limits.cpu)) - 0.1:
+        return Ending.CPU, None
+    return (Ending.OK if code == 0 else Ending.SIGNAL if code < 0 else Ending.EXIT), code
+
+
+@functools.cache
+def is_linux() -> bool:
+    """Whether there can be jails at all."""
+    return sys.platform == "linux"

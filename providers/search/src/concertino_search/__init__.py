@@ -1,0 +1,5 @@
+"""concertino-search."""
+
+from ._errors import CorpusError, IndexDamaged
+from ._index import *
+from ._tools import *

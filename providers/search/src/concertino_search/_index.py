@@ -1,0 +1,365 @@
+"""The index of a corpus on disk: built once per content, mapped by any number of processes, never changed afterwards.
+
+    <cache>/<key>/            one index; the key is a hash of the corpus' content and of all options
+        meta.json             written last: what it is, and the size of every other file
+        passages.jsonl …      the passages, the BM25 matrix and, with an embedder, the vectors
+    <cache>/stamps/*.json     which content a path had when it was last read, so that an unchanged corpus is not hashed
+
+Invariant: a folder under its final name is complete. An index is built under another name and renamed; of two that are
+built at once, the second finds the first one's and uses it. A folder whose files do not have their sizes counts as
+absent and is built anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from ._analysis import analyser
+from ._bm25 import Bm25, Ranked, Variant
+from ._corpus import PASSAGE_CHARS, corpus_files, corpus_hash, read_corpus
+from ._embedding import Embedder, embed_all
+from ._errors import CorpusError, IndexDamaged
+from ._fusion import fuse
+from ._passages import Passage, PassageStore
+from ._vectors import EXACT_UP_TO, VectorIndex
+
+Mode = Literal["bm25", "dense", "hybrid"]
+FORMAT = 1
+"""Version of the files; another one means another key."""
+_META, _STAMPS, _BUILDING = "meta.json", "stamps", ".building-"
+_RACE = 2.0
+"""Seconds after a change within which a second change may leave the same time stamp."""
+_ABANDONED = 24 * 3600.0
+"""Seconds after which an unfinished build is taken for one whose process died."""
+_BATCH = 256
+"""Passages that are analysed or embedded between two moments at which a build can be cancelled."""
+_FUSED_DEPTH = 5
+"""A hybrid search fuses the best `5 k` of each ranking, 50 at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage that was found, and its score: BM25, cosine or fused, comparable within one query only."""
+
+    passage: Passage
+    score: float
+
+
+@dataclass(frozen=True)
+class IndexOptions:
+    """How a corpus is indexed.
+
+    Attributes:
+        analyser: `english` (or another Snowball language), `words` or `whitespace`.
+        k1, b: BM25's saturation of repeated terms (>= 0) and correction for length (0 to 1).
+        variant: BM25's idf, `lucene` or `okapi`.
+        titles: whether titles are searched with the texts.
+        passage_chars: the longest passage that is cut from a document, in characters; lines of JSON are not cut.
+        embedder: for dense and hybrid search; None for BM25 alone.
+        exact_up_to: passages up to which vectors are compared one by one.
+    """
+
+    analyser: str = "english"
+    k1: float = 1.5
+    b: float = 0.75
+    variant: Variant = "lucene"
+    titles: bool = True
+    passage_chars: int = PASSAGE_CHARS
+    embedder: Embedder | None = None
+    exact_up_to: int = EXACT_UP_TO
+
+    def __post_init__(self) -> None:
+        analyser(self.analyser)
+        if self.passage_chars < 1:
+            raise CorpusError(f"passage_chars={self.passage_chars}; expected at least 1")
+
+    def to_json(self) -> dict[str, Any]:
+        """All that changes an index."""
+        return {
+            "format": FORMAT,
+            "analyser": self.analyser,
+            "k1": self.k1,
+            "b": self.b,
+            "variant": self.variant,
+            "titles": self.titles,
+            "passage_chars": self.passage_chars,
+            "embedder": self.embedder.name if self.embedder is not None else "",
+            "exact_up_to": self.exact_up_to,
+        }
+
+
+class Index:
+    """An open index; read-only, and safe to use from several threads.
+
+    Args:
+        folder: one that `open_index` or `build_index` gave.
+        embedder: the one that it was built with; without it, only BM25 is searched.
+
+    Raises:
+        IndexDamaged: the folder holds no complete index.
+    """
+
+    def __init__(self, folder: Path, embedder: Embedder | None = None) -> None:
+        meta = _complete(folder)
+        if meta is None:
+            raise IndexDamaged(f"{folder}: no complete index; delete the folder, and it is built again")
+        built_with = meta["options"]["embedder"]
+        if embedder is not None and embedder.name != built_with:
+            raise CorpusError(f"{folder} was built with embedder {built_with!r}, and {embedder.name!r} is given")
+        self.folder = folder
+        self.options: dict[str, Any] = meta["options"]
+        self.passages = PassageStore(folder)
+        self._analyse = analyser(self.options["analyser"])
+        self._bm25 = Bm25.open(folder)
+        self._embedder = embedder
+        self._vectors = VectorIndex(folder) if embedder is not None else None
+
+    @property
+    def mode(self) -> Mode:
+        """How it searches unless told otherwise: `hybrid` with an embedder, else `bm25`."""
+        return "hybrid" if self._vectors is not None else "bm25"
+
+    def terms(self, text: str) -> list[str]:
+        """The terms of a text, as this index counts them."""
+        return self._analyse(text)
+
+    def read(self, passage_id: str) -> Passage | None:
+        """The passage of an id, None if there is none."""
+        position = self.passages.find(passage_id)
+        return None if position is None else self.passages[position]
+
+    async def search(
+        self, queries: Sequence[str], k: int = 10, *, mode: Mode | None = None, weights: tuple[float, float] = (1, 1)
+    ) -> list[list[Hit]]:
+        """The best passages of each query; equal queries are worked out once.
+
+        It computes on the running loop, and gives others their turn between queries.
+
+        Args:
+            queries: any number of them.
+            k: passages per query, at most.
+            mode: what to search; by default the index's own.
+            weights: of BM25 and of the vectors in a hybrid search.
+
+        Raises:
+            CorpusError: a mode without vectors, or arguments out of range.
+        """
+        mode = mode or self.mode
+        if k < 1 or min(weights) < 0 or mode not in ("bm25", "dense", "hybrid"):
+            raise CorpusError(f"k={k}, mode={mode!r}, weights={weights}; expected k >= 1, bm25|dense|hybrid, >= 0")
+        if mode != "bm25" and self._vectors is None:
+            raise CorpusError(f"mode {mode!r} needs an embedder; this index was opened without one")
+        distinct = list(dict.fromkeys(queries))
+        depth = k if mode != "hybrid" else min(max(50, _FUSED_DEPTH * k), len(self.passages))
+        near = await self._near(distinct, depth) if mode != "bm25" else []
+        ranked: dict[str, Ranked] = {}
+        for number, query in enumerate(distinct):
+            if mode == "dense":
+                ranked[query] = near[number]
+                continue
+            ranked[query] = self._bm25.search(self._analyse(query), depth)
+            if mode == "hybrid":
+                ranked[query] = fuse([ranked[query], near[number]], weights, k)
+            if number % 16 == 15:
+                await asyncio.sleep(0)
+        hits = {query: self._hits(found) for query, found in ranked.items()}
+        return [hits[query] for query in queries]
+
+    async def _near(self, queries: list[str], k: int) -> list[Ranked]:
+        if not queries or self._embedder is None or self._vectors is None:
+            return []
+        return self._vectors.search(await embed_all(self._embedder, queries, "query"), k)
+
+    def _hits(self, ranked: Ranked) -> list[Hit]:
+        positions, scores = ranked
+        pairs = zip(positions.tolist(), scores.tolist(), strict=True)
+        return [Hit(self.passages[position], score) for position, score in pairs]
+
+
+def default_cache() -> Path:
+    """Where indexes are kept: `CONCERTINO_SEARCH_CACHE`, or `concertino/search` in the user's cache folder."""
+    named = os.environ.get("CONCERTINO_SEARCH_CACHE", "")
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "concertino" / "search"
+
+
+async def open_index(
+    corpus: str | Path, options: IndexOptions | None = None, *, cache: Path | None = None, trust_stamps: bool = True
+) -> Index:
+    """The index of a corpus, built if there is none of its present content.
+
+    It computes on the running loop, and gives others their turn between passages.
+
+    Args:
+        corpus: a JSON Lines file, a document, or a folder of these.
+        options: how it is indexed.
+        cache: where indexes are kept, by default `default_cache()`.
+        trust_stamps: take a corpus whose files have their names, sizes and times for unchanged; else hash it.
+
+    Raises:
+        CorpusError: the corpus cannot be read; names the file and line.
+    """
+    path, options, cache = Path(corpus), options or IndexOptions(), cache or default_cache()
+    stamp = _Stamp(cache, path, options)
+    content = stamp.content() if trust_stamps else None
+    if content is None:
+        content = corpus_hash(path)
+    folder = cache / _key(content, options)
+    if _complete(folder) is None:
+        await build_index(path, folder, options)
+    stamp.write(content, folder)
+    return Index(folder, options.embedder)
+
+
+async def build_index(corpus: Path, folder: Path, options: IndexOptions) -> None:
+    """Build an index at `folder`, whole or not at all.
+
+    Raises:
+        CorpusError: the corpus cannot be read; names the file and line.
+    """
+    building = _begin(folder)
+    try:
+        await _write(corpus, building, options)
+        _put(building, folder)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+async def _write(corpus: Path, folder: Path, options: IndexOptions) -> None:
+    analyse = analyser(options.analyser)
+    passages: list[Passage] = []
+    terms: list[list[str]] = []
+    for passage in read_corpus(corpus, passage_chars=options.passage_chars):
+        passages.append(passage)
+        terms.append(analyse(passage.indexed if options.titles else passage.text))
+        if len(passages) % _BATCH == 0:
+            await asyncio.sleep(0)
+    PassageStore.write(folder, passages)
+    Bm25.build(terms, k1=options.k1, b=options.b, variant=options.variant).save(folder)
+    if options.embedder is not None:
+        parts = []
+        for start in range(0, len(passages), _BATCH):
+            texts = [p.indexed if options.titles else p.text for p in passages[start : start + _BATCH]]
+            parts.append(await embed_all(options.embedder, texts, "passage"))
+            await asyncio.sleep(0)
+        VectorIndex.write(folder, np.concatenate(parts), exact_up_to=options.exact_up_to)
+    sizes = {file.name: file.stat().st_size for file in sorted(folder.iterdir())}
+    meta = {"options": options.to_json(), "passages": len(passages), "files": sizes}
+    (folder / _META).write_text(json.dumps(meta, indent=1), encoding="utf-8")
+
+
+def _begin(folder: Path) -> Path:
+    """An empty folder beside the final one, to build in."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(folder.parent)
+    building = folder.parent / f"{_BUILDING}{folder.name[:16]}-{os.getpid()}-{secrets.token_hex(4)}"
+    building.mkdir()
+    return building
+
+
+def _put(building: Path, folder: Path) -> None:
+    """Give a finished index its name; one that is there already and complete is kept."""
+    for _ in range(3):
+        try:
+            building.rename(folder)
+        except OSError:
+            if _complete(folder) is not None:
+                return
+            aside = folder.with_name(f"{_BUILDING}damaged-{secrets.token_hex(4)}")
+            try:
+                folder.rename(aside)
+            except FileNotFoundError:
+                continue
+            shutil.rmtree(aside, ignore_errors=True)
+        else:
+            return
+    raise CorpusError(f"the index cannot be put at {folder}; is the cache folder writable?")
+
+
+def _complete(folder: Path) -> dict[str, Any] | None:
+    """What a folder says of itself, if it holds a complete index."""
+    try:
+        meta: dict[str, Any] = json.loads((folder / _META).read_bytes())
+        whole = all((folder / name).stat().st_size == size for name, size in meta["files"].items())
+    except (OSError, ValueError, KeyError, AttributeError):
+        return None
+    return meta if whole and meta["options"].get("format") == FORMAT else None
+
+
+def _key(content: str, options: IndexOptions) -> str:
+    text = json.dumps([content, options.to_json()], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:40]
+
+
+def _sweep(cache: Path) -> None:
+    """Remove what builds of processes that died have left."""
+    for folder in cache.glob(f"{_BUILDING}*"):
+        try:
+            old = time.time() - folder.stat().st_mtime > _ABANDONED
+        except OSError:
+            continue
+        if old:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Stamp:
+    """Which content a path had, and which index was the last one of the same path and options."""
+
+    def __init__(self, cache: Path, corpus: Path, options: IndexOptions) -> None:
+        text = json.dumps([str(corpus.resolve()), options.to_json()], sort_keys=True)
+        self._file = cache / _STAMPS / f"{hashlib.sha256(text.encode()).hexdigest()[:40]}.json"
+        self._cache = cache
+        self._fingerprint, self._changed = _fingerprint(corpus)
+        try:
+            self._known: dict[str, Any] = json.loads(self._file.read_bytes())
+        except (OSError, ValueError):
+            self._known = {}
+
+    def content(self) -> str | None:
+        """The hash of the content, if the files look as they did; None where they must be read."""
+        known = self._known
+        if known.get("fingerprint") == self._fingerprint and known.get("at", 0) > self._changed + _RACE:
+            return str(known["content"])
+        return None
+
+    def write(self, content: str, folder: Path) -> None:
+        """Remember the content, and remove the index before the last one of this path."""
+        known = self._known
+        if known.get("content") == content and self.content() is not None:
+            return
+        before = known.get("index", "") if known.get("index") != folder.name else known.get("before", "")
+        if known.get("before", "") not in ("", before, folder.name):
+            shutil.rmtree(self._cache / str(known["before"]), ignore_errors=True)
+        stamp = {
+            "fingerprint": self._fingerprint, "content": content, "at": time.time(),
+            "index": folder.name, "before": before,
+        }  # fmt: skip
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self._file.with_suffix(f".{os.getpid()}-{secrets.token_hex(4)}")
+        temporary.write_text(json.dumps(stamp), encoding="ascii")
+        temporary.replace(self._file)
+
+
+def _fingerprint(corpus: Path) -> tuple[str, float]:
+    """Names, sizes and times of a corpus' files as a hash, and the latest of the times."""
+    digest, latest = hashlib.sha256(), 0.0
+    for file in corpus_files(corpus):
+        known = file.stat()
+        latest = max(latest, known.st_mtime, known.st_ctime)
+        digest.update(
+            f"{file}\0{known.st_size}\0{known.st_mtime_ns}\0{known.st_ino}\n".encode(errors="surrogateescape")
+        )
+    return digest.hexdigest(), latest
