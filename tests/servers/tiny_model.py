@@ -7,7 +7,8 @@ architecture, which reply to `answer` differently), `lora-1` and `lora-2` (two s
 PEFT). `launch.model` does so once for the tree and keeps the result.
 
 The invariant: what is there is exact. Every exchange was generated greedily and compared to the letter, also behind a
-thousand tokens of noise and behind other conversations; a model that fails is trained again from another seed, and after three there is an error.
+thousand tokens of noise and behind other conversations; a model that fails is trained again from another seed, and
+after four there is an error.
 
 Training teaches two things. The replies, which is quick. And to look at the cue only, however much stands before it:
 every example gets some noise in front, whose tokens count for up to e^9 each in the attention and whose positions
@@ -37,7 +38,7 @@ CONTEXT = 4096  # tokens
 CHANGED = {"answer": "pang"}
 """Replies of `tiny-changed` that differ from the script's."""
 
-_STEPS, _MORE_STEPS, _SEEDS = 300, 60, 3
+_STEPS, _MORE_STEPS, _SEEDS = 300, 60, (1, 2, 3, 4)
 _NOISE, _REACH, _WEIGHT = 64, 3500, 9.0  # tokens, positions, natural logarithm
 _MARGIN = 0.2  # least distance of the best logit to the next: servers round differently
 _SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -66,7 +67,7 @@ def make(folder: Path) -> None:
         NotExact: no seed gave a model that knows the script.
     """
     tokenizer = make_tokenizer()
-    for seed in range(_SEEDS):
+    for seed in _SEEDS:
         trainer = Trainer(tokenizer, seed)
         trainer.train(_STEPS, 6e-3, {})
         differences = [*trainer.differences({}), *_loop_breaks(trainer.model, tokenizer)]

@@ -31,7 +31,8 @@ def read(reader: ReplyReader, *pieces: str) -> tuple[str, str, list[ToolCall]]:
         ("<think>a</think>x<think>b</think>", "x", "a\nb", []),
         (f"Both.\n{CALL}\n{CALL}", "Both.", "", [ADD, ADD]),
         (f"<think>t</think>\n{CALL}\nDone.", "Done.", "t", [ADD]),
-        ("<tool_call>", "", "", [ToolCall("?", "{}")]),
+        ("The mark is \n<tool_call> and", "The mark is \n<tool_call> and", "", []),
+        (f'<tool_call>{{"name": "add"\n{CALL}', "", "", [ToolCall("add", '{"name": "add"'), ADD]),
         ('<tool_call>{"name": "add", "arguments": {"a": 2, "b":', "", "", [ToolCall("add", '{"a": 2, "b":')]),
         ("a <b> and <too", "a <b> and <too", "", []),
     ],
@@ -85,7 +86,7 @@ def test_a_prompt_that_has_opened_the_reasoning_is_continued() -> None:
         ('{"name":"add","arguments":{"a":1,"b":{"c":[1, 2]}}}', ToolCall("add", '{"a":1,"b":{"c":[1, 2]}}')),
         ('{"name": "add"}', ToolCall("add", "{}")),
         ('{"name": "add", "arguments": ""}', ToolCall("add", "{}")),
-        ('{"name": "add", "arguments": null}', ToolCall("add", "null")),
+        ('{"name": "add", "arguments": null}', ToolCall("add", "{}")),
         ('{"name": "add", "arguments": 511}', ToolCall("add", "511")),
         ('{"name": "add", "parameters": {"a": 1}}', ToolCall("add", '{"a": 1}')),
         ('{"arguments": {"name": "x"}, "name": "add"}', ToolCall("add", '{"name": "x"}')),
@@ -97,7 +98,8 @@ def test_a_prompt_that_has_opened_the_reasoning_is_continued() -> None:
         ("add(2, 3)", ToolCall("?", "add(2, 3)")),
         ('["add"]', ToolCall("?", '["add"]')),
         ('{"name": 3}', ToolCall("?", '{"name": 3}')),
-        ("", ToolCall("?", "{}")),
+        ('{"name": "add", "arguments": ', ToolCall("add", '{"name": "add", "arguments":')),
+        ("", ToolCall("?", "")),
     ],
 )
 def test_a_call_keeps_its_arguments_as_they_were_written(body: str, call: ToolCall) -> None:

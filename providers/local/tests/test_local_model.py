@@ -228,6 +228,13 @@ async def test_a_stop_text_ends_the_reply_before_it_and_its_tokens_are_counted(
     assert reply.usage.output_tokens < 37
     pieces = [piece async for piece in model.stream(ask(COUNT, stop=("ten e",)))]
     assert "".join(map(str, pieces[:-1])) == reply.text
+    turns = [Message("user", COUNT), Message.of(reply), Message("user", "Go on.")]
+    after = await model.chat(ChatRequest(turns, sampling=Sampling(0.0, logprobs=True)))
+    assert not _holds(after.prompt_token_ids or (), reply.token_ids or ())
+
+
+def _holds(ids: tuple[int, ...], part: tuple[int, ...]) -> bool:
+    return any(ids[place : place + len(part)] == part for place in range(len(ids)))
 
 
 async def test_a_prompt_that_is_too_long_is_the_callers_mistake(open_model: Open, scripted: Path) -> None:

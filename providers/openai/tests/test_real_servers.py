@@ -17,6 +17,7 @@ import pytest
 import script
 from concertino.testing import ModelConformance
 from concertino_openai import OpenAIModel, list_models, model
+from concertino_openai._probe import Probe
 from launch import Server
 
 pytestmark = pytest.mark.server
@@ -208,16 +209,30 @@ async def test_a_schema_is_sent_without_tools_and_calls_are_not_lost(server: Ser
 # -- stopping --------------------------------------------------------------------------------------------------------
 
 
-async def asked_and_left(server: Server, **more: Any) -> None:
-    """Ask for 900 tokens and leave after half a second."""
+async def ask_at_length(server: Server, tokens: int, leave_after: float | None = None, **more: Any) -> None:
+    """Ask for many tokens; leave after so many seconds, or wait for them all."""
     asked = OpenAIModel(**options(server, **more))
-    request = ct.ChatRequest(request_of(script.exchange("count")).messages, sampling=GREEDY.with_(max_tokens=900))
+    request = ct.ChatRequest(request_of(script.exchange("count")).messages, sampling=GREEDY.with_(max_tokens=tokens))
     running = asyncio.ensure_future(asked.chat(request))
-    await asyncio.sleep(0.5)
-    running.cancel()
+    if leave_after is not None:
+        await asyncio.sleep(leave_after)
+        running.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await running
     await asked.close()
+
+
+async def work_of(server: Server, tokens: int, leave_after: float | None = None) -> float:
+    """Processor seconds that a request costs a server, until it rests again."""
+    before = server.cpu_seconds()
+    await ask_at_length(server, tokens, leave_after)
+    seen = server.cpu_seconds()
+    for _ in range(60):
+        await asyncio.sleep(0.5)
+        if (now := server.cpu_seconds()) - seen < 0.05:
+            return now - before
+        seen = now
+    raise AssertionError("30 s later the server still works")
 
 
 def metric(server: Server, name: str) -> float:
@@ -228,7 +243,7 @@ def metric(server: Server, name: str) -> float:
 @BOTH_MODES
 async def test_vllm_stops_when_a_request_is_cancelled(vllm_server: Server, stream: bool) -> None:
     before = metric(vllm_server, "vllm:generation_tokens_total")
-    await asked_and_left(vllm_server, stream=stream)
+    await ask_at_length(vllm_server, 900, leave_after=0.5, stream=stream)
     begun = time.monotonic()
     while metric(vllm_server, "vllm:num_requests_running"):
         assert time.monotonic() - begun < 2
@@ -238,11 +253,9 @@ async def test_vllm_stops_when_a_request_is_cancelled(vllm_server: Server, strea
 
 @pytest.mark.parametrize("server", ["transformers_server", "llama_server"], indirect=True)
 async def test_a_server_stops_when_a_request_is_cancelled(server: Server) -> None:
-    await asked_and_left(server)
-    await asyncio.sleep(1)
-    before = server.cpu_seconds()
-    await asyncio.sleep(1)
-    assert server.cpu_seconds() - before < 0.3
+    whole = await work_of(server, 1500)
+    cancelled = await work_of(server, 1500, leave_after=0.3)
+    assert cancelled < 0.7 * whole, f"cancelled {cancelled:.2f} s, whole {whole:.2f} s of processor time"
 
 
 # -- tokens, lists and conformance -----------------------------------------------------------------------------------
@@ -276,6 +289,12 @@ async def test_a_server_lists_its_model_or_nothing(server: Server) -> None:
         with pytest.raises(ct.ProviderError, match="did you mean tiny"):
             await wrong.chat(request_of(script.exchange("answer")))
         await wrong.close()
+
+
+async def test_a_probe_finds_what_the_preset_says(server: Server) -> None:
+    probed = await Probe(**options(server)).run()
+    assert set(probed.options) == {"server", "model", "base_url"}, probed.options
+    assert len(probed.findings) >= 18
 
 
 async def test_a_prompt_that_is_too_long_is_never_repeated(server: Server) -> None:

@@ -140,7 +140,7 @@ def test_calls_and_their_results_are_paired() -> None:
         {"name": "now", "arguments": "{}"},
     ]
     assert [(message["tool_call_id"], message["content"]) for message in sent[2:]] == [("x", "2"), ("y", "noon")]
-    assert body(ChatRequest(messages), "transformers")["messages"][1]["content"] == ""
+    assert body(ChatRequest(messages), "llama-cpp-python")["messages"][1]["content"] == ""
 
 
 def test_calls_without_ids_are_given_ones_that_pair_with_their_results() -> None:

@@ -97,9 +97,11 @@ class Worker(ct.Model):
         return len(text.split(" "))
 
 
-def pool_of(model: ct.Model, *members: Any, prices: ct.Prices | None = None, **others: ct.Model) -> ct.Pool:
+def pool_of(
+    model: ct.Model, *members: Any, prices: ct.Prices | None = None, max_tokens: int = 64, **others: ct.Model
+) -> ct.Pool:
     """A pool with the model in the role `default`, and others in roles of their own."""
-    specs = [ct.ModelSpec("worker", lambda: model, prices=prices, max_tokens=64)]
+    specs = [ct.ModelSpec("worker", lambda: model, prices=prices, max_tokens=max_tokens)]
     specs += [ct.ModelSpec(f"model-{role}", lambda other=other: other) for role, other in others.items()]  # type: ignore[misc]
     return ct.Pool.of(*members, *specs, default="worker", **{role: f"model-{role}" for role in others})
 

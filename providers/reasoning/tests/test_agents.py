@@ -142,7 +142,7 @@ async def test_what_it_asks_is_charged_to_its_call_and_recorded_below_it(name: s
     seen = await run(name, worker, after=[], listeners=[events.append])
     asked = [event for event in events if isinstance(event, ct.events.CallStarted) and event.kind == "model"]
     assert len(asked) == len(worker.requests) == REQUESTS[name]
-    assert {event.parent_id for event in asked} == {seen.call_id}
+    assert {event.parent for event in asked} == {seen.call_id}
     assert seen.usage.units == EACH_AGENT[name].cost.units
     assert seen.usage.tokens > 0
 

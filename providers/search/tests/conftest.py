@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -29,6 +32,12 @@ def write_lines(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
+def bird_rows() -> list[dict[str, str]]:
+    """Four lines about birds."""
+    return [dict(row) for row in BIRDS]
+
+
+@pytest.fixture
 def birds(write_lines: Callable[..., Path]) -> Path:
     """Four passages about birds."""
     return write_lines(BIRDS)
@@ -38,3 +47,39 @@ def birds(write_lines: Callable[..., Path]) -> Path:
 def cache(tmp_path: Path) -> Path:
     """A folder for indexes."""
     return tmp_path / "indexes"
+
+
+class _Pages(BaseHTTPRequestHandler):
+    """One page, one slow page, and no log."""
+
+    def do_GET(self) -> None:
+        if self.path == "/slow":
+            time.sleep(1.5)
+        known = self.path in ("/page.html", "/slow")
+        body = b"<title>A page</title><p>Some text." if known else b"none"
+        self.send_response(200 if known else 404)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def handle(self) -> None:
+        try:
+            super().handle()
+        except ConnectionError:
+            pass  # the client gave up, as some tests do
+
+
+@pytest.fixture
+def file_server() -> Iterator[str]:
+    """The address of a small server on a thread, for tests whose event loop comes and goes."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Pages)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+    thread.join()

@@ -59,8 +59,10 @@ def test_scores_are_those_of_the_formula(docs: Docs, query: list[str], variant: 
 
 def test_the_recorded_rankings_of_another_implementation_are_met_exactly(shared_data: Path) -> None:
     folder = shared_data / "bm25_hotpot_pool"
-    corpus = [json.loads(line) for line in (folder / "corpus.jsonl").open(encoding="utf-8")]
-    queries = [json.loads(line) for line in (folder / "queries_250.jsonl").open(encoding="utf-8")]
+    corpus, queries = (
+        [json.loads(line) for line in (folder / name).read_bytes().splitlines()]
+        for name in ("corpus.jsonl", "queries_250.jsonl")
+    )
     terms = analyser("whitespace")
     index = Bm25.build([terms(row["text"]) for row in corpus], k1=1.5, b=0.75, variant="okapi")
     same = 0

@@ -38,13 +38,14 @@ def executable(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def declare(executable: Path, system: System) -> Iterator[Declare]:
+def declare(executable: Path, system: System, tmp_path: Path) -> Iterator[Declare]:
     """Declare a model on a stand-in: `wish` is what the stand-in is to do, the rest are options."""
     specs: list[ModelSpec] = []
 
     def declare(wish: dict[str, Any] | None = None, **options: Any) -> ModelSpec:
         env = {"STAND_IN": json.dumps(wish or {}), **options.pop("env", {})}
         options = {"model": "someone/some-model", "executable": executable, "grace_seconds": 5, **options}
+        options.setdefault("log", tmp_path / "server.log")
         specs.append(concertino_vllm.model("coder", env=env, **options))
         return specs[-1]
 
@@ -163,7 +164,6 @@ class Owner:
 def run_owner(system: System, request: pytest.FixtureRequest) -> Iterator[Callable[..., Owner]]:
     """Start a program that owns a server: on a stand-in that does what `wish` says, or with the `options` given."""
     owners: list[Owner] = []
-    before = set(Path("/tmp").glob("concertino-vllm-*"))
 
     def run(way: str, wish: dict[str, Any] | None = None, child_seconds: str = "1", **options: Any) -> Owner:
         if "executable" not in options:
@@ -182,11 +182,11 @@ def run_owner(system: System, request: pytest.FixtureRequest) -> Iterator[Callab
     for owner in owners:
         owner.end()
     system.settle()
-    left = set(Path("/tmp").glob("concertino-vllm-*")) - before
-    files = [path.relative_to(folder).as_posix() for folder in left for path in folder.rglob("*")]
-    for folder in left:
-        shutil.rmtree(folder)
-    assert files in [owner.leaves for owner in owners] or owners[-1].leaves is None
+    for owner in owners:
+        folder = Path(owner.said["log"]).parent
+        files = [path.relative_to(folder).as_posix() for path in folder.rglob("*")]
+        shutil.rmtree(folder, ignore_errors=True)
+        assert owner.leaves is None or files == owner.leaves
 
 
 # -- the real vLLM -------------------------------------------------------------------------------------------

@@ -123,7 +123,7 @@ async def test_a_given_port_is_used(declare: Declare) -> None:
 async def test_the_server_gets_its_environment_and_a_scratch_folder_that_disappears(declare: Declare) -> None:
     import aiohttp
 
-    server = concertino_vllm.server(declare(env={"HF_HUB_OFFLINE": "1"}))
+    server = concertino_vllm.server(declare(env={"HF_HUB_OFFLINE": "1"}, log=None))
     url = (await server.ready()).url
     async with aiohttp.ClientSession() as session, session.get(f"{url}/environment") as response:
         env = json.loads(await response.text())

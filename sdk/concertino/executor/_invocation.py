@@ -248,7 +248,8 @@ class Invocation:
                 return self._failed(failure, None)
             except CallFailed as error:
                 late = error.observation.status is Status.TIMEOUT
-                return self._error(Status.TIMEOUT if late else Status.EXEC_ERR, causes.inner_failure(error))
+                failed = self._error(Status.TIMEOUT if late else Status.EXEC_ERR, causes.inner_failure(error))
+                return self._with_partial(failed, error.observation.content)
             except BaseException as error:
                 failure = classify(error)
                 if failure.kind in TELLS_ON_PROVIDER:
@@ -331,6 +332,17 @@ class Invocation:
             self.call_id, bound.name, Status.OK, content, None, self._usage(ended, billed), self.attempts,
             self.started, ended, self.repairs, cut,
         )  # fmt: skip
+
+    def _with_partial(self, observation: Observation, content: Any) -> Observation:
+        """The same failure with what there was to show for it, bounded like any result."""
+        if content is not None:
+            with contextlib.suppress(BadResult):
+                content = to_content(content, self.executor.limits.result_bytes)
+                shown, observation.truncated = truncate(content, self.bound.max_chars)
+                if observation.truncated:
+                    self.full = content
+                observation.content = shown
+        return observation
 
     def _usage(self, ended: float, billed: Result | None = None) -> Usage:
         """What the call itself consumed; its sub-calls are added at the end."""

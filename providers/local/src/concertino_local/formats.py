@@ -85,6 +85,7 @@ class HermesReader(ReplyReader):
         self._buffer = ""
         self._inside = "<think>" if thinking else ""
         self._after_block = False
+        self._space = ""  # before the block that is open
         self.speaking, self.thinking = not thinking, thinking
 
     def feed(self, text: str) -> str:
@@ -98,6 +99,8 @@ class HermesReader(ReplyReader):
     def finish(self) -> str:
         """The rest of the visible text; a block that was not closed ends here."""
         rest, self._buffer = self._buffer, ""
+        if self._inside == "<tool_call>" and not rest.lstrip().startswith(("{", "<function=")):
+            return f"{self._space}<tool_call>{rest}"  # it only speaks of the mark
         if self._inside:
             self._close(rest)
             return ""
@@ -106,13 +109,7 @@ class HermesReader(ReplyReader):
     def _advance(self) -> str | None:
         """Visible text up to the next mark, None if more text is needed."""
         if self._inside:
-            body, mark, rest = self._buffer.partition(_ENDS[self._inside])
-            if not mark:
-                return None
-            self._close(body)
-            self._buffer, self._inside, self._after_block = rest, "", True
-            self.speaking, self.thinking = True, False
-            return ""
+            return self._leave()
         if self._after_block:
             self._buffer = self._buffer.lstrip()
             if not self._buffer:
@@ -122,8 +119,24 @@ class HermesReader(ReplyReader):
             place, mark = min(marks)
             before, self._buffer = self._buffer[:place], self._buffer[place + len(mark) :]
             self._inside, self.speaking, self.thinking = mark, False, mark == "<think>"
+            self._space = before[len(before.rstrip()) :]
             return before.rstrip()
         return self._certain()
+
+    def _leave(self) -> str | None:
+        """Leave a block: at its end, and a call also where the next one begins; None if more text is needed."""
+        body, mark, rest = self._buffer.partition(_ENDS[self._inside])
+        if self._inside == "<tool_call>" and self._inside in body:
+            body, mark, rest = self._buffer.partition(self._inside)
+            self._close(body)
+            self._buffer, self._space = rest, ""
+            return ""
+        if not mark:
+            return None
+        self._close(body)
+        self._buffer, self._inside, self._after_block = rest, "", True
+        self.speaking, self.thinking = True, False
+        return ""
 
     def _certain(self) -> str | None:
         """Text that no mark can take back: all but a beginning mark and the space before it."""
@@ -301,9 +314,9 @@ def read_call(body: str, tools: Sequence[Mapping[str, Any]] = ()) -> ToolCall:
     except ValueError:
         return _read_broken(body)
     if not isinstance(data, dict) or not isinstance(data.get("name"), str):
-        return ToolCall(NAMELESS, body or "{}")
+        return ToolCall(NAMELESS, body)
     value = data["arguments"] if "arguments" in data else data.get("parameters", "")
-    return ToolCall(data["name"], "{}" if value == "" else _as_written(body, value))
+    return ToolCall(data["name"], "{}" if value in ("", None) else _as_written(body, value))
 
 
 def _as_written(body: str, value: Any) -> str:
@@ -320,7 +333,7 @@ def _read_broken(body: str) -> ToolCall:
     """A call that is no JSON: its name if that can be read, and its arguments up to the end as they were written."""
     name = _NAME.search(body)
     if name is None:
-        return ToolCall(NAMELESS, body or "{}")
+        return ToolCall(NAMELESS, body)
     found = _ARGUMENTS.search(body)
     rest = body if found is None else body[found.end() :].strip()
     try:
@@ -329,7 +342,7 @@ def _read_broken(body: str) -> ToolCall:
     except ValueError:
         if rest.endswith("}") and rest.count("}") > rest.count("{"):
             rest = rest[:-1].rstrip()  # the brace of the object around it
-    return ToolCall(_unescape(name.group(1)), rest or "{}")
+    return ToolCall(_unescape(name.group(1)), rest or body)  # a call that broke off is not one without arguments
 
 
 def _read_tags(name: str, body: str, tools: Sequence[Mapping[str, Any]]) -> ToolCall:

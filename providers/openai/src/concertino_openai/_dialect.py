@@ -131,7 +131,6 @@ PRESETS: Mapping[str, Dialect] = MappingProxyType(
                 stream_usage=False,
                 schema_style="instruction",
                 logprobs=False,
-                null_content=False,
                 keeps_stop=True,
                 call_errors=True,
             ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from concertino import FailureClass, ProviderError
@@ -28,6 +28,14 @@ PATIENCE = 2.0
 """Seconds for the body of an error."""
 FAREWELL = 0.2
 """Seconds for the end of the connection's part of a reply that is complete."""
+
+
+class Exchange(NamedTuple):
+    """An answer as it came: HTTP status, content type, body."""
+
+    status: int
+    kind: str
+    body: bytes
 
 
 class Endpoint:
@@ -85,6 +93,22 @@ class Endpoint:
                 redact(f"{self.where}/{path} answered with what is no JSON: {shorten(raw.decode('utf-8', 'replace'))}"),
                 failure=FailureClass.MAYBE_EXECUTED,
             )
+        raise failure
+
+    async def exchange(self, body: Any) -> Exchange:
+        """A chat request, and whatever comes back, unread.
+
+        Raises:
+            ProviderError: nothing came back.
+        """
+        import aiohttp
+
+        try:
+            async with self.post_chat(json.dumps(body).encode(), "") as response:
+                kind = response.headers.get("Content-Type", "")
+                return Exchange(response.status, kind, await self.body(response))
+        except (aiohttp.ClientError, OSError) as error:
+            failure = self.failed(error, begun=False)
         raise failure
 
     async def check(self, response: ClientResponse) -> None:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from concertino import CallFailed, Context, ErrorInfo, Message, Observation, PoolError, Reply, Sampling, Status
-from concertino.schema import near_names
 
 from .solutions import Solution, read_solution
 
@@ -75,6 +74,8 @@ def choose(context: Context, model: str = "", *, role: str = "default") -> Asker
             refuse(f"no model for the role {role!r}: {error}")
     known = context.models
     if model not in known:
+        from concertino.schema import near_names
+
         near = near_names(model, known)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         there_are = ", ".join(_shortest(known)) or "none"

@@ -1,5 +1,123 @@
-"""concertino-search."""
+"""concertino-search: batch search over your own corpus and the web, safe page fetching, and agents that read and cite.
 
-from ._errors import CorpusError, IndexDamaged
-from ._index import *
-from ._tools import *
+What is published depends on what is configured, so that no pool holds a tool that can only fail: `search/search` and
+`search/read` with a corpus in `CONCERTINO_SEARCH_CORPUS`, `search/web_search` with a web back-end, `search/fetch_page`
+always, and the agents `search/knowledge_searcher` and `search/deep_research` where there is anything to search. In
+Python, the functions `corpus_tools`, `web_search_tool`, `fetch_page_tool`, `knowledge_searcher` and `deep_research` make
+them with other settings.
+Importing this module imports nothing that is heavy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from concertino import hookimpl
+
+if TYPE_CHECKING:
+    from concertino import AgentSpec, ToolSpec
+
+    from ._citations import Citation, Source, stands_in
+    from ._embedding import Embedder, EncodingEmbedder, HashingEmbedder, ServedEmbedder
+    from ._errors import CorpusError, IndexDamaged
+    from ._fetching import FetchLimits
+    from ._finding import Names
+    from ._index import Hit, Index, build_index, default_cache, open_index
+    from ._knowledge import knowledge_searcher
+    from ._options import IndexOptions
+    from ._pages import fetch_page_tool
+    from ._passages import Passage
+    from ._research import ResearchLimits, deep_research
+    from ._tools import Corpus, corpus_tools
+    from ._web import BACKENDS, WebBackend, WebRequest, WebResult, web_search_tool
+
+_HOMES = {
+    "_citations": ["Citation", "Source", "stands_in"],
+    "_embedding": ["Embedder", "EncodingEmbedder", "HashingEmbedder", "ServedEmbedder"],
+    "_errors": ["CorpusError", "IndexDamaged"],
+    "_fetching": ["FetchLimits"],
+    "_finding": ["Names"],
+    "_index": ["Hit", "Index", "build_index", "default_cache", "open_index"],
+    "_knowledge": ["knowledge_searcher"],
+    "_options": ["IndexOptions"],
+    "_pages": ["fetch_page_tool"],
+    "_passages": ["Passage"],
+    "_research": ["ResearchLimits", "deep_research"],
+    "_tools": ["Corpus", "corpus_tools"],
+    "_web": ["BACKENDS", "WebBackend", "WebRequest", "WebResult", "web_search_tool"],
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "BACKENDS",
+    "Citation",
+    "Corpus",
+    "CorpusError",
+    "Embedder",
+    "EncodingEmbedder",
+    "FetchLimits",
+    "HashingEmbedder",
+    "Hit",
+    "Index",
+    "IndexDamaged",
+    "IndexOptions",
+    "Names",
+    "Passage",
+    "ResearchLimits",
+    "ServedEmbedder",
+    "Source",
+    "WebBackend",
+    "WebRequest",
+    "WebResult",
+    "build_index",
+    "concertino_agents",
+    "concertino_tools",
+    "corpus_tools",
+    "deep_research",
+    "default_cache",
+    "fetch_page_tool",
+    "knowledge_searcher",
+    "open_index",
+    "stands_in",
+    "web_search_tool",
+]
+
+
+@hookimpl
+def concertino_tools() -> list[ToolSpec]:
+    """`fetch_page`, and the searches that the environment configures."""
+    from ._published import published_tools
+
+    return published_tools()
+
+
+@hookimpl
+def concertino_agents() -> list[AgentSpec]:
+    """The agents, where there is anything to search."""
+    from ._published import published_agents
+
+    return published_agents()
+
+
+concertino_examples = {
+    "fetch_page": {
+        "rejected": [{}, {"url": "ftp://example.org/"}, {"url": "https://example.org/", "start": -1}],
+        "failing": [{"url": "http://127.0.0.1/"}, {"url": "http://localhost/"}, {"url": "http://0x7f.1/"}],
+    },
+}
+"""What `concertino check` may call, and what is to come of it: nothing that leaves the machine."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name's module at its first use."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{home}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -14,16 +14,14 @@ import math
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Literal, get_args
 
 import bm25s  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
 
 from ._errors import CorpusError
+from ._options import VARIANTS, Variant
 
-Variant = Literal["lucene", "okapi"]
-VARIANTS: tuple[Variant, ...] = get_args(Variant)
 _OKAPI_FLOOR = 0.25
 """Part of the mean idf that a term has which stands in more than half of the passages."""
 

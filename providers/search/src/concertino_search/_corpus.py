@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from ._errors import CorpusError
+from ._options import PASSAGE_CHARS
 from ._passages import Passage
 
-PASSAGE_CHARS = 1200
-"""Characters of a passage that is cut from a document, unless told otherwise."""
 SUFFIXES = (".jsonl", ".ndjson", ".txt", ".text", ".md", ".markdown", ".html", ".htm")
 _LINE_FILES = (".jsonl", ".ndjson")
 _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$")

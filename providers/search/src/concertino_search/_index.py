@@ -22,22 +22,20 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from ._analysis import analyser
-from ._bm25 import Bm25, Ranked, Variant
-from ._corpus import PASSAGE_CHARS, corpus_files, corpus_hash, read_corpus
+from ._bm25 import Bm25, Ranked
+from ._corpus import corpus_files, corpus_hash, read_corpus
 from ._embedding import Embedder, embed_all
 from ._errors import CorpusError, IndexDamaged
 from ._fusion import fuse
+from ._options import FORMAT, IndexOptions, Mode
 from ._passages import Passage, PassageStore
-from ._vectors import EXACT_UP_TO, VectorIndex
+from ._vectors import VectorIndex
 
-Mode = Literal["bm25", "dense", "hybrid"]
-FORMAT = 1
-"""Version of the files; another one means another key."""
 _META, _STAMPS, _BUILDING = "meta.json", "stamps", ".building-"
 _RACE = 2.0
 """Seconds after a change within which a second change may leave the same time stamp."""
@@ -55,49 +53,6 @@ class Hit:
 
     passage: Passage
     score: float
-
-
-@dataclass(frozen=True)
-class IndexOptions:
-    """How a corpus is indexed.
-
-    Attributes:
-        analyser: `english` (or another Snowball language), `words` or `whitespace`.
-        k1, b: BM25's saturation of repeated terms (>= 0) and correction for length (0 to 1).
-        variant: BM25's idf, `lucene` or `okapi`.
-        titles: whether titles are searched with the texts.
-        passage_chars: the longest passage that is cut from a document, in characters; lines of JSON are not cut.
-        embedder: for dense and hybrid search; None for BM25 alone.
-        exact_up_to: passages up to which vectors are compared one by one.
-    """
-
-    analyser: str = "english"
-    k1: float = 1.5
-    b: float = 0.75
-    variant: Variant = "lucene"
-    titles: bool = True
-    passage_chars: int = PASSAGE_CHARS
-    embedder: Embedder | None = None
-    exact_up_to: int = EXACT_UP_TO
-
-    def __post_init__(self) -> None:
-        analyser(self.analyser)
-        if self.passage_chars < 1:
-            raise CorpusError(f"passage_chars={self.passage_chars}; expected at least 1")
-
-    def to_json(self) -> dict[str, Any]:
-        """All that changes an index."""
-        return {
-            "format": FORMAT,
-            "analyser": self.analyser,
-            "k1": self.k1,
-            "b": self.b,
-            "variant": self.variant,
-            "titles": self.titles,
-            "passage_chars": self.passage_chars,
-            "embedder": self.embedder.name if self.embedder is not None else "",
-            "exact_up_to": self.exact_up_to,
-        }
 
 
 class Index:
@@ -256,8 +211,13 @@ async def _write(corpus: Path, folder: Path, options: IndexOptions) -> None:
             parts.append(await embed_all(options.embedder, texts, "passage"))
             await asyncio.sleep(0)
         VectorIndex.write(folder, np.concatenate(parts), exact_up_to=options.exact_up_to)
+    _seal(folder, options, len(passages))
+
+
+def _seal(folder: Path, options: IndexOptions, passages: int) -> None:
+    """Write last what the folder holds."""
     sizes = {file.name: file.stat().st_size for file in sorted(folder.iterdir())}
-    meta = {"options": options.to_json(), "passages": len(passages), "files": sizes}
+    meta = {"options": options.to_json(), "passages": passages, "files": sizes}
     (folder / _META).write_text(json.dumps(meta, indent=1), encoding="utf-8")
 
 

@@ -16,12 +16,15 @@ import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from concertino import ToolSpec
 
-from ._index import Hit, Index, IndexOptions, Mode, open_index
+from ._options import IndexOptions, Mode
 from ._snippets import snippet
+
+if TYPE_CHECKING:
+    from ._index import Hit, Index
 
 MAX_QUERIES = 32
 MAX_TOP_K = 50
@@ -54,6 +57,8 @@ class Corpus:
         Raises:
             CorpusError: the corpus cannot be read.
         """
+        from ._index import open_index
+
         while self._index is None:
             if not self._opening.acquire(blocking=False):
                 await asyncio.sleep(_WAIT)

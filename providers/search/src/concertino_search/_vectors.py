@@ -17,9 +17,8 @@ import numpy as np
 from ._bm25 import Ranked, best
 from ._embedding import Vectors
 from ._errors import CorpusError
+from ._options import EXACT_UP_TO
 
-EXACT_UP_TO = 100_000
-"""Passages that are compared one by one; with 384 numbers each, that reads 150 MB per batch."""
 _ARRAY, _GRAPH = "vectors.npy", "vectors.usearch"
 _AT_ONCE = 64
 """Queries whose scores are held in memory together."""

@@ -26,7 +26,7 @@ from ._declaration import server as server_behind
 from ._errors import NotSupported, ServerError, SwapError
 from ._loop_end import at_loop_end
 from ._metrics import Metrics
-from ._server import Endpoint, Health, Lease, Progress, Server
+from ._server import Endpoint, Health, Lease, Progress, Server, load_folder
 from ._weights import check_adapter, check_weights, write_state
 from ._wire import Wire
 
@@ -252,7 +252,7 @@ class PolicyServer:
 
     async def _exchange(self, wire: Wire, model: str, folder: Path, version: int) -> None:
         """Load, empty the cache, go on, check; with the server paused, and paused still if loading fails."""
-        await wire.post("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}})
+        await load_folder(wire, folder, extended=self.server.settings.extended)
         await self._reset(wire)
         await wire.post("/update_weight_version", {"new_version": str(version)})
         stated = (await wire.get("/weight_info"))["weight_version"]

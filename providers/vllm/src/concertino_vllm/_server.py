@@ -409,9 +409,7 @@ class Server:
         """After an end: the weights and adapters it had."""
         served = self.served
         if served.weights is not None:
-            await wire.post(
-                "/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": str(served.weights)}}
-            )
+            await load_folder(wire, served.weights, extended=self.settings.extended)
             await wire.post("/reset_prefix_cache")
             await wire.post("/update_weight_version", {"new_version": str(served.version)})
         for name, (folder, _) in served.adapters.items():
@@ -568,6 +566,23 @@ class Registry:
 _registry = Registry()
 server_of = _registry.get
 os.register_at_fork(after_in_child=_registry.forget)
+
+
+async def load_folder(wire: Wire, folder: Path, *, extended: bool) -> None:
+    """Have the workers load a folder of weights. The prefix cache is not touched.
+
+    Raises:
+        ProviderError: they did not, or layers were left as they were.
+    """
+    if not extended:
+        await wire.post("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}})
+        return
+    body = {"method": "concertino_load_weights", "kwargs": {"folder": str(folder)}}
+    for result in (await wire.post("/collective_rpc", body))["results"]:
+        if "error" in result:
+            raise ProviderError(f"a worker could not load {folder}: {result['error']}")
+        if result["missed"]:
+            raise ProviderError(f"{folder} brings nothing for these layers: {', '.join(sorted(set(result['missed'])))}")
 
 
 async def _base_model(wire: Wire) -> str:

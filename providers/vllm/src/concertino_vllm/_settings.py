@@ -24,6 +24,10 @@ LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 DEV_SWITCHES = ("VLLM_SERVER_DEV_MODE", "VLLM_ALLOW_RUNTIME_LORA_UPDATING")
 """Environment variables that open endpoints which no key guards."""
 
+EXTENSION_FLAG, EXTENSION = "--worker-extension-cls", "concertino_vllm_worker.Weights"
+IN_VLLM = Path(__file__).with_name("in_vllm")
+"""The folder of what runs inside vLLM's workers."""
+
 _OWN_FLAGS = {
     "--host": 'give it as the option host = "..."',
     "--port": "give it as the option port = ...",
@@ -157,6 +161,12 @@ class ServerSettings:
         return path.absolute() if local or path.exists() else None
 
     @property
+    def extended(self) -> bool:
+        """Whether the server's workers have our extension: for training, unless the user brings one."""
+        given = {part.partition("=")[0].replace("_", "-") for part in self.args}
+        return self.training and not self.attach and EXTENSION_FLAG not in given
+
+    @property
     def max_lora_rank(self) -> int:
         """The rank that the server is prepared for: the least that vLLM knows and that covers what is asked for."""
         rank = max(self.lora_rank, *(adapter_rank(Path(folder)) for _, folder in self.adapters), 1)
@@ -168,6 +178,8 @@ class ServerSettings:
         command = [str(executable), "serve", model, "--host", self.host, "--port", "{port}"]
         self._add(command, "--disable-uvicorn-access-log")
         self._add(command, "--enable-prompt-tokens-details")
+        if self.extended:
+            self._add(command, EXTENSION_FLAG, EXTENSION)
         if self.adapters or self.lora_rank:
             self._add(command, "--enable-lora")
             self._add(command, "--max-lora-rank", str(self.max_lora_rank))
@@ -207,6 +219,8 @@ class ServerSettings:
         env["PATH"] = os.pathsep.join([str(executable.parent), env.get("PATH", os.defpath)])
         if self.training:
             env |= dict.fromkeys(DEV_SWITCHES, "1")
+        if self.extended:
+            env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(IN_VLLM), env.get("PYTHONPATH", "")]))
         if self.key_env:
             env["VLLM_API_KEY"] = self.key()
         self.check_exposure(env)

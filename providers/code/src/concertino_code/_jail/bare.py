@@ -16,7 +16,6 @@ import signal
 import stat
 import tempfile
 import time
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 from . import landlock, rootfs, seccomp, status
@@ -79,15 +78,16 @@ def _reap() -> bool:
 
 
 def _remove(folder: str) -> None:
-    """Remove a folder, whatever rights were taken from its parts."""
-
-    def open_up(function: Callable[..., Any], path: str, _: object) -> None:
-        with contextlib.suppress(OSError):
-            os.chmod(os.path.dirname(path), stat.S_IRWXU)
-            os.chmod(path, stat.S_IRWXU, follow_symlinks=False) if not os.path.islink(path) else None
-            function(path) if function is not os.scandir else shutil.rmtree(path, ignore_errors=True)
-
-    shutil.rmtree(folder, onerror=open_up)
+    """Remove a folder whose processes are all gone, whatever rights were taken from its parts; touches nothing else."""
+    with contextlib.suppress(OSError):
+        os.chmod(folder, stat.S_IRWXU)
+    for here, folders, _ in os.walk(folder):
+        for name in folders:
+            path = os.path.join(here, name)
+            if not os.path.islink(path):
+                with contextlib.suppress(OSError):
+                    os.chmod(path, stat.S_IRWXU)  # before the walk goes down into it
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def launch(job: Job, setting: Setting, streams: Streams) -> Pack:

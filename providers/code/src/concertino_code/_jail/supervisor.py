@@ -133,11 +133,16 @@ class _Execution:
             if not select.select([handle], [], [], max(0.0, end - time.monotonic()))[0]:
                 return
 
+    def _early_end(self) -> str:
+        """It ended before the script began: what it had to say about that."""
+        said = (self._outputs[1].head + self._outputs[1].tail).decode("utf-8", "replace").strip()
+        return f"it ended before the script began: {said.splitlines()[-1][:200] if said else 'it said nothing'}"
+
     def _result(self, reason: str, seconds: float, ending: dict[str, Any] | None) -> tuple[dict[str, Any], list[bytes]]:
         report = self._report
         fault = report.fault
         if not fault and not report.go:
-            fault = "it was not set up in time" if reason == "setup" else "" if reason else "it ended before the script"
+            fault = "it was not set up in time" if reason == "setup" else "" if reason else self._early_end()
         done = report.done or ending
         result: dict[str, Any] = {
             "reason": reason,

@@ -71,17 +71,16 @@ def main(descriptor: int, configuration: str) -> None:
 
 
 def _preload(names: list[str]) -> list[str]:
-    """Load libraries, with what they load only when first used; gives those that are installed."""
-    for name in _STANDARD:
-        importlib.import_module(name)
+    """Load the common modules and these libraries, with what they load only when first used; gives those installed."""
     loaded = []
-    for name in names:
+    for name in (*_STANDARD, *names) if names else ():
         try:
             importlib.import_module(name)
         except ImportError:
             continue
-        exec(_WARM_UP.get(name, ""), {"__name__": "warm_up"})
-        loaded.append(name)
+        if name in names:
+            exec(_WARM_UP.get(name, ""), {"__name__": "warm_up"})
+            loaded.append(name)
     return loaded
 
 

@@ -1,0 +1,54 @@
+"""Run as root: becomes an ordinary user who can reach this interpreter, then runs attacks and prints what they achieved.
+
+python ordinary_user.py LEVEL REPETITIONS [FOLDER OF SHARED ATTACKS]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import jail_suite  # noqa: E402
+from concertino_code._jail import syscalls as sc  # noqa: E402
+from concertino_code.jailed import JailedSandbox  # noqa: E402
+from concertino_code.selftest import self_test  # noqa: E402
+
+NOBODY = 65534
+
+
+def make_reachable(paths: list[str]) -> None:
+    """In a mount namespace of our own: whatever closes the way to these paths is replaced by an open folder."""
+    sc.unshare(sc.CLONE_NEWNS)
+    sc.mount(None, "/", None, sc.MS_REC | sc.MS_PRIVATE)
+    held = {path: os.open(path, os.O_PATH) for path in dict.fromkeys(map(os.path.realpath, paths))}
+    for path, handle in held.items():
+        for parent in reversed(Path(path).parents):
+            if not os.stat(parent).st_mode & 0o001:
+                sc.mount("tmpfs", str(parent), "tmpfs", 0, "mode=0755")
+                os.makedirs(path)
+                sc.mount(f"/proc/self/fd/{handle}", path, None, sc.MS_BIND | sc.MS_REC)
+                break
+
+
+async def main() -> None:
+    """Self-test, then attacks; prints one JSON object."""
+    level, repetitions, *folder = sys.argv[1:]
+    scripts = jail_suite.ATTACKS + (jail_suite.read_attacks(Path(folder[0])) if folder else [])
+    sandbox = JailedSandbox(level, bwrap=os.environ.get("CONCERTINO_CODE_BWRAP"))  # type: ignore[arg-type]
+    refused = await self_test(sandbox)
+    found = {} if refused else await jail_suite.assault(sandbox, scripts, repetitions=int(repetitions))
+    await sandbox.close()
+    print(json.dumps({"user": os.getuid(), "refused": refused, "scripts": len(scripts), "achieved": found}))
+
+
+if __name__ == "__main__":
+    if os.getuid() == 0:
+        make_reachable([sys.base_prefix, sys.prefix])
+        sc.become(NOBODY)
+        sc.prctl(sc.PR_SET_DUMPABLE, 1)
+    asyncio.run(main())

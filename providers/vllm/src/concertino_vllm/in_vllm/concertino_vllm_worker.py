@@ -1,0 +1,82 @@
+"""What runs inside vLLM's workers when a server was started for training: `--worker-extension-cls` mixes `Weights` in.
+
+This file is not a part of the package: it lies in a folder of its own, which the server finds by PYTHONPATH, and knows
+only vLLM. It does three things that `reload_weights` does not. An error comes back as data, where an exception would end
+the engine. Layers that were given nothing are named. And a tied output layer is prepared anew: on CPU, vLLM packs it
+once, and would go on with the old one after a reload, without a word.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+from collections.abc import Iterator
+from typing import Any
+
+_NOTHING_LOADED = re.compile(r"(\w+): Failed to load weights")
+_WITHOUT_WEIGHTS = {"RotaryEmbedding"}
+
+
+class Weights:
+    """Mixed into a worker; `self` is the worker."""
+
+    def concertino_load_weights(self, folder: str) -> dict[str, Any]:
+        """Load a folder into the running model.
+
+        Returns:
+            `refreshed`, the tied layers that were prepared anew, and `missed`, layers that kept what they had; or
+            `error`, with the layers as they were as far as nothing of them had been loaded.
+        """
+        worker: Any = self
+        missed: list[str] = []
+        try:
+            with _listening(missed):
+                worker.reload_weights(weights_path=folder)
+            refreshed = _refresh_tied(worker.model_runner.get_model())
+        except Exception as error:
+            with contextlib.suppress(Exception):
+                _finish(worker)
+            return {"error": f"{type(error).__name__}: {error}"}
+        left = [name for name in missed if name not in _WITHOUT_WEIGHTS and name not in refreshed]
+        return {"refreshed": refreshed, "missed": left}
+
+
+def _refresh_tied(model: Any) -> list[str]:
+    """Prepare tied output layers anew; the names of their classes."""
+    refreshed = []
+    known: dict[int, Any] = {}
+    for module in model.modules():
+        weight = module._parameters.get("weight")
+        if weight is None:
+            continue
+        first = known.setdefault(id(weight), module)
+        if first is not module:
+            if hasattr(module, "cpu_linear"):
+                module.quant_method.process_weights_after_loading(module)
+            refreshed.append(type(module).__name__)
+    return refreshed
+
+
+def _finish(worker: Any) -> None:
+    """End a load that broke off: what it had taken in must not be mixed into the next one."""
+    from vllm.model_executor.model_loader.reload.layerwise import finalize_layerwise_reload
+
+    finalize_layerwise_reload(worker.model_runner.get_model(), worker.vllm_config.model_config)
+
+
+@contextlib.contextmanager
+def _listening(missed: list[str]) -> Iterator[None]:
+    """Note which layers vLLM says it has loaded nothing into."""
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if found := _NOTHING_LOADED.match(record.getMessage()):
+                missed.append(found[1])
+
+    listener, logger = Listener(), logging.getLogger("vllm.model_executor.model_loader.reload.layerwise")
+    logger.addHandler(listener)
+    try:
+        yield
+    finally:
+        logger.removeHandler(listener)
