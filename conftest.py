@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -88,7 +89,7 @@ def _serving(start: Callable[[Path], launch.Server], model: Path, *, required: b
 
 
 def _missing(absent: Absent, required: bool) -> NoReturn:
-    if required and os.environ.get("CI"):
+    if required and os.environ.get("CI") and sys.platform == "linux":
         pytest.fail(f"{absent} (CI is set, where this may not be missing)")
     pytest.skip(str(absent))
 

@@ -32,13 +32,12 @@ def main() -> None:
     with exclusive("wheels"), tempfile.TemporaryDirectory(prefix="concertino-wheels-") as temporary:
         distributions = [sdk(), *members()]
         _build(distributions, Path(temporary) / "dist")
-        installed = [member for member in distributions if member.default_install]
         venv = Path(temporary) / "venv"
         try:
-            _install(venv, installed)
+            _install(venv, distributions)
         except SetupFailed as failure:
             sys.exit(str(failure))
-        _refuse_source(venv, installed)
+        _refuse_source(venv, distributions)
         sys.exit(subprocess.call(_python(venv, "-m", "pytest", "-p", "no:cacheprovider", *sys.argv[1:]), cwd=ROOT))
 
 
@@ -64,7 +63,7 @@ def _install(venv: Path, distributions: list[Member]) -> None:
     create(venv)
     pip(venv, "install", PIP)
     wheels = [str(_wheel(member)) + ("[fast]" if member.path == ROOT else "") for member in distributions]
-    pip(venv, "install", "--group", "test", *wheels)
+    pip(venv, "install", "--group", "test", "--group", "servers", *wheels)
 
 
 def _wheel(member: Member) -> Path:

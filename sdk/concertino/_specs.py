@@ -230,6 +230,8 @@ class ModelSpec:
         timeout: seconds for one request with all its attempts.
         max_tokens: what a budget reserves for a reply when the request does not say.
         options: what it was declared with in a pool file or `concertino.toml`: plain JSON data, never a key.
+        endpoint: the server behind it, in any words. Models of one endpoint share its breaker, its throttling and a
+            refused key; by default that is the whole provider.
     """
 
     name: str
@@ -241,6 +243,7 @@ class ModelSpec:
     timeout: float | None = 300.0
     max_tokens: int = 4096
     options: Mapping[str, Any] = field(default_factory=dict)
+    endpoint: str = ""
 
     kind = "model"
 

@@ -9,7 +9,7 @@ the same names with `_server` behind them share one instance each; they are in t
 
 The invariant: after `stop` no process of the server is alive, its port is closed, and no shared memory that it had
 mapped is left; else `stop` raises `LeftBehind`, which fails the last test that used the server. A server ends with the
-tests even if they are killed, since the kernel then signals it. `Absent` (from `servers`) is the reason why a server
+thread that started it, even if that is killed, since the kernel then signals it: start it in the main thread. `Absent` (from `servers`) is the reason why a server
 cannot be started here at all; `NotReady` is raised where it should have been.
 """
 
@@ -156,13 +156,14 @@ def model() -> Path:
     sources = ("script.py", "template.jinja", "tiny_model.py")
     key = hashlib.sha256(b"".join((HERE / source).read_bytes() for source in sources)).hexdigest()[:16]
     folder = PLACES / "models" / key
-    with exclusive("tiny-model"):
-        if not folder.is_dir():
-            _require("torch", "transformers")
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-                _make_model(Path(temporary, "all"))
-                Path(temporary, "all").rename(folder)
+    if not folder.is_dir():
+        _require("torch", "transformers")
+        with exclusive("tiny-model"):
+            if not folder.is_dir():  # other tests may have made it meanwhile
+                folder.parent.mkdir(parents=True, exist_ok=True)
+                with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+                    _make_model(Path(temporary, "all"))
+                    Path(temporary, "all").rename(folder)
     return folder / "tiny"
 
 
@@ -238,8 +239,7 @@ def _start(kind: str, model: Path, command: list[str], env: Mapping[str, str] | 
     if sys.platform != "linux":
         raise Absent(f"servers are looked after through /proc, which {sys.platform} has not")
     port = _free_port()
-    log = PLACES / "logs" / f"{kind}-{port}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log = _new_log(kind, port)
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("COVERAGE_", "COV_CORE_"))}
     with log.open("wb") as out:
         process = subprocess.Popen(
@@ -261,6 +261,15 @@ def _start(kind: str, model: Path, command: list[str], env: Mapping[str, str] | 
         server.stop()
         raise
     return server
+
+
+def _new_log(kind: str, port: int) -> Path:
+    """Where a server writes; the logs of the last ten starts are kept."""
+    folder = PLACES / "logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in sorted(folder.glob(f"{kind}-*.log"), key=lambda file: file.stat().st_mtime)[:-9]:
+        old.unlink(missing_ok=True)
+    return folder / f"{kind}-{port}.log"
 
 
 def _warm_up(server: Server, settings: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from concertino import ChatRequest, FailureClass, Message, ProviderError, Reply
 from concertino_openai._fold import Fold
 from concertino_openai._options import Settings
-from concertino_openai._reading import StreamReading
+from concertino_openai._reading import StreamReading, conclude
 
 TOOL = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
 DONE = b"data: [DONE]\n\n"
@@ -85,7 +85,10 @@ class Stream:
         except ProviderError as error:
             return error
         request = ChatRequest([Message("user", "hi")], tools=[TOOL] if self.tools else [])
-        last, reply = fold.reply(request, lambda text: len(text) // 3 + 1)
+        try:
+            last, reply = conclude(fold, request, lambda text: len(text) // 3 + 1, settings)
+        except ProviderError as error:
+            return error
         return "".join([*shown, last]), reply
 
 
@@ -331,6 +334,14 @@ STREAMS: tuple[Stream, ...] = (
         "Hello",
         server="vllm",
     ),
+    Stream(
+        "log-probabilities that are missing",
+        chunk({"content": "Hello"}, "stop", choice_logprobs={"content": [{"token": "Hello"}]}),
+        "Hello",
+    ),
+    # what comes after the finish
+    Stream("error after the finish", said("Hello") + END + sse({"error": {"code": 500, "message": "x"}}), "Hello"),
+    Stream("rubbish after the finish", said("Hello") + END + b"data: bye\n\n" + b"data: [DONE] \n\n", "Hello"),
     # failures
     Stream("closed before the finish", said("Hel") + DONE, failure=FailureClass.CUT_OFF),
     Stream("torn in the middle", (said("Hel", "lo") + END)[:-60], failure=FailureClass.CUT_OFF),
@@ -349,10 +360,19 @@ STREAMS: tuple[Stream, ...] = (
         failure=FailureClass.CUT_OFF,
         server="openrouter",
     ),
+    Stream(
+        "error in a field of its own",
+        b'error: {"code": 503, "message": "Loading model"}\n\n',
+        failure=FailureClass.THROTTLED,
+        server="llama.cpp",
+    ),
     Stream("error without tools", chunk({"role": "assistant"}) + NOT_ESCAPED, failure=FailureClass.MAYBE_EXECUTED),
     Stream("no json at the beginning", b"data: upstream is away\n\n", failure=FailureClass.MAYBE_EXECUTED),
     Stream("no json in the middle", said("Hel") + b"data: {nonsense}\n\n", failure=FailureClass.CUT_OFF),
     Stream("a list", sse([{"error": {"code": 400, "message": "bad"}}]), failure=FailureClass.CALLER, server="gemini"),
+    Stream("usage of another form", said("Hello") + END + sse({"usage": [5]}), "Hello"),
+    Stream("ids of another form", said("Hello") + chunk(finish="stop", prompt_token_ids=5),
+           failure=FailureClass.CUT_OFF),
     Stream("another form", said("Hel") + sse({"choices": [{"delta": {"tool_calls": [5]}}]}),
            failure=FailureClass.CUT_OFF),
 )  # fmt: skip

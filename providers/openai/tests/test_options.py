@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import json
 import re
@@ -11,7 +12,7 @@ from typing import Any
 
 import concertino_openai
 import pytest
-from concertino import ModelSpec, Prices, SpecError
+from concertino import ModelSpec, Pool, PoolError, Prices, SpecError
 from concertino_openai import PRESETS, Dialect, OpenAIModel, model
 from concertino_openai._declare import declare
 from concertino_openai._dialect import DIALECT_OPTIONS
@@ -122,6 +123,29 @@ def test_a_dialect_can_be_written_as_options_and_read_back(server: str) -> None:
     again = Settings.of({"server": "openai", "model": "m", **preset.options(PRESETS["openai"])}, "t").dialect
     assert all(getattr(again, name) == getattr(preset, name) for name in DIALECT_OPTIONS)
     assert preset.options(preset) == {}
+
+
+def test_the_pool_file_of_the_readme_loads_and_is_saved_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (written,) = re.findall(r"```toml\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    file, copy = tmp_path / "pool.toml", tmp_path / "copy.toml"
+    file.write_text(f"members = []\n{written}", encoding="utf-8")
+    pool = Pool.load(file)
+    fast, mini = pool.model("worker"), pool.model("openai/mini")
+    assert (made(fast).settings.model, made(fast).settings.base_url) == ("Qwen/Qwen3-8B", "http://127.0.0.1:8000/v1")
+    assert mini.prices is not None
+    pool.save(copy)
+    assert Pool.load(copy).model("worker").to_json() == fast.to_json()
+    file.write_text('[models."openai/fast"]\nserver = "vlm"\n', encoding="utf-8")
+    with pytest.raises((PoolError, SpecError), match="did you mean 'vllm'"):
+        Pool.load(file)
+
+
+def test_the_programs_of_the_readme_are_python() -> None:
+    programs = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(programs) >= 3
+    for program in programs:
+        compile(program, "README.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
 def test_presets_say_how_they_are_known() -> None:

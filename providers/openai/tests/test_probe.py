@@ -15,7 +15,8 @@ from click.testing import CliRunner, Result
 from concertino import ProviderError
 from concertino.cli import command_line
 from concertino_openai import concertino_declare_model
-from concertino_openai._probe import Probe, Probed
+from concertino_openai._findings import Probed
+from concertino_openai._probe import Probe
 
 from . import echo_server as echo
 from .echo_server import echo_server

@@ -81,7 +81,9 @@ async def test_neither_task_nor_question_is_refused_with_a_direction(name: str) 
     )
     assert seen.error is not None
     assert (seen.error.code, worker.requests) == ("rejected", [])
-    assert "put the whole task into subtask" in seen.error.message
+    argument = {"ensemble_solver": "question", "conclude": "question", "extract": "wanted"}.get(name, "subtask")
+    assert seen.error.message.startswith(f"{argument}: ")
+    assert ("put everything" if argument != "question" else "give a task to another agent") in seen.error.message
 
 
 @pytest.mark.parametrize("name", EACH_AGENT)
@@ -102,7 +104,11 @@ async def test_an_unknown_model_is_refused_with_the_names_there_are(name: str) -
     seen = await run_call(EACH_AGENT[name], {**arguments_of(name), "model": "coda"}, pool=pool, question=QUESTION)
     assert seen.error is not None
     assert (seen.error.code, worker.requests) == ("rejected", [])
-    for part in ("no model 'coda'", "did you mean coder?", "there are coder, default, model-coder, worker"):
+    for part in (
+        "model: the pool has no 'coda'",
+        "did you mean coder? ",
+        "there are coder, default, model-coder, worker",
+    ):
         assert part in seen.error.message
 
 

@@ -118,7 +118,7 @@ async def test_a_declared_model_that_the_pool_lacks_is_refused_before_anything_i
     worker = Worker()
     seen = await run_call(declare(tmp_path, text), TASK, pool=pool_of(worker, writer=worker))
     assert seen.error is not None
-    assert "no model 'writr' in the pool; did you mean writer" in seen.error.message
+    assert "model: the pool has no 'writr'; did you mean writer" in seen.error.message
     assert worker.requests == []
 
 

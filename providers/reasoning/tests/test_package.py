@@ -238,7 +238,7 @@ async def test_every_agent_works_in_a_run_with_simulated_models() -> None:
     *others, wrong = [seen for name, seen in made if seen.error is not None] or [None]
     assert others == []
     assert wrong is not None
-    assert "no model 'stedy' in the pool; did you mean" in str(wrong.error and wrong.error.message)
+    assert "model: the pool has no 'stedy'; did you mean steady?" in str(wrong.error and wrong.error.message)
     right = {name for name, seen in made if f"\\boxed{{{answer}}}" in str(seen.content)}
     assert right >= {
         "cot",

@@ -101,8 +101,8 @@ REFUSED_URLS = {
     "http://[64:ff9b::7f00:1]/": "127.0.0.1",
     "http://[fe80::1%25eth0]/": "link-local|no URL",
     # letters that turn into digits and dots
-    "http://１２７.０.０.１/": "loopback|no name|no URL|unusual",  # noqa: RUF001
-    "http://127。0。0。1/": "loopback|no name|no URL|unusual",  # noqa: RUF001
+    "http://１２７.０.０.１/": "loopback|no name|no URL|unusual",
+    "http://127。0。0。1/": "loopback|no name|no URL|unusual",
     "http://①②⑦.0.0.1/": "loopback|no name|no URL|unusual",
     "http://%31%32%37.0.0.1/": "loopback|no name|no URL|unusual",
     "http://127.0.0.1%2f@example.org/": "user name",

@@ -110,10 +110,9 @@ async def _chat(spec: ModelSpec) -> None:
 
 
 async def _generate(spec: ModelSpec) -> None:
+    shown = await spec.factory().chat(ChatRequest(COUNT, sampling=Sampling(max_tokens=1, logprobs=True)))
     async with PolicyServer(spec) as policy:
-        prompt = (await policy.generate_ids((5,), Sampling(max_tokens=1))).prompt_ids
-        while True:  # a sample may end early
-            await policy.generate_ids(prompt, Sampling(temperature=5.0, max_tokens=900))
+        await policy.generate_ids(shown.prompt_token_ids or (), Sampling(temperature=0, max_tokens=900))
 
 
 @pytest.mark.parametrize("ask", [_stream, _chat, _generate], ids=["stream", "chat", "generate_ids"])
@@ -350,14 +349,13 @@ async def test_an_adapter_that_the_server_refuses_changes_nothing(
 # -- token ids -----------------------------------------------------------------------------------------------
 
 
-async def test_200_sampled_turns_keep_the_ids_that_the_server_sampled(
-    vllm_policy: ModelSpec, policy: PolicyServer, figure: Figure
-) -> None:
+async def test_200_sampled_turns_keep_the_ids_that_the_server_sampled(vllm_server: Any, figure: Figure) -> None:
     """200 conversations of two turns; the second prompt is made of ids, and also of the text, as chat clients do.
 
     The server scores the ids that were kept: each must have the log-probability with which it was sampled.
     """
-    model = vllm_policy.factory()
+    spec = concertino_vllm.model("attached", attach=vllm_server.base_url)
+    policy, model = PolicyServer(spec), spec.factory()
     kept = drifted = 0
     worst = 0.0
     reasons: list[str] = []
@@ -393,6 +391,7 @@ async def test_200_sampled_turns_keep_the_ids_that_the_server_sampled(
 
     await asyncio.gather(*(one(number) for number in range(200)))
     await model.close()
+    await policy.close()
     example = reasons[0] if reasons else "none"
     figure(
         f"400 sampled turns: every id kept has the server's own log-probability (largest difference {worst:.1e}); "

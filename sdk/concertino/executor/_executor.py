@@ -237,12 +237,13 @@ class Executor:
 
     # -- members ---------------------------------------------------------------------------------------------------
 
-    def provider(self, name: str) -> Provider:
-        """The state kept about a provider."""
-        known = self._providers.get(name)
+    def provider(self, name: str, endpoint: str = "") -> Provider:
+        """The state kept about a provider, or about one of its endpoints."""
+        key = endpoint or name
+        known = self._providers.get(key)
         if known is None:
-            capacity = self.limits.per_provider.get(name, UNLIMITED)
-            known = self._providers[name] = Provider(name, capacity, self.breaker)
+            capacity = self.limits.per_provider.get(key, self.limits.per_provider.get(name, UNLIMITED))
+            known = self._providers[key] = Provider(key, capacity, self.breaker)
         return known
 
     def bind(self, spec: ToolSpec) -> Bound:
@@ -259,7 +260,9 @@ class Executor:
             opened = self._open.get(spec.factory)
             if opened is None:
                 opened = self._open[spec.factory] = OpenModel(spec.factory)
-            bound = self._models[spec] = BoundModel(spec, self.provider(spec.provider or spec.name), opened)
+            bound = self._models[spec] = BoundModel(
+                spec, self.provider(spec.provider or spec.name, spec.endpoint), opened
+            )
         return bound
 
     def turn(self, router: str) -> int:
@@ -300,10 +303,11 @@ class Executor:
         return (queue for gate in gates for queue in gate.waiting.values())
 
     def alone(self, invocation: Invocation) -> bool:
-        """Whether no other provider of the pool offers members of the same kind."""
-        kind = invocation.kind if isinstance(invocation.bound, Bound) else "model"
-        providers = {m.provider or m.name for m in invocation.scope.pool.members if m.kind == kind}
-        return len(providers) <= 1
+        """Whether no other provider, or endpoint, of the pool offers members of the same kind."""
+        pool = invocation.scope.pool
+        if not isinstance(invocation.bound, Bound):
+            return len({m.endpoint or m.provider or m.name for m in pool.models if not m.needs}) <= 1
+        return len({m.provider or m.name for m in pool.members if m.kind == invocation.kind}) <= 1
 
     # -- misbehaviour ----------------------------------------------------------------------------------------------
 

@@ -28,7 +28,8 @@ class Limits:
     Attributes:
         calls: tool calls under way at once, over all runs; agents likewise, per depth.
         threads: synchronous tools under way at once; each has a daemon thread of its own.
-        per_provider: tool calls and requests to models under way at once, by provider name.
+        per_provider: tool calls and requests to models under way at once, by name of the provider, or of the endpoint
+            of a model; a provider's number holds for each of its endpoints.
         queue: calls that may wait; further ones are observed as EXEC_ERR `overloaded`.
         grace: seconds between the steps of the cancellation ladder (cancel, cancel again, close, abandon).
         margin: seconds by which a sub-call's deadline lies before its caller's.

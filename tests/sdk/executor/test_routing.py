@@ -131,6 +131,22 @@ def test_a_model_that_hangs_has_so_many_seconds_and_then_the_next_is_asked() -> 
     assert answers(pool_of("fallback", hanging.spec(), second.spec(), per_model=1.5), None) == ["second"]
 
 
+def test_a_server_that_is_down_does_not_shut_out_another_endpoint_of_the_same_provider() -> None:
+    far = Server("far")
+
+    def fail(request: ct.ChatRequest) -> ct.Reply:
+        raise ct.ProviderError("down", failure=ct.FailureClass.NOT_EXECUTED)
+
+    broken = ScriptedModel(fail, strict=False)
+    models = [
+        ct.ModelSpec("acme/near", lambda: broken, endpoint="http://near"),
+        ct.ModelSpec("acme/far", lambda: far, endpoint="http://far"),
+    ]
+    pool = pool_of("fallback", *models, cooldown=0)
+    assert answers(pool, *[None] * 8) == ["far"] * 8
+    assert len(broken.requests) < 8 * 3  # its own breaker has opened
+
+
 def test_the_caller_s_deadline_bounds_all_tries_together() -> None:
     servers = [Server(name, 10**6) for name in "abcd"]
     pool = pool_of("fallback", *(server.spec() for server in servers), per_model=2.0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from ._probe import Probed
+    from ._findings import Probed
 
 _COLOURS = {"yes": "green", "no": "yellow", "ignored": "yellow", "refused": "red", "unsure": "cyan"}
 

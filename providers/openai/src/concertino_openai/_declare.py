@@ -88,6 +88,7 @@ def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
         context=entry.context if entry else None,
         concurrency=settings.dialect.concurrency,
         options=dict(options),
+        endpoint=settings.base_url,
     )
 
 

@@ -4,7 +4,7 @@ A plain answer is a stream of one chunk whose delta is called `message`; that is
 chunk is looked at once. What a server may leave out, send twice, name otherwise or send as another type is decided
 here and nowhere else.
 
-Invariant: the reply depends on what was said, not on how it was cut into chunks; and the pieces that `feed` and `close`
+Invariant: the reply depends on what was said, not on how it was cut into chunks; and the pieces that `feed` and `reply`
 give add up to the text of the reply.
 """
 
@@ -20,9 +20,6 @@ from ._dialect import Dialect
 from ._tool_calls import CallFragments
 from ._tool_text import read_calls, write_call
 from ._usage import estimate_usage, read_usage
-
-OPAQUE = ("extra_content", "reasoning_details")
-"""Fields of a message that the server wants back as they were."""
 
 
 class Fold:
@@ -105,9 +102,10 @@ class Fold:
         self.begun = True
         return self._channels.feed(content if isinstance(content, str) else _joined(content))
 
-    def _take_logprobs(self, logprobs: Mapping[str, Any]) -> None:
-        if tokens := logprobs.get("content"):
-            self._logprobs = _extended(self._logprobs, [token["logprob"] for token in tokens])
+    def _take_logprobs(self, logprobs: Any) -> None:
+        tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
+        if tokens:
+            self._logprobs = _extended(self._logprobs, [token.get("logprob") for token in tokens])
 
     def broken_call(self, call: ToolCall) -> None:
         """The server could not read the model's call, and this is what is known of it."""
@@ -168,6 +166,8 @@ class Fold:
     def _tokens(self, extra: dict[str, Any]) -> tuple[tuple[int, ...] | None, tuple[float, ...] | None]:
         """Token ids and their log-probabilities; unequal numbers of them are of no use to anyone."""
         ids, logprobs = self._token_ids, self._logprobs
+        if logprobs is not None and None in logprobs:
+            logprobs = None
         if ids is not None and logprobs is not None and len(ids) != len(logprobs):
             extra["uneven_tokens"] = [len(ids), len(logprobs)]
             return None, None

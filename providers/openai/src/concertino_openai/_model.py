@@ -16,7 +16,7 @@ from ._endpoint import Endpoint, drain
 from ._fold import Fold
 from ._listing import verify
 from ._options import Settings
-from ._reading import StreamReading, read_plain
+from ._reading import StreamReading, conclude, read_plain
 from ._request import RequestWriter
 from ._tool_text import NO_NAME
 
@@ -102,7 +102,7 @@ class OpenAIModel(Model):
         if failure is not None:
             # Outside of the handler, so that nothing of the request, such as its headers, hangs on the exception.
             raise failure
-        last, reply = fold.reply(request, self.count_tokens)
+        last, reply = conclude(fold, request, self.count_tokens, settings)
         if pieces and last:
             yield last
         yield reply

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 from concertino import FailureClass, ProviderError
 
 from ._dialect import PRESETS
 from ._endpoint import Endpoint
 from ._failures import from_response, shorten
+from ._findings import Finding, Probed, Verdict
 from ._listing import listed
 from ._options import Settings
 from ._sse import EventParser
-
-Verdict = Literal["yes", "no", "ignored", "refused", "unsure"]
 
 _PING = [{"role": "user", "content": "Say the word ping and nothing else."}]
 _COUNT = [{"role": "user", "content": "Count from one to fifty in English words."}]
@@ -52,47 +51,6 @@ _STYLES: Mapping[str, dict[str, Any]] = {
     "json_object_schema": {"response_format": {"type": "json_object", "schema": _SCHEMA}},
     "format": {"format": _SCHEMA},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What was found about one feature.
-
-    Attributes:
-        feature: which.
-        verdict: whether it is there; `ignored`: asked for, answered 200, and nothing of it seen.
-        detail: what was seen.
-    """
-
-    feature: str
-    verdict: Verdict
-    detail: str = ""
-
-
-@dataclass
-class Probed:
-    """What was found about a server.
-
-    Attributes:
-        base_url: where it is.
-        model: which model was asked.
-        findings: one per feature.
-        options: what a model there should be declared with.
-    """
-
-    base_url: str
-    model: str
-    findings: list[Finding] = field(default_factory=list)
-    options: dict[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON data."""
-        return asdict(self)
-
-    def to_toml(self, name: str) -> str:
-        """The table of a pool file that declares the model under this name."""
-        lines = [f"[models.{json.dumps(f'openai/{name}')}]"]
-        return "\n".join([*lines, *(f"{key} = {json.dumps(value)}" for key, value in self.options.items())])
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ the rest of the reply, and a reply that broke off is an error and never a short 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
-from concertino import FailureClass, ProviderError
+from concertino import ChatRequest, FailureClass, ProviderError, Reply
 
 from ._failures import from_error, shorten
 from ._fold import Fold
@@ -32,12 +33,12 @@ class StreamReading:
         tools: tools were offered.
     """
 
-    __slots__ = ("_fold", "_left", "_mute", "_parser", "_settings", "_tools", "done")
+    __slots__ = ("_call_errors", "_fold", "_left", "_mute", "_parser", "_settings", "done")
 
     def __init__(self, fold: Fold, settings: Settings, tools: bool) -> None:
         self._fold = fold
         self._settings = settings
-        self._tools = tools and settings.dialect.call_errors
+        self._call_errors = tools and settings.dialect.call_errors
         self._parser = EventParser(settings.max_event_bytes)
         self._left = settings.max_reply_bytes
         self._mute = True
@@ -113,17 +114,21 @@ class StreamReading:
             raise odd_answer(event, error, self._settings, begun=True) from None
 
     def _failure(self, chunk: Any) -> str:
+        """An error; what comes after the finish changes nothing."""
         error = chunk.get("error") if isinstance(chunk, dict) else chunk
-        if self._tools and isinstance(error, str) and self._broken_call(error):
+        if self.complete or (isinstance(error, str) and self._broken_call(error)):
             return ""
         raise from_error(error, self._settings.base_url, begun=self._fold.begun)
 
     def _unreadable(self, event: str) -> str:
         """An event that is no JSON: an error that was printed into it, or rubbish."""
         whole = event.whole if isinstance(event, TornEvent) else event
+        self.done = whole.strip() == "[DONE]"
+        if self.done or self.complete:
+            return ""
         if whole.startswith(_ERROR_EVENT):
             text = whole.removeprefix(_ERROR_EVENT).removesuffix('"}')
-            if self._tools and self._broken_call(text):
+            if self._broken_call(text):
                 return ""
             raise from_error(text, self._settings.base_url, begun=self._fold.begun)
         failure = FailureClass.CUT_OFF if self._fold.begun else FailureClass.MAYBE_EXECUTED
@@ -132,7 +137,7 @@ class StreamReading:
 
     def _broken_call(self, text: str) -> bool:
         """Whether an error says that the model's call could not be read; then it is the reply."""
-        call = call_in_error(text)
+        call = call_in_error(text) if self._call_errors else None
         if call is None:
             return False
         self._fold.broken_call(call)
@@ -171,6 +176,18 @@ def read_plain(body: bytes, fold: Fold, settings: Settings) -> str:
         raise odd_answer(json.dumps(answer), error, settings, begun=False) from None
     fold.finish_reason = fold.finish_reason or "stop"
     return text
+
+
+def conclude(fold: Fold, request: ChatRequest, count: Callable[[str], int], settings: Settings) -> tuple[str, Reply]:
+    """The last piece of text, and the whole reply.
+
+    Raises:
+        ProviderError: what was said is of another form than expected.
+    """
+    try:
+        return fold.reply(request, count)
+    except _ODD as error:
+        raise odd_answer("", error, settings, begun=True) from None
 
 
 def odd_answer(shown: str, error: Exception, settings: Settings, *, begun: bool) -> ProviderError:

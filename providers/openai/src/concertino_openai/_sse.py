@@ -1,8 +1,9 @@
 """Server-sent events: bytes in, the data of whole events out, however the bytes were cut.
 
 A line ends with `\\n`, `\\r\\n` or `\\r`; an empty line ends an event; several `data:` lines of an event are joined by
-line breaks. Comments and the fields `event`, `id` and `retry` are passed over. There is no limit per line, but one per
-event, because a server may send half a megabyte of token ids in one and must not be able to fill the memory.
+line breaks. Comments and the fields `event`, `id` and `retry` are passed over; a field `error`, as llama.cpp's server
+has sent it, counts as data. There is no limit per line, but one per event, because a server may send half a megabyte of
+token ids in one and must not be able to fill the memory.
 
 Invariant: the events depend on the bytes alone, never on how they were cut into pieces.
 """
@@ -129,6 +130,8 @@ class EventParser:
             name = line.partition(b":")[0]
             if name == b"data":
                 self._data.append("")
+            elif name == b"error":
+                self._data.append(f'{{"error": {line[6:].decode("utf-8", "replace")}}}')
             elif name in _PASSED_OVER or not self._data:
                 return True
             else:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from concertino import AgentSpec, Context, Cost, Sampling, SpecError, agent
 
 from . import prompts
-from .asking import choose, task_of
+from .asking import choose, question_of, task_of
 from .extracting import extract_from
 from .methods import Loop, conversation, ensemble, hold_debate, poll, reflect, solve_once
 from .parameters import MODEL, ROLES, SUBTASK, TASK, TEXT, WANTED, WORK, arguments
@@ -164,7 +164,7 @@ def ensemble_agent(paths: int = PATHS, temperature: float | None = None) -> Agen
     )
     async def ensemble_solver(model: str = "", *, ctx: Context) -> str:
         """Solve the run's original question along several independent paths and join the results into one answer."""
-        question, asker = task_of(ctx, ""), choose(ctx, model)
+        question, asker = question_of(ctx), choose(ctx, model)
         approaches = [prompts.APPROACHES[n % len(prompts.APPROACHES)] for n in range(paths)]
         requests = [conversation(f"{prompts.STANDARD}\n{approach}", question) for approach in approaches]
         return str(await ensemble(asker, question, requests, sampling))
@@ -177,7 +177,7 @@ def ensemble_agent(paths: int = PATHS, temperature: float | None = None) -> Agen
 )
 async def conclude(model: str = "", *, ctx: Context) -> str:
     """Draw the answer to the run's question from everything found so far. It sees the record; it ends nothing."""
-    question, asker = task_of(ctx, ""), choose(ctx, model, role="summariser")
+    question, asker = question_of(ctx), choose(ctx, model, role="summariser")
     record = write_record(ctx)
     text = "\n".join(([block("record", record)] if record else []) + [block("question", question)])
     solution = await solve_once(asker, conversation(prompts.CONCLUDE, text), SERVERS_OWN)
@@ -193,7 +193,7 @@ async def conclude(model: str = "", *, ctx: Context) -> str:
 )
 async def extract(text: str, wanted: str = "", model: str = "", *, ctx: Context) -> str:
     """Take one value out of a long text, with the passage that states it; says so if the text does not state it."""
-    wanted = wanted.strip() or f"the answer to this question: {task_of(ctx, '')}"
+    wanted = wanted.strip() or f"the answer to this question: {task_of(ctx, '', 'wanted')}"
     return str(await extract_from(choose(ctx, model), text, wanted))
 
 

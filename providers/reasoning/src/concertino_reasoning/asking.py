@@ -71,15 +71,16 @@ def choose(context: Context, model: str = "", *, role: str = "default") -> Asker
         try:
             return Asker(context, context.model(role).name)
         except PoolError as error:
-            refuse(f"no model for the role {role!r}: {error}")
+            refuse("model", f"none for the role {role!r}: {error}")
     known = context.models
     if model not in known:
         from concertino.schema import near_names
 
-        near = near_names(model, known)
+        names = _shortest(known)
+        near = near_names(model, names)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
-        there_are = ", ".join(_shortest(known)) or "none"
-        refuse(f"no model {model!r} in the pool; {hint}there are {there_are}; or leave it out")
+        there_are = ", ".join(names) or "none"
+        refuse("model", f"the pool has no {model!r}; {hint}there are {there_are}; or leave it out")
     return Asker(context, known[model])
 
 
@@ -89,26 +90,38 @@ def _shortest(known: Mapping[str, str]) -> list[str]:
     return sorted(name for name in known if name not in full or name.rpartition("/")[2] not in known or "/" not in name)
 
 
-def task_of(context: Context, subtask: str) -> str:
-    """The subtask, or the question of the run where it is missing.
+def task_of(context: Context, given: str, argument: str = "subtask") -> str:
+    """What the caller gives in an argument, or the question of the run where it is missing.
 
     Raises:
         CallFailed: both are empty.
     """
-    task = subtask.strip() or context.question.strip()
+    task = given.strip() or context.question.strip()
     if not task:
-        refuse("subtask is empty and the run has no question: put the whole task into subtask")
+        refuse(argument, "left out or empty, and the run has no question; put everything that is needed into it")
     return task
 
 
-def refuse(message: str) -> NoReturn:
-    """End the agent's call for a mistake of its caller, with the code `rejected`."""
-    raise failure("rejected", message, "not asked")
+def question_of(context: Context) -> str:
+    """The question of the run, for agents that work on nothing else.
+
+    Raises:
+        CallFailed: the run has none.
+    """
+    question = context.question.strip()
+    if not question:
+        refuse("question", "this agent works on the question of a run, and there is none; give a task to another agent")
+    return question
 
 
-def failure(code: str, message: str, name: str, *, retryable: bool = False) -> CallFailed:
+def refuse(argument: str, message: str) -> NoReturn:
+    """End the agent's call for a mistake in one of its arguments, with the code `rejected`."""
+    raise failure("rejected", message, argument)
+
+
+def failure(code: str, message: str, who: str, *, retryable: bool = False) -> CallFailed:
     """What ends an agent's call with a code of its own when it is raised."""
-    return CallFailed(Observation("", name, Status.EXEC_ERR, None, ErrorInfo(code, message, retryable=retryable)))
+    return CallFailed(Observation("", who, Status.EXEC_ERR, None, ErrorInfo(code, message, retryable=retryable)))
 
 
 def code_of(failed: CallFailed) -> str:

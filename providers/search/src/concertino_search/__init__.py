@@ -2,10 +2,9 @@
 
 What is published depends on what is configured, so that no pool holds a tool that can only fail: `search/search` and
 `search/read` with a corpus in `CONCERTINO_SEARCH_CORPUS`, `search/web_search` with a web back-end, `search/fetch_page`
-always, and the agents `search/knowledge_searcher` and `search/deep_research` where there is anything to search. In
-Python, the functions `corpus_tools`, `web_search_tool`, `fetch_page_tool`, `knowledge_searcher` and `deep_research` make
-them with other settings.
-Importing this module imports nothing that is heavy.
+always, and the agents `search/knowledge_searcher` and `search/deep_research` where there is anything to search. The
+functions `corpus_tools`, `web_search_tool`, `fetch_page_tool`, `knowledge_searcher` and `deep_research` make them in
+Python, with other settings. Importing this module imports nothing that is heavy.
 """
 
 from __future__ import annotations

@@ -95,8 +95,8 @@ def deep_research(names: Names | None = None, *, provider: str = "", limits: Res
     """
     return AgentSpec.from_schema(
         f"{provider}/deep_research" if provider else "deep_research",
-        "Researches a question that takes several steps: plans, searches in parallel, reads sources, searches again for "
-        "what is missing, and writes a short report in which every citation was checked against the source. Slow and "
+        "Researches a question that takes several steps: plans, searches in parallel, reads sources, searches again "
+        "for what is missing, and writes a short report in which every citation was checked against the source. Slow and "
         "dear; for a single fact use knowledge_searcher.",
         TASK_SCHEMA,
         _DeepResearch(names or Names(), limits or ResearchLimits()),

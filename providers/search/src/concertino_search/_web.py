@@ -27,6 +27,7 @@ _ATTEMPTS = 3
 _LONGEST_WAIT = 5.0
 """Seconds that a service may ask to wait before the query is given up."""
 _SHOWN = 200
+_REFUSALS = {401: "refused the key", 402: "wants payment", 403: "refused", 432: "quota used up", 433: "quota used up"}
 _TAG = re.compile(r"<[^>]{0,200}>")
 
 
@@ -221,6 +222,7 @@ def web_search_tool(
         "with address (as id), title and a snippet. Fetch a page to read it.",
         _schema(max_queries, top_k, backend.query_chars),
         _WebSearch(backend, top_k, seconds, snippet_chars, max_chars),
+        isolation="thread",
         timeout=max(30.0, _ATTEMPTS * (seconds + _LONGEST_WAIT)),
         retry_safe=True,
         max_chars=max_chars + 256,
@@ -351,7 +353,7 @@ class _WebSearch:
         }
         advice = f" ({self._backend.hint})" if self._backend.hint and status in (403, 404) else ""
         env = f" of {self._backend.key_env}" if status == 401 and self._backend.key_env else ""
-        said = f"{self._backend.name} {kinds.get(status, 'answered')}{env}{advice}, status {status}"
+        said = f"{self._backend.name} {_REFUSALS.get(status, 'answered')}{env}{advice}, status {status}"
         return f"{said}: {text[:_SHOWN]}" if text else said
 
 

@@ -27,7 +27,7 @@ from ._errors import NotSupported, ServerError, SwapError
 from ._loop_end import at_loop_end
 from ._metrics import Metrics
 from ._server import Endpoint, Health, Lease, Progress, Server, load_folder
-from ._weights import check_adapter, check_weights, write_state
+from ._weights import check_adapter, check_weights, is_tied, write_state
 from ._wire import Wire
 
 PROBE_TOKENS = 320
@@ -227,6 +227,7 @@ class PolicyServer:
                 raise UsageError("the server sleeps; wake() it before load_weights()")
             endpoint = await self.server.ready()
             wire = await self._at(endpoint)
+            await self._refuse_stale_output(wire, folder)
             await self._probe_first(wire, endpoint.model)
             try:
                 await wire.post("/pause?mode=wait")
@@ -291,6 +292,17 @@ class PolicyServer:
         except ServerError as failure:
             server.served.broken = f"nothing answers: the server ended while it loaded weights, and {failure}"
             raise SwapError(server.served.broken, None) from failure
+
+    async def _refuse_stale_output(self, wire: Wire, folder: Path) -> None:
+        """On CPU, vLLM goes on with the old output layer of a tied model; only our extension prepares it anew."""
+        if not self.server.settings.extended and await asyncio.to_thread(is_tied, folder):
+            config = (await wire.get("/server_info?config_format=json", seconds=60))["vllm_config"]
+            if config["device_config"]["device"] == "cpu":
+                raise NotSupported(
+                    "on CPU, a vLLM without concertino's extension keeps the old output layer of a model with "
+                    "tie_word_embeddings, and answers with half of the old weights; let concertino start the server "
+                    "(training = true, without attach and --worker-extension-cls)"
+                )
 
     async def _let_go(self, wire: Wire) -> None:
         with contextlib.suppress(ProviderError):

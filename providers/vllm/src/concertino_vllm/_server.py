@@ -47,6 +47,7 @@ ENDS, ENDS_WITHIN = 3, 600.0
 """A server that ended by itself so often within so many seconds is not started again."""
 FAILED_FOR = 30.0
 """Seconds for which a failed start is answered with the same error, instead of another start."""
+_REFUSALS = frozenset({FailureClass.CALLER, FailureClass.AUTH, FailureClass.THROTTLED})
 _LONGEST_SCRATCH = 60
 """Characters: names of sockets are put behind it, and the system allows 107 for both."""
 
@@ -137,7 +138,7 @@ class Server:
         self._starting: Future[Endpoint] | None = None
         self._process: ServerProcess | None = None
         self._failed: tuple[float, ServerError] | None = None
-        self._ends: deque[float] = deque(maxlen=ENDS)
+        self._times: deque[float] = deque(maxlen=ENDS)
         self._unwanted = False
         self._leases = 0
         self._last_used = time.monotonic()
@@ -202,19 +203,36 @@ class Server:
             self.listeners.remove(on_progress)
 
     async def explained(self, error: ProviderError) -> ProviderError:
-        """The error of a request, with the server's end as its reason if it has ended."""
+        """The error of a request, with the server's end as its reason if it has ended or is ending."""
         process = self._process
-        told = error.status is not None or error.failure in (FailureClass.CALLER, FailureClass.AUTH)
-        if process is None or told or isinstance(error, ServerError):
+        told = error.status is not None and error.status < 500
+        if process is None or told or error.failure in _REFUSALS or isinstance(error, ServerError):
             return error
-        with contextlib.suppress(TimeoutError):
-            # The connection may break a moment before the system reports the end.
-            await asyncio.wait_for(asyncio.wrap_future(_followed(process.exited)), 1.0)
-        if not process.exited.done():
+        if not await self._ends(process, broke=error.status is None):
             return error
-        why = explain_end(process.exited.result(), read_end(process.order.log))
+        code = process.exited.result() if process.exited.done() else None
         log = str(process.order.log)
+        why = explain_end(code, read_end(log))
         return ServerError(f"vLLM ended while it answered: {why}{quote(log)}", log=log, failure=error.failure)
+
+    async def _ends(self, process: ServerProcess, *, broke: bool) -> bool:
+        """Whether a server that failed to answer has ended. One whose engine is dead is given a moment, and ended.
+
+        Args:
+            broke: the connection broke, which may happen a moment before the system reports the end.
+        """
+        if await _within(1.0 if broke else 0.0, process.exited):
+            return True
+        with contextlib.suppress(ProviderError):
+            async with Wire(self._url(process), self.settings.key()) as wire:
+                await wire.get("/health", seconds=5)
+                return False
+        if not await _within(5.0, process.exited):
+            with self._lock:
+                if process is self._process and self._state == "ready":
+                    self._count_end(process)
+                    self.stop(failed=True)
+        return True
 
     async def health(self) -> Health:
         """How it is, without starting it."""
@@ -311,7 +329,7 @@ class Server:
                 logger.info(
                     "started vLLM with %s (pid %d, port %d, log %s)", self.settings.model, pid, port, process.order.log
                 )
-                return await self._until_ready(process, port)
+                return await self._until_ready(process)
             except PortTaken:
                 await asyncio.wrap_future(_followed(process.gone))
                 if process.order.temporary:
@@ -354,11 +372,10 @@ class Server:
             shutil.rmtree(home, ignore_errors=True)
             raise
 
-    async def _until_ready(self, process: ServerProcess, port: int) -> Endpoint:
+    async def _until_ready(self, process: ServerProcess) -> Endpoint:
         """Poll until it answers; then warm it up and give it what it had."""
         settings, log = self.settings, process.order.log
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)
-        url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        url = self._url(process)
         began = time.monotonic()
         exited = asyncio.wrap_future(_followed(process.exited))
         async with Wire(url, settings.key()) as wire:
@@ -391,6 +408,12 @@ class Server:
                 await _cancelled(work)
         logger.info("vLLM with %s is ready at %s after %.0f s", settings.model, url, time.monotonic() - began)
         return Endpoint(url, model)
+
+    def _url(self, process: ServerProcess) -> str:
+        """Where a started process listens, as seen from here."""
+        _, port = process.started.result()
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.settings.host, self.settings.host)
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
     async def _prepare(self, wire: Wire) -> str:
         """Wait for the health check, ask once, give weights and adapters back; the name of the model."""
@@ -442,14 +465,17 @@ class Server:
             if process is not self._process or self._state != "ready":
                 return
             self._state = "idle"
-            why = explain_end(process.exited.result(), read_end(process.order.log))
-            now = time.monotonic()
-            self._ends.append(now)
-            if len(self._ends) == ENDS and now - self._ends[0] < ENDS_WITHIN:
-                log = str(process.order.log)
-                often = f"vLLM ended {ENDS} times within {ENDS_WITHIN / 60:g} minutes and is not started again for now"
-                self._failed = (now, ServerError(f"{often}: {why}{quote(log)}", log=log))
-        logger.error("vLLM with %s ended: %s (log %s)", self.settings.model, why, process.order.log)
+            self._count_end(process)
+
+    def _count_end(self, process: ServerProcess) -> None:
+        """It ended by itself, or had to be ended: after too many such ends it is not started again."""
+        log, now = str(process.order.log), time.monotonic()
+        why = explain_end(process.exited.result() if process.exited.done() else None, read_end(log))
+        self._times.append(now)
+        if len(self._times) == ENDS and now - self._times[0] < ENDS_WITHIN:
+            often = f"vLLM ended {ENDS} times within {ENDS_WITHIN / 60:g} minutes and is not started again for now"
+            self._failed = (now, ServerError(f"{often}: {why}{quote(log)}", log=log))
+        logger.error("vLLM with %s ended: %s (log %s)", self.settings.model, why, log)
 
     def stop(self, *, failed: bool = False) -> Future[None]:
         """Ask it to end; the future is set when nothing of it is left. `failed` keeps the log."""
@@ -600,6 +626,14 @@ async def _warm_up(wire: Wire, model: str) -> None:
         except ProviderError as error:
             if error.failure is not FailureClass.CALLER:  # a model that completes nothing needs no warming up
                 raise
+
+
+async def _within(seconds: float, future: Future[Any]) -> bool:
+    """Whether a future is done, or will be in that time."""
+    if not future.done() and seconds:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.wrap_future(_followed(future)), seconds)
+    return future.done()
 
 
 async def _cancelled(task: asyncio.Task[Any]) -> None:

@@ -77,6 +77,11 @@ def check_adapter(folder: Path, rank: int) -> None:
         )
 
 
+def is_tied(folder: Path) -> bool:
+    """Whether a model uses its input embeddings as its output layer."""
+    return bool(_read_config(folder).get("tie_word_embeddings")) and "lm_head.weight" not in read_shapes(folder)
+
+
 def read_shapes(folder: Path) -> Shapes:
     """The shapes of all tensors in a folder, from the headers of its files.
 

@@ -127,7 +127,7 @@ def run_script(job: Job, box: str) -> NoReturn:
     sys.argv[:] = [path]
     sys.path.insert(0, box)
     _open_streams()
-    sys.setrecursionlimit(1000 + _depth())
+    sys.setrecursionlimit(1000 + _depth() + 2)  # of them: two calls up to the script's own frame
     code = _run(job.code, path, main)
     os._exit(code & 0xFF)
 
