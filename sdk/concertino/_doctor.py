@@ -32,10 +32,17 @@ _MEASURE = """
 import sys, time
 import json
 sys.path[:] = json.loads(sys.argv[1])
+def now():
+    # Without the time in which other processes had the processor, where the system tells it.
+    try:
+        with open("/proc/self/schedstat") as file:
+            return time.perf_counter() - int(file.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return time.perf_counter()
 import concertino, concertino.hookspecs
-started = time.perf_counter()
+started = now()
 __import__(sys.argv[2])
-print("seconds", time.perf_counter() - started)
+print("seconds", now() - started)
 """
 
 

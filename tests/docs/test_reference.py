@@ -197,13 +197,8 @@ def test_every_failure_class_is_in_the_table_of_retries() -> None:
 
 # -- names -----------------------------------------------------------------------------------------------------
 
-PUBLIC = [
-    "concertino",
-    *(
-        f"concertino.{name}"
-        for name in ("describing", "events", "executor", "plugins", "reading", "schema", "strategies", "testing", "traces")
-    ),
-]
+SUBPACKAGES = ("describing", "events", "executor", "plugins", "reading", "schema", "strategies", "testing", "traces")
+PUBLIC = ["concertino", *(f"concertino.{name}" for name in SUBPACKAGES)]
 
 
 @pytest.mark.parametrize("module", PUBLIC)

@@ -9,8 +9,10 @@ the same names with `_server` behind them share one instance each; they are in t
 
 The invariant: after `stop` no process of the server is alive, its port is closed, and no shared memory that it had
 mapped is left; else `stop` raises `LeftBehind`, which fails the last test that used the server. A server ends with the
-thread that started it, even if that is killed, since the kernel then signals it: start it in the main thread. `Absent` (from `servers`) is the reason why a server
-cannot be started here at all; `NotReady` is raised where it should have been.
+thread that started it, even if that is killed, since the kernel then signals it: start it in the main thread.
+
+`Absent` (from `servers`) is the reason why a server cannot be started here at all; `NotReady` is raised where it should
+have been.
 """
 
 from __future__ import annotations

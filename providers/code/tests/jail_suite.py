@@ -105,7 +105,12 @@ class Victim:
 
     def written(self) -> list[str]:
         """Files that an attack left on the host; removes them."""
-        names = [self.folder / "pwn.txt", self.folder.parent / "pwn2.txt", Path("/var/tmp/cnc_left"), Path("/tmp/cnc_left")]
+        names = [
+            self.folder / "pwn.txt",
+            self.folder.parent / "pwn2.txt",
+            Path("/var/tmp/cnc_left"),
+            Path("/tmp/cnc_left"),
+        ]
         found = [path for path in names if path.exists()]
         for path in found:
             path.unlink()

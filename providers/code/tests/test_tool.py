@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from concertino import Call, Observation, Status
+from concertino import Call, Observation, Status, ToolSpec
 from concertino.executor import Executor
 from concertino.testing import ToolConformance, make_pool, run_call
 from concertino_code import concertino_examples
@@ -16,7 +16,7 @@ from concertino_code.jailed import JailedSandbox
 from concertino_code.limits import Limits
 from concertino_code.sandbox import Sandbox, SandboxFault, SandboxUnavailable
 from concertino_code.settings import Settings, read_settings
-from concertino_code.tool import _declare, python_tool, show, unfenced
+from concertino_code.tool import _declare, published, python_tool, show, unfenced
 
 
 class Broken(Sandbox):
@@ -68,7 +68,7 @@ async def test_an_uncaught_exception_is_the_message_and_its_traceback_the_conten
 
 
 async def test_memory_beyond_the_limit_is_an_error_of_the_script(sandbox: JailedSandbox) -> None:
-    code = "import os\nfor _ in range(7): os.fork()\nx = bytearray(b'x') * (90 << 20)\nimport time; time.sleep(60)"
+    code = "import os\nfor _ in range(3): os.fork()\nx = bytearray(b'x') * (90 << 20)\nimport time; time.sleep(60)"
     seen = await run(sandbox, code, Settings(limits=Limits(wall=60)))
     assert seen.error is not None
     assert (seen.status, seen.error.code) == (Status.EXEC_ERR, "memory_limit")
@@ -117,7 +117,9 @@ async def test_a_missing_sandbox_is_never_tried_again() -> None:
 
 async def test_artefacts_are_shown_as_text_where_they_are_text(sandbox: JailedSandbox) -> None:
     tool = python_tool(sandbox, settings=Settings())
-    code = "open('a.txt', 'w').write('hello'); open('b.bin', 'wb').write(b'\\xff\\x00'); open('c', 'w').write('x' * 9999)"
+    code = (
+        "open('a.txt', 'w').write('hello'); open('b.bin', 'wb').write(b'\\xff\\x00'); open('c', 'w').write('x' * 9999)"
+    )
     seen = await run_call(tool, {"code": code, "artefacts": ["a.txt", "b.bin", "c", "d"]})
     assert seen.content["artefacts"] == {
         "a.txt": {"text": "hello"},
@@ -204,11 +206,10 @@ class TestPython(ToolConformance):
     failing = concertino_examples["python"]["failing"]
     slow = concertino_examples["python"]["slow"]
 
-    @pytest.fixture(autouse=True, scope="class")
-    def _published(self, request: pytest.FixtureRequest, namespaces: None) -> None:
-        from concertino_code.tool import published
-
-        request.cls.spec = published()
+    @property
+    def spec(self) -> ToolSpec:  # type: ignore[override]
+        """Made when it is first asked for, because its sandbox is chosen then."""
+        return published()
 
 
 def test_the_tool_can_be_declared_inside_an_event_loop(namespaces: None) -> None:

@@ -132,7 +132,7 @@ def make_network(tokenizer: Any, *, seed: int = 0, **changes: Any) -> Any:
     return Qwen3ForCausalLM(Qwen3Config(**{**size, **changes}))
 
 
-def teach(network: Any, tokenizer: Any, steps: int = 160) -> float:
+def teach(network: Any, tokenizer: Any, steps: int = 110) -> float:
     """Learn the script by heart; gives the last loss."""
     import torch
 

@@ -251,6 +251,7 @@ async def test_an_ensemble_that_is_tied_lets_one_request_weigh_all_paths() -> No
     assert shown.count("<solution number=") == 4
     assert QUESTION in shown
     assert answer_of(seen) == "\\boxed{2}"
+    assert notes_of(seen).startswith("- 4 of 4 samples voted: 1 (2), 2 (2); a tie of 2\n")
     assert "one more request weighed the solutions" in notes_of(seen)
 
 

@@ -276,7 +276,7 @@ async def test_the_socket_is_guarded_even_where_the_resolver_is_not(
 
     monkeypatch.setattr(GuardedResolver, "resolve", careless)
     guard = Guard.of(ports=[site.port])
-    with pytest.raises(ProviderError, match="refused: 127.0.0.1 is a loopback address"):
+    with pytest.raises(ProviderError, match=r"refused: 127\.0\.0\.1 is a loopback address"):
         await Fetcher(guard).fetch(f"http://rebind.example:{site.port}/")
     assert site.hits == []
 
@@ -297,6 +297,6 @@ async def test_the_system_resolver_is_guarded_too() -> None:
     guard = Guard.of(
         ["203.0.113.0/24"]
     )  # some network is allowed, so that the name `localhost` gets past the first gate
-    with pytest.raises(ProviderError, match="localhost resolves to .* loopback address"):
+    with pytest.raises(ProviderError, match=r"localhost resolves to .* loopback address"):
         await Fetcher(guard).fetch("http://localhost/")
     await asyncio.get_running_loop().shutdown_default_executor()

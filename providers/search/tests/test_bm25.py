@@ -111,9 +111,9 @@ def test_a_saved_index_gives_the_same_ranking(tmp_path: Path) -> None:
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=40), st.integers(1, 45))
 def test_the_best_are_those_of_a_full_sort(scores: list[int], k: int) -> None:
     positions, values = best(np.array(scores, dtype=np.float64), k)
-    full = sorted(range(len(scores)), key=lambda place: (-scores[place], place))[:k]
-    assert positions.tolist() == [place for place in full if scores[place]]
-    assert values.tolist() == [scores[place] for place in full if scores[place]]
+    full = sorted(filter(scores.__getitem__, range(len(scores))), key=lambda place: (-scores[place], place))[:k]
+    assert positions.tolist() == full
+    assert values.tolist() == [scores[place] for place in full]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The index on disk: built once per content, whole or not at all, the same for every process."""
 
+# ruff: noqa: ASYNC110, ASYNC220, ASYNC240
+# Files and processes of a test may block its own loop.
 from __future__ import annotations
 
 import asyncio

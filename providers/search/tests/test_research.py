@@ -71,11 +71,13 @@ async def research(
 
 async def test_a_question_in_two_hops_is_answered_with_checked_citations(tools: list[ToolSpec]) -> None:
     with ScriptedModel(
-        plan("film Night Train director"),
-        reflect(("Nowak directed it.", "S1", DIRECTED), ask=("Jana Nowak born", "film night train director")),
-        reflect(("Nowak was born in Łódź.", "S3", BORN), enough=True),
+        plan("the film of 1959"),
+        reflect(("Nowak directed it.", "S1", DIRECTED), ask=("Jana Nowak born", "The film of  1959")),
+        reflect(("Nowak was born in Łódź.", "S2", BORN), enough=True),
         report(
-            "Łódź", ("Jana Nowak made it.", [("S1", DIRECTED)]), ("She is from Łódź.", [("S3", BORN), ("S1", DIRECTED)])
+            "Łódź",
+            ("Jana Nowak made it.", [("S1", DIRECTED)]),
+            ("She is from Łódź.", [("S2", BORN), ("S1", DIRECTED)]),
         ),
     ) as model:
         seen = await research(tools, model)
@@ -88,8 +90,8 @@ async def test_a_question_in_two_hops_is_answered_with_checked_citations(tools: 
         {"number": 2, "source": "nowak", "quote": BORN, "title": "Jana Nowak"},
     ]
     assert (found["stopped"], found["rounds"]) == ("enough", 2)
-    assert found["queries"] == ["film Night Train director", "Jana Nowak born"]
-    assert set(found["read"]) >= {"film", "nowak"}
+    assert found["queries"] == ["the film of 1959", "Jana Nowak born"]
+    assert found["read"] == ["film", "nowak"]
     assert not {"dropped", "unsupported", "notes"} & set(found)
     assert seen.usage.calls == 5  # its own, and in each round one search and one reading
 
@@ -169,12 +171,12 @@ async def test_many_findings_are_chosen_from_by_the_model(write_lines: Callable[
     quote = "The bird number 5 is a bird"
     with ScriptedModel(
         plan("bird"),
-        json.dumps({"read": ["S6", "S6", "S99", "S2"]}),
+        json.dumps({"read": ["S99", "S6"]}),
         reflect(("Five.", "S6", quote), enough=True),
         report("5", ("Five.", [("S6", quote)])),
     ) as model:
         seen = await research(tools, model, limits=ResearchLimits(reads=2, top_k=8))
-    assert seen.content["read"] == ["n5", "n1"]
+    assert seen.content["read"] == ["n5"]
 
 
 async def test_it_ends_when_nothing_new_turns_up(tools: list[ToolSpec]) -> None:

@@ -1,5 +1,7 @@
 """`search` and `read` as an orchestrator meets them: through the executor, in bounds, with errors that help."""
 
+# ruff: noqa: ASYNC240
+# Files and processes of a test may block its own loop.
 from __future__ import annotations
 
 import json

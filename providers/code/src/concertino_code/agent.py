@@ -13,7 +13,7 @@ from typing import Any
 
 from concertino import CallFailed, Context, Cost, Message, Observation, agent
 
-from .tool import SCRIPT_CODES, unfenced
+from .scripts import SCRIPT_CODES, unfenced
 
 ATTEMPTS = 3
 """Scripts that are written at most: one, and two repairs."""
@@ -30,8 +30,10 @@ together with its name.
 confirm it on small cases by brute force.
 - If a script fails you are shown its output. Say in <reasoning> what was wrong, then write the whole script again."""
 
-_REPAIR = "Your script ended with {status} ({cause}). This is what it gave:\n\n{output}\n\nFind the mistake, then write \
+_REPAIR = (
+    "Your script ended with {status} ({cause}). This is what it gave:\n\n{output}\n\nFind the mistake, then write \
 the whole script again between <code> and </code>."
+)
 _NO_CODE = "There is no script in your reply. Write the whole script between <code> and </code>."
 _CODE = re.compile(r"<code>(.*?)(?:</code>|\Z)", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"```[ \t]*(?:python[0-9.]*|py)?[ \t]*\r?\n(.*?)```", re.DOTALL | re.IGNORECASE)
@@ -72,7 +74,9 @@ async def code_reasoner(subtask: str = "", model_id: str = "", *, ctx: Context) 
             raise CallFailed(seen)  # not the script's fault: no other script would do better
         messages += [Message("assistant", reply), Message("user", _complaint(seen))]
     if seen is None:
-        raise ValueError(f"the model wrote no script in {ATTEMPTS} replies; ask another model, or put the task otherwise")
+        raise ValueError(
+            f"the model wrote no script in {ATTEMPTS} replies; ask another model, or put the task otherwise"
+        )
     raise CallFailed(Observation(seen.call_id, seen.name, seen.status, text, seen.error))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import functools
 import os
-from typing import Any
 
 from .choosing import Choice, choose_now
 from .jailed import JailedSandbox
@@ -82,18 +81,19 @@ def _local(settings: Settings) -> Sandbox:
 
 
 def _remote(settings: Settings) -> Sandbox | None:
-    options: dict[str, Any] = {"limits": settings.limits}
+    """The sandbox elsewhere that the settings name, if they name one."""
+    limits, network = settings.limits, settings.network
     if settings.level == "docker":
-        from .remote.docker import DockerSandbox
+        from .remote.docker import IMAGE, DockerSandbox
 
-        return DockerSandbox(**({"image": settings.image} if settings.image else {}), network=settings.network, **options)
+        return DockerSandbox(settings.image or IMAGE, limits=limits, network=network)
     if settings.level == "sandboxfusion":
         from .remote.sandboxfusion import SandboxFusion
 
-        return SandboxFusion(settings.url, **options)
+        return SandboxFusion(settings.url, limits=limits)
     if settings.level == "e2b":
-        from .remote.e2b import E2BSandbox
+        from .remote.e2b import DOMAIN, E2BSandbox
 
         key = os.environ.get("E2B_API_KEY", "")
-        return E2BSandbox(key, **({"domain": settings.url} if settings.url else {}), network=settings.network, **options)
+        return E2BSandbox(key, limits=limits, network=network, domain=settings.url or DOMAIN)
     return None

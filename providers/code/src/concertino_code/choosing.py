@@ -47,9 +47,7 @@ class Choice:
         return "; ".join(f"{level}: {reason}" for level, reason in self.refused.items())
 
 
-async def choose(
-    level: str = "auto", *, allow_unsafe: bool = False, network: bool = False, **options: Any
-) -> Choice:
+async def choose(level: str = "auto", *, allow_unsafe: bool = False, network: bool = False, **options: Any) -> Choice:
     """Try the levels, strongest first.
 
     Args:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import json
 import os
 import socket
@@ -135,7 +134,7 @@ class JailedSandbox(Sandbox):
             result, blobs = await self._exchange(request, limits)
         if "fault" in result:
             raise SandboxFault(f"the sandbox could not be set up: {result['fault']}")
-        return _execution(result, blobs, limits)
+        return execution_of(result, blobs, limits)
 
     async def _exchange(self, request: bytes, limits: Limits) -> tuple[dict[str, Any], list[bytes]]:
         """One request to a supervisor, and its answer."""
@@ -229,9 +228,16 @@ class _Zygote:
 
     def last_words(self) -> str:
         """Why it could not start, if that is how it ended."""
-        with contextlib.suppress(OSError):
-            while data := self._socket.recv(1 << 16):
-                self._said = json.loads(data).get("fault", "")
+        for _ in range(8):
+            try:
+                data = self._socket.recv(1 << 16)
+            except BlockingIOError:
+                break
+            except OSError:
+                continue  # told once, before what it said, where it left a request unread
+            if not data:
+                break
+            self._said = json.loads(data).get("fault", "")
         if self._said:
             return self._said
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -260,7 +266,7 @@ def _environment() -> dict[str, str]:
 
 async def _answer(loop: asyncio.AbstractEventLoop, connection: socket.socket) -> tuple[dict[str, Any], list[bytes]]:
     data = bytearray()
-    while (answer := wire.unpack(data)) is None:
+    while (answer := wire.unpack(bytes(data))) is None:
         more = await loop.sock_recv(connection, 1 << 18)
         if not more:
             raise EOFError
@@ -268,8 +274,8 @@ async def _answer(loop: asyncio.AbstractEventLoop, connection: socket.socket) ->
     return answer
 
 
-def _execution(result: Mapping[str, Any], blobs: Sequence[bytes], limits: Limits) -> Execution:
-    """The record of a supervisor's answer."""
+def execution_of(result: Mapping[str, Any], blobs: Sequence[bytes], limits: Limits) -> Execution:
+    """The record of what a supervisor, or a runner elsewhere, answered."""
     out_head, out_tail, err_head, err_tail, *data = (bytes(blob) for blob in blobs)
     totals = result["totals"]
     ending, code = _ending(result, limits)
@@ -299,9 +305,3 @@ def _ending(result: Mapping[str, Any], limits: Limits) -> tuple[Ending, int | No
     if code in (-24, -9) and result.get("cpu", 0.0) >= max(1, round(limits.cpu)) - 0.1:
         return Ending.CPU, None
     return (Ending.OK if code == 0 else Ending.SIGNAL if code < 0 else Ending.EXIT), code
-
-
-@functools.cache
-def is_linux() -> bool:
-    """Whether there can be jails at all."""
-    return sys.platform == "linux"

@@ -39,7 +39,7 @@ class Sandbox(ABC):
     """Runs Python scripts, each in a world of its own that ends with it."""
 
     level = ""
-    """What kind it is, in one word: `namespaces`, `bubblewrap`, `landlock`, `limits`, `docker`, `sandboxfusion`, `e2b`."""
+    """What kind it is, in one word: `namespaces`, `landlock`, `docker` and so on."""
 
     @abstractmethod
     async def run(
@@ -72,7 +72,7 @@ class Sandbox(ABC):
     def description(self) -> str:
         """What a script can and cannot do here, for the one who writes scripts."""
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # noqa: B027 - most have nothing to give back
         """Give everything back. May be called twice."""
 
     async def __aenter__(self) -> Self:

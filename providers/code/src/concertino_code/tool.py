@@ -15,8 +15,7 @@ import functools
 import importlib.util
 import os
 import platform
-import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from concertino import (
     CallFailed,
@@ -25,32 +24,24 @@ from concertino import (
     FailureClass,
     Observation,
     ProviderError,
-    Status,
     ToolSpec,
     tool,
 )
 
-from .backends import Backend, make_backend
-from .execution import Artefact, Ending, Execution, Stream
+from .execution import Artefact, Execution, Stream
 from .limits import Limits
 from .sandbox import Sandbox, SandboxFault, SandboxUnavailable
+from .scripts import SCRIPT_CODES, unfenced
 from .settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from .backends import Backend
 
 SHOWN_STDOUT = 8_000
 SHOWN_STDERR = 4_000
 _SHOWN_FILE = 4_000
 _START_SECONDS = 20.0
 _MARGIN = 0.3
-_FENCED = re.compile(r"\s*```[ \t]*(?:python[0-9.]*|py)?[ \t]*\r?\n(.*?)\r?\n?```\s*", re.DOTALL | re.IGNORECASE)
-
-SCRIPT_CODES: dict[Ending, tuple[Status, str]] = {
-    Ending.EXIT: (Status.EXEC_ERR, "script_error"),
-    Ending.SIGNAL: (Status.EXEC_ERR, "script_signal"),
-    Ending.MEMORY: (Status.EXEC_ERR, "memory_limit"),
-    Ending.WALL: (Status.TIMEOUT, "time_limit"),
-    Ending.CPU: (Status.TIMEOUT, "cpu_limit"),
-}
-"""Status and error code of every ending but OK."""
 
 
 def python_tool(sandbox: Sandbox | None = None, *, name: str = "python", settings: Settings | None = None) -> ToolSpec:
@@ -61,6 +52,8 @@ def python_tool(sandbox: Sandbox | None = None, *, name: str = "python", setting
         name: of the tool.
         settings: by default those of the environment.
     """
+    from .backends import Backend, make_backend
+
     settings = settings or read_settings()
     backend = make_backend(settings) if sandbox is None else Backend(sandbox)
     return _declare(backend, name, settings)
@@ -87,7 +80,7 @@ def _declare(backend: Backend, name: str, settings: Settings) -> ToolSpec:
             raise ProviderError(str(error), failure=failure) from error
         return observe(done, ctx.call_id, name)
 
-    declared = tool(
+    return tool(
         name=name,
         description=_describe(backend, settings),
         timeout=limits.wall + _START_SECONDS,
@@ -95,19 +88,12 @@ def _declare(backend: Backend, name: str, settings: Settings) -> ToolSpec:
         retry_safe=not settings.network,
         max_chars=32_768,
     )(python)
-    return declared
 
 
 def _within(limits: Limits, seconds: float) -> Limits:
     """Limits that end the script before the call's deadline does, so that its output is kept."""
     left = max(0.8 * seconds, seconds - _MARGIN) if seconds > 0 else 0.01
     return limits if left >= limits.wall else limits.with_(wall=max(0.01, left))
-
-
-def unfenced(code: str) -> str:
-    """The code without a Markdown fence around all of it."""
-    fenced = _FENCED.fullmatch(code)
-    return fenced[1] if fenced else code
 
 
 def observe(done: Execution, call_id: str = "", name: str = "python") -> dict[str, Any]:

@@ -102,7 +102,7 @@ async def ensemble(asker: Asker, task: str, requests: Sequence[Conversation], sa
     settled = await asker.solve(conversation(prompts.AGGREGATE, f"{block('task', task)}\n{views}"), sampling)
     if isinstance(settled, CallFailed):
         return chosen.noting(f"nobody settled it: {code_of(settled)} ({settled})")
-    return settled.noting(result.vote.describe(), describe_failures(result.samples, "samples"), _SETTLED)
+    return settled.noting(result.vote.describe(decided=False), describe_failures(result.samples, "samples"), _SETTLED)
 
 
 _SETTLED = "no answer was ahead, so one more request weighed the solutions; its answer is given"

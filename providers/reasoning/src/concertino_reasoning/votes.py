@@ -54,16 +54,20 @@ class Vote:
         best = [c for c in self.candidates if len(c.samples) == len(self.candidates[0].samples)]
         return tuple(best) if len(best) > 1 else ()
 
-    def describe(self, what: str = "samples") -> str:
-        """The outcome in a sentence: how many voted, the counts, and how a tie was decided."""
+    def describe(self, *, decided: bool = True) -> str:
+        """The outcome in a sentence: how many voted, the counts, and a tie.
+
+        Args:
+            decided: whether the vote decides a tie; otherwise somebody else did.
+        """
         voted = sum(len(c.samples) for c in self.candidates)
-        text = f"{voted} of {self.of} {what} voted"
+        text = f"{voted} of {self.of} samples voted"
         if self.candidates:
             shown = [f"{_shorten(c.answer)} ({len(c.samples)})" for c in self.candidates[:_MOST_SHOWN]]
             more = len(self.candidates) - len(shown)
             text += ": " + ", ".join([*shown, *([f"{more} more"] if more else [])])
         if self.tied:
-            text += f"; a tie of {len(self.tied)}, decided for the one that was given first"
+            text += f"; a tie of {len(self.tied)}" + (", decided for the one that was given first" if decided else "")
         return text
 
 

@@ -66,7 +66,10 @@ class Bm25:
     @classmethod
     def open(cls, folder: Path) -> Bm25:
         """Map an index that `save` wrote."""
-        return cls(bm25s.BM25.load(str(folder), mmap=True))
+        matrix = bm25s.BM25.load(str(folder), mmap=True)
+        for name in ("data", "indices", "indptr"):  # the same pages, without the cost of np.memmap for every slice
+            matrix.scores[name] = np.asarray(matrix.scores[name])
+        return cls(matrix)
 
     def save(self, folder: Path) -> None:
         """Write the index into an existing folder."""
@@ -77,21 +80,19 @@ class Bm25:
         columns = [column for term in query if (column := self._terms.get(term)) is not None]
         if not columns:
             return np.empty(0, dtype=np.int64), np.empty(0)
-        scores = self._matrix.get_scores_from_ids(columns)
-        return best(scores, k, np.flatnonzero(scores) if len(columns) < 3 else None)
+        return best(self._matrix.get_scores_from_ids(columns), k)
 
 
-def best(scores: npt.NDArray[np.floating], k: int, among: npt.NDArray[np.int64] | None = None) -> Ranked:
+def best(scores: npt.NDArray[np.floating], k: int) -> Ranked:
     """The `k` greatest scores that are not 0, equal ones in order of position."""
-    where = np.arange(len(scores)) if among is None else among
-    values = scores if among is None else scores[among]
+    where = np.flatnonzero(scores)
+    values = scores[where]
     if len(values) > k:
         least = np.partition(values, len(values) - k)[len(values) - k]
         kept = np.flatnonzero(values >= least)
         where, values = where[kept], values[kept]
     order = np.lexsort((where, -values))[:k]
-    found = values[order] != 0
-    return where[order][found], values[order][found].astype(np.float64)
+    return where[order], values[order].astype(np.float64)
 
 
 def _reweigh(matrix: bm25s.BM25, columns: list[list[int]], terms: int) -> None:

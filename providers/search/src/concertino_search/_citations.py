@@ -60,11 +60,16 @@ def normalised(text: str) -> str:
     return " ".join(folded.split())
 
 
+def _bare(text: str) -> str:
+    """A normalised text without the marks around it."""
+    return normalised(text).strip(" \"'.,;:")
+
+
 def stands_in(quote: str, text: str) -> bool:
     """Whether the parts of a quote stand in a text, one after another."""
     where = 0
     whole = normalised(text)
-    parts = [normalised(part).strip(" \"'.,;:") for part in _ELLIPSIS.split(quote)]
+    parts = [_bare(part) for part in _ELLIPSIS.split(quote)]
     parts = [part for part in parts if part]
     for part in parts:
         found = whole.find(part, where)
@@ -84,7 +89,7 @@ def why_dropped(citation: Citation, read: Mapping[str, Source]) -> str:
     source = read.get(citation.source)
     if source is None:
         return "this source was not read"
-    if len(normalised(citation.quote).strip(" \"'.,;:")) < min(LEAST_QUOTE, len(normalised(source.text))):
+    if len(_bare(citation.quote)) < min(LEAST_QUOTE, len(_bare(source.text))):
         return f"the quote is shorter than {LEAST_QUOTE} characters"
     if not stands_in(citation.quote, source.text):
         return "the quote does not stand in what was read of it"

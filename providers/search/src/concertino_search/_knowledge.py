@@ -8,12 +8,15 @@ Invariant: what is given as evidence was found; an answer without evidence says 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from concertino import AgentSpec, CallFailed, Context, Cost
+from concertino import AgentSpec, CallFailed, Cost
 
 from ._finding import DATA_RULE, Desk, Names, ask, object_schema, texts_schema
 from ._snippets import ELLIPSIS
+
+if TYPE_CHECKING:
+    from concertino import Context
 
 MAX_QUERIES = 4
 MAX_READS = 4

@@ -54,8 +54,8 @@ class PassageStore:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._starts: npt.NDArray[np.int64] = np.load(folder / _STARTS, mmap_mode="r")
-        self._ids: npt.NDArray[np.uint64] = np.load(folder / _IDS, mmap_mode="r")
+        self._starts: npt.NDArray[np.int64] = np.asarray(np.load(folder / _STARTS, mmap_mode="r"))
+        self._ids: npt.NDArray[np.uint64] = np.asarray(np.load(folder / _IDS, mmap_mode="r"))
         with (folder / _LINES).open("rb") as file:
             self._lines = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._get = functools.lru_cache(_CACHED)(self._read)

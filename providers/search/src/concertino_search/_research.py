@@ -16,13 +16,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from concertino import AgentSpec, CallFailed, Context, Cost
+from concertino import AgentSpec, CallFailed, Cost
 
 from ._citations import Citation, why_dropped
 from ._finding import DATA_RULE, Desk, Names, ask, object_schema, texts_schema
 from ._knowledge import TASK_SCHEMA
+
+if TYPE_CHECKING:
+    from concertino import Context
 
 PLAN_PROMPT = """You plan a piece of research. Split the question into the facts that have to be known to answer it, and
 write for each a search query that stands on its own: precise names, places and dates, no pronouns. Facts that depend on
@@ -96,8 +99,8 @@ def deep_research(names: Names | None = None, *, provider: str = "", limits: Res
     return AgentSpec.from_schema(
         f"{provider}/deep_research" if provider else "deep_research",
         "Researches a question that takes several steps: plans, searches in parallel, reads sources, searches again "
-        "for what is missing, and writes a short report in which every citation was checked against the source. Slow and "
-        "dear; for a single fact use knowledge_searcher.",
+        "for what is missing, and writes a short report in which every citation was checked against the source. Slow "
+        "and dear; for a single fact use knowledge_searcher.",
         TASK_SCHEMA,
         _DeepResearch(names or Names(), limits or ResearchLimits()),
         cost=Cost(units=1),

@@ -10,7 +10,6 @@ so.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 from collections.abc import Mapping
@@ -31,6 +30,8 @@ MAX_TOP_K = 50
 MAX_IDS = 20
 _LEAST_TEXT = 80
 """Characters of a text below which passages are left out rather than shortened further."""
+_ESCAPED = 6
+"""Characters of JSON that one character of a text may take."""
 _WAIT = 0.05
 """Seconds between two looks at an index that another thread builds."""
 
@@ -57,6 +58,8 @@ class Corpus:
         Raises:
             CorpusError: the corpus cannot be read.
         """
+        import asyncio
+
         from ._index import open_index
 
         while self._index is None:
@@ -224,7 +227,8 @@ def present(queries: list[str], found: list[list[Hit]], index: Index, shown: int
         found = [part[: most - 1] for part in found]
     each = max(each, 2)
     results = [_result(query, part, index, each) for query, part in zip(queries, found, strict=True)]
-    over = len(json.dumps(results, ensure_ascii=False)) - room
+    tight = left * each * _ESCAPED > room - frame
+    over = len(json.dumps(results, ensure_ascii=False)) - room if tight else 0
     if over > 0 and left and each > _LEAST_TEXT:  # characters that JSON escapes take more room
         results = [_result(q, p, index, max(2, each - over // left - 2)) for q, p in zip(queries, found, strict=True)]
     if left < hits:

@@ -33,7 +33,7 @@ class VectorIndex:
 
     def __init__(self, folder: Path) -> None:
         self._graph: Any = None
-        self._array: Vectors = np.load(folder / _ARRAY, mmap_mode="r")
+        self._array: Vectors = np.asarray(np.load(folder / _ARRAY, mmap_mode="r"))
         if (folder / _GRAPH).is_file():
             self._graph = _usearch().Index.restore(str(folder / _GRAPH), view=True)
 

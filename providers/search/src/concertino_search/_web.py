@@ -9,7 +9,6 @@ that fails never counts against this provider's other tools.
 
 from __future__ import annotations
 
-import asyncio
 import html
 import json
 import os
@@ -256,6 +255,8 @@ class _WebSearch:
         self._shown, self._room = shown, room
 
     async def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        import asyncio
+
         import aiohttp
 
         backend, k = self._backend, arguments.get("top_k", self._top_k)
@@ -315,6 +316,8 @@ class _WebSearch:
         return list(kept.values())[:k]
 
     async def _ask(self, session: Any, request: WebRequest, key: str) -> Any:
+        import asyncio
+
         import aiohttp
 
         name = self._backend.name
@@ -344,13 +347,6 @@ class _WebSearch:
         text = _plain(raw[:4000].decode("utf-8", "replace"))
         if key:
             text = text.replace(key, "[key]")
-        kinds = {
-            401: "refused the key",
-            402: "wants payment",
-            403: "refused",
-            432: "quota used up",
-            433: "quota used up",
-        }
         advice = f" ({self._backend.hint})" if self._backend.hint and status in (403, 404) else ""
         env = f" of {self._backend.key_env}" if status == 401 and self._backend.key_env else ""
         said = f"{self._backend.name} {_REFUSALS.get(status, 'answered')}{env}{advice}, status {status}"

@@ -19,7 +19,7 @@ from concertino.schema import near_names
 
 from ._model import VllmModel
 from ._server import Server, server_of
-from ._settings import ServerSettings
+from ._settings import STARTUP_SECONDS, ServerSettings
 
 CHAT_OPTIONS = (
     "connect_timeout", "extra_body", "headers", "idle_timeout", "max_event_bytes", "max_reply_bytes",
@@ -111,23 +111,30 @@ def model(
     _check_names(place, given)
     chat = {key: given.pop(key) for key in CHAT_OPTIONS if key in given}
     _check_chat(place, chat)
+    settings, seen = None, []
     if of is None:
-        settings: ServerSettings | None = _read_settings(place, given)
+        settings = _read_settings(place, given)
         _remember(short, settings)
     elif given:
-        raise SpecError(
-            f"{place}: of takes the server of another model, so {', '.join(sorted(given))} cannot be given too"
-        )
+        raise SpecError(f"{place}: of takes the server of another model; so leave out {', '.join(sorted(given))}")
+    elif isinstance(of, ModelSpec):
+        settings = _factory(of).settings
     else:
-        settings = _factory(of).settings if isinstance(of, ModelSpec) else None
-    factory = Factory(name, settings, of if isinstance(of, str) else "", adapter, chat)
-    seconds = (settings.startup_seconds if settings is not None else 600.0) + ANSWER_SECONDS
+        seen = _declared.get(of.rpartition("/")[2], [])
+    known = settings or (seen[0] if len(seen) == 1 else None)
     declared = {"of": of.name if isinstance(of, ModelSpec) else of, "adapter": adapter or None, **_plain(options)}
     return ModelSpec(
-        name, factory, description, prices, context, concurrency,
-        timeout if timeout is not None else seconds, max_tokens,
+        name,
+        Factory(name, settings, of if isinstance(of, str) else "", adapter, chat),
+        description,
+        prices,
+        context,
+        concurrency,
+        timeout or (known.startup_seconds if known else STARTUP_SECONDS) + ANSWER_SECONDS,
+        max_tokens,
         options={key: value for key, value in declared.items() if value is not None},
-    )  # fmt: skip
+        endpoint=known.endpoint if known else f"server of {of}",
+    )
 
 
 def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:

@@ -27,7 +27,7 @@ from ._errors import NotSupported, ServerError, SwapError
 from ._loop_end import at_loop_end
 from ._metrics import Metrics
 from ._server import Endpoint, Health, Lease, Progress, Server, load_folder
-from ._weights import check_adapter, check_weights, is_tied, write_state
+from ._weights import absolute, check_adapter, check_weights, is_same, is_tied, write_state
 from ._wire import Wire
 
 PROBE_TOKENS = 320
@@ -220,7 +220,7 @@ class PolicyServer:
             folder = self._new_folder(version)
             await asyncio.to_thread(write_state, source, before, folder)
         else:
-            folder = Path(source).expanduser().absolute()
+            folder = absolute(source)
         await asyncio.to_thread(check_weights, folder, before)
         async with self.server.gate.alone():
             if self._asleep:
@@ -239,7 +239,7 @@ class PolicyServer:
     async def _swap(self, wire: Wire, model: str, folder: Path, before: Path | None, version: int) -> None:
         """With the server paused: the change, or the way back."""
         served = self.server.served
-        overwritten = before is not None and before.resolve() == folder.resolve()
+        overwritten = before is not None and is_same(before, folder)
         try:
             await self._exchange(wire, model, folder, version)
         except (ProviderError, OSError) as error:
@@ -364,7 +364,7 @@ class PolicyServer:
         await self._take()
         served, was = self.server.served, self.version
         self._check_version(version, was if self.adapter in served.current else -1)
-        path = Path(folder).expanduser().absolute()
+        path = absolute(folder)
         await asyncio.to_thread(check_adapter, path, self._rank())
         name = f"{self.adapter}@v{version}"
         async with self.server.asked() as endpoint:

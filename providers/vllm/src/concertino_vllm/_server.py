@@ -23,6 +23,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -299,7 +300,7 @@ class Server:
             self._last_used = time.monotonic()
             if self._process is not None:
                 self._process.take_stock()
-                self._process.exited.add_done_callback(lambda _, process=self._process: self._ended(process))
+                self._process.exited.add_done_callback(partial(self._ended, self._process))
         if self.settings.idle_seconds is not None:
             self._look_for_idleness(self.settings.idle_seconds)
         starting.set_result(endpoint)
@@ -459,7 +460,7 @@ class Server:
 
     # -- ending ------------------------------------------------------------------------------------------------
 
-    def _ended(self, process: ServerProcess) -> None:
+    def _ended(self, process: ServerProcess, _: object) -> None:
         """It ended after it was ready, by itself or because it was told to."""
         with self._lock:
             if process is not self._process or self._state != "ready":

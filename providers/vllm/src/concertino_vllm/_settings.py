@@ -6,6 +6,7 @@ there a `vllm`, is the folder there) is looked at when the server starts.
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import json
 import os
@@ -20,6 +21,9 @@ from concertino import SpecError
 
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """The ranks that vLLM can be prepared for."""
+
+STARTUP_SECONDS = 600.0
+"""How long a server may take by default until it answers."""
 
 DEV_SWITCHES = ("VLLM_SERVER_DEV_MODE", "VLLM_ALLOW_RUNTIME_LORA_UPDATING")
 """Environment variables that open endpoints which no key guards."""
@@ -71,7 +75,7 @@ class ServerSettings:
     adapters: tuple[tuple[str, str], ...] = ()
     lora_rank: int = 0
     training: bool = False
-    startup_seconds: float = 600.0
+    startup_seconds: float = STARTUP_SECONDS
     grace_seconds: float = 10.0
     idle_seconds: float | None = None
     keep: bool = False
@@ -134,6 +138,13 @@ class ServerSettings:
     def local(self) -> bool:
         """Whether only this machine can reach it."""
         return is_loopback(urlsplit(self.attach).hostname or "" if self.attach else self.host)
+
+    @property
+    def endpoint(self) -> str:
+        """The server in words: the same for equal settings, another for others."""
+        if self.attach:
+            return self.base
+        return f"{self.model} {hashlib.sha256(repr(self).encode()).hexdigest()[:12]}"
 
     def check_exposure(self, env: Mapping[str, str]) -> None:
         """Refuse a server that others can reach and anyone can control.

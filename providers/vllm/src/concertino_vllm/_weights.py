@@ -22,6 +22,16 @@ _HEADER_LIMIT = 100 * 2**20
 Shapes = dict[str, tuple[int, ...]]
 
 
+def absolute(folder: str | Path) -> Path:
+    """A folder as the server, which works elsewhere, has to be told it."""
+    return Path(folder).expanduser().absolute()
+
+
+def is_same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one folder."""
+    return one.resolve() == other.resolve()
+
+
 def check_weights(folder: Path, served: Path | None) -> None:
     """Refuse a folder that cannot take the place of the served model's.
 
@@ -34,7 +44,7 @@ def check_weights(folder: Path, served: Path | None) -> None:
     """
     shapes = read_shapes(folder)
     config = _read_config(folder)
-    if served is None or served.resolve() == folder.resolve():
+    if served is None or is_same(served, folder):
         return
     before = _read_config(served)
     for key in sorted({*config, *before} - _CHANGES_FREELY):

@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
-
 from concertino import FailureClass, ProviderError
 
 

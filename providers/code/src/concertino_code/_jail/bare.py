@@ -1,3 +1,5 @@
+# Where rights change from call to call, each call is one system call: no pathlib.
+# ruff: noqa: PTH101, PTH114, PTH116, PTH118, PTH208
 """The levels without namespaces: `landlock` (file rules, filter, limits), and `limits` (limits alone: no sandbox).
 
     supervisor (adopts orphans) ── keeper (waits, reports) ── worker (the script)
@@ -169,5 +171,3 @@ def _processes_of_user() -> int:
             except OSError:
                 continue  # it ended meanwhile, or is not ours to look at
     return count
-
-

@@ -1,3 +1,5 @@
+# Where rights change from call to call, each call is one system call: no pathlib.
+# ruff: noqa: PTH100, PTH110, PTH114, PTH115, PTH120, PTH123
 """The level of bubblewrap: its namespaces and mounts, then our own limits and filter inside, one cold interpreter each.
 
     supervisor (adopts orphans) ── keeper (waits, reports) ── bwrap ── bwrap's process 1 ── worker (the script)
@@ -145,4 +147,3 @@ def inside(job_handle: int, report: int) -> NoReturn:
             status.say(report, {"fault": f"{type(error).__name__}: {error}"[:400]})
         os._exit(1)
     script.run_script(job, rootfs.BOX)
-

@@ -1,3 +1,5 @@
+# Where rights change from call to call, each call is one system call: no pathlib.
+# ruff: noqa: PTH123, PTH208
 """How much memory a tree of processes holds: private pages and shared memory of all of them together.
 
 First the cheap figure, which counts pages that several processes share once for each, and so is never too low; only

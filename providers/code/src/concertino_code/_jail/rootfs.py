@@ -1,3 +1,5 @@
+# Where rights change from call to call, each call is one system call: no pathlib.
+# ruff: noqa: PTH102, PTH103, PTH110, PTH112, PTH114, PTH115, PTH116, PTH120, PTH123, PTH211
 """The file system that a script sees: built once by the zygote, read-only, and completed for each execution.
 
 Built once: a tmpfs with read-only binds of the system's libraries and of the interpreter, five devices, a small /etc.
@@ -14,7 +16,17 @@ from collections.abc import Iterable
 from . import syscalls as sc
 
 BOX = "/box"
-SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives")
+SYSTEM = (
+    "/usr",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/bin",
+    "/sbin",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/etc/alternatives",
+)
 NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/ca-certificates")
 DEVICES = ("null", "zero", "full", "random", "urandom")
 _COVERED = ("sys", "irq", "bus", "sysrq-trigger")

@@ -1,9 +1,9 @@
 """What a jail reports to its supervisor, line by line, through a pipe that the script's process does not hold.
 
-    {"go": true}            set up; the script begins
-    {"fault": "..."}        it could not be set up; the script has not run
-    {"done": {...}}         the script's process has ended, with its exit status and CPU seconds
-    {"file": "...", ...}    an artefact, in base64
+{"go": true}            set up; the script begins
+{"fault": "..."}        it could not be set up; the script has not run
+{"done": {...}}         the script's process has ended, with its exit status and CPU seconds
+{"file": "...", ...}    an artefact, in base64
 """
 
 from __future__ import annotations

@@ -100,30 +100,34 @@ class _Execution:
         poll = select.poll()
         for handle in (*outputs, said, zygote, self._connection.fileno()):
             poll.register(handle, select.POLLIN)
-        wall = self._job.limits["wall"]
         begun = looked = time.monotonic()
         running = False
         while True:
             now = time.monotonic()
-            if now - begun >= (wall if running else SETUP_SECONDS):
+            if now - begun >= (self._job.limits["wall"] if running else SETUP_SECONDS):
                 return "wall" if running else "setup", now - begun
             if running and now - looked >= _TICK:
                 looked = now
-                over, held = self._tree.exceeds(started.roots, self._job.bytes_of("tree_bytes"))
-                self._peak = max(self._peak, held)
-                if over:
+                if self._holds_too_much(started):
                     return "memory", now - begun
-            for handle, _ in poll.poll(_TICK * 1000):
-                if handle in outputs:
-                    if not self._outputs[outputs[handle]].drain(handle):
-                        poll.unregister(handle)
-                elif handle == said:
-                    if not self._report.drain(said):
-                        return "", time.monotonic() - begun
-                    if self._report.go and not running:
-                        running, begun = True, time.monotonic()
-                else:
-                    return "cancelled", now - begun
+            ready = [handle for handle, _ in poll.poll(_TICK * 1000)]
+            for handle in self._read(outputs, ready):
+                poll.unregister(handle)
+            if said in ready and not self._report.drain(said):
+                return "", time.monotonic() - begun
+            if self._report.go and not running:
+                running, begun = True, time.monotonic()
+            if zygote in ready or self._connection.fileno() in ready:
+                return "cancelled", now - begun
+
+    def _read(self, outputs: dict[int, int], ready: list[int]) -> list[int]:
+        """Take what the script wrote; gives the streams that have ended."""
+        return [handle for handle in outputs.keys() & ready if not self._outputs[outputs[handle]].drain(handle)]
+
+    def _holds_too_much(self, started: Started) -> bool:
+        over, held = self._tree.exceeds(started.roots, self._job.bytes_of("tree_bytes"))
+        self._peak = max(self._peak, held)
+        return over
 
     @staticmethod
     def _rest(handle: int, sink: Kept | status.Reader) -> None:

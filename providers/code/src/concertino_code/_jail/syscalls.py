@@ -1,3 +1,5 @@
+# Where rights change from call to call, each call is one system call: no pathlib.
+# ruff: noqa: PTH123
 """System calls that Python does not offer, by ctypes: mounts, namespaces, capabilities, process settings.
 
 Every function raises `OSError` with the call's name. Numbers are those of x86_64 and of aarch64, which shares the
@@ -158,6 +160,7 @@ def become(user: int) -> None:
 
 def open_beneath(folder: int, path: str) -> int:
     """Open a file for reading below a folder, through no link and out of no `..`."""
-    how = struct.pack("<QQQ", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0,
-                      _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS)
+    how = struct.pack(
+        "<QQQ", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS
+    )
     return syscall("openat2", folder, os.fsencode(path), how, len(how))

@@ -1,3 +1,5 @@
+# Where rights change from call to call, each call is one system call: no pathlib.
+# ruff: noqa: PTH103, PTH118, PTH120, PTH123
 """The script's process: it takes every right away from itself, then becomes `python main.py`.
 
 Invariant: when the first line of the script runs, the process has descriptors 0, 1 and 2 and no other, no capability,
@@ -56,8 +58,8 @@ def set_limits(job: Job, spare_address_space: int, spare_processes: int) -> None
     seconds = max(1, round(job.limits["cpu"]))
     for kind, most in hard.items():
         existing = resource.getrlimit(kind)[1]
-        most = most if existing == resource.RLIM_INFINITY else min(most, existing)
-        resource.setrlimit(kind, (most, most))
+        allowed = most if existing == resource.RLIM_INFINITY else min(most, existing)
+        resource.setrlimit(kind, (allowed, allowed))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
 
 
@@ -190,7 +192,8 @@ def _end(main: types.ModuleType, status: int) -> int:
     import atexit
     import threading
 
-    for ending in (threading._shutdown, atexit._run_exitfuncs, lambda: _clear(main.__dict__)):
+    wait_for_threads = threading._shutdown  # type: ignore[attr-defined]
+    for ending in (wait_for_threads, atexit._run_exitfuncs, lambda: _clear(main.__dict__)):
         try:
             ending()
         except BaseException as error:

@@ -19,7 +19,7 @@ _WITHOUT_WEIGHTS = {"RotaryEmbedding"}
 
 
 class Weights:
-    """Mixed into a worker; `self` is the worker."""
+    """Mixed into a worker, which is `self`."""
 
     def concertino_load_weights(self, folder: str) -> dict[str, Any]:
         """Load a folder into the running model.
@@ -60,9 +60,9 @@ def _refresh_tied(model: Any) -> list[str]:
 
 def _finish(worker: Any) -> None:
     """End a load that broke off: what it had taken in must not be mixed into the next one."""
-    from vllm.model_executor.model_loader.reload.layerwise import finalize_layerwise_reload
+    from vllm.model_executor.model_loader.reload import layerwise  # type: ignore[import-not-found]
 
-    finalize_layerwise_reload(worker.model_runner.get_model(), worker.vllm_config.model_config)
+    layerwise.finalize_layerwise_reload(worker.model_runner.get_model(), worker.vllm_config.model_config)
 
 
 @contextlib.contextmanager
