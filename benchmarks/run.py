@@ -25,6 +25,7 @@ from measure import Row, machine, merge, table
 HERE = Path(__file__).parent
 SCENARIOS = ("startup", "overhead", "rounds", "waiting", "faults", "graphs", "clients")
 OTHERS = {
+    "local": "Local models against the `generate` of transformers",
     "reading": "Reading what models write",
     "schema": "Schemas",
     "journal": "Journal",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import asyncio
 import contextlib
-import glob
 import os
 import re
 import secrets
@@ -24,7 +23,7 @@ from concertino_code.execution import Ending, Execution
 from concertino_code.limits import Limits
 from concertino_code.sandbox import Sandbox
 
-LIMITS = Limits(wall=10.0, cpu=10.0)
+LIMITS = Limits(wall=20.0, cpu=20.0)
 """For scripts that end by themselves, however busy the machine is."""
 SHORT = LIMITS.with_(wall=1.5, cpu=2.0)
 """For scripts that must be ended."""
@@ -50,10 +49,10 @@ def read_attacks(folder: Path) -> list[Attack]:
 def survivors() -> list[int]:
     """Processes anywhere on this machine that a script has marked."""
     found = []
-    for path in glob.glob("/proc/[0-9]*/comm"):
+    for path in Path("/proc").glob("[0-9]*/comm"):
         with contextlib.suppress(OSError):
-            if Path(path).read_bytes().strip() in _MARKED and ") Z " not in Path(path[:-4] + "stat").read_text():
-                found.append(int(path.split("/")[2]))
+            if path.read_bytes().strip() in _MARKED and ") Z " not in path.with_name("stat").read_text():
+                found.append(int(path.parts[2]))
     return found
 
 
@@ -81,7 +80,7 @@ class Victim:
             listener.bind(name)
             listener.listen(8)
             self._sockets.append(listener)
-        os.chmod(self.unix, 0o777)
+        Path(self.unix).chmod(0o777)
         for listener in self._sockets:
             threading.Thread(target=self._serve, args=(listener,), daemon=True).start()
 
@@ -150,7 +149,7 @@ async def attack(sandbox: Sandbox, target: Victim, script: Attack) -> list[str]:
 
 def _reached(done: Execution, target: Victim) -> list[str]:
     text = done.stdout.text + "\n" + done.stderr.text
-    wrong = [line for line in re.findall(r"(?m)^LEAK:[^\n]*", text)][:6]
+    wrong = re.findall(r"(?m)^LEAK:[^\n]*", text)[:6]
     if target.canary in text:
         wrong.append("the canary is in its output")
     if files := target.written():

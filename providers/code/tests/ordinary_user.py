@@ -1,4 +1,4 @@
-"""Run as root: becomes an ordinary user who can reach this interpreter, then runs attacks and prints what they achieved.
+"""Run as root: becomes an ordinary user who can reach this interpreter, runs attacks, prints what they achieved.
 
 python ordinary_user.py LEVEL REPETITIONS [FOLDER OF SHARED ATTACKS]
 """
@@ -13,10 +13,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import jail_suite  # noqa: E402
-from concertino_code._jail import syscalls as sc  # noqa: E402
-from concertino_code.jailed import JailedSandbox  # noqa: E402
-from concertino_code.selftest import self_test  # noqa: E402
+import jail_suite
+from concertino_code._jail import syscalls as sc
+from concertino_code.jailed import JailedSandbox
+from concertino_code.selftest import self_test
 
 NOBODY = 65534
 
@@ -28,9 +28,9 @@ def make_reachable(paths: list[str]) -> None:
     held = {path: os.open(path, os.O_PATH) for path in dict.fromkeys(map(os.path.realpath, paths))}
     for path, handle in held.items():
         for parent in reversed(Path(path).parents):
-            if not os.stat(parent).st_mode & 0o001:
+            if not parent.stat().st_mode & 0o001:
                 sc.mount("tmpfs", str(parent), "tmpfs", 0, "mode=0755")
-                os.makedirs(path)
+                Path(path).mkdir(parents=True)
                 sc.mount(f"/proc/self/fd/{handle}", path, None, sc.MS_BIND | sc.MS_REC)
                 break
 
@@ -43,7 +43,7 @@ async def main() -> None:
     refused = await self_test(sandbox)
     found = {} if refused else await jail_suite.assault(sandbox, scripts, repetitions=int(repetitions))
     await sandbox.close()
-    print(json.dumps({"user": os.getuid(), "refused": refused, "scripts": len(scripts), "achieved": found}))
+    sys.stdout.write(json.dumps({"user": os.getuid(), "refused": refused, "scripts": len(scripts), "achieved": found}))
 
 
 if __name__ == "__main__":

@@ -71,7 +71,10 @@ async def test_a_choice_can_be_made_inside_an_event_loop(namespaces: None) -> No
 
 
 async def test_scripts_get_the_network_only_where_it_is_allowed(namespaces: None) -> None:
-    code = "import socket\ns = socket.create_server(('127.0.0.1', 0)); c = socket.create_connection(s.getsockname()); print('open')"
+    code = (
+        "import socket\ns = socket.create_server(('127.0.0.1', 0))\n"
+        "c = socket.create_connection(s.getsockname())\nprint('open')"
+    )
     answers = []
     for network in (False, True):
         async with JailedSandbox(preload=(), network=network) as sandbox:

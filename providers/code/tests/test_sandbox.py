@@ -30,14 +30,26 @@ def resident(pid: int) -> int:
     return int(match[1])
 
 
+def mounts() -> int:
+    return len(Path("/proc/self/mounts").read_text().splitlines())
+
+
+def children(pid: int) -> str:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text()
+
+
+def plain_python(main: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-I", str(main)], capture_output=True, text=True, check=False)
+
+
 def handles(pid: int | str) -> int:
-    return len(os.listdir(f"/proc/{pid}/fd"))
+    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
 
 
 async def until_no_survivor(seconds: float) -> list[int]:
     """Waits until no marked process is left; gives those that are."""
     end = time.monotonic() + seconds
-    while (left := survivors()) and time.monotonic() < end:
+    while (left := survivors()) and time.monotonic() < end:  # noqa: ASYNC110
         await asyncio.sleep(0.02)
     return left
 
@@ -71,7 +83,10 @@ async def test_every_way_to_end_has_its_name(
 
 
 async def test_cpu_time_of_all_threads_is_bounded(sandbox: JailedSandbox) -> None:
-    code = "import os\nfor _ in range(3): os.fork()\nimport signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
+    code = (
+        "import os, signal\nfor _ in range(3): os.fork()\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\n"
+        "while True: pass"
+    )
     done = await sandbox.run(code, limits=Limits(wall=60, cpu=1))
     assert done.ending is Ending.CPU
 
@@ -91,6 +106,15 @@ async def test_long_output_keeps_both_ends_and_the_true_count(sandbox: JailedSan
     assert f"[... {1_000_000 - 1024} bytes cut ...]" in done.stdout.text
 
 
+async def test_a_script_may_have_some_dozen_threads(sandbox: JailedSandbox) -> None:
+    code = (
+        "import threading, time\ntotal = []\ndef work(): total.append(sum(bytearray(10_000))); time.sleep(0.2)\n"
+        "threads = [threading.Thread(target=work) for _ in range(24)]\n"
+        "for t in threads: t.start()\nfor t in threads: t.join()\nprint(len(total))"
+    )
+    assert (await sandbox.run(code, limits=Limits(wall=60))).stdout.text == "24\n"
+
+
 async def test_a_script_reads_its_input_and_its_files(sandbox: JailedSandbox) -> None:
     code = "print(input(), open('data/in.txt').read(), open('main.py').read()[:5])"
     done = await sandbox.run(code, stdin="typed\n", files={"data/in.txt": "stored"})
@@ -105,7 +129,8 @@ async def test_a_file_outside_the_folder_is_refused(sandbox: JailedSandbox, name
 
 async def test_artefacts_come_back_and_nothing_else_does(sandbox: JailedSandbox) -> None:
     code = (
-        "import os\nopen('a.bin', 'wb').write(bytes(range(256)))\nos.mkdir('d'); f = open('d/b.txt', 'w'); f.write('unflushed')\n"
+        "import os\nopen('a.bin', 'wb').write(bytes(range(256)))\n"
+        "os.mkdir('d'); f = open('d/b.txt', 'w'); f.write('unflushed')\n"
         "os.symlink('/etc/passwd', 'link'); os.symlink('/etc', 'links'); os.mkfifo('pipe')\n"
         "open('big', 'wb').truncate(9 << 20)"
     )
@@ -158,7 +183,7 @@ async def test_a_script_ends_and_prints_as_under_plain_python(
 ) -> None:
     main = tmp_path / "main.py"
     main.write_text(code)
-    plain = subprocess.run([sys.executable, "-I", str(main)], capture_output=True, text=True, check=False)
+    plain = plain_python(main)
     done = await sandbox.run(code)
     expected = (plain.returncode, plain.stdout, plain.stderr.replace(str(main), "/box/main.py"))
     if "KeyboardInterrupt" in code:
@@ -193,7 +218,7 @@ async def test_nothing_is_left_after_hundreds_of_executions(sandbox: JailedSandb
     await asyncio.gather(*(sandbox.run("print(1)") for _ in range(8)))
     zygote = sandbox.process_id
     assert zygote is not None
-    before = handles("self"), handles(zygote), resident(zygote), len(Path("/proc/self/mounts").read_text().splitlines())
+    before = handles("self"), handles(zygote), resident(zygote), mounts()
     places = Semaphore(8)
 
     async def one(number: int) -> None:
@@ -210,11 +235,11 @@ async def test_nothing_is_left_after_hundreds_of_executions(sandbox: JailedSandb
     await asyncio.gather(*(one(number) for number in range(400)))
     assert await until_no_survivor(2.0) == []
     for _ in range(100):
-        if not (children := Path(f"/proc/{zygote}/task/{zygote}/children").read_text()):
+        if not children(zygote):
             break
         await asyncio.sleep(0.02)
-    assert children == ""
-    after = handles("self"), handles(zygote), resident(zygote), len(Path("/proc/self/mounts").read_text().splitlines())
+    assert children(zygote) == ""
+    after = handles("self"), handles(zygote), resident(zygote), mounts()
     assert after[:2] == before[:2]
     assert abs(after[2] - before[2]) < 5_000
     assert after[3] == before[3]
@@ -238,7 +263,9 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("victim", ["caller", "zygote"])
 async def test_no_process_survives_the_death_of_caller_or_zygote(namespaces: None, victim: str) -> None:
-    caller = subprocess.Popen([sys.executable, "-c", _CHILD, FOUR], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    caller = subprocess.Popen(  # noqa: ASYNC220
+        [sys.executable, "-c", _CHILD, FOUR], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     assert caller.stdout is not None
     with caller, caller.stdout:
         zygote = int(await asyncio.to_thread(caller.stdout.readline))
@@ -273,7 +300,7 @@ async def test_a_sandbox_in_a_forked_process_is_its_own(quick_sandbox: JailedSan
     child = os.fork()
     if child == 0:
         os._exit(0 if quick_sandbox.process_id is None else 1)
-    assert os.waitpid(child, 0)[1] == 0
+    assert os.waitpid(child, 0)[1] == 0  # noqa: ASYNC222
     assert quick_sandbox.process_id == first
     assert (await quick_sandbox.run("print(2)")).ok
 
@@ -350,7 +377,10 @@ async def test_memory_of_a_tree_is_bounded_and_the_others_are_unharmed(sandbox: 
 async def test_a_fork_bomb_takes_no_process_from_another_script(sandbox: JailedSandbox) -> None:
     bomb = "import os, time\nwhile True:\n    try: os.fork()\n    except OSError: time.sleep(0.05)"
     bombs = [asyncio.ensure_future(sandbox.run(bomb, limits=Limits(wall=30, cpu=30))) for _ in range(2)]
-    code = "import threading\nfor _ in range(8): threading.Thread(target=int).start()\nimport os\nif os.fork() == 0: os._exit(0)\nos.wait(); print('ok')"
+    code = (
+        "import threading\nfor _ in range(8): threading.Thread(target=int).start()\n"
+        "import os\nif os.fork() == 0: os._exit(0)\nos.wait(); print('ok')"
+    )
     done = await asyncio.gather(*(sandbox.run(code, limits=Limits(wall=60)) for _ in range(12)))
     for running in bombs:
         running.cancel()

@@ -128,6 +128,11 @@ STREAMS: tuple[Stream, ...] = (
         "Hello",
     ),
     Stream(
+        "data over several lines, crlf",
+        b'data: {"choices": [{"delta": {"content": "Hello"},\r\ndata: "finish_reason": "stop"}]}\r\n\r\n',
+        "Hello",
+    ),
+    Stream(
         "data over several lines",
         b'data: {"choices": [{"index": 0,\ndata: "delta": {"content": "Hello"},\ndata:\ndata\n'
         b'data: "finish_reason": "stop"}]}\n\n' + DONE,

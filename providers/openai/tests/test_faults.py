@@ -33,6 +33,7 @@ from concertino.executor import Executor, RetryPolicy
 from concertino_openai import OpenAIModel, model
 
 from .fault_server import FAULTS, FaultServer, fault_server, raw_server
+from .streams import TOOL
 
 HI = [Message("user", "hi")]
 T = 0.4
@@ -282,6 +283,24 @@ async def test_the_same_key_goes_with_every_attempt(server: FaultServer) -> None
     keys = {(headers["Idempotency-Key"], headers["X-Request-Id"]) for headers in server.headers}
     assert len(server.headers) == 3
     assert len(keys) == 1
+
+
+async def test_a_key_that_no_header_can_carry_is_quoted(server: FaultServer) -> None:
+    alone = OpenAIModel(model="m", base_url=server.url("good"))
+    await alone.chat(ChatRequest(HI, idempotency_key="run 1\r\nX-Evil: yes"))
+    await alone.close()
+    assert server.headers[-1]["Idempotency-Key"] == "run%201%0D%0AX-Evil%3A%20yes"
+    assert "X-Evil" not in server.headers[-1]
+
+
+async def test_a_call_that_the_server_cannot_read_is_a_broken_call_and_no_crash(server: FaultServer) -> None:
+    alone = OpenAIModel(server="transformers", model="m", base_url=server.url("500"), stream=False)
+    reply = await alone.chat(ChatRequest(HI, tools=[TOOL]))
+    assert [call.name for call in reply.tool_calls] == ["?"]
+    assert "status 500" in str(reply.tool_calls[0].arguments)
+    with pytest.raises(ProviderError, match="500"):
+        await alone.chat(ChatRequest(HI))
+    await alone.close()
 
 
 async def test_what_flowed_before_a_break_is_charged(server: FaultServer) -> None:

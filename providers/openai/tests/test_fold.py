@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from concertino import ChatRequest, Message, Reply, Usage
+from concertino import ChatRequest, Message, Reply, Sampling, Usage
 from concertino_openai._fold import Fold
 from concertino_openai._options import Settings
 from concertino_openai._reading import read_plain
@@ -161,6 +161,13 @@ def test_a_usage_that_nobody_told_is_estimated_and_says_so() -> None:
     assert with_call.usage.output_tokens > 0
 
 
+def test_an_estimate_is_never_above_the_bound_of_the_request() -> None:
+    fold = Fold(SETTINGS.dialect, False, "here")
+    read_plain(json.dumps({"choices": [{"message": {"content": "x" * 300}}]}).encode(), fold, SETTINGS)
+    request = ChatRequest([Message("user", "hi")], sampling=Sampling(max_tokens=5))
+    assert fold.reply(request, len)[1].usage.output_tokens == 5
+
+
 def test_what_flowed_before_a_stream_broke_is_counted() -> None:
     stream = Stream("cut", said("Hello", " world"))
     fold = Fold(stream.settings.dialect, False, "here")
@@ -217,6 +224,27 @@ def test_calls_in_the_text_do_not_count_twice_where_the_server_read_them_too() -
     text = 'I add. <tool_call>{"name": "add", "arguments": {}}</tool_call>'
     reply = plain({"content": text, "tool_calls": calls}, tools=True)
     assert (reply.text, len(reply.tool_calls)) == ("I add.", 1)
+
+
+def test_opaque_data_is_kept_with_the_endpoint_that_it_belongs_to() -> None:
+    signed = {"google": {"thought_signature": "s=="}}
+    fragments = [
+        {"type": "reasoning.text", "index": 0, "text": "H", "signature": None},
+        {"type": "reasoning.text", "index": 0, "text": "m.", "signature": "s"},
+        {"type": "reasoning.encrypted", "index": 1, "data": "AbC="},
+    ]
+    body = chunk({"reasoning_details": fragments[:1]}) + chunk({"reasoning_details": fragments[1:]})
+    body += chunk({"content": "Hi", "extra_content": signed}) + chunk(finish="stop")
+    reply = streamed(body, server="openrouter")
+    assert reply.reasoning == "Hm."
+    assert reply.extra["endpoint"] == "https://openrouter.ai/api/v1 m"
+    assert reply.extra["opaque"] == {
+        "extra_content": signed,
+        "reasoning_details": [
+            {"type": "reasoning.text", "index": 0, "text": "Hm.", "signature": "s"},
+            {"type": "reasoning.encrypted", "index": 1, "data": "AbC="},
+        ],
+    }
 
 
 def test_a_reply_says_what_it_was_answered_as() -> None:

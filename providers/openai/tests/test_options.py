@@ -111,7 +111,7 @@ def test_the_key_of_a_preset_goes_to_its_own_address_only() -> None:
 
 
 def test_every_difference_between_dialects_is_an_option() -> None:
-    about_the_place = {"name", "evidence", "base_url", "key_env", "body", "concurrency"}
+    about_the_place = {"name", "evidence", "base_url", "key_env", "concurrency"}
     assert {field.name for field in fields(Dialect)} - about_the_place == set(DIALECT_OPTIONS)
     assert set(DIALECT_OPTIONS) < set(OPTIONS)
     assert {field.name for field in fields(Settings)} - {"dialect"} < set(OPTIONS)

@@ -56,6 +56,14 @@ def test_every_packaged_price_has_a_date_a_source_and_a_known_server() -> None:
         assert entry.source
 
 
+def test_the_readme_shows_every_packaged_price() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    for entry in prices._packaged().values():
+        cached = "-" if entry.prices.cached is None else f"{entry.prices.cached:g}"
+        numbers = f"{entry.prices.input:g} | {entry.prices.output:g} | {cached} | {entry.prices.as_of}"
+        assert f"| {entry.server} | `{entry.model}` | {numbers} |" in readme
+
+
 def test_a_declared_model_of_a_known_server_has_its_price_and_any_other_has_none() -> None:
     known = model("m", model="gpt-4.1")
     assert known.prices is not None

@@ -297,9 +297,8 @@ async def test_a_probe_finds_what_the_preset_says(server: Server) -> None:
     assert len(probed.findings) >= 18
 
 
+@pytest.mark.parametrize("server", ["llama_server", "vllm_server"], indirect=True)  # the third answers any length
 async def test_a_prompt_that_is_too_long_is_never_repeated(server: Server) -> None:
-    if server.kind == "transformers":
-        pytest.skip("transformers serve answers prompts of any length")
     asked = OpenAIModel(**options(server))
     with pytest.raises(ct.ProviderError) as raised:
         await asked.chat(ct.ChatRequest([ct.Message("user", "All work and no play. " * 2000)], sampling=GREEDY))

@@ -118,7 +118,6 @@ def test_extra_fields_are_in_every_request_and_those_about_tools_only_beside_too
     assert not {"tool_choice", "parallel_tool_calls"} & set(without)
     beside = body(ChatRequest(ASK, tools=[TOOL]), extra_body=extra)
     assert (beside["tool_choice"], beside["parallel_tool_calls"], beside["tools"]) == ("required", False, [TOOL])
-    assert body(ChatRequest(ASK), "openrouter")["usage"] == {"include": True}
 
 
 def test_an_empty_system_message_is_left_out() -> None:

@@ -113,7 +113,7 @@ def test_a_model_closes_the_session_of_another_loop_that_still_runs() -> None:
 
 
 async def test_many_requests_at_once_do_not_wait_for_each_other(server: FaultServer) -> None:
-    one = OpenAIModel(model="m", base_url=server.url("hang"), idle_timeout=1.0)
+    one = OpenAIModel(model="m", base_url=server.url("hang"))
     begun = time.monotonic()
     asked = [asyncio.ensure_future(one.chat(HI)) for _ in range(150)]
     while server.seen["hang"] < 150:

@@ -223,13 +223,23 @@ async def test_a_hybrid_search_fuses_by_reciprocal_rank(write_lines: Callable[..
     assert [hit.passage.id for hit in only_words] == ["blue"]
 
 
+class Scattered:
+    """An embedder that puts texts anywhere, always at the same place, and queries near a text."""
+
+    name = "scattered"
+
+    async def embed(self, texts: Sequence[str], kind: str) -> object:
+        places = np.stack([np.random.default_rng(int(text)).normal(size=32) for text in texts])
+        noise = np.random.default_rng(0).normal(size=places.shape) if kind == "query" else 0.0
+        return places + 0.5 * noise
+
+
 async def test_a_graph_finds_what_exact_search_finds(write_lines: Callable[..., Path], cache: Path) -> None:
     pytest.importorskip("usearch", reason="usearch is not installed: pip install 'concertino-search[ann]'")
-    corpus = write_lines([{"text": f"word{n} word{n // 2} word{n // 3}"} for n in range(500)])
-    queries = [f"word{n} word{n // 2}" for n in range(0, 500, 5)]
-    embedder = HashingEmbedder(128)
-    exact = await open_index(corpus, IndexOptions(embedder=embedder), cache=cache)
-    graph = await open_index(corpus, IndexOptions(embedder=embedder, exact_up_to=100), cache=cache)
+    corpus = write_lines([{"text": str(n)} for n in range(2000)])
+    queries = [str(n) for n in range(0, 2000, 20)]
+    exact = await open_index(corpus, IndexOptions(embedder=Scattered()), cache=cache)
+    graph = await open_index(corpus, IndexOptions(embedder=Scattered(), exact_up_to=100), cache=cache)
     wanted, found = [await index.search(queries, 5, mode="dense") for index in (exact, graph)]
     same = [len({h.passage.id for h in w} & {h.passage.id for h in f}) for w, f in zip(wanted, found, strict=True)]
     assert sum(same) >= 0.95 * sum(map(len, wanted))
@@ -308,6 +318,40 @@ async def test_a_served_embedder_gets_its_prefixes_and_gives_its_vectors() -> No
     assert asked == [["query: a"], ["passage: b"]]
     with pytest.raises(CorpusError, match="give name="):
         ServedEmbedder(object())
+
+
+async def test_an_openai_compatible_server_embeds_passages_and_queries(
+    write_lines: Callable[..., Path], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    openai = pytest.importorskip("concertino_openai", reason="concertino-openai is not installed")
+    from aiohttp import web
+    from concertino_search import ServedEmbedder
+
+    asked: list[list[str]] = []
+
+    async def embeddings(request: web.Request) -> web.Response:
+        texts = (await request.json())["input"]
+        asked.append(texts)
+        vectors = await Colours().embed(texts, "passage")
+        rows = [{"object": "embedding", "index": n, "embedding": vector} for n, vector in enumerate(vectors)]
+        return web.json_response({"object": "list", "data": rows, "usage": {"prompt_tokens": 3, "total_tokens": 3}})
+
+    app = web.Application()
+    app.router.add_post("/v1/embeddings", embeddings)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    served = openai.Embedder(model="colours", base_url=url, key_env="")
+    try:
+        embedder = ServedEmbedder(served, query_prefix="query: ")
+        index = await open_index(write_lines(COLOURED), IndexOptions(embedder=embedder), cache=cache)
+        assert await ids(index, "red", 1, mode="dense") == ["crimson"]
+    finally:
+        await served.close()
+        await runner.cleanup()
+    assert embedder.name == "colours|query: |"
+    assert asked[-1] == ["query: red"]
 
 
 async def test_an_encoding_embedder_runs_in_batches_off_the_loop() -> None:

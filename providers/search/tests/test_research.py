@@ -210,9 +210,30 @@ async def test_it_does_not_believe_that_it_is_enough_without_a_finding(tools: li
 
 
 async def test_what_cannot_be_read_is_not_cited_and_not_tried_again(tools: list[ToolSpec]) -> None:
-    names = Names(("search/search",), "search/gone", "")
+    tried: list[list[str]] = []
+
+    async def read(arguments: dict[str, Any]) -> dict[str, Any]:
+        tried.append(arguments["ids"])
+        kept = [row for row in FILMS if row["id"] in arguments["ids"] and row["id"] != "nowak"]
+        return {"passages": kept, "unknown": ["nowak"]}
+
+    failing = ToolSpec.from_schema("search/failing", "Reads all but one.", {"type": "object"}, read)
+    with ScriptedModel(
+        plan("film of 1959", "Polish director"),
+        reflect(("Nowak directed it.", "film", DIRECTED), ask=("Jana Nowak", "song of 1951")),
+        reflect(enough=True),
+        report("", ("Nowak directed it.", [("film", DIRECTED), ("nowak", BORN)])),
+    ) as model:
+        seen = await research([*tools, failing], model, names=Names(read="search/failing", fetch=""))
+    assert tried == [["film", "nowak"], ["other"]]
+    assert seen.content["read"] == ["film", "other"]
+    assert [row["source"] for row in seen.content["citations"]] == ["film"]
+    assert seen.content["dropped"][0]["why"] == "this source was not read"
+
+
+async def test_a_reading_tool_that_is_not_there_is_said(tools: list[ToolSpec]) -> None:
     with ScriptedModel(plan("Night Train film")) as model:
-        seen = await research(tools, model, names=names)
+        seen = await research(tools, model, names=Names(("search/search",), "search/gone", ""))
     assert seen.content["read"] == []
     assert "search/gone" in seen.content["notes"][0]
 
@@ -391,4 +412,4 @@ class TestDeepResearch(AgentConformance):
         self._tools = tools
 
     def make_pool(self) -> Pool:
-        return make_pool(*self._tools, default=Reporting())
+        return make_pool(*self._tools, default=Reporting(), writer=Reporting())

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from concertino import ToolSpec
-from concertino.testing import ToolConformance, run_call
+from concertino import Orchestrator, Pool, ToolSpec
+from concertino.testing import ScriptedModel, ToolConformance, run_call
 from concertino_search import Corpus, HashingEmbedder, corpus_tools
 from concertino_search._analysis import analyser
 from concertino_search._snippets import snippet
@@ -105,6 +105,19 @@ async def test_a_refreshed_corpus_is_read_again(birds: Path, cache: Path, write_
     fresh = await run_call(search, {"queries": ["emu"]})
     assert stale.content["results"][0]["passages"] == []
     assert fresh.content["results"][0]["passages"][0]["id"] == "emu"
+
+
+async def test_an_orchestrator_searches_and_reads_in_rounds(birds: Path, cache: Path) -> None:
+    pool = Pool(corpus_tools(birds, cache=cache, provider="search"))
+    with ScriptedModel(
+        [("search", {"queries": ["worms", "night"]}), ("search", {"queries": "night"}), ("read", {"ids": ["swift"]})],
+        "<answer>worms</answer>",
+    ) as model:
+        run = await Orchestrator(model).run("What does a kiwi smell?", pool=pool)
+    assert run.answer == "worms"
+    seen = run.rounds[0].observations
+    assert [one.status for one in seen] == ["OK", "PARSE_ERR", "OK"]
+    assert [result["passages"][0]["id"] for result in seen[0].content["results"]] == ["kiwi", "owl"]
 
 
 def test_a_snippet_shows_the_sentences_that_hold_the_query() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -281,6 +282,24 @@ def test_only_what_is_configured_is_published(
         monkeypatch.setenv(name, value)
     found = published.published_tools()
     assert [spec.name for spec in found] == tools
-    assert len(published.published_agents()) == agents
+    found_agents = published.published_agents()
+    assert len(found_agents) == agents
+    for agent in found_agents:
+        names = agent.function._names  # type: ignore[attr-defined]
+        assert set(names.search) == {f"search/{name}" for name in ("search", "web_search") if name in tools}
+        assert names.read == ("search/read" if "read" in tools else "")
     if "search" in tools:
         assert "facts about birds" in found[1].description
+
+
+def test_an_index_is_built_beforehand_by_the_command_line(birds: Path, cache: Path) -> None:
+    from click.testing import CliRunner
+    from concertino_search import concertino_cli
+
+    (command,) = concertino_cli()
+    done = CliRunner().invoke(command, [str(birds), "--cache", str(cache)])
+    assert done.exit_code == 0, done.output
+    assert "4 passages in" in done.output
+    lost = CliRunner().invoke(command, [str(birds) + "x", "--cache", str(cache)])
+    assert lost.exit_code == 1
+    assert "there is no such file" in lost.output

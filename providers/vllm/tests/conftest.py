@@ -239,8 +239,13 @@ def real_options() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def vllm_policy(real_options: dict[str, Any], tiny_model: Path) -> Iterator[ModelSpec]:
+def vllm_policy(
+    real_options: dict[str, Any], tiny_model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ModelSpec]:
     """The tiny model as a policy on a vLLM of its own, which all tests of the session share; it leaves nothing."""
-    spec = concertino_vllm.model("policy", model=tiny_model, training=True, lora_rank=8, keep=True, **real_options)
+    log = tmp_path_factory.mktemp("vllm") / "server.log"
+    spec = concertino_vllm.model(
+        "policy", model=tiny_model, training=True, lora_rank=8, keep=True, log=log, **real_options
+    )
     yield spec
     concertino_vllm.server(spec).stop().result(PATIENCE)

@@ -1,7 +1,9 @@
 """A program that behaves like `vllm serve` as far as its life goes, and starts in a tenth of a second.
 
 It parses the arguments that concertino gives, starts a child as vLLM starts its engine, holds shared memory, leaves a
-socket in its temporary folder, and answers the few paths that a start needs. `STAND_IN` (JSON) says what else it does:
+socket in its temporary folder, and answers the paths of a start, of a chat, and of a change of weights. Its "model" is a
+number, the crc of its folder's name, which it gives as log-probability; a prompt that is in its cache gets the number
+that it got before. `GET /calls` lists what it was asked. `STAND_IN` (JSON) says what else it does:
 
     delay: 1.5              seconds before it listens
     say: ["line", ...]      lines for the log
@@ -11,6 +13,10 @@ socket in its temporary folder, and answers the few paths that a start needs. `S
     stray: true             starts a child in a session of its own
     taken: 2                finds its port taken so often (counted in `counter`)
     counter: "file"         a line for every start
+    device: "cuda"          what it says that it runs on
+    pause_seconds: 1        how long a pause takes
+
+A folder whose name begins with `dies`, `error`, `missed`, `nan`, `stays` (in the cache) or `slow` makes a load go so.
 """
 
 from __future__ import annotations
@@ -24,10 +30,12 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing import shared_memory
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 WISH: dict[str, Any] = json.loads(os.environ.get("STAND_IN", "{}"))
 SLEEP = (
@@ -35,27 +43,131 @@ SLEEP = (
 )
 
 
+class State:
+    """What the server holds."""
+
+    weights = ""
+    version = "default"
+    paused = threading.Event()
+    cache: dict[tuple[str, str], float] = {}  # noqa: RUF012
+    adapters: dict[str, str] = {}  # noqa: RUF012
+    calls: list[str] = []  # noqa: RUF012
+    last: Any = None
+
+
+def number(folder: str) -> float:
+    """The log-probability that a folder's weights give."""
+    return float("nan") if Path(folder).name.startswith("nan") else -(zlib.crc32(folder.encode()) % 1000 + 1) / 1000
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     model = ""
 
     def do_GET(self) -> None:
-        if self.path == "/v1/models":
-            self.answer({"data": [{"id": self.model, "parent": None}]})
-        elif self.path == "/metrics":
-            self.answer('vllm:num_requests_running{engine="0"} 0.0\nvllm:num_requests_waiting{engine="0"} 0.0\n')
-        elif self.path == "/environment":
-            self.answer(dict(os.environ))
-        else:
-            self.answer("")
+        path = urlsplit(self.path).path
+        cards = [{"id": name, "parent": self.model, "root": root} for name, root in State.adapters.items()]
+        config = {"device_config": {"device": WISH.get("device", "cpu")}, "model_config": {"enable_sleep_mode": True}}
+        answers = {
+            "/v1/models": {
+                "data": [{"id": self.model, "parent": None, "root": self.model, "max_model_len": 4096}, *cards]
+            },
+            "/metrics": 'vllm:num_requests_running{engine="0"} 0.0\nvllm:num_requests_waiting{engine="0"} 0.0\n',
+            "/environment": dict(os.environ),
+            "/arguments": sys.argv[1:],
+            "/calls": State.calls,
+            "/last": State.last,
+            "/weight_info": {"weight_version": State.version},
+            "/is_paused": {"is_paused": State.paused.is_set()},
+            "/server_info": {"vllm_config": config},
+        }
+        self.answer(answers.get(path, ""))
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
-        if self.path == "/v1/chat/completions":
+        path, body = urlsplit(self.path).path, self.body()
+        if path == "/v1/chat/completions":
             time.sleep(float(body.get("extra_seconds", 0)))
             self.stream(body)
+        elif path == "/v1/completions":
+            self.complete(body)
         else:
-            self.answer({"choices": [{"text": "", "finish_reason": "length"}], "usage": {}})
+            State.calls.append(self.path)
+            getattr(self, path[1:].replace("/", "_"))(body)
+
+    def body(self) -> Any:
+        return json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
+
+    # -- control -----------------------------------------------------------------------------------------------
+
+    def pause(self, body: Any) -> None:
+        time.sleep(WISH.get("pause_seconds", 0))
+        State.paused.set()
+        self.answer({"status": "paused"})
+
+    def resume(self, body: Any) -> None:
+        State.paused.clear()
+        self.answer({"status": "resumed"})
+
+    def collective_rpc(self, body: Any) -> None:
+        folder = next(iter(body["kwargs"].values()))
+        State.calls[-1] += f" {body['method']} {Path(folder).name}"
+        name = Path(folder).name
+        if name.startswith("dies"):
+            print("RuntimeError: the worker is gone", flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+        if name.startswith("slow"):
+            time.sleep(1)
+        if name.startswith("error"):
+            self.answer({"results": [{"error": "OSError: no room"}]})
+            return
+        State.weights = folder
+        self.answer({"results": [{"refreshed": [], "missed": ["Linear"] if name.startswith("missed") else []}]})
+
+    def reset_prefix_cache(self, body: Any) -> None:
+        if not Path(State.weights).name.startswith("stays"):
+            State.cache.clear()
+        self.answer({"success": True})
+
+    def update_weight_version(self, body: Any) -> None:
+        State.version = body["new_version"]
+        self.answer({"success": True})
+
+    def v1_load_lora_adapter(self, body: Any) -> None:
+        State.calls[-1] += f" {body['lora_name']}"
+        if Path(body["lora_path"]).name.startswith("error"):
+            self.answer({"error": {"message": "the adapter does not fit"}}, 400)
+            return
+        State.adapters[body["lora_name"]] = body["lora_path"]
+        self.answer("Success")
+
+    def v1_unload_lora_adapter(self, body: Any) -> None:
+        State.calls[-1] += f" {body['lora_name']}"
+        known = State.adapters.pop(body["lora_name"], None)
+        self.answer("Success" if known else {"error": {"message": "no such adapter"}}, 200 if known else 404)
+
+    def sleep(self, body: Any) -> None:
+        self.answer({"status": "sleeping"})
+
+    def wake_up(self, body: Any) -> None:
+        self.answer({"status": "awake"})
+
+    # -- answers -----------------------------------------------------------------------------------------------
+
+    def complete(self, body: Any) -> None:
+        State.last = body
+        while State.paused.is_set():
+            time.sleep(0.01)
+        time.sleep(float(body.get("seed") or 0))
+        name, prompt = body["model"], body["prompt"]
+        key = (name, f"{prompt}{body.get('cache_salt', '')}")
+        cached = len(prompt) // 32 * 32 if key in State.cache else 0
+        value = State.cache.setdefault(key, number(State.adapters.get(name, State.weights or self.model)))
+        choice = {
+            "text": "ab", "finish_reason": "stop", "token_ids": [7, 8], "prompt_token_ids": prompt,
+            "logprobs": {"token_logprobs": [value, value]},
+        }  # fmt: skip
+        usage = {"prompt_tokens_details": {"cached_tokens": cached}}
+        self.answer({"model": name, "choices": [choice], "usage": usage})
 
     def stream(self, body: Any) -> None:
         self.send_response(200)
@@ -69,9 +181,9 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"data: [DONE]\n\n")
         self.close_connection = True
 
-    def answer(self, content: Any) -> None:
+    def answer(self, content: Any, status: int = 200) -> None:
         data = (content if isinstance(content, str) else json.dumps(content)).encode()
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

@@ -9,6 +9,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,8 @@ async def cold(policy: PolicyServer, prompt: tuple[int, ...] = PROMPT) -> float:
 
 @agent
 async def count(ctx: Context, number: int) -> str:
-    """Have the model count for forty tokens."""
-    sampling = Sampling(temperature=0, max_tokens=40)
+    """Have the model count for twenty tokens."""
+    sampling = Sampling(temperature=0, max_tokens=20)
     return (await ctx.model("policy").chat([*COUNT, Message("user", f"<budget>{number}")], sampling=sampling)).text
 
 
@@ -121,7 +122,10 @@ async def test_a_cancelled_generation_of_900_tokens_stops_in_the_server(
 ) -> None:
     before = (await policy.metrics()).generation_tokens
     task = asyncio.create_task(ask(vllm_policy))
-    await asyncio.sleep(0.5)
+    began = time.monotonic()
+    # After half a second, or earlier where a machine is so fast that nothing would be left to cancel.
+    while time.monotonic() - began < 0.5 and (await policy.metrics()).generation_tokens - before < 300:
+        await asyncio.sleep(0.01)
     assert (await policy.metrics()).running == 1
     task.cancel()
     cancelled = time.monotonic()
@@ -131,7 +135,10 @@ async def test_a_cancelled_generation_of_900_tokens_stops_in_the_server(
     took = time.monotonic() - cancelled
     await asyncio.sleep(0.3)
     tokens = (await policy.metrics()).generation_tokens - before
-    figure(f"cancelled after 0.5 s ({ask.__name__}): {tokens} of 900 tokens, nothing running after {took:.2f} s")
+    figure(
+        f"cancelled after {cancelled - began:.2f} s ({ask.__name__}): {tokens} of 900 tokens were generated, "
+        f"nothing runs after {took:.2f} s"
+    )
     assert tokens < 900
 
 
@@ -139,23 +146,25 @@ async def test_a_cancelled_generation_of_900_tokens_stops_in_the_server(
 
 
 class Careless(PolicyServer):
-    """Does not empty the cache: neither by itself, nor through the pause, which empties it too."""
+    """Once, does not empty the cache: neither by itself, nor through the pause, which empties it too."""
+
+    careless = True
 
     async def _reset(self, wire: Any) -> None:
-        """Nothing."""
+        if not self.careless:
+            await super()._reset(wire)
+        self.careless = False
 
     async def load_weights(self, source: Any, version: int) -> None:
         wire = await self._control()
         post = wire.post
 
         async def keeping(path: str, *args: Any, **options: Any) -> Any:
-            return await post(path + "&clear_cache=false" if path.startswith("/pause") else path, *args, **options)
+            keep = self.careless and path.startswith("/pause")
+            return await post(path + "&clear_cache=false" if keep else path, *args, **options)
 
         wire.post = keeping  # type: ignore[method-assign]
-        try:
-            await super().load_weights(source, version)
-        finally:
-            del wire.post
+        await super().load_weights(source, version)
 
 
 class Blind(Careless):
@@ -228,11 +237,12 @@ async def test_a_cache_that_outlives_the_change_is_found_and_the_change_undone(
     policy: PolicyServer, vllm_policy: ModelSpec, tiny_model: Path
 ) -> None:
     version, before = policy.version, await cold(policy)
+    await policy.generate_ids(PROMPT, GREEDY)
     async with Careless(vllm_policy) as careless:
-        with pytest.raises(SwapError, match="still come from the cache of the old weights"):
+        with pytest.raises(SwapError, match=rf"still come from the cache.*version {version} answers again"):
             await careless.load_weights(tiny_model.parent / "tiny-changed", version + 1)
-    await policy.reset_cache()
     assert policy.version == version
+    assert abs(total(await policy.generate_ids(PROMPT, GREEDY)) - before) < 1e-6
     assert abs(await cold(policy) - before) < 1e-6
     await policy.load_weights(tiny_model, version + 1)
 
@@ -248,8 +258,7 @@ async def test_requests_during_a_change_wait_and_each_names_the_version_that_ans
     answers: list[Generation] = []
 
     async def ask() -> None:
-        for _ in range(25):
-            answers.append(await policy.generate_ids(PROMPT, GREEDY))
+        answers.extend([await policy.generate_ids(PROMPT, GREEDY) for _ in range(25)])
 
     async def change() -> None:
         for number in range(2, 8):
@@ -358,6 +367,7 @@ async def test_200_sampled_turns_keep_the_ids_that_the_server_sampled(vllm_serve
     policy, model = PolicyServer(spec), spec.factory()
     kept = drifted = 0
     worst = 0.0
+    last: list[Generation] = []
     reasons: list[str] = []
 
     async def converse(number: int) -> None:
@@ -370,6 +380,7 @@ async def test_200_sampled_turns_keep_the_ids_that_the_server_sampled(vllm_serve
         by_ids.add(first)
         second = await policy.generate_ids((*by_ids.ids, *first.prompt_ids[-8:]), sampling)
         by_ids.add(second)
+        last.append(second)
         for turn in (first, second):
             scores = await _scores(policy, turn)
             worst = max(worst, *(abs(one - other) for one, other in zip(scores, turn.logprobs, strict=True)))
@@ -390,17 +401,21 @@ async def test_200_sampled_turns_keep_the_ids_that_the_server_sampled(vllm_serve
             await converse(number)
 
     await asyncio.gather(*(one(number) for number in range(200)))
-    await model.close()
-    await policy.close()
     example = reasons[0] if reasons else "none"
     figure(
         f"400 sampled turns: every id kept has the server's own log-probability (largest difference {worst:.1e}); "
         f"200 second turns by ids: all continue; by text: {kept} continue, {drifted} refused (such as: {example})"
     )
+    [*_, second] = last
+    forged = (*second.token_ids[:-1], (second.token_ids[-1] + 1) % 400)
+    scores = await _scores(policy, replace(second, token_ids=forged))
+    assert abs(scores[-1] - second.logprobs[-1]) > 1e-2, "an id that was not sampled shows"
     assert worst < 1e-3
     assert kept + drifted == 200
     assert drifted > 0
     assert all("its prompt differs at id" in reason for reason in reasons)
+    await model.close()
+    await policy.close()
 
 
 async def _scores(policy: PolicyServer, turn: Generation) -> list[float]:
@@ -449,12 +464,8 @@ async def test_a_killed_server_comes_back_with_weights_version_and_adapters(
     before = await policy.generate_ids(PROMPT, GREEDY)
     os.kill((await policy.health()).pid, signal.SIGKILL)
     began = time.monotonic()
-    while True:
-        try:
-            after = await policy.generate_ids(PROMPT, GREEDY)
-            break
-        except concertino_vllm.ServerError as error:
-            assert "it was killed" in str(error)
+    await asyncio.sleep(1.0)
+    after = await policy.generate_ids(PROMPT, GREEDY)
     figure(f"killed and back with weights {served.version} and {after.model} after {time.monotonic() - began:.0f} s")
     assert (after.version, after.model) == (before.version, before.model)
     assert abs(total(after) - total(before)) < 1e-6

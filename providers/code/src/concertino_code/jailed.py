@@ -261,7 +261,8 @@ class _Zygote:
 def _environment() -> dict[str, str]:
     """Nothing of the caller's environment."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", **threads}
+    # An arena for each thread would use up the address space with a few threads.
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "MALLOC_ARENA_MAX": "2", **threads}
 
 
 async def _answer(loop: asyncio.AbstractEventLoop, connection: socket.socket) -> tuple[dict[str, Any], list[bytes]]:

@@ -30,7 +30,7 @@ def attempt(name, work):
     except BaseException: pass
 def refused(call): return lambda: call() >= 0
 allowed = {"PATH", "HOME", "TMPDIR", "LANG", "PWD", "LC_CTYPE"}
-allowed |= {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}
+allowed |= {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "MALLOC_ARENA_MAX"}
 attempt("see the environment", lambda: set(os.environ) - allowed)
 attempt("read a file of the host", lambda: open(given["file"]).read())
 attempt("write on the host", lambda: open(given["file"] + ".new", "w"))

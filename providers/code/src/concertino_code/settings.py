@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from concertino import UsageError
 
@@ -60,7 +61,7 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
     level = given.get("level", "auto").lower() or "auto"
     if level not in LEVELS:
         raise UsageError(f"{PREFIX}LEVEL={level}; expected one of {', '.join(LEVELS)}")
-    limits = {}
+    limits: dict[str, Any] = {}
     for name, kind in kinds.items():
         if name in given:
             try:

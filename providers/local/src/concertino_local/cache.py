@@ -46,20 +46,20 @@ class GrowingLayer(DynamicLayer):
             ]
         for buffer, fresh in zip(self._buffers, (key_states, value_states), strict=True):
             buffer[:, :, self.length : end] = fresh
-        self.show(end)
-        return self.keys, self.values
+        return self.show(end)
 
     def hold(self, keys: torch.Tensor, values: torch.Tensor, length: int) -> None:
         """Use these buffers, whose first `length` columns are filled."""
         self._buffers = [keys, values]
         self.show(length)
 
-    def show(self, length: int) -> None:
-        """Take the first `length` columns for the filled ones."""
-        self.length = length
-        self.keys, self.values = (buffer[:, :, :length] for buffer in self._buffers)
-        self.dtype, self.device = self.keys.dtype, self.keys.device
+    def show(self, length: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Take the first `length` columns for the filled ones, and give them."""
+        keys, values = (buffer[:, :, :length] for buffer in self._buffers)
+        self.length, self.keys, self.values = length, keys, values
+        self.dtype, self.device = keys.dtype, keys.device
         self.is_initialized = True
+        return keys, values
 
 
 def _resized(old: torch.Tensor | None, fresh: torch.Tensor, length: int, room: int) -> torch.Tensor:

@@ -10,7 +10,7 @@ Invariant: nothing here is a rule about a *model*; what depends on the model is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -47,7 +47,6 @@ class Dialect:
         keeps_stop: the server leaves the text that stopped it at the end of the reply; it is taken away here.
         call_errors: the server answers with an error where the model's call cannot be read.
         mute_errors: the server ends a stream before its first event where it refuses the request.
-        body: fields that stand in every request.
         concurrency: how many requests the server answers at once, if that is a fixed number.
     """
 
@@ -69,7 +68,6 @@ class Dialect:
     keeps_stop: bool = False
     call_errors: bool = False
     mute_errors: bool = False
-    body: Mapping[str, Any] = field(default_factory=dict, hash=False)
     concurrency: int | None = None
 
     def with_(self, **changes: Any) -> Dialect:
@@ -136,12 +134,7 @@ PRESETS: Mapping[str, Dialect] = MappingProxyType(
             ),
             Dialect("ollama", base_url="http://127.0.0.1:11434/v1"),
             Dialect("together", base_url="https://api.together.xyz/v1", key_env="TOGETHER_API_KEY"),
-            Dialect(
-                "openrouter",
-                base_url="https://openrouter.ai/api/v1",
-                key_env="OPENROUTER_API_KEY",
-                body={"usage": {"include": True}},
-            ),
+            Dialect("openrouter", base_url="https://openrouter.ai/api/v1", key_env="OPENROUTER_API_KEY"),
             Dialect(
                 "gemini",
                 base_url="https://generativelanguage.googleapis.com/v1beta/openai",

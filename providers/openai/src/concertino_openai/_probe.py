@@ -1,4 +1,4 @@
-"""A probe: about fifteen tiny requests that find out what a server really does, whatever it promises.
+"""A probe: fewer than twenty tiny requests that find out what a server really does, whatever it promises.
 
 Servers pass over fields that they do not know, and answer 200 all the same. So each feature is asked for in such a way
 that the answer shows whether it was there: a schema whose only value no model would say by itself, a bound that the

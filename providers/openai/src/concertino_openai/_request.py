@@ -43,7 +43,7 @@ class RequestWriter:
             self._fixed["stream"] = True
             if dialect.stream_usage:
                 self._fixed["stream_options"] = {"include_usage": True}
-        given = {**dialect.body, **extra}
+        given = dict(extra)
         self._tools_only = {name: given.pop(name) for name in WITH_TOOLS_ONLY if name in given}
         self._fixed.update(given)
 

@@ -71,6 +71,7 @@ __all__ = [
     "WebResult",
     "build_index",
     "concertino_agents",
+    "concertino_cli",
     "concertino_tools",
     "corpus_tools",
     "deep_research",
@@ -97,6 +98,14 @@ def concertino_agents() -> list[AgentSpec]:
     from ._published import published_agents
 
     return published_agents()
+
+
+@hookimpl
+def concertino_cli() -> list[Any]:
+    """`concertino search-index CORPUS`."""
+    from ._cli import search_index
+
+    return [search_index]
 
 
 concertino_examples = {

@@ -85,7 +85,7 @@ class Bm25:
 
 def best(scores: npt.NDArray[np.floating], k: int) -> Ranked:
     """The `k` greatest scores that are not 0, equal ones in order of position."""
-    where = np.flatnonzero(scores)
+    where = np.flatnonzero(scores != 0)  # of truth values it is several times quicker than of numbers
     values = scores[where]
     if len(values) > k:
         least = np.partition(values, len(values) - k)[len(values) - k]

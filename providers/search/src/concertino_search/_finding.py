@@ -52,6 +52,7 @@ class Desk:
     Attributes:
         found: what searches showed, by id, in order of appearance; texts may be parts.
         read: what was read whole or in part, by id.
+        lost: ids of what could not be read; it is not found again.
         queries: all that were asked.
         notes: what went wrong or was left out, in words.
     """
@@ -61,6 +62,7 @@ class Desk:
     top_k: int
     found: dict[str, Source] = field(default_factory=dict)
     read: dict[str, Source] = field(default_factory=dict)
+    lost: set[str] = field(default_factory=set)
     queries: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _labels: dict[str, str] = field(default_factory=dict)
@@ -94,17 +96,18 @@ class Desk:
             raise CallFailed(next((one for one in seen if not _missing(one)), seen[0]))
         new = []
         for source in _sources(good):
-            if source.id not in self.found:
+            if source.id not in self.found and source.id not in self.lost:
                 self.found[source.id] = source
                 new.append(source.id)
         return new
 
-    async def open(self, ids: Sequence[str], chars: int) -> list[str]:
+    async def open(self, ids: Sequence[str], chars: int, *, forget: bool = False) -> list[str]:
         """Read sources, all at once: passages by the one tool, pages by the other.
 
         Args:
             ids: of sources that were found.
             chars: of a page, at most.
+            forget: what cannot be read is not to be found again.
 
         Returns:
             Ids of what was read.
@@ -123,6 +126,9 @@ class Desk:
                 self.read[source.id] = source
                 read.append(source.id)
         self._note(observation for observation in seen if not observation.ok)
+        for source_id in set(wanted).difference(read) if forget else ():
+            self.lost.add(source_id)
+            self.found.pop(source_id, None)
         return [source_id for source_id in wanted if source_id in read]
 
     def label(self, source_id: str) -> str:

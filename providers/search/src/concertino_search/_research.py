@@ -173,12 +173,8 @@ class _Research:
         await self._desk.search(queries)
         unread = [source_id for source_id in self._desk.found if source_id not in self._desk.read]
         chosen = await self._choose(unread)
-        read = await self._desk.open(chosen, self._limits.source_chars)
-        for source_id in set(chosen) - set(read):
-            del self._desk.found[source_id]  # it cannot be read: it is not to be chosen again
-        if not read:
-            return []
-        return await self._reflect(read)
+        read = await self._desk.open(chosen, self._limits.source_chars, forget=True)
+        return await self._reflect(read) if read else []
 
     async def _choose(self, unread: list[str]) -> list[str]:
         if len(unread) <= self._limits.reads:

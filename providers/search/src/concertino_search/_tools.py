@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from concertino import ToolSpec
 
-from ._options import IndexOptions, Mode
+from ._options import PASSAGE_CHARS, IndexOptions, Mode
 from ._snippets import snippet
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def corpus_tools(
     weights: tuple[float, float] = (1, 1),
     top_k: int = 5,
     max_queries: int = MAX_QUERIES,
-    snippet_chars: int = 1000,
+    snippet_chars: int = PASSAGE_CHARS,
     max_chars: int = 16_000,
     timeout: float | None = 60.0,
     **options: Any,
@@ -104,7 +104,7 @@ def corpus_tools(
         weights: of BM25 and of the vectors in a hybrid search.
         top_k: passages per query where the call does not say.
         max_queries: queries of one call, at most.
-        snippet_chars: characters of a passage that `search` shows, at most.
+        snippet_chars: characters of a passage that `search` shows, at most; what is cut from documents is shown whole.
         max_chars: characters of one result, at most.
         timeout: seconds for one call, the building of an index included.
         options: fields of `IndexOptions`.
@@ -125,7 +125,7 @@ def corpus_tools(
     return [
         ToolSpec.from_schema(
             f"{prefix}search",
-            f"Search {what}. Takes a list of queries, which are searched in parallel, and returns for each the best "
+            f"Search {what}. Takes a list of queries, which are searched together, and returns for each the best "
             "passages with id, title, text and score. Ask several precise queries at once; full sentences and "
             "keywords both work.",
             _search_schema(max_queries, top_k),

@@ -20,6 +20,8 @@ from ._errors import CorpusError
 from ._options import EXACT_UP_TO
 
 _ARRAY, _GRAPH = "vectors.npy", "vectors.usearch"
+_EXPANSION = 128
+"""Candidates that the graph keeps while it is built and searched; more of them miss less and take longer."""
 _AT_ONCE = 64
 """Queries whose scores are held in memory together."""
 
@@ -36,6 +38,7 @@ class VectorIndex:
         self._array: Vectors = np.asarray(np.load(folder / _ARRAY, mmap_mode="r"))
         if (folder / _GRAPH).is_file():
             self._graph = _usearch().Index.restore(str(folder / _GRAPH), view=True)
+            self._graph.expansion_search = _EXPANSION
 
     @property
     def dimensions(self) -> int:
@@ -57,16 +60,15 @@ class VectorIndex:
         for start in range(0, len(queries), _AT_ONCE):
             part = queries[start : start + _AT_ONCE]
             if self._graph is not None:
-                found += [self._among(query, self._near(query, k), k) for query in part]
+                near = self._graph.search(part, min(4 * k, len(self._array)), threads=1).keys
+                found += [self._among(query, np.sort(row), k) for query, row in zip(part, near, strict=True)]
             else:
                 found += [_positive(best(scores, k)) for scores in part @ self._array.T]
         return found
 
-    def _near(self, query: Vectors, k: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        return np.sort(self._graph.search(query, min(4 * k, len(self._array))).keys.astype(np.int64))
-
-    def _among(self, query: Vectors, positions: np.ndarray[Any, np.dtype[np.int64]], k: int) -> Ranked:
+    def _among(self, query: Vectors, candidates: Any, k: int) -> Ranked:
         """The exact order of candidates."""
+        positions = candidates.astype(np.int64)
         places, scores = best(self._array[positions] @ query, k)
         return _positive((positions[places], scores))
 
@@ -79,7 +81,9 @@ class VectorIndex:
         """
         np.save(folder / _ARRAY, vectors)
         if len(vectors) > exact_up_to:
-            graph = _usearch().Index(ndim=vectors.shape[1], metric="ip", dtype="f32", connectivity=16)
+            graph = _usearch().Index(
+                ndim=vectors.shape[1], metric="ip", dtype="f32", connectivity=16, expansion_add=_EXPANSION
+            )
             graph.add(np.arange(len(vectors)), vectors, threads=1)
             graph.save(str(folder / _GRAPH))
 

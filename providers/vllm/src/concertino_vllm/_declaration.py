@@ -98,7 +98,7 @@ def model(
         of: another declared model whose server this one shares.
         adapter: the LoRA adapter of the server that answers; by default the model itself.
         description, prices, context, concurrency, max_tokens: as in `ModelSpec`.
-        timeout: seconds for one request, the start of the server included; by default the time for the start and 300.
+        timeout: seconds for one request, the server's start included; by default the time for the start and 300.
         options: fields of `ServerSettings` (`model`, `executable`, `args`, `port`, `adapters`, `training`, `attach`, ...)
             and of the chat (`extra_body`, `think`, `idle_timeout`, ...); the README lists them.
 

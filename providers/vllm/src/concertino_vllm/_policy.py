@@ -27,7 +27,7 @@ from ._errors import NotSupported, ServerError, SwapError
 from ._loop_end import at_loop_end
 from ._metrics import Metrics
 from ._server import Endpoint, Health, Lease, Progress, Server, load_folder
-from ._weights import absolute, check_adapter, check_weights, is_same, is_tied, write_state
+from ._weights import absolute, check_adapter, check_weights, folder_of, is_same, is_tied, write_state
 from ._wire import Wire
 
 PROBE_TOKENS = 320
@@ -81,6 +81,7 @@ class PolicyServer:
     """
 
     def __init__(self, spec: ModelSpec, *, adapter: str = "policy", trust_network: bool = False) -> None:
+        self.spec = spec
         self.server: Server = server_behind(spec)
         self.adapter = adapter
         settings = self.server.settings
@@ -90,8 +91,8 @@ class PolicyServer:
             )
         if not settings.local and not trust_network:
             raise UsageError(
-                f"model {spec.name!r}: {settings.attach} can be reached by others, and its control endpoints ask for no "
-                "key; use a tunnel to a loopback address, or trust_network=True if the network is yours alone"
+                f"model {spec.name!r}: {settings.attach} can be reached by others, and its control endpoints ask for "
+                "no key; use a tunnel to a loopback address, or trust_network=True if the network is yours alone"
             )
         self._lease: Lease | None = None
         self._wire: Wire | None = None
@@ -215,7 +216,8 @@ class PolicyServer:
         await self._take()
         served = self.server.served
         self._check_version(version, served.version)
-        before = served.weights or self.server.settings.folder
+        endpoint = await self.server.ready()
+        before = served.weights or folder_of(endpoint.root)
         if isinstance(source, Mapping):
             folder = self._new_folder(version)
             await asyncio.to_thread(write_state, source, before, folder)

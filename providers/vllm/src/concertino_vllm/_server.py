@@ -97,10 +97,11 @@ class Health:
 
 
 class Endpoint(NamedTuple):
-    """A server that is ready: its address without `/v1`, and the name that it serves the model under."""
+    """A server that is ready: its address without `/v1`, its name for the model, and what that was loaded from."""
 
     url: str
     model: str
+    root: str = ""
 
 
 @dataclass
@@ -309,7 +310,8 @@ class Server:
         try:
             async with Wire(self.settings.base, self.settings.key()) as wire:
                 await wire.get("/health", seconds=10)
-                return Endpoint(self.settings.base, self.settings.model or await _base_model(wire))
+                model, root = await _base_model(wire)
+                return Endpoint(self.settings.base, self.settings.model or model, root)
         except ProviderError as error:
             raise ServerError(
                 f"attach = {self.settings.attach!r}: no vLLM answers there; start it, or correct the address: {error}",
@@ -397,7 +399,7 @@ class Server:
                         )  # fmt: skip
                     if not work.done():
                         self._tell(Progress(settings.model, seconds, settings.startup_seconds, last_line(log)))
-                model = work.result()
+                model, root = work.result()
             except ProviderError as error:
                 if isinstance(error, ServerError):
                     raise
@@ -408,7 +410,7 @@ class Server:
                 exited.cancel()
                 await _cancelled(work)
         logger.info("vLLM with %s is ready at %s after %.0f s", settings.model, url, time.monotonic() - began)
-        return Endpoint(url, model)
+        return Endpoint(url, model, root)
 
     def _url(self, process: ServerProcess) -> str:
         """Where a started process listens, as seen from here."""
@@ -416,18 +418,18 @@ class Server:
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.settings.host, self.settings.host)
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
-    async def _prepare(self, wire: Wire) -> str:
-        """Wait for the health check, ask once, give weights and adapters back; the name of the model."""
+    async def _prepare(self, wire: Wire) -> tuple[str, str]:
+        """Wait for the health check, ask once, give weights and adapters back; the model's name and origin."""
         while True:
             try:
                 await wire.get("/health", seconds=5)
                 break
             except ProviderError:
                 await asyncio.sleep(0.2)
-        model = await _base_model(wire)
+        model, root = await _base_model(wire)
         await _warm_up(wire, model)
         await self._give_back(wire)
-        return model
+        return model, root
 
     async def _give_back(self, wire: Wire) -> None:
         """After an end: the weights and adapters it had."""
@@ -612,10 +614,13 @@ async def load_folder(wire: Wire, folder: Path, *, extended: bool) -> None:
             raise ProviderError(f"{folder} brings nothing for these layers: {', '.join(sorted(set(result['missed'])))}")
 
 
-async def _base_model(wire: Wire) -> str:
-    """The name that a server serves its model under, adapters left out."""
-    listed = (await wire.get("/v1/models"))["data"]
-    return str(next(card["id"] for card in listed if not card.get("parent")))
+async def _base_model(wire: Wire) -> tuple[str, str]:
+    """The name that a server serves its model under, adapters left out, and what it was loaded from."""
+    cards = (await wire.get("/v1/models"))["data"]
+    base = next((card for card in cards if not card.get("parent")), None)
+    if base is None:
+        raise ProviderError(f"{wire.base}/v1/models lists no model, only {len(cards)} adapters")
+    return str(base["id"]), str(base.get("root") or "")
 
 
 async def _warm_up(wire: Wire, model: str) -> None:

@@ -166,7 +166,9 @@ class ServerSettings:
 
     @property
     def folder(self) -> Path | None:
-        """The model's folder, None if `model` is a name on the hub."""
+        """The model's folder, None if `model` is a name on the hub, or the server is somebody else's."""
+        if self.attach:
+            return None
         path = Path(self.model).expanduser()
         local = self.model.startswith(("/", "./", "../", "~", ".\\")) or self.model.count("/") > 1
         return path.absolute() if local or path.exists() else None

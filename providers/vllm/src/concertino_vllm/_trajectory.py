@@ -69,8 +69,8 @@ class Trajectory:
             place = next((at for at, (mine, other) in pairs if mine != other), min(known, len(prompt)))
             whose = "sampled" if place < known and self.mask[place] else "shown"
             raise TokenDrift(
-                f"turn {number}: its prompt differs at id {place} of {known}: {self.ids[place : place + 4]} were {whose} "
-                f"before, and it has {prompt[place : place + 4]}; give the ids of the turn before, not their text"
+                f"turn {number}: its prompt differs at id {place} of {known}: {self.ids[place : place + 4]} were "
+                f"{whose} before, and it has {prompt[place : place + 4]}; give the ids of the turn before, not their text"
             )
         fresh = len(prompt) - known
         self.ids += prompt[known:] + sampled

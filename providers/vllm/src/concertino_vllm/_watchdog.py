@@ -1,4 +1,4 @@
-"""The watchdog of one server: a process of its own that ends the server once its owner is gone, however it went.
+"""The watchdog of one server: a process of its own that ends the server once its owner is gone, for any reason.
 
 It is run as a plain script by `_process`, knows only the standard library, and reads one order (a line of JSON) and then
 single words from its standard input. It answers with lines of JSON on its standard output:

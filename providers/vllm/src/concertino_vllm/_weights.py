@@ -27,6 +27,12 @@ def absolute(folder: str | Path) -> Path:
     return Path(folder).expanduser().absolute()
 
 
+def folder_of(root: str) -> Path | None:
+    """The folder that a server says its model comes from, None if that is none of this machine."""
+    path = Path(root)
+    return path if path.is_absolute() and path.is_dir() else None
+
+
 def is_same(one: Path, other: Path) -> bool:
     """Whether two paths lead to one folder."""
     return one.resolve() == other.resolve()
@@ -47,11 +53,12 @@ def check_weights(folder: Path, served: Path | None) -> None:
     if served is None or is_same(served, folder):
         return
     before = _read_config(served)
-    for key in sorted({*config, *before} - _CHANGES_FREELY):
-        if config.get(key) != before.get(key):
+    # Keys of one file only are passed over: they come and go with the version that wrote them.
+    for key in sorted({*config} & {*before} - _CHANGES_FREELY):
+        if config[key] != before[key]:
             raise UsageError(
-                f"{folder / 'config.json'}: {key} is {config.get(key)!r}, and {before.get(key)!r} in the served "
-                f"{served}; a running server keeps its configuration, so it cannot load this model; start another server"
+                f"{folder / 'config.json'}: {key} is {config[key]!r}, and {before[key]!r} in the served {served}; a "
+                "running server keeps its configuration, so it cannot load this model; start another server"
             )
     known = read_shapes(served)
     tied = {"lm_head.weight"} if config.get("tie_word_embeddings") else set()

@@ -50,7 +50,7 @@ def receive(connection: socket.socket, seconds: float) -> tuple[dict[str, Any], 
     connection.settimeout(seconds)
     data = bytearray()
     try:
-        while (message := unpack(data)) is None:
+        while (message := unpack(bytes(data))) is None:
             more = connection.recv(1 << 18)
             if not more:
                 return None

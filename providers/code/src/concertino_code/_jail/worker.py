@@ -86,7 +86,7 @@ def take_standard_streams(stdin: bytes, stdout: int, stderr: int, keep: int) -> 
 def set_environment(home: str, temporary: str) -> None:
     """An environment that tells nothing of the host."""
     os.environ.clear()
-    os.environ.update(PATH=_PATH, HOME=home, TMPDIR=temporary, LANG="C.UTF-8", PWD=home)
+    os.environ.update(PATH=_PATH, HOME=home, TMPDIR=temporary, LANG="C.UTF-8", PWD=home, MALLOC_ARENA_MAX="2")
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
     if sys.modules.get("tempfile") is not None:
         sys.modules["tempfile"].tempdir = None  # type: ignore[attr-defined]
@@ -143,9 +143,9 @@ def _depth() -> int:
 
 def _fresh_randomness(seed: int | None) -> None:
     random.seed(seed)
-    numpy = sys.modules.get("numpy")
+    numpy: Any = sys.modules.get("numpy")
     if numpy is not None:
-        numpy.random.seed(int.from_bytes(os.urandom(4), "little") if seed is None else seed % 2**32)  # type: ignore[attr-defined]
+        numpy.random.seed(int.from_bytes(os.urandom(4), "little") if seed is None else seed % 2**32)
 
 
 def _open_streams() -> None:

@@ -15,9 +15,10 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..execution import Ending, Execution, Stream
-from ..limits import DEFAULT, Limits
-from ..sandbox import Sandbox, SandboxFault
+from concertino_code.execution import Ending, Execution, Stream
+from concertino_code.limits import DEFAULT, Limits
+from concertino_code.sandbox import Sandbox, SandboxFault
+
 from . import shipping
 from .http import Service
 

@@ -1,7 +1,7 @@
 """E2B: a fresh virtual machine per execution, deleted in every case. Not exercised against the real service.
 
-Three requests: make a sandbox, run the runner in its code interpreter, delete it. The service's own time limit is set as
-well, so that a machine is not billed for long if the deletion never arrives.
+Three requests: make a sandbox, run the runner in its code interpreter, delete it. The service's own time limit is set
+as well, so that a machine is not billed for long if the deletion never arrives.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..execution import Execution
-from ..limits import DEFAULT, Limits
-from ..sandbox import Sandbox, SandboxFault, SandboxUnavailable
+from concertino_code.execution import Execution
+from concertino_code.limits import DEFAULT, Limits
+from concertino_code.sandbox import Sandbox, SandboxFault, SandboxUnavailable
+
 from . import shipping
 from .http import MOST_BYTES, Service
 

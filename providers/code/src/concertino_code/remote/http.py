@@ -1,4 +1,4 @@
-"""HTTP with a clock and a cap on everything: one exchange, or one stream of lines, and then the connection is closed."""
+"""HTTP with a clock and a cap on everything: one exchange, or one stream, and then the connection is closed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..sandbox import SandboxFault, SandboxUnavailable
+from concertino_code.sandbox import SandboxFault, SandboxUnavailable
 
 if TYPE_CHECKING:
     import aiohttp

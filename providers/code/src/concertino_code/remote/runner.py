@@ -7,6 +7,7 @@ limits here are for order. The line holds the same record as that of a jail on t
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import resource
@@ -76,7 +77,7 @@ def _execute(job: dict[str, Any], limits: dict[str, float], box: str) -> dict[st
     began = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, *seeded], cwd=box, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        start_new_session=True, preexec_fn=lambda: _limit(limits),
+        start_new_session=True, preexec_fn=lambda: _limit(limits),  # noqa: PLW1509 - no thread runs yet
         env={"PATH": os.environ.get("PATH", ""), "HOME": box, "LANG": "C.UTF-8", "TMPDIR": box},
     )  # fmt: skip
     assert process.stdout is not None
@@ -88,10 +89,8 @@ def _execute(job: dict[str, Any], limits: dict[str, float], box: str) -> dict[st
     except subprocess.TimeoutExpired:
         reason = "wall"
     seconds = time.monotonic() - began
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
     for stream in kept:
         stream.thread.join(1.0)

@@ -10,9 +10,10 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..execution import Artefact, Ending, Execution, Stream
-from ..limits import DEFAULT, Limits
-from ..sandbox import Sandbox, SandboxFault, SandboxUnavailable, check_name, to_bytes
+from concertino_code.execution import Artefact, Ending, Execution, Stream
+from concertino_code.limits import DEFAULT, Limits
+from concertino_code.sandbox import Sandbox, SandboxFault, SandboxUnavailable, check_name, to_bytes
+
 from .http import Service
 
 _SLACK = 30.0
@@ -83,8 +84,8 @@ def _execution(answer: dict[str, Any], names: list[str], limits: Limits) -> Exec
         name: Artefact(base64.b64decode(files[name])) if name in files else Artefact(error="it was not given back")
         for name in names
     }
-    streams = [_stream(ran.get(name) or "", limits.output_kb << 10) for name in ("stdout", "stderr")]
-    return Execution(ending, code, *streams, seconds=ran.get("execution_time") or 0.0, artefacts=artefacts)
+    stdout, stderr = (_stream(ran.get(name) or "", limits.output_kb << 10) for name in ("stdout", "stderr"))
+    return Execution(ending, code, stdout, stderr, seconds=ran.get("execution_time") or 0.0, artefacts=artefacts)
 
 
 def _stream(text: str, limit: int) -> Stream:

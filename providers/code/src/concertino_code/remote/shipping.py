@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
-from ..execution import Execution
-from ..jailed import execution_of
-from ..limits import Limits
-from ..sandbox import SandboxFault, check_name, to_bytes
+from concertino_code.execution import Execution
+from concertino_code.jailed import execution_of
+from concertino_code.limits import Limits
+from concertino_code.sandbox import SandboxFault, check_name, to_bytes
+
 from .runner import MARK
 
 

@@ -1,9 +1,9 @@
 """What runs inside vLLM's workers when a server was started for training: `--worker-extension-cls` mixes `Weights` in.
 
 This file is not a part of the package: it lies in a folder of its own, which the server finds by PYTHONPATH, and knows
-only vLLM. It does three things that `reload_weights` does not. An error comes back as data, where an exception would end
-the engine. Layers that were given nothing are named. And a tied output layer is prepared anew: on CPU, vLLM packs it
-once, and would go on with the old one after a reload, without a word.
+only vLLM. It does three things that `reload_weights` does not. An error comes back as data, where an exception would
+end the engine. Layers that were given nothing are named. And a tied output layer is prepared anew: on CPU, vLLM packs
+it once, and would go on with the old one after a reload, without a word.
 """
 
 from __future__ import annotations

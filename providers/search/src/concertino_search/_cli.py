@@ -1,0 +1,28 @@
+"""`concertino search-index`: build the index of a corpus beforehand, so that no call has to wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import click
+
+
+@click.command("search-index")
+@click.argument("corpus", envvar="CONCERTINO_SEARCH_CORPUS", type=click.Path(path_type=Path))
+@click.option("--analyser", envvar="CONCERTINO_SEARCH_ANALYSER", default="english", show_default=True)
+@click.option("--cache", type=click.Path(path_type=Path), help="Where indexes are kept; CONCERTINO_SEARCH_CACHE.")
+def search_index(corpus: Path, analyser: str, cache: Path | None) -> None:
+    """Build the index of CORPUS: a JSON Lines file, a document, or a folder of these."""
+    from concertino import UsageError
+
+    from ._index import open_index
+    from ._options import IndexOptions
+
+    began = time.monotonic()
+    try:
+        index = asyncio.run(open_index(corpus, IndexOptions(analyser=analyser), cache=cache, trust_stamps=False))
+    except UsageError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"{len(index.passages):,} passages in {time.monotonic() - began:.1f} s: {index.folder}")
