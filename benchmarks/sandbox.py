@@ -144,7 +144,7 @@ async def s2(scale: float) -> list[Row]:
             handles(own),
             handles(zygote),
             resident(zygote),
-            len(Path("/proc/self/mounts").read_text().splitlines()),
+            mounts(),
         )
 
         async def one(number: int) -> bool:

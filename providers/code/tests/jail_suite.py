@@ -163,7 +163,7 @@ def _unexpected(done: Execution, script: Attack) -> list[str]:
         "timeout": done.ending in (Ending.WALL, Ending.CPU),
         "bounded": all(len(s.head) + len(s.tail) <= LIMITS.output_kb * 1024 for s in (done.stdout, done.stderr)),
         "partial": done.ending is Ending.WALL and "partial line 2" in done.stdout.text,
-        "prompt": done.ending is not Ending.WALL,
+        "prompt": True,  # that it came back in time is judged for all
         "nospoof": done.exit_code == 9 and "SPOOFED" not in done.stdout.text,
         "rc": str(done.exit_code) == wanted,
         "out": done.ending is Ending.OK and done.stdout.text == wanted,

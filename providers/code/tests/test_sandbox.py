@@ -169,11 +169,13 @@ ORDINARY = [
     "try:\n    1/0\nexcept ZeroDivisionError:\n    {}['k']", "raise KeyboardInterrupt",
     "raise ExceptionGroup('g', [ValueError(1), TypeError(2)])", "import warnings; warnings.warn('careful')",
     "e = ValueError('x'); e.add_note('a note'); raise e", "print(__name__, __file__[-7:], __builtins__.__name__)",
-    "import sys; sys.stdout.write('no newline')", "import threading\nthreading.Thread(target=lambda: 1/0, name='T').start()",
+    "import sys; sys.stdout.write('no newline')",
+    "import threading\nthreading.Thread(target=lambda: 1/0, name='T').start()",
     "import atexit; atexit.register(print, 'at exit'); print('before')",
     "class D:\n    def __del__(self): print('gone')\nd = D()", "lambda: (yield)\nprint(undefined_name)",
     "from math import nothing", "print(*[i for i in range(3)], sep='-', end='!')", "exec('1/0')",
-    "import sys; print(sys.argv[0][-7:], len(sys.argv))", "'abc'.foo(1,\n  2)", "async def a():\n    1/0\nimport asyncio; asyncio.run(a())",
+    "import sys; print(sys.argv[0][-7:], len(sys.argv))", "'abc'.foo(1,\n  2)",
+    "async def a():\n    1/0\nimport asyncio; asyncio.run(a())",
 ]  # fmt: skip
 
 

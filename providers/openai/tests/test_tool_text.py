@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from concertino import ToolCall
 from concertino_openai._tool_text import call_in_error, read_call, read_calls
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,3 +75,15 @@ def test_a_call_is_found_in_the_error_that_quotes_it() -> None:
 @pytest.mark.parametrize("text", ["CUDA out of memory", "", "internal error"])
 def test_an_error_about_something_else_is_no_call(text: str) -> None:
     assert call_in_error(text) is None
+
+
+@pytest.mark.parametrize("block", ['{"name": "add", "argum', '{"name": "add", "arguments": ', '{"name": "add"'])
+def test_a_call_that_is_cut_off_before_its_arguments_is_not_one_without_arguments(block: str) -> None:
+    assert read_call(block) == ToolCall("add", block.strip())
+
+
+@pytest.mark.parametrize(
+    "block", ['{"name": "now", "arguments": ""}', '{"name": "now", "arguments": null}', '{"name": "now"}']
+)
+def test_a_whole_call_without_arguments_has_an_empty_object(block: str) -> None:
+    assert read_call(block) == ToolCall("now", "{}")

@@ -1,8 +1,8 @@
 """A program that behaves like `vllm serve` as far as its life goes, and starts in a tenth of a second.
 
 It parses the arguments that concertino gives, starts a child as vLLM starts its engine, holds shared memory, leaves a
-socket in its temporary folder, and answers the paths of a start, of a chat, and of a change of weights. Its "model" is a
-number, the crc of its folder's name, which it gives as log-probability; a prompt that is in its cache gets the number
+socket in its temporary folder, and answers the paths of a start, of a chat, and of a change of weights. Its "model" is
+a number, made of its folder's name, which it gives as log-probability; a prompt that is in its cache gets the number
 that it got before. `GET /calls` lists what it was asked. `STAND_IN` (JSON) says what else it does:
 
     delay: 1.5              seconds before it listens
@@ -41,6 +41,11 @@ WISH: dict[str, Any] = json.loads(os.environ.get("STAND_IN", "{}"))
 SLEEP = (
     "import signal, sys, time\nif sys.argv[1] == 'deaf': signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)"
 )
+
+
+def say(line: str) -> None:
+    """A line for the log."""
+    os.write(1, f"{line}\n".encode())
 
 
 class State:
@@ -113,7 +118,7 @@ class Handler(BaseHTTPRequestHandler):
         State.calls[-1] += f" {body['method']} {Path(folder).name}"
         name = Path(folder).name
         if name.startswith("dies"):
-            print("RuntimeError: the worker is gone", flush=True)
+            say("RuntimeError: the worker is gone")
             os.kill(os.getpid(), signal.SIGKILL)
         if name.startswith("slow"):
             time.sleep(1)
@@ -209,12 +214,12 @@ def main() -> None:
         with Path(counter).open("a") as file:
             file.write(f"{os.getpid()}\n")
         if len(Path(counter).read_text().split()) <= WISH.get("taken", 0):
-            print("OSError: [Errno 98] Address already in use", flush=True)
+            say("OSError: [Errno 98] Address already in use")
             sys.exit(1)
     name = f"{os.environ['CONCERTINO_TEST_MARK']}-{os.getpid()}"
     held = shared_memory.SharedMemory(name, create=True, size=4096)
     for line in WISH.get("say", ()):
-        print(line, flush=True)
+        say(line)
     engine = subprocess.Popen([sys.executable, "-c", SLEEP, "deaf" if WISH.get("deaf") else ""])
 
     def end(*_: object) -> None:
@@ -238,7 +243,7 @@ def main() -> None:
     server = Listener((args.host, args.port), Handler)
     if "die_after" in WISH:
         threading.Timer(WISH["die_after"], os._exit, (3,)).start()
-    print("Application startup complete.", flush=True)
+    say("Application startup complete.")
     server.serve_forever()
 
 

@@ -25,13 +25,13 @@ from concertino_vllm._weights import check_adapter, check_weights, write_state
     [
         ("OSError: [Errno 98] Address already in use", "its port is taken"),
         (
-            "(EngineCore pid=7) ERROR 01-02 03:04:05 [core.py:15] ValueError: Free memory on device cuda:0 (3.1/79.1 GiB) "
-            "on startup is less than desired GPU memory utilization (0.9, 71.2 GiB).",
+            "(EngineCore pid=7) ERROR 01-02 03:04:05 [core.py:15] ValueError: Free memory on device cuda:0 (3.1/79.1 "
+            "GiB) on startup is less than desired GPU memory utilization (0.9, 71.2 GiB).",
             "too little memory is free on the device; end what else uses it",
         ),
         (
-            "ValueError: To serve at least one request with the model's max seq len (40960), (5.62 GiB KV cache is needed, "
-            "which is larger than the available KV cache memory (2.1 GiB).",
+            "ValueError: To serve at least one request with the model's max seq len (40960), (5.62 GiB KV cache is "
+            "needed, which is larger than the available KV cache memory (2.1 GiB).",
             "the KV cache is too small for one request of full length; give it less to hold (--max-model-len",
         ),
         (
@@ -64,7 +64,7 @@ def test_a_signal_is_explained() -> None:
 def test_the_log_is_quoted_without_noise_and_the_last_line_without_prefix(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text(
-        "(EngineCore pid=71) INFO 11-21 12:30:14 [core.py:195] Loading weights\n\nresource_tracker: There appear to be 1\n"
+        "(EngineCore pid=71) INFO 11-21 12:30:14 [core.py:195] Loading weights\n\nresource_tracker: There appear\n"
     )
     assert last_line(log) == "Loading weights"
     assert quote(log) == f"\nIts log: {log}\n  Loading weights"
@@ -78,7 +78,7 @@ def test_metrics_are_added_up_over_engines_and_the_fullest_cache_counts() -> Non
     metrics = read_metrics(
         '# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{engine="0",model_name="m"} 3.0\n'
         'vllm:num_requests_running{engine="1",model_name="m"} 2.0\nvllm:num_requests_waiting{engine="0"} 7.0\n'
-        'vllm:num_requests_waiting_by_reason{engine="0",reason="capacity"} 99\nvllm:kv_cache_usage_perc{engine="0"} 0.25\n'
+        'vllm:num_requests_waiting_by_reason{engine="0",reason="full"} 99\nvllm:kv_cache_usage_perc{engine="0"} 0.25\n'
         'vllm:kv_cache_usage_perc{engine="1"} 0.75\nvllm:prefix_cache_queries_total{engine="0"} 200.0\n'
         'vllm:prefix_cache_hits_total{engine="0"} 1.5e+02\nvllm:generation_tokens_total{engine="0"} 4515.0\n'
     )
@@ -267,7 +267,7 @@ def test_a_trajectory_masks_what_the_policy_did_not_sample() -> None:
     ],
     ids=["retokenised", "rewritten", "shortened"],
 )
-def test_a_turn_that_does_not_continue_the_one_before_is_refused_with_the_place(
+def test_a_turn_that_does_not_continue_the_one_before_is_refused_with_its_place(
     prompt: list[int], message: str
 ) -> None:
     trajectory = Trajectory()

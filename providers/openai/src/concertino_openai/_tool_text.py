@@ -74,6 +74,8 @@ def read_call(block: str) -> ToolCall:
         return ToolCall(NO_NAME, block)
     if arguments is None and (place := _ARGUMENTS.search(block)):
         arguments = _without_last_brace(block[place.end() :])
+    if not arguments and not block.endswith("}"):
+        return ToolCall(name, block)  # cut off before its arguments: to run it without any would be a guess
     return ToolCall(name, arguments_text(arguments))
 
 
@@ -85,7 +87,7 @@ def write_call(call: ToolCall) -> str:
 def arguments_text(given: Any) -> str:
     """The arguments of a call as text, whatever a server made of them; none are an empty object."""
     text = given.strip() if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-    return "{}" if text in ("", "null") else text
+    return "{}" if text in ("", "null", '""') else text
 
 
 def call_in_error(text: str) -> ToolCall | None:
