@@ -28,9 +28,9 @@ from hypothesis import strategies as st
         # broken
         ('{"name": "add", "arguments": {"a": 2, "b": ', "add", '{"a": 2, "b":'),
         ('{"name": "add", "arguments": {"a": 2, "b": }}', "add", '{"a": 2, "b": }'),
-        ('{"name": "add", "arguments": ', "add", "{}"),
+        ('{"name": "add", "arguments": ', "add", '{"name": "add", "arguments":'),
         ('{"name": "add", "arguments": {"a": "un', "add", '{"a": "un'),
-        ('{"name": "add", "arguments"', "add", "{}"),
+        ('{"name": "add", "arguments"', "add", '{"name": "add", "arguments"'),
         ("{'name': 'add', 'arguments': {'a': 2}}", "add", "{'a': 2}"),
         ('{"name": add, "arguments": {}}', "?", '{"name": add, "arguments": {}}'),
         ('{"name": 5}', "?", '{"name": 5}'),

@@ -210,7 +210,7 @@ def test_a_file_that_is_still_being_written_is_refused(tmp_path: Path) -> None:
     folder = write(tmp_path / "new", SHAPES)
     file = folder / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(UsageError, match="not a whole safetensors file: it has .* wait until it is written"):
+    with pytest.raises(UsageError, match=r"not a whole safetensors file: it has .* wait until it is written"):
         check_weights(folder, None)
     file.write_bytes(b"")
     with pytest.raises(UsageError, match="not a whole safetensors file"):

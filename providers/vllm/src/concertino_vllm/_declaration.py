@@ -99,8 +99,8 @@ def model(
         adapter: the LoRA adapter of the server that answers; by default the model itself.
         description, prices, context, concurrency, max_tokens: as in `ModelSpec`.
         timeout: seconds for one request, the server's start included; by default the time for the start and 300.
-        options: fields of `ServerSettings` (`model`, `executable`, `args`, `port`, `adapters`, `training`, `attach`, ...)
-            and of the chat (`extra_body`, `think`, `idle_timeout`, ...); the README lists them.
+        options: fields of `ServerSettings` (`model`, `executable`, `args`, `adapters`, `training`, `attach`, ...) and
+            of the chat (`extra_body`, `think`, `idle_timeout`, ...); the README lists them.
 
     Raises:
         SpecError: an option cannot be; it names the option, what was given and what is expected.

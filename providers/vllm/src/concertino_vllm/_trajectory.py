@@ -70,7 +70,7 @@ class Trajectory:
             whose = "sampled" if place < known and self.mask[place] else "shown"
             raise TokenDrift(
                 f"turn {number}: its prompt differs at id {place} of {known}: {self.ids[place : place + 4]} were "
-                f"{whose} before, and it has {prompt[place : place + 4]}; give the ids of the turn before, not their text"
+                f"{whose} before, and it has {prompt[place : place + 4]}; show it the ids themselves, not their text"
             )
         fresh = len(prompt) - known
         self.ids += prompt[known:] + sampled

@@ -1,7 +1,7 @@
 """The watchdog of one server: a process of its own that ends the server once its owner is gone, for any reason.
 
-It is run as a plain script by `_process`, knows only the standard library, and reads one order (a line of JSON) and then
-single words from its standard input. It answers with lines of JSON on its standard output:
+It is run as a plain script by `_process`, knows only the standard library, and reads one order (a line of JSON), then
+single words, from its standard input. It answers with lines of JSON on its standard output:
 
     {"event": "started", "pid": 1234, "port": 40001}      the server was started; it is not ready yet
     {"event": "stock", "paths": ["/dev/shm/..."]}         what it holds, in answer to `stock`
