@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from concertino_code._jail import seccomp, syscalls
 from concertino_code.choosing import SAFE_LEVELS, choose, choose_now, open_sandbox
+from concertino_code.doctor import findings
 from concertino_code.jailed import JailedSandbox
 from concertino_code.sandbox import SandboxUnavailable
 from concertino_code.selftest import self_test
@@ -119,3 +120,11 @@ def run_filter(program: bytes, architecture: int, number: int, first: int = 0, s
             continue
         met = {0x15: accumulator == value, 0x35: accumulator >= value, 0x45: bool(accumulator & value)}[operation]
         at += yes if met else no
+
+
+def test_the_doctor_names_the_level_and_what_was_passed_over(namespaces: None) -> None:
+    assert [(one.level, one.text) for one in findings(Settings())] == [
+        ("ok", "scripts run at the level namespaces, which passed its self-test")
+    ]
+    assert [one.level for one in findings(Settings(level="bubblewrap", bwrap="/nowhere/bwrap"))] == ["error"]
+    assert [one.level for one in findings(Settings(level="limits", allow_unsafe=True))] == ["warning"]

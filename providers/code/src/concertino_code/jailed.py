@@ -241,7 +241,7 @@ class _Zygote:
         if self._said:
             return self._said
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(0.2)
+            self.process.wait(0.05)
         if self.process.returncode and self.process.returncode > 0 and self.process.stderr is not None:
             os.set_blocking(self.process.stderr.fileno(), False)
             text = (self.process.stderr.read() or b"").decode("utf-8", "replace").strip()
