@@ -219,6 +219,13 @@ def test_calls_are_seen_whatever_the_finish_reason_says(reason: str) -> None:
     assert (reply.tool_calls[0].name, reply.finish_reason) == ("add", reason)
 
 
+@pytest.mark.parametrize(("reason", "arguments"), [("length", '{"name": "now", "arguments":'), ("stop", "{}")])
+def test_a_call_that_the_length_cut_off_before_its_arguments_is_broken(reason: str, arguments: str) -> None:
+    calls = [{"id": "a", "function": {"name": "add"}}, {"id": "b", "function": {"name": "now", "arguments": ""}}]
+    reply = plain({"content": None, "tool_calls": calls}, tools=True, choice_finish_reason=reason)
+    assert [call.arguments for call in reply.tool_calls] == ["{}", arguments]
+
+
 def test_calls_in_the_text_do_not_count_twice_where_the_server_read_them_too() -> None:
     calls = [{"id": "a", "function": {"name": "add", "arguments": "{}"}}]
     text = 'I add. <tool_call>{"name": "add", "arguments": {}}</tool_call>'

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import Any
 
 import concertino_vllm
 import pytest
-from concertino import Pool, SpecError
+from concertino import ModelSpec, Pool, SpecError
 from concertino_vllm import ServerSettings
+from concertino_vllm._declaration import OPTIONS
 
 COMMAND = Path("/opt/vllm/bin/vllm")
 
@@ -213,3 +215,31 @@ def test_dev_mode_in_the_environment_of_this_process_counts_too(
     monkeypatch.setenv("VLLM_SERVER_DEV_MODE", "1")
     with pytest.raises(SpecError, match="refused, because the endpoints that this opens"):
         opened.environment(COMMAND, tmp_path)
+
+
+# -- the README ----------------------------------------------------------------------------------------------
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_lists_every_option_with_its_default() -> None:
+    rows = [row.split("|")[1:-1] for row in README.splitlines() if row.startswith("| `")]
+    listed = {name: row[2].strip().strip("`") for row in rows for name in re.findall(r"`(\w+)`", row[0])}
+    assert set(OPTIONS) <= set(listed)
+    words = {"model": "needed", "executable": "looked for", "log": "a temporary file", "env": "{}", "adapters": "{}"}
+    plain = {(): "[]", False: "false", None: "none", "": "none", 600.0: "600", 10.0: "10"}
+    for field in dataclasses.fields(ServerSettings):
+        default = "0" if field.type == "int" else plain.get(field.default, field.default)
+        assert (field.name, listed[field.name]) == (field.name, words.get(field.name, default))
+
+
+def test_the_pool_files_of_the_readme_load(tmp_path: Path) -> None:
+    for number, text in enumerate(re.findall(r"```toml\n(.*?)```", README, re.DOTALL)):
+        file = tmp_path / f"{number}.toml"
+        file.write_text(text)
+        assert all(isinstance(member, ModelSpec) for member in Pool.load(file).members if member.provider == "vllm")
+
+
+async def test_the_programs_of_the_readme_run_as_far_as_they_need_no_server() -> None:
+    for program in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
+        exec(compile(program, "README.md", "exec"), {})

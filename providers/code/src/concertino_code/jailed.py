@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -118,7 +119,7 @@ class JailedSandbox(Sandbox):
         limits = limits or self.limits
         named = {check_name(name): to_bytes(content) for name, content in (files or {}).items()}
         message = {
-            "limits": limits.to_wire(),
+            "limits": {**limits.to_wire(), "until": time.monotonic() + limits.total},
             "files": list(named),
             "artefacts": [check_name(name) for name in artefacts],
             "seed": seed,

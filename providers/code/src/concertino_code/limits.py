@@ -14,6 +14,7 @@ class Limits:
 
     Attributes:
         wall: seconds of wall clock from the script's first line.
+        total: seconds from the request to the end of the script, setting up included.
         cpu: CPU seconds of each process.
         memory_mb: MB of address space that each process may add to the interpreter's; beyond it, `MemoryError`.
         tree_mb: MB that all processes hold together, shared memory included; beyond it, all are killed.
@@ -27,6 +28,7 @@ class Limits:
     """
 
     wall: float = 10.0
+    total: float = 3600.0
     cpu: float = 10.0
     memory_mb: int = 512
     tree_mb: int = 640
@@ -54,6 +56,7 @@ class Limits:
         """The limits in seconds and bytes, as the jail reads them."""
         return {
             "wall": self.wall,
+            "total": self.total,
             "cpu": self.cpu,
             "memory_bytes": self.memory_mb * _MB,
             "tree_bytes": self.tree_mb * _MB,

@@ -92,8 +92,7 @@ def _declare(backend: Backend, name: str, settings: Settings) -> ToolSpec:
 
 def _within(limits: Limits, seconds: float) -> Limits:
     """Limits that end the script before the call's deadline does, so that its output is kept."""
-    left = max(0.8 * seconds, seconds - _MARGIN) if seconds > 0 else 0.01
-    return limits if left >= limits.wall else limits.with_(wall=max(0.01, left))
+    return limits.with_(total=min(limits.total, max(0.01, 0.8 * seconds, seconds - _MARGIN)))
 
 
 def observe(done: Execution, call_id: str = "", name: str = "python") -> dict[str, Any]:

@@ -30,8 +30,8 @@ def probe(
 ) -> None:  # fmt: skip
     """Find out what the model server at URL (up to and including /v1) really does.
 
-    Sends fewer than twenty tiny requests, which cost a few hundred tokens. A feature is `ignored` if the server answers 200
-    and nothing of it is seen; `unsure` if it depends on the model.
+    Sends fewer than twenty tiny requests, which cost a few hundred tokens. A feature is `ignored` if the server
+    answers 200 and nothing of it is seen; `unsure` if it depends on the model.
 
     JSON: {"base_url", "model", "findings": [{"feature", "verdict", "detail"}], "options"}
     """

@@ -124,7 +124,7 @@ class Fold:
         channels = self._channels
         calls, rest = read_calls("".join(channels.block)) if channels.block else ([], "")
         if self._calls is not None:
-            calls = self._calls.calls()
+            calls = self._calls.calls(cut_off=self.finish_reason == "length")
         if self._broken is not None:
             calls = [*calls, self._broken]
         last = channels.finish(called=bool(calls))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from concertino import ToolCall
@@ -77,9 +78,14 @@ class CallFragments:
             elif arguments is not None:
                 call.data = arguments
 
-    def calls(self) -> list[ToolCall]:
-        """The calls so far, in the order in which they began."""
-        return [
+    def calls(self, *, cut_off: bool = False) -> list[ToolCall]:
+        """The calls so far, in the order in which they began.
+
+        Args:
+            cut_off: the length ended the reply; a last call without arguments had no time for them, and to run it
+                without any would be a guess.
+        """
+        calls = [
             ToolCall(
                 call.name or NO_NAME,
                 call.arguments,
@@ -88,6 +94,10 @@ class CallFragments:
             )
             for call in self._calls
         ]
+        if cut_off and calls and self._calls[-1].data is None and not "".join(self._calls[-1].parts).strip():
+            unfinished = f'{{"name": {json.dumps(calls[-1].name)}, "arguments":'
+            calls[-1] = replace(calls[-1], arguments=unfinished)
+        return calls
 
     def _call_of(self, index: Any, id_: str, name: str) -> _Call:
         """The call that a fragment belongs to; a new one if it belongs to none."""

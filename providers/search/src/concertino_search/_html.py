@@ -4,6 +4,8 @@
 is taken out; where a page marks its main part and that part holds much of the text, the rest is left out.
 
 Invariant: no text comes from a script, a style or an element that the page hides, and two blocks never run together.
+The time is bounded: a parser's grows with the square of the depth, so a page that nests deeper than any page that people
+write is not parsed; its tags are cut out instead, and its hidden parts are then shown.
 """
 
 from __future__ import annotations
@@ -27,6 +29,15 @@ address article blockquote body caption dd details div dl dt fieldset figcaption
 hr li main ol p pre section summary table tbody td tfoot th thead title tr ul
 """
 _BLOCKS = frozenset(_BLOCK_TAGS.split())
+_DEEPEST = 2_000
+"""Open elements in one another, up to which a page is parsed; browsers stop at about 512."""
+_LEFT_OPEN_TAGS = """
+area base br col embed hr img input link meta source track wbr p li dt dd tr td th thead tbody tfoot option optgroup
+"""
+_LEFT_OPEN = frozenset(_LEFT_OPEN_TAGS.split())
+"""Elements without content, or which the next one closes."""
+_OPENING = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9:-]{0,30})")
+_ANY_TAG = re.compile(r"<[^<>]{0,2000}>")
 _CLIMB = 64
 """Ancestors that are looked at for the block of a text; pages that nest deeper are not written by people."""
 _BLANKS = re.compile(r"[ \t\r\n\f\v\u00a0\u200b]+")
@@ -48,6 +59,8 @@ class HtmlText:
 
 def read_html(html: str) -> HtmlText:
     """Title and text of a page; never raises for what the page holds."""
+    if _depth(html) > _DEEPEST:
+        return HtmlText("", _without_tags(html))
     tree = LexborHTMLParser(html)
     named = tree.css_first("head > title") or tree.css_first("h1")
     title = _BLANKS.sub(" ", named.text(deep=True)).strip() if named is not None else ""
@@ -60,6 +73,45 @@ def read_html(html: str) -> HtmlText:
         if _HIDING_STYLE.search(node.attributes.get("style") or ""):
             node.decompose()
     return HtmlText(title, _text(_main_part(body)))
+
+
+def _depth(html: str) -> int:
+    """How many elements are open in one another, at most; some that a parser would close count too."""
+    open_now: dict[str, int] = {}
+    depth = deepest = 0
+    for match in _OPENING.finditer(html):
+        name = match[2].lower()
+        if name in _LEFT_OPEN:
+            continue
+        if not match[1]:
+            open_now[name] = open_now.get(name, 0) + 1
+            depth += 1
+            deepest = max(deepest, depth)
+        elif open_now.get(name, 0):
+            open_now[name] -= 1
+            depth -= 1
+    return deepest
+
+
+def _without_tags(html: str) -> str:
+    """The text between tags, without scripts and styles."""
+    for name in ("script", "style"):
+        kept, rest = "", html
+        while True:
+            before, begun, rest = _parted(rest, f"<{name}")
+            kept += before
+            if not begun:
+                break
+            rest = _parted(rest, f"</{name}")[2]
+        html = kept
+    lines = (_BLANKS.sub(" ", line).strip() for line in _ANY_TAG.sub("\n", html).split("\n"))
+    return "\n".join(filter(None, lines))
+
+
+def _parted(text: str, mark: str) -> tuple[str, bool, str]:
+    """What stands before and after a mark, whatever its case."""
+    found = re.search(re.escape(mark), text, re.IGNORECASE)
+    return (text[: found.start()], True, text[found.end() :]) if found else (text, False, "")
 
 
 def _main_part(body: LexborNode) -> LexborNode:

@@ -5,7 +5,7 @@
     supervisor (adopts orphans) ── keeper (waits, reports) ── bwrap ── bwrap's process 1 ── worker (the script)
 
 For machines where only the installed `bwrap` may make user namespaces (an AppArmor profile that names it, say).
-Libraries are imported anew by every script. Exit statuses 129 to 159 are read as signals, as bwrap reports them. /box,
+Libraries are imported anew by every script. Exit statuses 129 to 192 are read as signals, as bwrap reports them. /box,
 /tmp and /dev/shm each have the size limit, and give no artefacts back. The keeper is never root: bwrap started by root
 leaves /proc/sys writable.
 """
@@ -62,7 +62,7 @@ def _arguments(job: Job, setting: Setting, job_handle: int, status_handle: int) 
     words += ["--ro-bind", os.path.dirname(os.path.abspath(__file__)), _MODULE, "--proc", "/proc", "--dev", "/dev"]
     for folder in (rootfs.BOX, "/tmp", "/dev/shm"):
         words += ["--size", size, "--tmpfs", folder]
-    words += ["--remount-ro", "/", "--chdir", rootfs.BOX, "--", sys.executable]
+    words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", rootfs.BOX, "--", sys.executable]
     return [*words, "-I", "-c", _START, _MODULE, str(job_handle), str(status_handle)]
 
 
@@ -110,7 +110,7 @@ def _keep(job: Job, setting: Setting, streams: Streams) -> NoReturn:
             break
     seconds = used.ru_utime + used.ru_stime
     exit_code = os.waitstatus_to_exitcode(code)
-    exit_code = 128 - exit_code if 128 < exit_code < 160 else exit_code
+    exit_code = 128 - exit_code if 128 < exit_code <= 192 else exit_code
     status.say(streams.status, {"done": {"code": exit_code, "cpu": seconds}})
     for name in job.artefacts:
         status.say(streams.status, {"file": name, "error": "the level bubblewrap gives no files back"})

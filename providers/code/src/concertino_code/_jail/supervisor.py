@@ -104,8 +104,8 @@ class _Execution:
         running = False
         while True:
             now = time.monotonic()
-            if now - begun >= (self._job.limits["wall"] if running else SETUP_SECONDS):
-                return "wall" if running else "setup", now - begun
+            if reason := self._time_is_up(now, begun, running):
+                return reason, now - begun
             if running and now - looked >= _TICK:
                 looked = now
                 if self._holds_too_much(started):
@@ -119,6 +119,12 @@ class _Execution:
                 running, begun = True, time.monotonic()
             if zygote in ready or self._connection.fileno() in ready:
                 return "cancelled", now - begun
+
+    def _time_is_up(self, now: float, begun: float, running: bool) -> str:
+        """Which clock has run out: the script's, or that of setting it up; empty if none has."""
+        if now >= self._job.limits["until"] or (running and now - begun >= self._job.limits["wall"]):
+            return "wall"
+        return "setup" if not running and now - begun >= SETUP_SECONDS else ""
 
     def _read(self, outputs: dict[int, int], ready: list[int]) -> list[int]:
         """Take what the script wrote; gives the streams that have ended."""
