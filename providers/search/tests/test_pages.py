@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import re
+import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -235,6 +237,22 @@ def test_a_main_part_that_holds_little_of_a_page_does_not_stand_for_it() -> None
 )
 def test_no_html_is_too_broken(html: str) -> None:
     assert isinstance(read_html(html).text, str)
+
+
+@pytest.mark.parametrize(
+    "tag",
+    ["<div>", "<b>", "<table><tr><td>", "<div></span>", "<DIV a=b>", "<form>", "<p>", "<li>", "<script>", "<a b>"],
+)
+def test_a_page_that_nests_without_end_is_read_in_time(tag: str) -> None:
+    began = time.process_time()
+    read_html(tag * (1_000_000 // len(tag)) + "text")
+    assert time.process_time() - began < 10  # a parser alone takes minutes for some of them
+
+
+def test_a_page_that_nests_too_deep_keeps_its_text_and_not_its_scripts() -> None:
+    html = "<div>" * 3000 + "<p>One<SCRIPT>no()</script> two<style>p{}</style><p>three" + "<script>no()"
+    assert re.findall(r"\w+", read_html(html).text) == ["One", "two", "three"]
+    assert read_html("<p>a</p>" * 3000 + "<div><b>x</b></div>" * 3000).text.startswith("a\n\na")
 
 
 @given(st.text(st.sampled_from("<>/pbdiv \"='a&;!-\n"), max_size=200))

@@ -76,6 +76,16 @@ async def fork() -> None:
     await model.close()
 
 
+async def state() -> None:
+    """Weights were written for the server."""
+    model = await used()
+    folder = server.new_state()
+    (folder / "model.safetensors").write_bytes(b"weights")
+    say(state=str(folder.parent))
+    await asyncio.sleep(600)
+    await model.close()
+
+
 async def replace() -> None:
     await used()
     os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(60)  # owner.py"])

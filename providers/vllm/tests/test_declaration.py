@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,19 @@ def test_a_spec_tells_its_options_as_plain_data_and_waits_for_the_start(tmp_path
     assert spec.options == {"model": str(tmp_path), "adapters": {"a": str(tmp_path / "a")}, "args": ["--dtype", "half"]}
     assert spec.timeout == 900
     assert concertino_vllm.model("m", model="a/b", startup_seconds=60).timeout == 360
+
+
+def test_a_description_is_there_without_a_path_of_this_machine(tmp_path: Path) -> None:
+    spec = concertino_vllm.model("m", model=tmp_path / "qwen", adapters={"fine": "x"})
+    assert spec.description == "qwen on vLLM."
+    assert concertino_vllm.model("n", of=spec, adapter="fine").description == "Adapter fine of qwen on vLLM."
+    assert concertino_vllm.model("n", of=spec, description="Writes code.").description == "Writes code."
+
+
+def test_declaring_a_model_imports_nothing_heavy() -> None:
+    program = "import sys, concertino_vllm; concertino_vllm.model('m', model='a/b'); print('aiohttp' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 # -- sharing -------------------------------------------------------------------------------------------------

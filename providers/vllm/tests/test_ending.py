@@ -84,6 +84,19 @@ def test_a_server_outlives_the_thread_that_started_it(run_owner: Run, system: An
     assert gone(owner, system) < 10
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_weights_that_were_written_for_the_server_go_with_it(
+    run_owner: Run, system: Any, number: signal.Signals
+) -> None:
+    owner = run_owner("state")
+    folder = Path(owner.next()["state"])
+    assert folder.is_dir()
+    owner.process.send_signal(number)
+    owner.process.wait(15)
+    assert gone(owner, system) < 10
+    assert not folder.exists()
+
+
 def test_a_forked_child_of_the_owner_keeps_nothing_alive(run_owner: Run, system: Any) -> None:
     owner = run_owner("fork", child_seconds="20")
     child = owner.next()["child"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -283,6 +284,32 @@ async def test_an_idle_server_is_stopped_and_started_again_by_the_next_request(d
     assert system.servers() == []
     assert (await model.chat(HELLO)).text != first
     await model.close()
+
+
+async def test_a_closed_model_can_be_asked_again_and_is_not_closed_by_what_it_was_before(
+    declare: Declare, system: Any
+) -> None:
+    model = declare().factory()
+    await model.chat(HELLO)
+    await model.close()
+    assert system.servers() == []
+    again = (await model.chat(HELLO)).text
+    gc.collect()
+    await asyncio.sleep(0.2)
+    assert (await model.chat(HELLO)).text == again
+    await model.close()
+
+
+async def test_a_forgotten_model_releases_its_server(declare: Declare, system: Any) -> None:
+    model = declare().factory()
+    await model.chat(HELLO)
+    del model
+    for _ in range(100):
+        gc.collect()
+        await asyncio.sleep(0.05)
+        if not system.servers():
+            break
+    assert system.servers() == []
 
 
 async def test_a_kept_server_outlives_its_models_and_even_its_event_loop(declare: Declare) -> None:

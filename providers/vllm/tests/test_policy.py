@@ -241,6 +241,28 @@ async def test_an_attached_cpu_server_with_a_tied_model_is_refused_because_it_wo
             assert "/collective_rpc reload_weights untied" in await calls(own)
 
 
+async def test_changes_belong_to_those_who_made_them_the_next_start_is_as_it_was_declared(
+    policy: Policy, make: Make
+) -> None:
+    server = policy()
+    async with server:
+        before = await value(server)
+        await server.load_weights(make("next"), 3)
+        assert await value(server) != before
+    async with server:
+        assert await value(server) == before
+        assert await calls(server) == []
+
+
+async def test_an_idle_stop_and_the_start_after_it_keep_the_changes(policy: Policy, make: Make, system: Any) -> None:
+    async with policy(idle_seconds=0.5) as server:
+        await server.load_weights(make("next"), 3)
+        before = await value(server)
+        await asyncio.sleep(2)
+        assert system.servers() == []
+        assert await value(server) == before
+
+
 # -- adapters ------------------------------------------------------------------------------------------------
 
 

@@ -126,7 +126,7 @@ async def test_a_cancelled_generation_of_900_tokens_stops_in_the_server(
     # After half a second, or earlier where a machine is so fast that nothing would be left to cancel.
     for _ in range(50):
         await asyncio.sleep(0.01)
-        if (await policy.metrics()).generation_tokens - before > 300:
+        if (await policy.metrics()).generation_tokens - before > 300 or time.monotonic() - began > 0.5:
             break
     assert (await policy.metrics()).running == 1
     task.cancel()

@@ -4,8 +4,8 @@
 is taken out; where a page marks its main part and that part holds much of the text, the rest is left out.
 
 Invariant: no text comes from a script, a style or an element that the page hides, and two blocks never run together.
-The time is bounded: a parser's grows with the square of the depth, so a page that nests deeper than any page that people
-write is not parsed; its tags are cut out instead, and its hidden parts are then shown.
+The time is bounded: a parser's grows with the square of the depth, so a page that nests deeper than any page that
+people write is not parsed; its tags are cut out instead, and its hidden parts are then shown.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ _LEFT_OPEN = frozenset(_LEFT_OPEN_TAGS.split())
 """Elements without content, or which the next one closes."""
 _OPENING = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9:-]{0,30})")
 _ANY_TAG = re.compile(r"<[^<>]{0,2000}>")
+_UNSEEN = re.compile(r"<(?:script|style)\b", re.IGNORECASE)
+_UNSEEN_END = re.compile(r"</(?:script|style)\b[^<>]{0,100}>?", re.IGNORECASE)
 _CLIMB = 64
 """Ancestors that are looked at for the block of a text; pages that nest deeper are not written by people."""
 _BLANKS = re.compile(r"[ \t\r\n\f\v\u00a0\u200b]+")
@@ -95,23 +97,14 @@ def _depth(html: str) -> int:
 
 def _without_tags(html: str) -> str:
     """The text between tags, without scripts and styles."""
-    for name in ("script", "style"):
-        kept, rest = "", html
-        while True:
-            before, begun, rest = _parted(rest, f"<{name}")
-            kept += before
-            if not begun:
-                break
-            rest = _parted(rest, f"</{name}")[2]
-        html = kept
-    lines = (_BLANKS.sub(" ", line).strip() for line in _ANY_TAG.sub("\n", html).split("\n"))
+    kept, place = [], 0
+    while begun := _UNSEEN.search(html, place):
+        kept.append(html[place : begun.start()])
+        closed = _UNSEEN_END.search(html, begun.end())
+        place = closed.end() if closed else len(html)
+    kept.append(html[place:])
+    lines = (_BLANKS.sub(" ", line).strip() for line in _ANY_TAG.sub("\n", "".join(kept)).split("\n"))
     return "\n".join(filter(None, lines))
-
-
-def _parted(text: str, mark: str) -> tuple[str, bool, str]:
-    """What stands before and after a mark, whatever its case."""
-    found = re.search(re.escape(mark), text, re.IGNORECASE)
-    return (text[: found.start()], True, text[found.end() :]) if found else (text, False, "")
 
 
 def _main_part(body: LexborNode) -> LexborNode:

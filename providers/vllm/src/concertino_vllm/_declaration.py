@@ -126,7 +126,7 @@ def model(
     return ModelSpec(
         name,
         Factory(name, settings, of if isinstance(of, str) else "", adapter, chat),
-        description,
+        description or _describe(known, adapter),
         prices,
         context,
         concurrency,
@@ -156,6 +156,13 @@ def server(spec: ModelSpec) -> Server:
         SpecError: the model is somebody else's.
     """
     return _factory(spec).server
+
+
+def _describe(settings: ServerSettings | None, adapter: str) -> str:
+    """What an orchestrator reads when nobody said more; never a path of this machine."""
+    model = settings.model.rstrip("/").rpartition("/")[2] if settings else ""
+    what = f"Adapter {adapter} of {model}".removesuffix(" of ") if adapter else model
+    return f"{what} on vLLM." if what else ""
 
 
 def _factory(spec: ModelSpec) -> Factory:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -11,7 +12,7 @@ _open: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
 async def at_loop_end(owner: Any, close: Callable[[Any], Awaitable[None]]) -> None:
-    """Close the owner before the running event loop ends, if it still lives then.
+    """Close the owner before the running event loop ends, if it still lives then. Asking again changes nothing.
 
     Args:
         owner: any object; it is not kept alive by this.
@@ -26,6 +27,9 @@ async def at_loop_end(owner: Any, close: Callable[[Any], Awaitable[None]]) -> No
                 with contextlib.suppress(Exception):
                     await close(alive)
 
-    generator = wait(weakref.ref(owner))
-    _open[owner] = generator
-    await anext(generator)
+    loop = asyncio.get_running_loop()
+    known = _open.get(owner)
+    if known is None or known[0] is not loop:
+        generator = wait(weakref.ref(owner))
+        _open[owner] = (loop, generator)
+        await anext(generator)

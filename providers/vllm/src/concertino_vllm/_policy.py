@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import math
 import shutil
-import tempfile
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,9 +94,7 @@ class PolicyServer:
             )
         self._lease: Lease | None = None
         self._wire: Wire | None = None
-        self._scratch: Path | None = None
         self._probed: set[str] = set()
-        self._numbers = itertools.count(1)
         self._asleep = 0
 
     async def __aenter__(self) -> Self:
@@ -127,9 +123,6 @@ class PolicyServer:
         lease, self._lease = self._lease, None
         if lease is not None:
             await lease.released()
-        scratch, self._scratch = self._scratch, None
-        if scratch is not None:
-            shutil.rmtree(scratch, ignore_errors=True)
 
     @property
     def version(self) -> int:
@@ -219,7 +212,7 @@ class PolicyServer:
         endpoint = await self.server.ready()
         before = served.weights or folder_of(endpoint.root)
         if isinstance(source, Mapping):
-            folder = self._new_folder(version)
+            folder = await asyncio.to_thread(self.server.new_state)
             await asyncio.to_thread(write_state, source, before, folder)
         else:
             folder = absolute(source)
@@ -474,17 +467,12 @@ class PolicyServer:
                 f"version = {version!r}; expected a whole number above {last}, the version that answers now"
             )
 
-    def _new_folder(self, version: int) -> Path:
-        if self._scratch is None:
-            self._scratch = Path(tempfile.mkdtemp(prefix="concertino-weights-"))
-        return self._scratch / f"{next(self._numbers)}-v{version}"
-
     def _tidy(self, current: Path) -> None:
-        """Of the states that were written here, only the one in use is kept."""
-        if self._scratch is not None:
-            for folder in self._scratch.iterdir():
-                if folder != current:
-                    shutil.rmtree(folder, ignore_errors=True)
+        """Of the states that were written for the server, only the one in use is kept."""
+        states = self.server.served.states
+        for folder in states.iterdir() if states is not None else ():
+            if folder != current:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:

@@ -106,6 +106,10 @@ class ServerProcess:
         """Have the watchdog note what the server holds, in case all of it is killed at once."""
         self._say("stock")
 
+    def own(self, folder: Path) -> None:
+        """Have the watchdog remove a folder too, if this process ends without doing so."""
+        self._say(f"own {folder}")
+
     def stop(self, *, failed: bool = False) -> None:
         """Ask for the end; `gone` tells when it has come. `failed` keeps the log."""
         self._say("fail" if failed else "stop")

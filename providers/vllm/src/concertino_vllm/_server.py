@@ -11,6 +11,7 @@ check, and the weights do not change meanwhile.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import logging
 import os
@@ -27,7 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from concertino import FailureClass, ProviderError
+from concertino import ConcertinoError, FailureClass, ProviderError
 
 from ._causes import explain_end, last_line, quote, read_end
 from ._errors import ServerError
@@ -114,6 +115,7 @@ class Served:
         adapters: folder and version of adapters loaded later, by the name that the server knows.
         current: the newest of these names, by the adapter's plain name.
         broken: why nothing may answer, "" if all is well.
+        states: the folder of weights that were written for it, if there are any.
     """
 
     version: int = 0
@@ -121,6 +123,7 @@ class Served:
     adapters: dict[str, tuple[Path, int]] = field(default_factory=dict)
     current: dict[str, str] = field(default_factory=dict)
     broken: str = ""
+    states: Path | None = None
 
 
 class Server:
@@ -192,7 +195,12 @@ class Server:
         """
         with self._lock:
             starting = self._start_if_needed()
-        return await asyncio.wrap_future(starting)
+        if starting.done() and starting.exception() is None:
+            return starting.result()
+        try:
+            return await asyncio.wrap_future(starting)
+        except ServerError as error:  # each who waits raises one of its own
+            raise ServerError(str(error), log=error.log, failure=error.failure) from error.__cause__
 
     async def start(self, on_progress: Callable[[Progress], None] | None = None) -> Endpoint:
         """The same, telling how far it has come about once a second; from another thread."""
@@ -288,8 +296,7 @@ class Server:
         try:
             endpoint = asyncio.run(self._attach() if self.settings.attach else self._start())
         except BaseException as error:
-            failed = error if isinstance(error, ServerError) else ServerError(f"vLLM could not be started: {error!r}")
-            failed.__cause__ = None if failed is error else error
+            failed = error if isinstance(error, ServerError) else _not_started(error)
             with self._lock:
                 self._state = "idle"
                 if failed.failure is FailureClass.CALLER and not self._unwanted:
@@ -302,8 +309,8 @@ class Server:
             if self._process is not None:
                 self._process.take_stock()
                 self._process.exited.add_done_callback(partial(self._ended, self._process))
-        if self.settings.idle_seconds is not None:
-            self._look_for_idleness(self.settings.idle_seconds)
+        if self.settings.idle_seconds is not None and self._process is not None:
+            self._look_for_idleness(self._process, self.settings.idle_seconds)
         starting.set_result(endpoint)
 
     async def _attach(self) -> Endpoint:
@@ -325,6 +332,8 @@ class Server:
             process = self._launch()
             with self._lock:
                 self._process = process
+                if self.served.states is not None:
+                    process.own(self.served.states)
                 if self._unwanted:
                     process.stop()
             try:
@@ -379,7 +388,7 @@ class Server:
         """Poll until it answers; then warm it up and give it what it had."""
         settings, log = self.settings, process.order.log
         url = self._url(process)
-        began = time.monotonic()
+        began, due = time.monotonic(), 10.0
         exited = asyncio.wrap_future(_followed(process.exited))
         async with Wire(url, settings.key()) as wire:
             work = asyncio.create_task(self._prepare(wire))
@@ -398,7 +407,8 @@ class Server:
                             f"startup_seconds{quote(log)}", log=str(log),
                         )  # fmt: skip
                     if not work.done():
-                        self._tell(Progress(settings.model, seconds, settings.startup_seconds, last_line(log)))
+                        self._tell(Progress(settings.model, seconds, settings.startup_seconds, last_line(log)), due)
+                        due += 10.0 if seconds >= due else 0.0
                 model, root = work.result()
             except ProviderError as error:
                 if isinstance(error, ServerError):
@@ -451,8 +461,8 @@ class Server:
             f"vLLM did not start: {explain_end(code, lines)}{quote(log)}", log=str(log), failure=FailureClass.CALLER
         )
 
-    def _tell(self, progress: Progress) -> None:
-        if round(progress.seconds) % 10 == 0:
+    def _tell(self, progress: Progress, due: float) -> None:
+        if progress.seconds >= due:
             logger.info("%s", progress)
         for listener in list(self.listeners):
             try:
@@ -515,17 +525,33 @@ class Server:
         if self._unwanted and process is not None:
             await asyncio.wrap_future(_followed(process.gone))
 
-    def _look_for_idleness(self, limit: float) -> None:
+    def drop_changes(self) -> None:
+        """What it was given since it started belongs to those who used it: the next start is as it was declared."""
+        states, self.served = self.served.states, Served()
+        if states is not None:
+            shutil.rmtree(states, ignore_errors=True)
+            _states.discard(states)
+
+    def new_state(self) -> Path:
+        """An empty folder for weights that are only needed here; removed when nobody needs the server."""
+        if self.served.states is None:
+            self.served.states = Path(tempfile.mkdtemp(prefix="concertino-weights-"))
+            _states.add(self.served.states)
+            if self._process is not None:
+                self._process.own(self.served.states)
+        return Path(tempfile.mkdtemp(dir=self.served.states))
+
+    def _look_for_idleness(self, process: ServerProcess, limit: float) -> None:
         with self._lock:
-            process = self._process
-            if self._state != "ready" or process is None or not process.alive:
+            if process is not self._process or self._state != "ready":
                 return
             idle = time.monotonic() - self._last_used
             if not self.gate.busy and idle >= limit:
                 logger.info("vLLM with %s had no request for %g s and is stopped", self.settings.model, limit)
                 self.stop()
                 return
-        timer = threading.Timer(max(0.05, limit if self.gate.busy else limit - idle), self._look_for_idleness, (limit,))
+        seconds = limit if self.gate.busy else max(0.05, limit - idle)
+        timer = threading.Timer(seconds, self._look_for_idleness, (process, limit))
         timer.daemon = True
         timer.start()
 
@@ -548,9 +574,10 @@ class Server:
     def _release(self) -> None:
         with self._lock:
             self._leases -= 1
-            unneeded = self._leases <= 0 and not self.settings.keep
-        if unneeded and not self.settings.attach:
+            if self._leases > 0 or self.settings.keep or self.settings.attach:
+                return
             self.stop()
+            self.drop_changes()
 
 
 class Lease:
@@ -586,10 +613,28 @@ class Registry:
             return self._servers[settings]
 
     def forget(self) -> None:
-        """In a forked child: the servers that run are the parent's; the child starts its own."""
+        """In a forked child: the servers that run, and their files, are the parent's; the child starts its own."""
+        _states.clear()
         self._lock = threading.Lock()
         for server in self._servers.values():
             server.forget()
+
+
+def _not_started(error: BaseException) -> ServerError:
+    """The error of a start that concertino itself could not make."""
+    said = str(error) if isinstance(error, ConcertinoError) else repr(error)
+    failed = ServerError(f"vLLM could not be started: {said}")
+    failed.__cause__ = error
+    return failed
+
+
+_states: set[Path] = set()
+
+
+@atexit.register
+def _remove_states() -> None:
+    for folder in _states:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 _registry = Registry()

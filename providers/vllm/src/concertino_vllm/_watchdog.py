@@ -9,7 +9,8 @@ single words, from its standard input. It answers with lines of JSON on its stan
     {"event": "exited", "code": -9}                       the server ended by itself
     {"event": "gone"}                                     nothing of it is left; the watchdog ends
 
-Words: `stock` (note what the server holds in /dev/shm), `stop`, `fail` (stop, and keep the log).
+Words: `stock` (note what the server holds in /dev/shm), `own FOLDER` (remove it too, if the owner ends without doing
+so), `stop`, `fail` (stop, and keep the log).
 
 The owner is gone when the pipe closes, or, where the system tells (Linux), when its process is no more: a forked child
 of the owner may keep the pipe open. No thread matters: the pipe and the process are those of the whole owner.
@@ -85,6 +86,8 @@ class Watchdog:
         self.code: int | None = None
         self.stopping = False
         self.keep_log = False
+        self.orphaned = False
+        self.owned = ""
         self.held: socket.socket | None = None
         self.shared: set[str] = set()
         self.others = _shared_memory()
@@ -180,12 +183,14 @@ class Watchdog:
             return
         words = self.owner.read() if 0 in ready else []
         if words is None or self.owner.gone(ready):
-            self.stopping = True
+            self.stopping = self.orphaned = True
             return
         for word in words:
             if word == "stock":
                 self._take_stock()
                 self._tell(event="stock", paths=sorted(self.shared))
+            elif word.startswith("own "):
+                self.owned = word.removeprefix("own ")
             elif word in ("stop", "fail"):
                 self.stopping, self.keep_log = True, word == "fail"
 
@@ -254,6 +259,8 @@ class Watchdog:
             with contextlib.suppress(OSError):
                 Path(path).unlink()
         shutil.rmtree(self.order["scratch"], ignore_errors=True)
+        if self.orphaned and self.owned:
+            shutil.rmtree(self.owned, ignore_errors=True)
         if self.order["temporary"] and not self.keep_log:
             shutil.rmtree(Path(self.order["log"]).parent, ignore_errors=True)
 

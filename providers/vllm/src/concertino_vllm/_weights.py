@@ -153,7 +153,7 @@ def write_state(state: Mapping[str, Any], served: Path | None, folder: Path) -> 
     Args:
         state: tensors by name, as `model.state_dict()` gives them.
         served: the folder of the served model, whose configuration and tokenizer are taken over.
-        folder: where to; it must not be there yet.
+        folder: where to; an empty folder.
 
     Raises:
         UsageError: the served model is no folder, or safetensors is not installed.
@@ -176,7 +176,6 @@ def write_state(state: Mapping[str, Any], served: Path | None, folder: Path) -> 
             continue  # tied to one that is there
         places[place] = name
         tensors[name] = tensor.detach().cpu().contiguous().clone()
-    folder.mkdir(parents=True)
     for file in served.iterdir():
         if file.is_file() and not file.name.endswith((".safetensors", ".safetensors.index.json", ".bin", ".gguf")):
             shutil.copy(file, folder)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import aiohttp
 from concertino import FailureClass, ProviderError
+
+if TYPE_CHECKING:
+    import aiohttp
 
 
 class Wire:
@@ -53,6 +55,8 @@ class Wire:
         return await self._request("POST", path, {} if body is None else body, seconds)
 
     async def _request(self, method: str, path: str, body: Any, seconds: float | None) -> Any:
+        import aiohttp
+
         where = f"{method} {self.base}{path}"
         session = self._open()
         try:
@@ -77,6 +81,8 @@ class Wire:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
+            import aiohttp
+
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
                 headers=self._headers,
