@@ -101,9 +101,11 @@ class LivePool:
     def _load(self, path: Path) -> None:
         try:
             difference = self.swap(Pool.load(path))
-        except ConcertinoError as error:
-            self.fault = str(error)
-            logger.error("the pool stays as it is: %s", error)
+        except Exception as error:  # a plugin's, too: the service goes on with the pool that it has
+            self.fault = (
+                str(error) if isinstance(error, ConcertinoError) else f"{path}: {type(error).__name__}: {error}"
+            )
+            logger.error("the pool stays as it is: %s", self.fault)
             return
         self.fault = ""
         if difference:

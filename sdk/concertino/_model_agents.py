@@ -52,10 +52,10 @@ class ModelAgent(AgentSpec):
 def model_agent(model: ModelSpec) -> ModelAgent:
     """The agent `provider/ask_name` that passes a task on to a model."""
     provider = f"{model.provider}/" if model.provider else ""
-    timeout = None if model.timeout is None else model.timeout + 1.0
+    timeout = None if model.timeout is None or model.needs else model.timeout + 1.0  # a router tries several
     return answering_with(
         ModelAgent(
-            f"{provider}ask_{model.short_name}"[-128:],
+            f"{provider}ask_{model.short_name[:60]}",
             f"Ask the language model {model.name}.",
             _SCHEMA,
             _unbound,

@@ -80,6 +80,7 @@ class Orchestrator:
         if not isinstance(strategy, (str, Strategy)):
             raise UsageError(f"strategy={strategy!r}: expected a Strategy or the name of one")
         self.model = model
+        self._leader = ModelSpec("orchestrator", lambda: model) if isinstance(model, Model) else None
         self.strategy = _named_strategy(strategy) if isinstance(strategy, str) else strategy
         self.executor = executor
         self.sampling = sampling or Sampling()
@@ -190,10 +191,9 @@ class Orchestrator:
         """The pool with the orchestrator's model bound to its role."""
         if not pool.actions and not isinstance(self.model, str):
             raise PoolError(_NOTHING_TO_LEAD)
-        if isinstance(self.model, Model):
-            model = self.model
-            spec = ModelSpec("orchestrator", lambda: model)
-            return pool.adding(spec).bind(orchestrator=spec.name)
+        if self._leader is not None:
+            return pool.adding(self._leader).bind(orchestrator=self._leader.name)
+        assert not isinstance(self.model, Model)
         if isinstance(self.model, ModelSpec):
             known = pool if self.model.name in pool else pool.adding(self.model)
             return known.bind(orchestrator=self.model.name)

@@ -360,6 +360,8 @@ class Pool:
         for name in chosen:
             if not isinstance(self[name], ModelSpec):
                 raise PoolError(f"{name!r} is a {self[name].kind}; token prices belong to models")
+            if isinstance(self[name], RouterSpec):
+                raise PoolError(f"{name!r} is a router; its prices are those of {', '.join(self[name].needs)}")
         return self._copy(
             m.with_(prices=chosen[m.name]) if isinstance(m, ModelSpec) and m.name in chosen else m for m in self.members
         )

@@ -142,7 +142,7 @@ def _write_made(data: dict[str, Any], pool: Pool, member: Spec, manager: PluginM
     if isinstance(member, ModelAgent):
         data["offer"][member.name] = member.model
         return model_agent(_model(pool[member.model])).with_(name=member.name)
-    if isinstance(member, ModelSpec) and member.options:
+    if isinstance(member, ModelSpec) and member.options is not None:
         data["models"][member.name] = dict(member.options)
         return manager.declare(member.name, member.options)
     return None
@@ -176,7 +176,8 @@ def _members(path: Path, data: Mapping[str, Any], manager: PluginManager, bound:
     with _naming(path, "members"):
         found = manager.specs(patterns, made)
     if patterns is not None:
-        found = [spec for pattern in patterns for spec in found if matches(spec, pattern)]
+        own = {spec.name: spec for spec in made}  # a name that the file gives itself means that alone
+        found = [s for p in patterns for s in ([own[p]] if p in own else [s for s in found if matches(s, p)])]
         found += made
     for pattern in _patterns(path, data, "without") or ():
         kept = [spec for spec in found if not matches(spec, pattern)]
@@ -208,6 +209,9 @@ def _offered(path: Path, data: Mapping[str, Any], manager: PluginManager, made: 
         names = _texts(path, data, "offer")
         with _naming(path, "offer"):
             models = {spec.name: spec for spec in manager.specs(list(names.values()), made)}
+            for model in names.values():
+                if model not in models:
+                    raise PoolError(f"{model!r} is no full name of a model; there are {', '.join(models)}")
             return [model_agent(_model(models[model])).with_(name=name) for name, model in names.items()]
     with _naming(path, "offer"):
         found = manager.specs(_patterns(path, data, "offer") or [], made)
@@ -279,6 +283,8 @@ def _override(path: Path, spec: Spec, table: object) -> Spec:
     key = f"overrides.{spec.name!r}"
     if not isinstance(table, dict):
         raise PoolError(f"{path}: {key} = {table!r}; expected a table")
+    if isinstance(spec, RouterSpec) and table:
+        raise PoolError(f"{path}: {key}: a router has no limits of its own; set those of its models")
     fields = _MODEL_FIELDS if isinstance(spec, ModelSpec) else _ACTION_FIELDS
     check_keys(f"{path}: {key}", table, fields, PoolError)
     changes: dict[str, Any] = {}

@@ -80,15 +80,17 @@ def router(name: str, *models: str, policy: Policy = "fallback", **options: Any)
         name: the name in the pool.
         models: pool names of what it chooses from.
         policy: how it orders them.
-        options: `cooldown`, `failures`, `per_model`, and the fields of `ModelSpec` such as `description`.
+        options: `cooldown`, `failures`, `per_model` and `description`. Prices and limits are those of its models.
 
     Raises:
         SpecError: an option cannot be; says which and why.
     """
-    known = RouterSpec.__dataclass_fields__
     for option in options:
-        if option not in known:
-            raise SpecError(f"router {name!r}: unknown option {option!r}; known: {', '.join(OPTIONS)}")
+        if option not in (*OPTIONS, "description"):
+            hint = "; set it on its models" if option in ModelSpec.__dataclass_fields__ else ""
+            raise SpecError(
+                f"router {name!r}: unknown option {option!r}{hint}; known: {', '.join(OPTIONS)}, description"
+            )
     return RouterSpec(name, _never_made, models=tuple(models), policy=policy, **options)
 
 

@@ -229,7 +229,8 @@ class ModelSpec:
         concurrency: how many requests may be under way at once.
         timeout: seconds for one request with all its attempts.
         max_tokens: what a budget reserves for a reply when the request does not say.
-        options: what it was declared with in a pool file or `concertino.toml`: plain JSON data, never a key.
+        options: what it was declared with in a pool file or `concertino.toml`: plain JSON data, never a key; None for a
+            model that was not declared so.
         endpoint: the server behind it, in any words. Models of one endpoint share its breaker, its throttling and a
             refused key; by default that is the whole provider.
     """
@@ -242,7 +243,7 @@ class ModelSpec:
     concurrency: int | None = None
     timeout: float | None = 300.0
     max_tokens: int = 4096
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] | None = None
     endpoint: str = ""
 
     kind = "model"
@@ -288,7 +289,7 @@ class ModelSpec:
             "timeout": self.timeout,
             "max_tokens": self.max_tokens,
         }
-        return {**data, "options": dict(self.options)} if self.options else data
+        return data if self.options is None else {**data, "options": dict(self.options)}
 
 
 Spec = ToolSpec | AgentSpec | ModelSpec

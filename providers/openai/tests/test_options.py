@@ -89,7 +89,7 @@ def test_fields_of_a_model_spec_can_be_given_in_python() -> None:
     spec = model("m", description="Good.", prices=Prices(1, 2), context=9, concurrency=3, timeout=None, max_tokens=5)
     assert (spec.description, spec.prices, spec.context, spec.concurrency) == ("Good.", Prices(1, 2), 9, 3)
     assert (spec.timeout, spec.max_tokens) == (None, 5)
-    assert dict(spec.options) == {}
+    assert spec.options == {"model": "m"}
 
 
 def test_a_server_that_answers_one_at_a_time_is_asked_one_at_a_time() -> None:

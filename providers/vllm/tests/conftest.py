@@ -244,8 +244,11 @@ def vllm_policy(
 ) -> Iterator[ModelSpec]:
     """The tiny model as a policy on a vLLM of its own, which all tests of the session share; it leaves nothing."""
     log = tmp_path_factory.mktemp("vllm") / "server.log"
-    spec = concertino_vllm.model(
-        "policy", model=tiny_model, training=True, lora_rank=8, keep=True, log=log, **real_options
-    )
+    system = System(f"concertino{uuid.uuid4().hex[:12]}")
+    env = {**real_options["env"], "CONCERTINO_TEST_MARK": system.mark}
+    options = {**real_options, "env": env, "training": True, "lora_rank": 8, "keep": True, "log": log}
+    spec = concertino_vllm.model("policy", model=tiny_model, **options)
     yield spec
+    system.look()
     concertino_vllm.server(spec).stop().result(PATIENCE)
+    assert system.left() == set()

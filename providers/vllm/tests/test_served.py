@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import signal
@@ -61,6 +62,16 @@ async def count(ctx: Context, number: int) -> str:
     return (await ctx.model("policy").chat([*COUNT, Message("user", f"<budget>{number}")], sampling=sampling)).text
 
 
+async def _late() -> float:
+    """The longest that this process was not let run, in seconds, until it is cancelled: a busy machine does that."""
+    longest, last = 0.0, time.monotonic()
+    with contextlib.suppress(asyncio.CancelledError):
+        while True:
+            await asyncio.sleep(0.01)
+            longest, last = max(longest, time.monotonic() - last - 0.01), time.monotonic()
+    return longest
+
+
 async def _flood(spec: ModelSpec, seconds: float | None) -> tuple[Counter[str], Counter[int], int, float]:
     """64 calls at once: statuses, requests by number of attempts, retries, seconds."""
     retried: list[Retried] = []
@@ -91,10 +102,17 @@ async def test_64_calls_through_a_queue_of_eight_are_all_answered(
 async def test_64_calls_with_a_second_each_are_answered_or_timed_out_in_time(
     vllm_policy: ModelSpec, policy: PolicyServer, figure: Figure
 ) -> None:
+    late = asyncio.create_task(_late())
+    await asyncio.sleep(0)
     statuses, _, retries, took = await _flood(vllm_policy, 1.0)
-    figure(f"queue of 8, 64 calls with 1 s each: {dict(statuses)}, {retries} retries, {took:.2f} s")
+    late.cancel()
+    stood = await late
+    figure(
+        f"queue of 8, 64 calls with 1 s each: {dict(statuses)}, {retries} retries, {took:.2f} s "
+        f"(of which this process stood still for {stood:.2f} s at most)"
+    )
     assert set(statuses) <= {"OK", "TIMEOUT"}
-    assert took <= 1.5
+    assert took <= 1.5 + stood
 
 
 # -- cancellation --------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from concertino.events import Asked, CallEnded, CallStarted, Event, Replied, ide
 from . import _causes as causes
 from ._invocation import Invocation
 from ._routes import Route, nobody_answered, worth_another
-from ._structured import read_structured
+from ._structured import read_structured, refused_schema
 
 if TYPE_CHECKING:
     from concertino._specs import ModelSpec
@@ -170,7 +170,8 @@ class Request(Invocation):
 
     def conclude(self, observation: Observation) -> None:
         """As for any call; a time-out tells on a server that had its usual time."""
-        timed_out = self.stopped_by == "deadline" and self.attempts > 0 and not self.over
+        under_way = self.going or self.interrupted  # one that only waits to be repeated says nothing of the server
+        timed_out = self.stopped_by == "deadline" and under_way and not self.over
         if timed_out and cast("BoundModel", self.bound).had_a_fair_chance(observation.ended - observation.started):
             self.bound.provider.breaker.failed()
         super().conclude(observation)
@@ -213,19 +214,23 @@ async def ask(
         PoolError: no such role or model.
     """
     spec = scope.pool.model(model)
+    if chat.schema is not None and (wrong := refused_schema(chat.schema)) is not None:
+        raise CallFailed(Observation(call_id, spec.name, Status.EXEC_ERR, None, wrong))
     if not isinstance(spec, RouterSpec):
         return await _ask_one(executor, scope, spec, chat, call_id, parent, role, fresh)
     route = Route(executor, scope, spec, chat)
     tried: list[CallFailed] = []
+    announced = False
     while chosen := route.next(_numbered(call_id, len(tried))):
-        begun = _numbered(call_id, len(tried)), parent, role, fresh if not tried else ()
+        begun = _numbered(call_id, len(tried)), parent, role, () if announced else fresh
         try:
             return await _ask_one(executor, scope, chosen, chat, *begun, spec.per_model)
         except CallFailed as failed:
             tried.append(failed)
-            route.failed(chosen, failed.observation)
+            announced = announced or failed.observation.attempts > 0
             if not worth_another(failed.observation, parent.deadline if parent else scope.deadline, scope):
                 break
+            route.failed(chosen, failed.observation)
     raise nobody_answered(spec, tried)
 
 

@@ -78,6 +78,7 @@ class Executor:
         self._open: dict[Callable[[], Model], OpenModel] = {}
         self._scopes: weakref.WeakSet[Scope] = weakref.WeakSet()
         self._newest: tuple[Spec, ...] = ()
+        self._stale = False
         self._turns: Counter[str] = Counter()
         self._providers: dict[str, Provider] = {}
         self._tool_gate = Gate(self.limits.calls)
@@ -145,7 +146,8 @@ class Executor:
             run_id or "run", pool, ledger, loop, started, deadline, question, sink, memory, list(listeners),
             [*before, *plugin_hooks(pool, "before")], [*plugin_hooks(pool, "after"), *after], duplicates,
         )  # fmt: skip
-        self._newest = pool.members
+        if pool.members != self._newest:
+            self._newest, self._stale = pool.members, True
         self._scopes.add(scope)
         return scope
 
@@ -155,17 +157,20 @@ class Executor:
         So an executor that serves for months, over pools that come and go, holds no more than the pools in use.
         """
         self._scopes.discard(scope)
-        if scope.pool.members is self._newest and len(self._bound) + len(self._models) <= len(self._newest):
+        if not self._stale:
             return
-        used = {spec for pool in (self._newest, *(s.pool.members for s in self._scopes)) for spec in pool}
+        others = [s.pool.members for s in self._scopes if s.pool.members != self._newest]
+        self._stale = bool(others)
+        used = {spec for members in (self._newest, *others) for spec in members}
         for tool in [spec for spec in self._bound if spec not in used]:
             self._bound.pop(tool).close()
         for model in [spec for spec in self._models if spec not in used]:
             del self._models[model]
         needed = {spec.factory for spec in used if isinstance(spec, ModelSpec)}
-        for factory in [factory for factory in self._open if factory not in needed]:
+        unused = [self._open.pop(factory) for factory in list(self._open) if factory not in needed]
+        for opened in unused:  # none of them can be found any more, so nobody begins to use one while it closes
             with contextlib.suppress(Exception):
-                await self._open.pop(factory).close()
+                await opened.close()
 
     def _attach(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._loop is loop:
@@ -174,6 +179,8 @@ class Executor:
             raise RuntimeError("an Executor belongs to one event loop; make another one, or aclose() this one first")
         if self._watch is not None:  # the loop before was closed; so are the connections of its models
             self._watch.stop()
+            for opened in self._open.values():
+                self.leaving(loop.create_task(_close_quietly(opened)))
             self._models.clear()
             self._open.clear()
         self._loop = loop
@@ -358,3 +365,9 @@ class Executor:
             "quarantined": {b.name: b.quarantine for b in self._bound.values() if b.quarantine},
             "breakers": {p.name: p.breaker.state for p in self._providers.values() if p.breaker.state != "closed"},
         }
+
+
+async def _close_quietly(opened: OpenModel) -> None:
+    """Close a model whose event loop is gone: what can be freed is."""
+    with contextlib.suppress(Exception):
+        await opened.close()

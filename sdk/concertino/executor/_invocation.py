@@ -46,10 +46,10 @@ class Invocation:
     """The life of one call of a tool or agent."""
 
     __slots__ = (
-        "arguments", "attempts", "begun", "bound", "call_id", "calls", "children", "coroutine", "deadline", "depth",
-        "executor", "full", "gates", "index", "kind", "ledger", "nested", "over", "owner", "parent", "probing",
-        "put_off", "queued", "recalled", "repairs", "reservation", "run_id", "scope", "started", "stopped_by", "task",
-        "timeout", "timer",
+        "arguments", "attempts", "begun", "begun_at", "bound", "call_id", "calls", "children", "coroutine", "deadline",
+        "depth", "executor", "full", "gates", "going", "index", "interrupted", "kind", "ledger", "nested", "over",
+        "owner", "parent", "probing", "put_off", "queued", "recalled", "repairs", "reservation", "run_id", "scope",
+        "started", "stopped_by", "task", "timeout", "timer", "waiting_after",
     )  # fmt: skip
 
     kind: str
@@ -80,6 +80,10 @@ class Invocation:
         self.begun = False
         self.probing = False
         self.put_off = False
+        self.going = False
+        self.interrupted = False
+        self.begun_at = 0.0
+        self.waiting_after: Failure | None = None
         self.queued = False
         self.recalled = False
         self.started = 0.0
@@ -217,7 +221,7 @@ class Invocation:
             return causes.quarantined(bound.name, f"{left} of its calls could not be stopped and still run")
         if provider.name in self.scope.switched_off:
             return causes.quarantined(provider.name, self.scope.switched_off[provider.name])
-        if provider.breaker.state != "closed":
+        if self.kind != "agent" and provider.breaker.state != "closed":
             if not provider.breaker.allows(alone=self.executor.alone(self)):
                 return causes.breaker_open(provider.name or bound.name, provider.breaker.seconds_left())
             self.probing = True
@@ -237,12 +241,13 @@ class Invocation:
         provider = self.bound.provider
         while True:
             self.attempts += 1
-            begun = self.scope.loop.time()
-            provider.gate.began()
+            self.begun_at = self.scope.loop.time()
+            self._attempt_begins()
             try:
                 value = await self.invoke()
             except asyncio.CancelledError:
                 if self.stopped_by:
+                    self.interrupted = True
                     raise
                 failure = Failure(FailureClass.BUG, "CancelledError: the plugin cancelled itself")
                 return self._failed(failure, None)
@@ -252,10 +257,7 @@ class Invocation:
                 return self._with_partial(failed, error.observation.content)
             except BaseException as error:
                 failure = classify(error)
-                if failure.kind in TELLS_ON_PROVIDER:
-                    provider.breaker.failed(at_once=failure.kind is FailureClass.AUTH)
-                elif failure.kind is FailureClass.THROTTLED:
-                    provider.gate.throttled(begun, self.scope.loop.time())
+                self._tell_on_provider(failure)
                 delay = self._delay(failure)
                 if delay is None:
                     return self._failed(failure, error)
@@ -263,13 +265,39 @@ class Invocation:
                     Retried(self.call_id, self.bound.name, self.attempts, failure.kind.value, failure.message, delay)
                 )
             else:
-                provider.breaker.succeeded()
-                provider.gate.succeeded()
+                if self.kind != "agent":
+                    provider.breaker.succeeded()
+                    provider.gate.succeeded()
                 return self.succeeded(value)
             finally:
-                provider.gate.ended()
+                self._attempt_ends()
+            self.waiting_after = failure
             await asyncio.sleep(delay)
-            await provider.gate.turn()
+            if self.kind != "agent":
+                await provider.gate.turn()
+            self.waiting_after = None
+
+    # What an agent does is told by its own calls: it is no attempt on the provider, and must not stand in their way.
+
+    def _attempt_begins(self) -> None:
+        self.going = True
+        if self.kind != "agent":
+            self.bound.provider.gate.began()
+
+    def _attempt_ends(self) -> None:
+        """The attempt has come back, or nobody waits for it any more; counted once."""
+        if self.going:
+            self.going = False
+            if self.kind != "agent":
+                self.bound.provider.gate.ended()
+
+    def _tell_on_provider(self, failure: Failure) -> None:
+        if self.kind == "agent":
+            return
+        if failure.kind in TELLS_ON_PROVIDER:
+            self.bound.provider.breaker.failed(at_once=failure.kind is FailureClass.AUTH)
+        elif failure.kind is FailureClass.THROTTLED:
+            self.bound.provider.gate.throttled(self.begun_at, self.scope.loop.time())
 
     async def invoke(self) -> Any:
         """One attempt."""
@@ -484,6 +512,8 @@ class Invocation:
 
     def _stopped(self) -> Observation:
         if self.stopped_by == "deadline":
+            if self.waiting_after is not None and self.waiting_after.kind is FailureClass.THROTTLED:
+                return self._error(Status.TIMEOUT, causes.throttled_too_long(self.waiting_after, self.attempts))
             seconds = self.scope.now() - self.started
             return self._error(Status.TIMEOUT, causes.timed_out(seconds, self.timeout, nested=self.parent is not None))
         return self._error(Status.EXEC_ERR, causes.cancelled())
@@ -495,6 +525,8 @@ class Invocation:
         if self.over:
             return
         self.over = True
+        under_way = self.going or self.interrupted
+        self._attempt_ends()
         self.executor.deadlines.remove(self.deadline, self)
         if self.timer is not None:
             self.timer.cancel()
@@ -509,7 +541,7 @@ class Invocation:
         if self.ledger is not self.owner.ledger:
             self.ledger.close()
         if self.reservation is not None:
-            uncertain = self.attempts > 0 and (bool(self.stopped_by) or _is_unknown(observation))
+            uncertain = self.attempts > 0 and ((bool(self.stopped_by) and under_way) or _is_unknown(observation))
             self.reservation.ledger.settle(self.reservation, own, at_reservation=uncertain)
         if self.ledger is not self.owner.ledger:
             observation.usage = own.plus(self.ledger.usage)

@@ -131,7 +131,7 @@ class AdaptiveGate(Gate):
     (AIMD). `active` counts attempts under way; a call that waits to be repeated holds its place but is not active.
     """
 
-    __slots__ = ("_turns", "active", "limit", "lowered", "successes")
+    __slots__ = ("_granted", "_turns", "active", "limit", "lowered", "successes")
 
     def __init__(self, capacity: int) -> None:
         super().__init__(capacity)
@@ -140,6 +140,7 @@ class AdaptiveGate(Gate):
         self.active = 0
         self.lowered = float("-inf")
         self._turns: deque[asyncio.Future[None]] = deque()
+        self._granted = 0
 
     def began(self) -> None:
         """An attempt goes out."""
@@ -148,18 +149,28 @@ class AdaptiveGate(Gate):
     def ended(self) -> None:
         """It came back, with whatever."""
         self.active -= 1
-        while self._turns and self.active < self.capacity:
+        self._grant()
+
+    def _grant(self) -> None:
+        """Let as many go out as have room; a turn that was given counts until it is used."""
+        while self._turns and self.active + self._granted < self.capacity:
             turn = self._turns.popleft()
             if not turn.done():
+                self._granted += 1
                 turn.set_result(None)
-                break
 
     async def turn(self) -> None:
         """Wait until another attempt has room: those that are repeated must not crowd out each other."""
-        while self.active >= self.capacity:
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._turns.append(turn)
+        if not self._turns and self.active + self._granted < self.capacity:
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._turns.append(turn)
+        try:
             await turn
+        finally:
+            if turn.done() and not turn.cancelled():
+                self._granted -= 1
+                asyncio.get_running_loop().call_soon(self._grant)  # if it was cancelled meanwhile, its turn is free
 
     def throttled(self, begun: float, now: float) -> None:
         """The provider said "later" to an attempt that began at `begun` and is still counted as active."""

@@ -161,7 +161,7 @@ class OpenModel:
     All specs with one factory share it: another price or description makes no second server connection.
     """
 
-    __slots__ = ("cooling_until", "factory", "failed", "instance", "measured", "usual_output", "usual_seconds")
+    __slots__ = ("cooling_until", "factory", "failed", "gate", "instance", "measured", "usual_output", "usual_seconds")
 
     def __init__(self, factory: Callable[[], Model]) -> None:
         self.factory = factory
@@ -171,6 +171,15 @@ class OpenModel:
         self.measured = float("-inf")
         self.failed = 0
         self.cooling_until = float("-inf")
+        self.gate: Gate | None = None
+
+    def bounded(self, concurrency: int | None) -> Gate | None:
+        """The one gate of the model, with the newest number of places."""
+        if concurrency is None:
+            return None
+        self.gate = self.gate or Gate(concurrency)
+        self.gate.capacity = concurrency
+        return self.gate
 
     def open(self) -> Model:
         """The model object."""
@@ -206,7 +215,7 @@ class BoundModel:
         self.provider = provider
         self.opened = opened
         self.timeout = spec.timeout
-        self.gate = Gate(spec.concurrency) if spec.concurrency else None
+        self.gate = opened.bounded(spec.concurrency)
         self.retry_safe = True  # asking a model twice costs twice and does no other harm
         self.isolation = "loop"
         self.own_usd = False

@@ -29,8 +29,8 @@ FRESH = 300.0
 _USUAL_OUTPUT = 500.0
 """Tokens that a model is taken to write before it has written anything."""
 
-_SPARES = frozenset({"breaker_open", "quarantined", "budget_exhausted", "overloaded"})
-"""Codes of failures that say nothing new about the model: it does not cool down for them."""
+_TELLING = frozenset({"unavailable", "truncated", "raised", "bad_result", "deadline"})
+"""Codes of failures that tell on the model: it cools down for them. A wrong request is the caller's."""
 
 
 class Route:
@@ -51,11 +51,13 @@ class Route:
         return chosen
 
     def failed(self, spec: ModelSpec, observation: Observation) -> None:
-        """A model did not answer: it may have to cool down."""
+        """A model did not answer though there was time: it may have to cool down."""
         code = observation.error.code if observation.error else ""
-        if code in _SPARES or observation.replayed:
+        bound = self.executor.bind_model(spec)
+        refused = code == "rejected" and bound.provider.name in self.scope.switched_off  # the key, not the request
+        if observation.replayed or not (refused or code in _TELLING):
             return
-        opened = self.executor.bind_model(spec).opened
+        opened = bound.opened
         opened.failed += 1
         if opened.failed >= self.router.failures:
             opened.cooling_until = self.scope.loop.time() + self.router.cooldown

@@ -24,15 +24,18 @@ def _validator(schema: str) -> Validator:
     return compile_schema(json.loads(schema))
 
 
-def read_structured(reply: Reply, schema: Mapping[str, Any]) -> tuple[Any, ErrorInfo | None]:
-    """The value of a reply, and what is wrong with it, None for nothing.
-
-    A schema that cannot be used is the caller's mistake and is said as such.
-    """
+def refused_schema(schema: Mapping[str, Any]) -> ErrorInfo | None:
+    """Why a schema cannot be used, which is the caller's mistake; None if it can."""
     try:
-        validator = _validator(json.dumps(schema, sort_keys=True))
+        _validator(json.dumps(schema, sort_keys=True))
     except (SchemaRefused, TypeError, ValueError) as error:
-        return None, ErrorInfo("rejected", causes.shorten(f"the schema of the request was refused: {error}"))
+        return ErrorInfo("rejected", causes.shorten(f"the schema of the request was refused: {error}"))
+    return None
+
+
+def read_structured(reply: Reply, schema: Mapping[str, Any]) -> tuple[Any, ErrorInfo | None]:
+    """The value of a reply, and what is wrong with it, None for nothing. The schema is one that was not refused."""
+    validator = _validator(json.dumps(schema, sort_keys=True))
     try:
         value = json.loads(reply.text)
     except ValueError:

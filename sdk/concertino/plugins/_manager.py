@@ -138,23 +138,29 @@ class PluginManager:
         """
         with self._locked():
             own = {spec.name for spec in also}
-            explicit = [provider_of(pattern) for pattern in patterns or () if pattern not in own]
-            explicit = [name for name in explicit if name]
+            self._check_settings()
+            foreign = None if patterns is None else [pattern for pattern in patterns if pattern not in own]
+            explicit = [name for name in map(provider_of, foreign or ()) if name]
             for name in explicit:
                 self._check_known(name)
             for plugin in self._plugins.values():
-                if patterns is None or any(may_match(pattern, plugin.name) for pattern in patterns):
+                if foreign is None or any(may_match(pattern, plugin.name) for pattern in foreign):
                     self._load(plugin)
             for name in explicit:
                 self._check_usable(self._plugins[name])
-            loaded = [plugin for plugin in self._plugins.values() if plugin.state == "loaded"]
+            loaded = [
+                plugin
+                for plugin in self._plugins.values()
+                if plugin.state == "loaded"
+                and (foreign is None or any(may_match(pattern, plugin.name) for pattern in foreign))
+            ]
             specs: list[Spec] = [m for plugin in loaded for m in self._members_of(plugin) if m.name not in own]
             specs += also
             if patterns is None:
                 return specs
             for pattern in patterns:
                 self._check_matched(pattern, specs)
-            return [spec for spec in specs if any(matches(spec, pattern) for pattern in patterns)]
+            return [s for s in specs if any(p == s.name if p in own else matches(s, p) for p in patterns)]
 
     def declare(self, name: str, options: Mapping[str, Any]) -> ModelSpec:
         """The model that a table `[models."provider/name"]` declares. Starts and connects nothing.
@@ -173,7 +179,12 @@ class PluginManager:
             plugin = self._plugins[provider]
             self._load(plugin)
             self._check_usable(plugin)
-            key = name, json.dumps(options, sort_keys=True, default=repr)
+            try:
+                key = name, json.dumps(options, sort_keys=True)
+            except (TypeError, ValueError) as error:
+                raise PoolError(
+                    f"model {name!r}: its options must be plain JSON data ({error}); quote a date"
+                ) from None
             if key not in self._declared:
                 self._declared[key] = self._declare(plugin, short, dict(options))
             return self._declared[key]
@@ -200,7 +211,17 @@ class PluginManager:
             raise PluginError(f"{plugin.label} cannot declare {full!r}: {fault}") from fault
         if spec is None:
             raise PoolError(f"model {full!r}: {wrong[0]}") from wrong[0]
-        return spec.with_(options=options)
+        return spec if spec.options is not None else spec.with_(options=options)
+
+    def _check_settings(self) -> None:
+        """A model that `concertino.toml` declares under the name of no provider would never be seen."""
+        for name in self.settings.models:
+            provider = name.partition("/")[0]
+            if provider not in self._plugins:
+                raise PoolError(
+                    f"{self.settings.file}: model {name!r}: no installed provider is called {provider!r}; "
+                    f"{_hint(provider, self._plugins)}"
+                )
 
     def _members_of(self, plugin: PluginRow) -> list[Spec]:
         """What a provider publishes, and what `concertino.toml` declares under its name."""

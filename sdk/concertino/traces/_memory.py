@@ -76,12 +76,15 @@ class TraceMemory:
     def claim_request(self, parent: str, messages: list[dict[str, Any]]) -> int:
         """The number under which this very request was made before, 0 if it was not."""
         asked = {"messages": messages}
-        return self._claim(parent, lambda inner, entry: inner[:1] in ("", "~") and entry[1] == asked)
+        # A model that a router would have asked, and spared, has a result and no request.
+        fits = lambda inner, entry: inner[:1] in ("", "~") and entry[1] in (None, asked)  # noqa: E731
+        return self._claim(parent, fits, lambda group: any(entry[1] == asked for entry in group.values()))
 
-    def _claim(self, parent: str, fits: Any) -> int:
+    def _claim(self, parent: str, fits: Any, whole: Any = bool) -> int:
         groups = self._inside.get(parent, {})
         for number in sorted(groups):
-            if groups[number] and all(fits(inner, entry) for inner, entry in groups[number].items()):
+            group = groups[number]
+            if group and whole(group) and all(fits(inner, entry) for inner, entry in group.items()):
                 groups[number] = {}  # claimed: the number stays taken, and fits nobody else
                 return number
         return 0
@@ -114,7 +117,7 @@ class TraceMemory:
 
     def asked(self, call_id: str) -> str:
         """The name of the member that was called, or of the model that was asked, under this id."""
-        return self._names.get(call_id, "")
+        return self._names.get(call_id) or str(self._results.get(call_id, {}).get("name", ""))
 
     def finished(self, call_id: str) -> bool:
         """Whether the call has a result on record."""

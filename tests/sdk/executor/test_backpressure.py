@@ -8,6 +8,7 @@ from collections import Counter
 import concertino as ct
 from concertino.executor import Executor, Limits
 from concertino.executor._limits import AdaptiveGate
+from concertino.testing import ScriptedModel
 
 from .virtual_clock import run_virtually
 
@@ -169,6 +170,47 @@ def test_of_many_throttled_at_once_as_many_go_out_again_as_the_provider_had_take
         gate.throttled(begun=1.0, now=2.0)
         gate.ended()
     assert (gate.active, gate.capacity) == (8, 8)
+
+
+async def test_as_many_turns_are_given_as_there_is_room_and_a_cancelled_one_is_passed_on() -> None:
+    gate = AdaptiveGate(100)
+    gate.began()
+    gate.throttled(begun=1.0, now=2.0)
+    assert gate.capacity == 1
+
+    async def go() -> None:
+        await gate.turn()
+        gate.began()
+
+    waiting = [asyncio.ensure_future(go()) for _ in range(3)]
+    await asyncio.sleep(0)
+    gate.ended()
+    waiting[0].cancel()  # after it was given its turn
+    await asyncio.wait_for(waiting[1], 1)
+    await asyncio.sleep(0)
+    assert not waiting[2].done()
+    gate.ended()
+    await asyncio.wait_for(waiting[2], 1)
+
+
+def test_an_agent_does_not_stand_in_the_way_of_its_own_throttled_model() -> None:
+    asked = []
+
+    async def busy(request: ct.ChatRequest) -> ct.Reply:
+        asked.append(request)
+        if len(asked) == 1:
+            raise ct.ProviderError("slower", failure=ct.FailureClass.THROTTLED, retry_after=0.01)
+        return ct.Reply("done")
+
+    model = ScriptedModel(busy, strict=False)
+    pool = ct.Pool.of(ct.ModelSpec("acme/big", lambda: model)).offering("acme/big")
+
+    async def run() -> ct.Observation:
+        async with Executor() as executor:
+            call = ct.Call("ask_big", {"task": "?"})
+            return (await executor.run([call], pool, budget=ct.Budget(seconds=3)))[0]
+
+    assert run_virtually(run()).status == "OK"
 
 
 def test_throttled_calls_slow_their_provider_down_though_it_has_no_limit() -> None:

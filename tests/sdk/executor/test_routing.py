@@ -12,7 +12,7 @@ from concertino.testing import ScriptedModel
 
 from .virtual_clock import run_virtually
 
-OUT = ct.ProviderError("out of order", failure=ct.FailureClass.CALLER)
+OUT = RuntimeError("out of order")
 
 
 class Server(ct.Model):
@@ -102,7 +102,7 @@ def test_when_all_cool_down_the_one_that_is_ready_first_is_asked() -> None:
     first, second = Server("first"), Server("second")
     first.down = second.down = True
     pool = pool_of("fallback", first.spec(), second.spec())
-    assert answers(pool, None, None) == ["EXEC_ERR rejected"] * 2
+    assert answers(pool, None, None) == ["EXEC_ERR raised"] * 2
     assert (first.asked, second.asked) == (2, 2)
 
 

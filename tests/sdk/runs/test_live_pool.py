@@ -11,7 +11,7 @@ from pathlib import Path
 import concertino as ct
 import pytest
 from concertino.strategies import ParallelRounds
-from concertino.testing import ScriptedModel
+from concertino.testing import ScriptedModel, fake_tool
 
 OPENED: Counter[int] = Counter()
 """Model objects that are open, by generation."""
@@ -109,6 +109,31 @@ async def test_an_executor_remembers_no_more_members_than_the_pools_in_use_have(
             await orchestrator.run("?", pool=pool_of(number))
         assert len(executor._models) <= 2
         assert len(executor._open) <= 2
+
+
+async def test_a_model_that_was_swapped_out_is_closed_though_the_pool_has_many_other_members() -> None:
+    OPENED.clear()
+    tools = [fake_tool(f"t{number}") for number in range(8)]
+    async with ct.Executor() as executor:
+        orchestrator = ct.Orchestrator(executor=executor)
+        for number in (1, 2, 2, 2):
+            await orchestrator.run("?", pool=pool_of(number).adding(*tools))
+        assert +OPENED == {2: 1}
+
+
+async def test_a_model_object_that_leads_is_not_closed_under_other_runs() -> None:
+    class Leader(Generation):
+        closed = 0
+
+        async def close(self) -> None:
+            Leader.closed += 1
+
+    async with ct.Executor() as executor:
+        orchestrator = ct.Orchestrator(Leader(1), executor=executor)
+        for _ in range(3):
+            await orchestrator.run("?", pool=pool_of(2))
+        assert Leader.closed == 0
+    assert Leader.closed == 1
 
 
 def test_an_equal_pool_is_no_swap_and_a_wrong_one_leaves_the_current_one() -> None:

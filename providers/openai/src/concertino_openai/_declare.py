@@ -87,7 +87,7 @@ def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
         prices=entry.prices if entry else None,
         context=entry.context if entry else None,
         concurrency=settings.dialect.concurrency,
-        options=dict(options),
+        options={**options, "model": settings.model},  # by which it is known there, whatever it is called here
         endpoint=settings.base_url,
     )
 

@@ -165,8 +165,8 @@ def _status(code: str) -> int | None:
 
 
 def shorten(text: str, limit: int = SHOWN) -> str:
-    """One line of at most `limit` characters."""
-    text = " ".join(text[: 4 * limit].split())
+    """One line of at most `limit` characters, without keys: a key that is cut would not be known for one."""
+    text = " ".join(redact(text[: 64 * limit])[: 4 * limit].split())
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 

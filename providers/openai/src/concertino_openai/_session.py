@@ -45,6 +45,7 @@ class Sessions:
         loop = asyncio.get_running_loop()
         session = self._held.get(loop)
         if session is None or session.closed:
+            _forget_closed_loops()
             shared = _shared.get(loop)
             if shared is None or shared.session.closed:
                 shared = _shared[loop] = _Shared()
@@ -68,6 +69,15 @@ class Sessions:
                 await session.close()
             else:
                 await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(session.close(), loop))
+
+
+def _forget_closed_loops() -> None:
+    """A session keeps its loop alive, so loops that ended without closing their models are let go here."""
+    for loop in [loop for loop in _shared if loop.is_closed()]:
+        session = _shared.pop(loop).session
+        if session.connector is not None and not session.closed:
+            session.connector._close()  # the sockets went with their loop
+            session.detach()
 
 
 def open_sessions() -> int:

@@ -1,4 +1,8 @@
-"""Something to do when an event loop ends: `asyncio.run` closes every asynchronous generator that is still open."""
+"""What to do when an event loop ends, or an object is forgotten before: connections belong to the loop.
+
+`asyncio.run` closes every asynchronous generator that is still open; so does the garbage collector, in the loop that
+began it. So one generator per object, open as long as the object is needed, notices both.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +15,22 @@ from typing import Any
 _open: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
-async def at_loop_end(owner: Any, close: Callable[[Any], Awaitable[None]]) -> None:
-    """Close the owner before the running event loop ends, if it still lives then. Asking again changes nothing.
+async def at_loop_end(owner: Any, close: Callable[[Any], Awaitable[None]], rest: Callable[[], Awaitable[None]]) -> None:
+    """Close the owner before the running event loop ends. Asking again changes nothing.
 
     Args:
         owner: any object; it is not kept alive by this.
-        close: what is awaited with it.
+        close: what is awaited with it at the end of the loop.
+        rest: what is awaited if it was forgotten before; must not refer to it.
     """
 
     async def wait(owner: weakref.ref[Any]) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            if (alive := owner()) is not None:
-                with contextlib.suppress(Exception):
-                    await close(alive)
+            alive = owner()
+            with contextlib.suppress(Exception):
+                await (rest() if alive is None else close(alive))
 
     loop = asyncio.get_running_loop()
     known = _open.get(owner)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from concertino import ChatRequest, Model, Reply
@@ -68,9 +69,7 @@ class VllmModel(Model):
 
     async def close(self) -> None:
         """Close the connections; the server is stopped unless another model needs it."""
-        chats, self._chats = list(self._chats.values()), {}
-        for chat in chats:
-            await chat.close()
+        await _close_all(self._chats)
         lease, self._lease = self._lease, None
         if lease is not None:
             await lease.released()
@@ -79,7 +78,7 @@ class VllmModel(Model):
         """Need the server, until `close` or until the event loop ends."""
         if self._lease is None:
             self._lease = self.server.lease()
-            await at_loop_end(self, VllmModel.close)
+            await at_loop_end(self, VllmModel.close, partial(_close_all, self._chats))
 
     async def _chat(self, endpoint: Endpoint, name: str) -> Model:
         """The chat of a served name. Those of names that are no longer used are closed."""
@@ -98,6 +97,11 @@ class VllmModel(Model):
                 **self._options,
             )
         return chat
+
+
+async def _close_all(chats: dict[tuple[str, str], Model]) -> None:
+    while chats:
+        await chats.popitem()[1].close()
 
 
 def _signed(reply: Reply, name: str, version: int) -> Reply:

@@ -14,6 +14,7 @@ import math
 import shutil
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -93,7 +94,7 @@ class PolicyServer:
                 "no key; use a tunnel to a loopback address, or trust_network=True if the network is yours alone"
             )
         self._lease: Lease | None = None
-        self._wire: Wire | None = None
+        self._wires: list[Wire] = []  # at most one, with the server as it is now
         self._probed: set[str] = set()
         self._asleep = 0
 
@@ -117,9 +118,7 @@ class PolicyServer:
 
     async def close(self) -> None:
         """Close the connections; the server is stopped unless somebody else needs it."""
-        wire, self._wire = self._wire, None
-        if wire is not None:
-            await wire.close()
+        await _close_all(self._wires)
         lease, self._lease = self._lease, None
         if lease is not None:
             await lease.released()
@@ -446,16 +445,13 @@ class PolicyServer:
     async def _take(self) -> None:
         if self._lease is None:
             self._lease = self.server.lease()
-            await at_loop_end(self, PolicyServer.close)
+            await at_loop_end(self, PolicyServer.close, partial(_close_all, self._wires))
 
     async def _at(self, endpoint: Endpoint) -> Wire:
-        old = self._wire
-        if old is None or old.base != endpoint.url:
-            self._wire = Wire(endpoint.url, self.server.settings.key())
-            if old is not None:
-                await old.close()
-        assert self._wire is not None
-        return self._wire
+        if not self._wires or self._wires[0].base != endpoint.url:
+            old, self._wires[:] = list(self._wires), [Wire(endpoint.url, self.server.settings.key())]
+            await _close_all(old)
+        return self._wires[0]
 
     async def _control(self) -> Wire:
         await self._take()
@@ -473,6 +469,11 @@ class PolicyServer:
         for folder in states.iterdir() if states is not None else ():
             if folder != current:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _close_all(wires: list[Wire]) -> None:
+    while wires:
+        await wires.pop().close()
 
 
 async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
