@@ -243,12 +243,12 @@ def metric(server: Server, name: str) -> float:
 @BOTH_MODES
 async def test_vllm_stops_when_a_request_is_cancelled(vllm_server: Server, stream: bool) -> None:
     before = metric(vllm_server, "vllm:generation_tokens_total")
-    await ask_at_length(vllm_server, 900, leave_after=0.5, stream=stream)
+    await ask_at_length(vllm_server, 3500, leave_after=0.25, stream=stream)
     begun = time.monotonic()
     while metric(vllm_server, "vllm:num_requests_running"):
         assert time.monotonic() - begun < 2
         await asyncio.sleep(0.1)
-    assert metric(vllm_server, "vllm:generation_tokens_total") - before < 900
+    assert metric(vllm_server, "vllm:generation_tokens_total") - before < 3000
 
 
 @pytest.mark.parametrize("server", ["transformers_server", "llama_server"], indirect=True)

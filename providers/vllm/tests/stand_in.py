@@ -15,6 +15,7 @@ that it got before. `GET /calls` lists what it was asked. `STAND_IN` (JSON) says
     counter: "file"         a line for every start
     device: "cuda"          what it says that it runs on
     pause_seconds: 1        how long a pause takes
+    plain: true             has no control endpoints
 
 A folder whose name begins with `dies`, `error`, `missed`, `nan`, `stays` (in the cache) or `slow` makes a load go so.
 """
@@ -90,7 +91,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         path, body = urlsplit(self.path).path, self.body()
-        if path == "/v1/chat/completions":
+        if WISH.get("plain") and "completions" not in path:
+            self.answer({"detail": "Not Found"}, 404)
+        elif path == "/v1/chat/completions":
             time.sleep(float(body.get("extra_seconds", 0)))
             self.stream(body)
         elif path == "/v1/completions":

@@ -28,14 +28,14 @@ def gone(owner: Any, system: Any) -> float:
 @pytest.mark.parametrize("way", ["forget", "raise_error", "leave", "leave_at_once"])
 def test_nothing_is_left_when_the_owner_ends_by_itself(run_owner: Run, system: Any, way: str) -> None:
     owner = run_owner(way)
-    owner.process.wait(15)
+    owner.process.wait(60)
     assert gone(owner, system) < 10
 
 
 @pytest.mark.parametrize("way", ["forget", "raise_error", "leave"])
 def test_an_orderly_end_waits_until_nothing_is_left(run_owner: Run, system: Any, way: str) -> None:
     owner = run_owner(way)
-    owner.process.wait(15)
+    owner.process.wait(60)
     assert gone(owner, system) < 0.5
 
 
@@ -57,14 +57,14 @@ def test_nothing_is_left_after_the_event_loop_while_the_owner_goes_on(run_owner:
 def test_nothing_is_left_after_a_signal_to_the_owner(run_owner: Run, system: Any, number: signal.Signals) -> None:
     owner = run_owner("wait")
     owner.process.send_signal(number)
-    owner.process.wait(15)
+    owner.process.wait(60)
     assert gone(owner, system) < 10
 
 
 def test_a_ctrl_c_reaches_the_owner_alone(run_owner: Run, system: Any) -> None:
     owner = run_owner("wait")
     os.killpg(owner.process.pid, signal.SIGINT)  # as a terminal sends it
-    assert owner.process.wait(15) != 0
+    assert owner.process.wait(60) != 0
     assert owner.process.communicate()[1].decode().rstrip().endswith("KeyboardInterrupt")
     assert gone(owner, system) < 1
 
@@ -72,7 +72,7 @@ def test_a_ctrl_c_reaches_the_owner_alone(run_owner: Run, system: Any) -> None:
 def test_nothing_is_left_when_the_owner_is_killed_during_the_start(run_owner: Run, system: Any) -> None:
     owner = run_owner("starting", {"delay": 60})
     owner.process.kill()
-    owner.process.wait(15)
+    owner.process.wait(60)
     assert gone(owner, system) < 10
 
 
@@ -80,7 +80,7 @@ def test_a_server_outlives_the_thread_that_started_it(run_owner: Run, system: An
     owner = run_owner("thread")
     assert owner.next() == {"ok": True}
     owner.process.kill()
-    owner.process.wait(15)
+    owner.process.wait(60)
     assert gone(owner, system) < 10
 
 
@@ -92,7 +92,7 @@ def test_weights_that_were_written_for_the_server_go_with_it(
     folder = Path(owner.next()["state"])
     assert folder.is_dir()
     owner.process.send_signal(number)
-    owner.process.wait(15)
+    owner.process.wait(60)
     assert gone(owner, system) < 10
     assert not folder.exists()
 
@@ -101,7 +101,7 @@ def test_a_forked_child_of_the_owner_keeps_nothing_alive(run_owner: Run, system:
     owner = run_owner("fork", child_seconds="20")
     child = owner.next()["child"]
     owner.process.kill()
-    owner.process.wait(15)
+    owner.process.wait(60)
     took = gone(owner, system)
     assert system.alive(child)
     os.kill(child, signal.SIGKILL)
@@ -124,7 +124,7 @@ def test_nothing_is_left_when_the_owner_becomes_another_program(run_owner: Run, 
 def test_a_server_that_ignores_sigterm_is_killed_after_the_grace_with_its_children(run_owner: Run, system: Any) -> None:
     owner = run_owner("wait", {"deaf": True, "stray": True}, grace_seconds=1.0)
     owner.process.kill()
-    owner.process.wait(15)
+    owner.process.wait(60)
     assert 0.8 < gone(owner, system) < 5
 
 
@@ -149,7 +149,7 @@ def test_nothing_is_left_when_watchdog_and_owner_are_killed_together(run_owner: 
     owner.process.kill()
     os.kill(watchdog, signal.SIGKILL)
     owner.leaves = None  # there is nobody to remove them
-    owner.process.wait(15)
+    owner.process.wait(60)
     assert gone(owner, system) < 10
 
 

@@ -263,6 +263,36 @@ async def test_an_idle_stop_and_the_start_after_it_keep_the_changes(policy: Poli
         assert await value(server) == before
 
 
+async def test_an_attached_server_without_control_endpoints_samples_and_says_what_it_lacks(
+    policy: Policy, make: Make
+) -> None:
+    async with policy({"plain": True}) as own:
+        spec = concertino_vllm.model("far", attach=(await own.server.ready()).url)
+        async with PolicyServer(spec) as server:
+            assert (await server.generate_ids(PROMPT)).version == 0
+            with pytest.raises(NotSupported, match="whoever starts it has to set VLLM_SERVER_DEV_MODE=1"):
+                await server.load_weights(make("next"), 1)
+            with pytest.raises(NotSupported, match="has to set VLLM_ALLOW_RUNTIME_LORA_UPDATING=1"):
+                await server.load_adapter(make("lora", rank=4), 1)
+            assert (await server.generate_ids(PROMPT)).version == 0
+
+
+async def test_an_attached_server_tells_the_version_that_somebody_else_gave_it(policy: Policy, make: Make) -> None:
+    async with policy() as own:
+        await own.load_weights(make("next"), 12)
+        async with PolicyServer(concertino_vllm.model("far", attach=(await own.server.ready()).url)) as server:
+            assert (await server.generate_ids(PROMPT)).version == 12
+            with pytest.raises(UsageError, match="above 12"):
+                await server.load_weights(make("other"), 12)
+
+
+async def test_an_adapter_that_the_server_started_with_answers_as_version_0(policy: Policy, make: Make) -> None:
+    async with policy(adapters={"policy": make("first", rank=4)}) as server:
+        assert (await server.generate_ids(PROMPT)).model == "policy"
+        await server.load_adapter(make("second", rank=4), 1)
+        assert (await server.generate_ids(PROMPT)).model == "policy@v1"
+
+
 # -- adapters ------------------------------------------------------------------------------------------------
 
 

@@ -31,6 +31,7 @@ from ._wire import Wire
 
 PROBE_TOKENS = 320
 """Ids of the prompt that is asked after each change: more than two blocks of the cache on any device."""
+_NO_CONTROL = "{}: the server has no such endpoint; whoever starts it has to set {}=1, on a loopback address"
 KEPT = 2
 """Versions of an adapter that stay loaded."""
 
@@ -114,7 +115,11 @@ class PolicyServer:
             ServerError: it could not be started.
         """
         await self._take()
-        await self.server.start(on_progress)
+        endpoint = await self.server.start(on_progress)
+        if self.server.settings.attach and not self.server.served.version:
+            with contextlib.suppress(ProviderError, ValueError):  # it may be no server for training
+                stated = await (await self._at(endpoint)).get("/weight_info")
+                self.server.served.version = int(stated["weight_version"])
 
     async def close(self) -> None:
         """Close the connections; the server is stopped unless somebody else needs it."""
@@ -159,7 +164,8 @@ class PolicyServer:
         """
         await self._take()
         async with self.server.asked() as endpoint:
-            adapter = self.adapter if self.adapter in self.server.served.current else ""
+            adapters = {*self.server.served.current, *dict(self.server.settings.adapters)}
+            adapter = self.adapter if self.adapter in adapters else ""
             name, version = self.server.name_of(adapter, endpoint)
             with self.server.in_use(name):
                 body = _body(name, prompt_ids, sampling or Sampling(), salt)
@@ -225,7 +231,9 @@ class PolicyServer:
             await self._probe_first(wire, endpoint.model)
             try:
                 await wire.post("/pause?mode=wait")
-            except BaseException:
+            except BaseException as error:
+                if isinstance(error, ProviderError) and error.status == 404:
+                    raise NotSupported(_NO_CONTROL.format(error, "VLLM_SERVER_DEV_MODE")) from error
                 await _to_the_end(self._let_go(wire))
                 raise
             await _to_the_end(self._swap(wire, endpoint.model, folder, before, version))
@@ -371,6 +379,8 @@ class PolicyServer:
                 if answer.model != name or not all(math.isfinite(value) for value in answer.logprobs):
                     raise ProviderError(f"{name} answers as {answer.model} with log-probabilities {answer.logprobs}")
             except ProviderError as error:
+                if error.status == 404 and '"detail"' in str(error):  # the path itself is unknown
+                    raise NotSupported(_NO_CONTROL.format(error, "VLLM_ALLOW_RUNTIME_LORA_UPDATING")) from error
                 reason = await self.server.explained(error)
                 with contextlib.suppress(ProviderError):
                     await wire.post("/v1/unload_lora_adapter", {"lora_name": name}, seconds=30)

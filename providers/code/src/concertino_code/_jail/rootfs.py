@@ -112,6 +112,8 @@ def complete(disk_bytes: int, inodes: int, owner: int | None) -> None:
         inodes: how many files and folders that may be.
         owner: who the folders are given to; None for the present user.
     """
+    # An interpreter under /tmp, as in a checkout there, would be hidden by the script's own /tmp.
+    hidden = {path: os.open(path, os.O_PATH) for path in interpreter_paths() if _inside(path, ("/tmp",))}
     # /tmp hides the tmpfs's own top in the end, so the script sees three folders and not how they hang together.
     sc.mount("tmpfs", "/tmp", "tmpfs", sc.MS_NOSUID | sc.MS_NODEV, f"size={disk_bytes},nr_inodes={inodes},mode=0755")
     for name in ("box", "shm", "tmp"):
@@ -121,6 +123,10 @@ def complete(disk_bytes: int, inodes: int, owner: int | None) -> None:
     sc.mount("/tmp/box", BOX, None, sc.MS_BIND)
     sc.mount("/tmp/shm", "/dev/shm", None, sc.MS_BIND)
     sc.mount("/tmp/tmp", "/tmp", None, sc.MS_BIND)
+    for path, handle in hidden.items():
+        _bind(handle, path)
+        sc.make_read_only(path)
+        os.close(handle)
     sc.mount("proc", "/proc", "proc", sc.MS_NOSUID | sc.MS_NODEV | sc.MS_NOEXEC)
     for name in _COVERED:
         place = f"/proc/{name}"
