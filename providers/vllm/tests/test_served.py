@@ -205,10 +205,9 @@ def cold_values(real_options: dict[str, Any], tiny_model: Path) -> dict[str, flo
     )  # fmt: skip
 
     async def ask() -> dict[str, float]:
-        async with PolicyServer(spec, adapter="two") as policy:
+        async with PolicyServer(spec) as policy, PolicyServer(spec, adapter="two") as adapter:
             changed = total(await policy.generate_ids(PROMPT, GREEDY))
-            policy.server.served.current["two"] = "two"
-            return {"changed": changed, "changed, lora-2": total(await policy.generate_ids(PROMPT, GREEDY))}
+            return {"changed": changed, "changed, lora-2": total(await adapter.generate_ids(PROMPT, GREEDY))}
 
     return asyncio.run(ask())
 
