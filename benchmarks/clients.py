@@ -5,7 +5,8 @@
 One server process answers every request with the same prepared bytes, plain (a body of about 1 KB) or as a stream of
 20 chunks that are sent one by one. Each client runs in a process of its own, one after another, and its own CPU time
 is taken, so that neither the server nor waiting counts. The floor is aiohttp that posts the body and reads the bytes,
-and makes nothing of them. `openai` is the official package, with its retries switched off.
+and makes nothing of them. `openai` is the official package as it comes, its own limit of connections included, with its
+retries switched off. Chunks leave 20 ms apart, so that clients read them one by one and not in heaps.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class Answering(asyncio.Protocol):
         """One chunk, and the next one a little later."""
         if number < len(self.chunks):
             self.transport.write(self.chunks[number])
-            asyncio.get_running_loop().call_later(0.002, self.send, number + 1)
+            asyncio.get_running_loop().call_later(0.02, self.send, number + 1)
         else:
             self.transport.write(self.end)
 
@@ -127,11 +128,10 @@ async def raw(port: int, stream: bool) -> tuple[Ask, Callable[[], Awaitable[None
 
     async def ask() -> None:
         async with session.post(url, data=body, headers=headers) as response:
-            if stream:
-                async for _ in response.content.iter_any():
-                    pass
-            else:
-                await response.read()
+            length = 0
+            async for piece in response.content.iter_any():
+                length += len(piece)
+            assert length > 800, length
 
     return ask, session.close
 
@@ -181,14 +181,18 @@ async def openai(port: int, stream: bool) -> tuple[Ask, Callable[[], Awaitable[N
 
     async def ask() -> None:
         if not stream:
-            await client.chat.completions.create(model="m", messages=MESSAGES)  # type: ignore[call-overload]
+            reply = await client.chat.completions.create(model="m", messages=MESSAGES)  # type: ignore[call-overload]
+            assert reply.usage.completion_tokens == CHUNKS, reply
             return
         options = {"include_usage": True}
         chunks = await client.chat.completions.create(  # type: ignore[call-overload]
             model="m", messages=MESSAGES, stream=True, stream_options=options
         )
-        async for _ in chunks:
-            pass
+        seen = None
+        async for chunk in chunks:
+            seen = chunk.usage or seen
+        assert seen is not None
+        assert seen.completion_tokens == CHUNKS
 
     return ask, client.close
 

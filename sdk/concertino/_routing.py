@@ -48,6 +48,11 @@ class RouterSpec(ModelSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         label = f"router {self.name!r}"
+        wrong = [name for name in self.models if not isinstance(name, str)]
+        if wrong:
+            raise SpecError(
+                f"{label}: {wrong[0]!r} is no name; write router({self.name!r}, 'one/model', 'other/model')"
+            )
         if not self.models or len(set(self.models)) != len(self.models) or self.name in self.models:
             raise SpecError(f"{label}: models={list(self.models)!r}; expected names of other models, each once")
         if self.policy not in get_args(Policy):

@@ -69,7 +69,7 @@ async def test_a_local_server_is_sent_no_key_unless_one_is_named(
 
 async def test_a_key_that_is_missing_is_named_and_nothing_is_sent(server: FaultServer) -> None:
     error = await failure(alone(server, "good", key_env="NO_SUCH_KEY"))
-    assert error.failure == "auth"
+    assert error.failure == "caller"
     assert "NO_SUCH_KEY is not set" in str(error)
     assert "set_key_source" in str(error)
     assert not server.headers
@@ -81,7 +81,7 @@ async def test_a_key_that_no_header_can_carry_is_refused(
 ) -> None:
     monkeypatch.setenv("TEST_KEY", value)
     error = await failure(alone(server, "good"))
-    assert error.failure == "auth"
+    assert error.failure == "caller"
     assert value.strip() == "" or value not in str(error)
 
 

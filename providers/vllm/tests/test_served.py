@@ -138,15 +138,12 @@ async def _generate(spec: ModelSpec) -> None:
 async def test_a_cancelled_generation_of_900_tokens_stops_in_the_server(
     vllm_policy: ModelSpec, policy: PolicyServer, figure: Figure, ask: Callable[[ModelSpec], Any]
 ) -> None:
-    before = (await policy.metrics()).generation_tokens
-    task = asyncio.create_task(ask(vllm_policy))
-    began = time.monotonic()
-    # After half a second, or earlier where a machine is so fast that nothing would be left to cancel.
-    for _ in range(50):
-        await asyncio.sleep(0.01)
-        if (await policy.metrics()).generation_tokens - before > 300 or time.monotonic() - began > 0.5:
+    for _ in range(3):  # a very busy machine may look at it only when it is over
+        before = (await policy.metrics()).generation_tokens
+        task, began = asyncio.create_task(ask(vllm_policy)), time.monotonic()
+        await _under_way(policy, before)
+        if not task.done():
             break
-    assert (await policy.metrics()).running == 1
     task.cancel()
     cancelled = time.monotonic()
     for pause in (0.0, *[0.02] * 100):
@@ -160,8 +157,19 @@ async def test_a_cancelled_generation_of_900_tokens_stops_in_the_server(
         f"cancelled after {cancelled - began:.2f} s ({ask.__name__}): {tokens} of 900 tokens were generated, "
         f"nothing runs after {took:.2f} s"
     )
+    assert task.cancelled() or task.cancelling()
     assert took < 2
-    assert tokens < 900
+    assert 0 < tokens < 900
+
+
+async def _under_way(policy: PolicyServer, before: int) -> None:
+    """Half a second into a generation, or earlier where it is so fast that nothing would be left to cancel."""
+    began = time.monotonic()
+    for _ in range(500):
+        await asyncio.sleep(0.01)
+        tokens = (await policy.metrics()).generation_tokens - before
+        if tokens > 300 or (tokens and time.monotonic() - began > 0.5):
+            return
 
 
 # -- weights -------------------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ class Key:
             raise ProviderError(
                 f"the key {self._name} {what}; set the environment variable {self._name}, or give it by a function "
                 "with concertino_openai.set_key_source",
-                failure=FailureClass.AUTH,
+                failure=FailureClass.CALLER,  # this model's own matter: no server refused anything
             )
         if len(value) >= _SECRET:
             _known.add(value)

@@ -27,6 +27,15 @@ _OURS = ("messages", "model", "n", "response_format", "stream", "stream_options"
 """Fields of a request that the provider writes itself."""
 
 
+_OVERRIDES = 'in a pool file it stands in the table [overrides."openai/<name>"]'
+_OF_THE_SPEC = {
+    **dict.fromkeys(("timeout", "context", "concurrency", "max_tokens"), _OVERRIDES),
+    **dict.fromkeys(("price", "prices"), 'in a pool file it stands in the table [prices."openai/<name>"]'),
+    "description": "in a pool file it stands in the table [descriptions]",
+}
+"""What belongs to every model, whoever provides it, and where it is said."""
+
+
 class Option(NamedTuple):
     """One option.
 
@@ -216,6 +225,8 @@ def _check(name: str, value: Any, place: str) -> None:
                 f"{place}: {name!r} is not an option: a key never stands among options; put it into an environment "
                 "variable and give that variable's name as key_env"
             )
+        if name in _OF_THE_SPEC:
+            raise SpecError(f"{place}: {name!r} is no option of the provider; {_OF_THE_SPEC[name]}")
         near = near_names(name, OPTIONS, limit=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(OPTIONS)}"
         raise SpecError(f"{place}: unknown option {name!r}; {hint}")
