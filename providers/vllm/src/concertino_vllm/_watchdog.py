@@ -194,14 +194,15 @@ class Watchdog:
             elif word in ("stop", "fail"):
                 self.stopping, self.keep_log = True, word == "fail"
 
-    def _reap(self) -> None:
+    def _reap(self) -> bool:
+        """Take in what has ended; whether a child is left. Orphans are adopted, so without a child nothing is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                return False
             if not pid:
-                return
+                return True
             if pid == self.child:
                 self.code = os.waitstatus_to_exitcode(status)
 
@@ -227,14 +228,13 @@ class Watchdog:
             os.killpg(self.child, number)
 
     def _anything_left(self) -> bool:
-        self._reap()
-        if LINUX:
-            return bool(_descendants())
-        try:
-            os.killpg(self.child, 0)
-        except OSError:
-            return False
-        return True
+        if self._reap():
+            return True
+        if not LINUX:  # where orphans are not adopted
+            with contextlib.suppress(OSError):
+                os.killpg(self.child, 0)
+                return True
+        return False
 
     def _take_stock(self) -> None:
         """Note the shared memory that the server's processes have open or mapped."""
