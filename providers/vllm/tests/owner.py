@@ -13,6 +13,10 @@ import time
 import concertino_vllm
 from concertino import ChatRequest, Message
 
+for ending in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    if signal.getsignal(ending) is signal.SIG_IGN:  # as `nohup` and background jobs of a shell leave it
+        signal.signal(ending, signal.default_int_handler if ending is signal.SIGINT else signal.SIG_DFL)
+
 HELLO = ChatRequest([Message("user", "Hello.")])
 OPTIONS = {"model": "someone/some-model", "grace_seconds": 5.0, **json.loads(os.environ.get("OPTIONS", "{}"))}
 spec = concertino_vllm.model("coder", **OPTIONS)

@@ -50,7 +50,7 @@ def outcome(attack: Nasty, backend: str) -> tuple[str | None, float]:
 def test_an_attack_is_refused_for_its_reason_or_validated(attack: Nasty, backend: str, no_sockets: list[str]) -> None:
     reason, seconds = outcome(attack, backend)
     assert reason == attack.reason
-    assert seconds < (0.5 if reason is None else 1.0)  # a tenth of it on an idle machine
+    assert seconds < (2.0 if reason is None else 4.0)  # a tenth of it on an idle machine
     assert no_sockets == []
 
 
