@@ -118,7 +118,10 @@ class TestUnfinished(ModelConformance):
 """
 
 
-def test_a_provider_s_suite_says_what_passed_what_failed_and_what_was_not_given(pytester: pytest.Pytester) -> None:
+def test_a_provider_s_suite_says_what_passed_what_failed_and_what_was_not_given(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("concertino.testing._declaration_checks.HEAVY_IMPORT", 5.0)  # it imports the testing kit
     pytester.makepyfile(SUITE)
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:asyncio", "-rsfx")
     text = str(result.stdout)

@@ -116,20 +116,20 @@ def left_behind(seeds: range) -> list[str]:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: complaints.append(str(context["message"])))
         await scene(-1)  # what is made once stays: imports, the self-pipe
-        before_threads, before_files = threads(), files()
+        before_threads, before_files, before_processes = threads(), files(), child_processes()
         left: list[str] = []
         for seed in seeds:
             await scene(seed)
             tasks = asyncio.all_tasks() - {asyncio.current_task()}
             left += [f"seed {seed}: {task}" for task in tasks]
         for _ in range(300):
-            if threads() <= before_threads:
+            if threads() <= before_threads and child_processes() <= before_processes:
                 break
             await asyncio.sleep(0.02)
         left += [f"thread {t.name}" for t in threads() - before_threads]
         if sys.platform == "linux":
             left += [f"file {name}" for name in files() - before_files]
-            left += [f"process {pid}" for pid in child_processes()]
+            left += [f"process {pid}" for pid in child_processes() - before_processes]
         return left
 
     with warnings.catch_warnings(record=True) as caught:
@@ -139,10 +139,10 @@ def left_behind(seeds: range) -> list[str]:
     return left + complaints + [str(warning.message) for warning in caught]
 
 
-def child_processes() -> list[int]:
-    """Ids of this process's children."""
-    found = []
-    for entry in Path(f"/proc/{os.getpid()}/task").iterdir():
+def child_processes() -> set[int]:
+    """Ids of this process's children; none where there is no /proc."""
+    found: set[int] = set()
+    for children in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
         with contextlib.suppress(OSError):
-            found += [int(pid) for pid in (entry / "children").read_text().split()]
+            found |= {int(pid) for pid in children.read_text().split()}
     return found

@@ -176,6 +176,8 @@ class Probe:
         except ProviderError as error:
             if error.failure in (FailureClass.NOT_EXECUTED, FailureClass.AUTH):
                 raise
+            if not self._probed.model:  # then nothing more can be asked, and this is why
+                raise ProviderError(f"{error}; or name a model with --model", failure=error.failure) from error
             models = ()
             self._found("models listed", "no", str(error))
         else:
