@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._budget import Budget
     from ._context import Context
+    from ._doctor import Finding
     from ._errors import (
         BudgetError,
         CallFailed,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ._orchestrator import Orchestrator, RunHandle, replay
     from ._plan import Call, Plan, Ref
     from ._pool import Pool
+    from ._provider_settings import ProviderSettings
     from ._result import Result
     from ._routing import RouterSpec, router
     from ._run import Round, Run
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "_budget": ["Budget"],
     "_context": ["Context"],
+    "_doctor": ["Finding"],
     "_errors": [
         "BudgetError", "CallFailed", "ConcertinoError", "FailureClass", "PlanError", "PluginError", "PoolError",
         "ProviderError", "RunError", "SpecError", "TraceError", "UsageError",
@@ -56,6 +59,7 @@ _HOMES = {
     "_orchestrator": ["Orchestrator", "RunHandle", "replay"],
     "_plan": ["Call", "Plan", "Ref"],
     "_pool": ["Pool"],
+    "_provider_settings": ["ProviderSettings"],
     "_result": ["Result"],
     "_routing": ["RouterSpec", "router"],
     "_run": ["Round", "Run"],
@@ -83,6 +87,7 @@ __all__ = [
     "ErrorInfo",
     "Executor",
     "FailureClass",
+    "Finding",
     "Limits",
     "LivePool",
     "Message",
@@ -98,6 +103,7 @@ __all__ = [
     "PoolError",
     "Prices",
     "ProviderError",
+    "ProviderSettings",
     "Ref",
     "Reply",
     "Result",

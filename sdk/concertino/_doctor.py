@@ -47,7 +47,7 @@ print("seconds", now() - started)
 
 
 class Finding(NamedTuple):
-    """One thing that the doctor saw.
+    """One thing that the doctor saw, or that a plugin says of itself in `concertino_doctor`.
 
     Attributes:
         level: ok, warning or error.
@@ -82,6 +82,7 @@ def diagnose(manager: PluginManager | None = None) -> list[Finding]:
         *_traces(manager.settings.traces or default_folder()),
         *_settings(manager, rows),
         *(finding for row in rows for finding in _plugin(row, specs)),
+        *(finding for row in rows for finding in manager.findings(row.name)),
         *(finding for spec in specs for finding in _member(spec)),
     ]
     return sorted(findings, key=lambda finding: ("error", "warning", "ok").index(finding.level))

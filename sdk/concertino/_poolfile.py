@@ -19,6 +19,8 @@ them.
     [routers.careful]                       # several models under one name
     models = ["vllm/coder", "sim/steady"]
     policy = "fallback"
+    [providers.search]                      # what a provider itself takes, instead of that in concertino.toml
+    corpora = "corpora"
 
 `offer = ["vllm/*"]` at the top offers these models to the orchestrator as agents.
 
@@ -39,6 +41,7 @@ from ._errors import PluginError, PoolError, UsageError
 from ._model_agents import ModelAgent, model_agent
 from ._pool import Pool
 from ._routing import RouterSpec, router_of
+from ._settings import provider_tables
 from ._specs import ModelSpec, Spec
 from ._usage import Cost, Prices
 from .plugins._patterns import matches
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
 
 KEYS = (
     "members", "without", "offer", "roles", "aliases", "descriptions", "prices", "overrides", "models", "routers",
+    "providers",
 )  # fmt: skip
 
 _number, _count, _text, _truth = (int, float), int, str, bool
@@ -82,7 +86,7 @@ def load_pool(path: Path, manager: PluginManager | None = None) -> Pool:
     """
     data = read_document(path)
     check_keys(str(path), data, KEYS, PoolError)
-    manager = manager or _default_manager()
+    manager = _configured(path, data, manager or _default_manager())
     roles = {role: name.replace(":", "/", 1) for role, name in _texts(path, data, "roles").items()}
     pool = Pool(_members(path, data, manager, list(roles.values())))
     with _naming(path, "roles"):
@@ -118,6 +122,7 @@ def save_pool(pool: Pool, path: Path, manager: PluginManager | None = None) -> N
     data: dict[str, Any] = {key: {} for key in KEYS}
     data["members"] = [member.name for member in pool.members]
     data["roles"], data["aliases"] = pool.roles, pool.aliases
+    data["providers"] = {name: dict(settings) for name, settings in manager.own.items()}
     local = [m.name for m in pool.members if not m.provider and not isinstance(m, (RouterSpec, ModelAgent))]
     for name in local:
         raise PoolError(
@@ -163,6 +168,15 @@ def _naming(path: Path, key: str) -> Iterator[None]:
         raise PoolError(f"{path}: {key}: {error}") from error
     except PluginError as error:
         raise PluginError(f"{path}: {key}: {error}") from error
+
+
+def _configured(path: Path, data: Mapping[str, Any], manager: PluginManager) -> PluginManager:
+    """The plugins under the file's own settings of them."""
+    tables = _tables(path, data, "providers")
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise PoolError(f"{path}: providers.{name} = {table!r}; expected a table")
+    return manager.configured(provider_tables(path, tables))
 
 
 # -- reading -------------------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ folder.
     traces = "runs"             # where runs are recorded
     [models."openai/fast"]      # a model that the provider `openai` makes of these options, as in a pool file
     base_url = "http://127.0.0.1:8000/v1"
+    [providers.search]          # what the provider `search` itself takes, as in a pool file
+    corpora = "corpora"
 
 `CONCERTINO_DISABLE=a,b` disables more providers, `CONCERTINO_PLUGINS=a,b` all but these. No setting changes
 what a pool file or an argument says.
@@ -24,9 +26,11 @@ from typing import Any
 
 from ._document import check_keys, read_document
 from ._errors import UsageError
+from ._provider_settings import ProviderSettings
 
 FILE_NAME = "concertino.toml"
-_KEYS = ("always", "disable", "models", "pool", "traces")
+_KEYS = ("always", "disable", "models", "pool", "providers", "traces")
+_TABLES = {"models": '[models."openai/fast"]', "providers": "[providers.search]"}
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Settings:
         pool: the default pool file, if one is set.
         traces: the folder of traces, if one is set.
         models: options of declared models by `provider/name`.
+        providers: what each provider was given, by its name.
         file: the file that was read, if there is one.
     """
 
@@ -50,6 +55,7 @@ class Settings:
     traces: Path | None = None
     file: Path | None = None
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
 
     def why_disabled(self, provider: str) -> str:
         """The setting that disables a provider, in words; empty if none does."""
@@ -86,7 +92,16 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         traces=_path(file, data, "traces"),
         file=file,
         models=_tables(file, data, "models"),
+        providers=provider_tables(file, _tables(file, data, "providers")),
     )
+
+
+def provider_tables(file: Path, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, ProviderSettings]:
+    """The tables `[providers.<name>]` of a file, by name."""
+    return {
+        name: ProviderSettings(table, where=f"{file}: providers.{name}", folder=file.parent)
+        for name, table in tables.items()
+    }
 
 
 def _names(environ: Mapping[str, str], variable: str) -> tuple[str, ...] | None:
@@ -104,7 +119,7 @@ def _strings(file: Path, data: Mapping[str, Any], key: str) -> tuple[str, ...]:
 def _tables(file: Path, data: Mapping[str, Any], key: str) -> dict[str, dict[str, Any]]:
     value = data.get(key, {})
     if not isinstance(value, dict) or not all(isinstance(table, dict) for table in value.values()):
-        raise UsageError(f'{file}: {key}: expected tables such as [models."openai/fast"], got {value!r}')
+        raise UsageError(f"{file}: {key}: expected tables such as {_TABLES[key]}, got {value!r}")
     return value
 
 

@@ -7,6 +7,9 @@ implementation may take fewer arguments than the specification, never others.
     [project.entry-points.concertino]
     words = "concertino_words"
 
+`settings` is the distribution's own table: `[providers.words]` in a pool file, or else in `concertino.toml`. A hook
+that raises `UsageError` or `ValueError` about it is answered with the file and the table.
+
 `concertino_before_call` and `concertino_after_call` may return an awaitable. A plugin that only brings those two is
 loaded in every run if `always = ["its name"]` stands in `concertino.toml`.
 """
@@ -19,7 +22,9 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 if TYPE_CHECKING:
+    from ._doctor import Finding
     from ._observation import Observation
+    from ._provider_settings import ProviderSettings
     from ._specs import AgentSpec, ModelSpec, Spec, ToolSpec
 
 hookspec = pluggy.HookspecMarker("concertino")
@@ -27,19 +32,19 @@ hookimpl = pluggy.HookimplMarker("concertino")
 
 
 @hookspec
-def concertino_tools() -> list[ToolSpec]:
+def concertino_tools(settings: ProviderSettings) -> list[ToolSpec]:
     """Tools that the distribution offers. Called once, when a pool first needs the distribution."""
     raise NotImplementedError
 
 
 @hookspec
-def concertino_agents() -> list[AgentSpec]:
+def concertino_agents(settings: ProviderSettings) -> list[AgentSpec]:
     """Agents that the distribution offers. Called once, when a pool first needs the distribution."""
     raise NotImplementedError
 
 
 @hookspec
-def concertino_models() -> list[ModelSpec]:
+def concertino_models(settings: ProviderSettings) -> list[ModelSpec]:
     """Models that the distribution offers. Called once, when a pool first needs the distribution."""
     raise NotImplementedError
 
@@ -90,18 +95,24 @@ def concertino_cli() -> list[Any]:
 
 
 @hookspec
-def concertino_tasks() -> list[Any]:
+def concertino_tasks(settings: ProviderSettings) -> list[Any]:
     """Task sets that the distribution offers to evaluation and training. Called once."""
     raise NotImplementedError
 
 
 @hookspec
-def concertino_graders() -> list[Any]:
+def concertino_graders(settings: ProviderSettings) -> list[Any]:
     """Graders that the distribution offers. Called once."""
     raise NotImplementedError
 
 
 @hookspec
-def concertino_rewards() -> list[Any]:
+def concertino_rewards(settings: ProviderSettings) -> list[Any]:
     """Reward functions that the distribution offers. Called once."""
+    raise NotImplementedError
+
+
+@hookspec
+def concertino_doctor(settings: ProviderSettings) -> list[Finding]:
+    """Called by `concertino doctor`: what the distribution sees of itself: a missing program, a stale index."""
     raise NotImplementedError

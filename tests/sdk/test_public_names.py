@@ -8,9 +8,10 @@ import concertino
 
 PUBLIC = [
     "AgentSpec", "Budget", "BudgetError", "CODES", "Call", "CallFailed", "ChatRequest", "ConcertinoError", "Context",
-    "Cost", "ErrorInfo", "Executor", "FailureClass", "Limits", "LivePool", "Message", "Model", "ModelSpec",
+    "Cost", "ErrorInfo", "Executor", "FailureClass", "Finding", "Limits", "LivePool", "Message", "Model", "ModelSpec",
     "Observation", "Orchestrator", "ParallelRounds", "Plan", "PlanError", "PluginError", "Pool", "PoolError",
-    "Prices", "ProviderError", "Ref", "Reply", "Result", "Round", "RouterSpec", "Run", "RunError", "RunHandle",
+    "Prices", "ProviderError", "ProviderSettings", "Ref", "Reply", "Result", "Round", "RouterSpec", "Run", "RunError",
+    "RunHandle",
     "STOP_REASONS", "Sampling", "SpecError", "Status", "Strategy", "ToolCall", "ToolSpec", "Trace", "TraceError",
     "TraceStore", "Usage", "UsageError", "agent", "hookimpl", "replay", "router", "tool",
 ]  # fmt: skip

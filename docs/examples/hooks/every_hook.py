@@ -1,5 +1,6 @@
 """One implementation of each hook, as the reference shows them."""
 
+import shutil
 from typing import Any
 
 import concertino as ct
@@ -13,8 +14,9 @@ def shout(text: str) -> str:
 
 
 @ct.hookimpl
-def concertino_tools() -> list[ct.ToolSpec]:
-    return [shout]
+def concertino_tools(settings: ct.ProviderSettings) -> list[ct.ToolSpec]:
+    settings.check(["timeout"])
+    return [shout.with_(timeout=settings.get("timeout", 5))]
 
 
 # --8<-- [end:concertino_tools]
@@ -149,3 +151,12 @@ def concertino_rewards() -> list[Any]:
 
 
 # --8<-- [end:concertino_rewards]
+# --8<-- [start:concertino_doctor]
+@ct.hookimpl
+def concertino_doctor() -> list[ct.Finding]:
+    if shutil.which("espeak"):
+        return [ct.Finding("ok", "program espeak", "found")]
+    return [ct.Finding("warning", "program espeak", "not found, so nothing is spoken", "install espeak")]
+
+
+# --8<-- [end:concertino_doctor]

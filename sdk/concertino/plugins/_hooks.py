@@ -125,10 +125,8 @@ class Hook:
             PermissionError: `concertino_before_call` raised it, which is how it refuses a call.
             PluginError: it raised anything else; names the plugin, its error and its line.
         """
-        taken = self._taken
-        given = arguments if taken is None else {k: v for k, v in arguments.items() if k in taken}
         try:
-            result = self.function(**given)
+            result = self.function(**{name: arguments[name] for name in self._taken & arguments.keys()})
         except (Exception, SystemExit) as error:
             raise self._attributed(error) from error
         return self._awaited(result) if inspect.isawaitable(result) else result
@@ -145,9 +143,13 @@ class Hook:
         return PluginError(f"{self.plugin}: {self.name} raised {describe_error(error, self.package)}")
 
     @cached_property
-    def _taken(self) -> frozenset[str] | None:
-        """The arguments that the implementation takes; None for all."""
-        parameters = inspect.signature(self.function).parameters
-        if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-            return None
-        return frozenset(parameters)
+    def _taken(self) -> frozenset[str]:
+        return taken_arguments(self.name, self.function)
+
+
+def taken_arguments(hook: str, function: Callable[..., Any]) -> frozenset[str]:
+    """The arguments of a hook that an implementation takes."""
+    parameters = inspect.signature(function).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return frozenset(HOOK_ARGUMENTS[hook])
+    return frozenset(parameters) & frozenset(HOOK_ARGUMENTS[hook])

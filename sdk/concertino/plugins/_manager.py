@@ -18,13 +18,15 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
 from concertino import hookspecs
 from concertino._errors import PluginError, PoolError, UsageError
+from concertino._provider_settings import ProviderSettings
 from concertino._settings import Settings, load_settings
 from concertino._specs import ModelSpec, Spec
 
@@ -35,6 +37,11 @@ from ._members import MEMBER_HOOKS, check_declared, check_list, check_members, r
 from ._patterns import matches, may_match, provider_of
 from ._status import PluginInfo, PluginRow
 
+if TYPE_CHECKING:
+    from concertino._doctor import Finding
+
+_LISTS = ((), ("settings",))
+"""The arguments of hooks that give a list."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -52,6 +59,9 @@ class PluginManager:
         self._installed = installed
         self._seconds = seconds
         self._declared: dict[tuple[str, str], ModelSpec] = {}
+        self._twins: dict[str, PluginManager] = {}
+        self.own: Mapping[str, ProviderSettings] = {}
+        """The settings that `configured` was given."""
         self._lock = threading.RLock()
         self._pluggy = pluggy.PluginManager("concertino")
         self._pluggy.add_hookspecs(hookspecs)
@@ -73,7 +83,7 @@ class PluginManager:
         return {row.name: row for row in rows}
 
     def _row(self, name: str, declarations: list[Declaration]) -> PluginRow:
-        row = PluginRow(name, declarations)
+        row = PluginRow(name, declarations, settings=self.settings.providers.get(name, ProviderSettings()))
         if reason := self.settings.why_disabled(name):
             row.state, row.reason = "disabled", reason
         elif len(declarations) > 1:
@@ -121,6 +131,37 @@ class PluginManager:
             self._plugins.clear()
             self._plugins.update(ordered)
             return self.load(name)
+
+    def configured(self, providers: Mapping[str, ProviderSettings]) -> PluginManager:
+        """The same plugins, some with settings of their own, which take the place of those of `concertino.toml`.
+
+        Plugins without are shared, so that nothing is loaded or asked twice.
+
+        Raises:
+            PoolError: nothing installed has one of the names; gives near names.
+        """
+        if not providers:
+            return self
+        key = json.dumps({name: [s.where, dict(s)] for name, s in providers.items()}, sort_keys=True, default=str)
+        with self._locked():
+            for name, settings in providers.items():
+                if name not in self._plugins:
+                    raise PoolError(
+                        f"{settings.where}: no installed provider is called {name!r}; {_hint(name, self._plugins)}"
+                    )
+            if key not in self._twins:
+                self._twins[key] = self._twin(providers)
+            return self._twins[key]
+
+    def _twin(self, providers: Mapping[str, ProviderSettings]) -> PluginManager:
+        merged = {**self.settings.providers, **providers}
+        twin = PluginManager(replace(self.settings, providers=merged), seconds=self._seconds)
+        twin.own = providers
+        twin._lock, twin._pluggy, twin._declared = self._lock, self._pluggy, self._declared
+        twin._plugins = {
+            name: twin._row(name, row.declarations) if name in providers else row for name, row in self._plugins.items()
+        }
+        return twin
 
     # -- members ---------------------------------------------------------------------------------------------
 
@@ -199,7 +240,7 @@ class PluginManager:
 
         def ask() -> ModelSpec | None:
             try:
-                found = self._function(plugin, hook)(name=short, options=dict(options))
+                found = plugin.ask(hook, name=short, options=dict(options))
             except (ValueError, UsageError) as error:
                 wrong.append(error)
                 return None
@@ -214,13 +255,13 @@ class PluginManager:
         return spec if spec.options is not None else spec.with_(options=options)
 
     def _check_settings(self) -> None:
-        """A model that `concertino.toml` declares under the name of no provider would never be seen."""
-        for name in self.settings.models:
-            provider = name.partition("/")[0]
+        """A model or a table under the name of no provider would never be seen."""
+        places = {f"{self.settings.file}: model {name!r}": name.partition("/")[0] for name in self.settings.models}
+        places |= {settings.where: name for name, settings in self.settings.providers.items()}
+        for place, provider in places.items():
             if provider not in self._plugins:
                 raise PoolError(
-                    f"{self.settings.file}: model {name!r}: no installed provider is called {provider!r}; "
-                    f"{_hint(provider, self._plugins)}"
+                    f"{place}: no installed provider is called {provider!r}; {_hint(provider, self._plugins)}"
                 )
 
     def _members_of(self, plugin: PluginRow) -> list[Spec]:
@@ -282,6 +323,25 @@ class PluginManager:
         """The `click.Command`s of all plugins. Two of one name are both left out; the rows say so."""
         return [command for _, command in self._commands()]
 
+    def findings(self, name: str) -> list[Finding]:
+        """What a loaded provider says of itself in `concertino_doctor`; a fault of it is a finding too."""
+        from concertino._doctor import Finding
+
+        hook = "concertino_doctor"
+        plugin = self._plugins[name]
+        if hook not in plugin.hooks or plugin.state != "loaded":
+            return []
+
+        def ask() -> list[Finding]:
+            items = check_list(hook, plugin.ask(hook))
+            return [Finding(*item) for item in items]
+
+        try:
+            found: list[Finding] = self._guarded(plugin, f"{hook}()", ask)
+        except PluginFault as fault:
+            return [Finding("error", f"plugin {name}", str(fault), "tell its author")]
+        return found
+
     def verbs(self) -> dict[str, str]:
         """The provider of each command that `commands` gives, by the name of the command."""
         return {str(command.name): plugin.name for plugin, command in self._commands()}
@@ -296,8 +356,8 @@ class PluginManager:
         Raises:
             UsageError: there is no such hook.
         """
-        if HOOK_ARGUMENTS.get(hook) != ():
-            known = [name for name, arguments in HOOK_ARGUMENTS.items() if not arguments]
+        if HOOK_ARGUMENTS.get(hook) not in _LISTS:
+            known = [name for name, arguments in HOOK_ARGUMENTS.items() if arguments in _LISTS]
             raise UsageError(f"no hook that gives a list is called {hook!r}; {_hint(hook, known)}")
         return [item for _, item in self._collect(hook, lambda item: "")]
 
@@ -327,7 +387,7 @@ class PluginManager:
 
     def _ask(self, plugin: PluginRow, hook: str, check: Callable[[Any], str]) -> None:
         def ask() -> list[Any]:
-            items = check_list(hook, self._function(plugin, hook)())
+            items = check_list(hook, plugin.ask(hook))
             for position, item in enumerate(items):
                 if wrong := check(item):
                     raise PluginFault(f"{hook}()[{position}] is {show(item)}; {wrong}")
@@ -363,28 +423,26 @@ class PluginManager:
             step()
         except PluginFault as fault:
             plugin.state, plugin.reason, plugin.members = "failed", str(fault), []
-            if self._pluggy.has_plugin(plugin.name):
-                self._pluggy.unregister(name=plugin.name)
+            if plugin.implementations and self._pluggy.is_registered(plugin.implementations):
+                self._pluggy.unregister(plugin.implementations)
 
     def _read(self, plugin: PluginRow) -> None:
         started = time.perf_counter()
         target = self._guarded(plugin, "import", plugin.declarations[0].load)
         plugin.import_seconds = time.perf_counter() - started
         hooks: Implementations = self._guarded(plugin, "reading its hooks", lambda: read_hooks(self._pluggy, target))
-        self._pluggy.register(hooks, name=plugin.name)
+        plugin.implementations = hooks
+        if not self._pluggy.has_plugin(plugin.name):  # else it is there already, with other settings
+            self._pluggy.register(hooks, name=plugin.name)
         plugin.hooks = tuple(sorted(vars(hooks)))
+        plugin.check_settings()
         members: list[Spec] = []
         for hook in MEMBER_HOOKS:
             if hook in plugin.hooks:
-                function = self._function(plugin, hook)
-                ask = functools.partial(_members, hook, function, plugin.name)
+                ask = functools.partial(_members, hook, plugin)
                 members += self._guarded(plugin, f"{hook}()", ask)
         refuse_equal_names(members)
         plugin.members, plugin.state = members, "loaded"
-
-    def _function(self, plugin: PluginRow, hook: str) -> Callable[..., Any]:
-        function: Callable[..., Any] = getattr(self._pluggy.get_plugin(plugin.name), hook)
-        return function
 
     def _guarded(self, plugin: PluginRow, doing: str, function: Callable[[], Any]) -> Any:
         return guarded(function, doing, plugin.declarations[0].package, self._seconds)
@@ -400,8 +458,8 @@ def default_manager() -> PluginManager:
     return PluginManager()
 
 
-def _members(hook: str, function: Callable[[], object], provider: str) -> list[Spec]:
-    return check_members(hook, function(), provider)
+def _members(hook: str, plugin: PluginRow) -> list[Spec]:
+    return check_members(hook, plugin.ask(hook), plugin.name)
 
 
 def _those(names: Sequence[str]) -> str:

@@ -10,9 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from concertino._errors import UsageError
+from concertino._provider_settings import ProviderSettings
 from concertino._specs import Spec
 
 from ._discovery import Declaration
+from ._guard import PluginFault
+from ._hooks import Implementations, taken_arguments
 
 State = Literal["installed", "loaded", "failed", "disabled", "clash"]
 
@@ -52,7 +56,11 @@ class PluginInfo(NamedTuple):
 
 @dataclass
 class PluginRow:
-    """A row while it changes. `results` holds what its other list hooks returned, by hook."""
+    """A row while it changes.
+
+    `settings` is its own table, `implementations` are its hooks once loaded, and `results` holds what its other list
+    hooks returned, by hook.
+    """
 
     name: str
     declarations: list[Declaration]
@@ -62,6 +70,8 @@ class PluginRow:
     members: list[Spec] = field(default_factory=list)
     import_seconds: float | None = None
     results: dict[str, list[Any]] = field(default_factory=dict)
+    settings: ProviderSettings = field(default_factory=ProviderSettings)
+    implementations: Implementations | None = None
 
     def info(self) -> PluginInfo:
         """The row as it stands."""
@@ -76,6 +86,33 @@ class PluginRow:
             tuple(member.name for member in self.members),
             self.import_seconds,
         )
+
+    def ask(self, hook: str, **arguments: Any) -> Any:
+        """What its implementation of a hook returns, given what it takes of the arguments and its settings.
+
+        Raises:
+            PluginFault: it refuses its settings; says where they stand.
+        """
+        function = getattr(self.implementations, hook)
+        arguments["settings"] = self.settings
+        taken = taken_arguments(hook, function)
+        try:
+            return function(**{name: arguments[name] for name in taken})
+        except (UsageError, ValueError) as error:
+            if "settings" not in taken or not self.settings:
+                raise
+            place = "" if str(error).startswith(self.settings.where) else f"{self.settings.where}: "
+            raise PluginFault(f"{place}{error}") from error
+
+    def check_settings(self) -> None:
+        """Refuse settings that no hook reads.
+
+        Raises:
+            PluginFault: there are such.
+        """
+        hooks = vars(self.implementations)
+        if self.settings and not any("settings" in taken_arguments(name, hooks[name]) for name in hooks):
+            raise PluginFault(f"{self.settings.where}: it takes no settings; remove the table")
 
     @property
     def label(self) -> str:
