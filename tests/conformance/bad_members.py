@@ -191,6 +191,12 @@ class OneAtATime(Counting):
             self.busy = False
 
 
+class BlocksTheLoop(Counting):
+    async def chat(self, request: ct.ChatRequest) -> ct.Reply:
+        time.sleep(0.7)  # noqa: ASYNC251
+        return await super().chat(request)
+
+
 class Appends(Counting):
     async def chat(self, request: ct.ChatRequest) -> ct.Reply:
         reply = await super().chat(request)
@@ -339,6 +345,7 @@ BAD: dict[str, list[tuple[Any, str]]] = {
         (MemberSubject(fake_tool(raises=KeyError("x")), failing=[{}]), "KeyError"),
         (MemberSubject(fake_tool(raises=SystemExit(1)), failing=[{}]), "SystemExit"),
     ],
+    "its_timeout_leaves_room": [(acting(lambda: time.sleep(0.2), timeout=0.3), "its timeout is 0.3 s")],
     "a_deadline_is_honoured": [
         (MemberSubject(stubborn_tool(seconds=1.0), slow={}), "did not stop"),
         (acting_slowly(sleeps_in_a_thread), "thread concertino:acting"),
@@ -356,6 +363,9 @@ BAD: dict[str, list[tuple[Any, str]]] = {
     "it_asks_only_for_roles_that_it_declares": [(of_agent(asks_somebody_else), "declares models=(worker)")],
     "a_model_that_fails_is_no_crash": [(of_agent(careless_about_failures), "let CallFailed pass")],
     "an_unexpected_reply_is_no_crash": [(of_agent(unwilling_to_stop), "check what a reply holds")],
+    "a_budget_is_never_exceeded": [
+        (of_agent(careless_about_failures), "answer with what there is"),
+    ],
     "it_answers_with_a_reply_and_its_usage": [
         (of_model(WithoutUsage), "no usage"),
         (of_model(Silent), "with nothing"),
@@ -365,6 +375,7 @@ BAD: dict[str, list[tuple[Any, str]]] = {
     "unicode_is_no_obstacle": [(of_model(OnlyAscii), "UnicodeEncodeError"), (of_model(CountsStrictly), "surrogates")],
     "a_long_message_is_answered_or_refused": [(of_model(DropsTheLine), "FailureClass.CALLER")],
     "requests_at_once_are_answered": [(of_model(OneAtATime), "RuntimeError('busy')")],
+    "a_request_does_not_block_the_event_loop": [(of_model(BlocksTheLoop), "blocked the event loop for")],
     "a_request_is_not_changed": [(of_model(Appends), "changed the list of messages")],
     "a_cancelled_request_leaves_nothing_behind": [
         (of_model(NeverStops), "let CancelledError pass"),

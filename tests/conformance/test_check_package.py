@@ -18,6 +18,7 @@ from concertino.testing import Report, Row, check_package
 HEADER = """
 from concertino import Cost, Message, Model, ModelSpec, Reply, Usage, agent, hookimpl, tool
 """
+METADATA = "Summary: A plugin.\nRequires-Python: >=3.11\nRequires-Dist: concertino>=0.1\n"
 GOOD = '''
 @tool(timeout=5)
 def count_letter(text: str, letter: str) -> int:
@@ -56,7 +57,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         (tmp_path / f"acme_{entry}.py").write_text(HEADER + textwrap.dedent(source))
         info = tmp_path / f"acme_{entry}-1.0.dist-info"
         info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: acme-{entry}\nVersion: 1.0\n")
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: acme-{entry}\nVersion: 1.0\n{METADATA}")
         (info / "entry_points.txt").write_text(f"[concertino]\n{entry} = acme_{entry}\n")
         return PluginManager(Settings(), seconds=10)
 
@@ -80,7 +81,7 @@ def test_without_examples_nothing_is_run_and_the_report_says_so(install: Install
     tripwire = GOOD.replace("return text.count(letter)", "raise SystemExit('it was run')")
     report = check_package("words", manager=install("words", tripwire))
     assert report.ok
-    assert rows(report, "skipped")["examples_give_the_expected_results"] == "no `examples` are given"
+    assert rows(report, "missing")["examples_give_the_expected_results"] == "no `examples` are given"
     assert "its_examples_can_be_read" not in rows(report, "ok")
 
 
@@ -126,12 +127,15 @@ def test_a_broken_plugin_is_a_failed_row_with_its_reason(install: Install) -> No
 
 def test_a_model_is_only_asked_where_its_examples_say_so(install: Install) -> None:
     silent = check_package("models", manager=install("models", MODEL))
-    assert {row.check for row in silent.rows} == {
+    assert {row.check for row in silent.rows if row.outcome != "missing"} == {
         "it_loads",
+        "its_metadata_says_what_it_is",
         "its_description_says_what_it_does",
         "importing_its_module_is_quick",
         "its_factory_makes_a_model",
     }
+    assert silent.ok
+    assert not silent.complete
     asked = check_package(
         "asked", manager=install("asked", MODEL + "concertino_examples = {'ten': {'honours_max_tokens': True}}")
     )
@@ -158,7 +162,8 @@ REPORT = Report(
     (
         Row("one", "tool a", "ok", "", "It is good."),
         Row("two", "tool b", "failed", "seen this;\ndo that", "It is better."),
-        Row("three", "tool a", "skipped", "not given", "It is best."),
+        Row("three", "tool a", "skipped", "does not apply", "It is best."),
+        Row("four", "tool a", "missing", "no `slow`", "It is quick."),
     ),
 )
 
@@ -167,18 +172,20 @@ def test_a_report_renders_a_block_per_subject_with_what_to_do_and_why_something_
     assert REPORT.render().splitlines() == [
         "tool a",
         "  ok    It is good.",
-        "  skip  1 of 2: not given",
+        "  skip  1 of 3: does not apply",
+        "  give  1 of 3: no `slow`",
         "tool b",
         "  FAIL  It is better.",
         "        seen this;",
         "        do that",
-        "acme does not conform: 1 ok, 1 failed, 1 skipped",
+        "acme does not conform: 1 ok, 1 failed, 1 missing, 1 skipped",
     ]
 
 
 def test_a_report_is_json_with_the_requirement_of_each_row() -> None:
     data = json.loads(json.dumps(REPORT.to_json()))
-    assert (data["package"], data["ok"], data["counts"]) == ("acme", False, {"ok": 1, "failed": 1, "skipped": 1})
+    assert (data["package"], data["ok"], data["complete"]) == ("acme", False, False)
+    assert data["counts"] == {"ok": 1, "failed": 1, "missing": 1, "skipped": 1}
     assert data["rows"][1] == {
         "check": "two",
         "subject": "tool b",

@@ -63,14 +63,14 @@ def test_a_good_tool_passes_every_check_of_tools(check: Check) -> None:
     assert (row.outcome, row.detail) == ("ok", "") or check.__name__ == "importing_its_module_is_quick"
 
 
-SKIPPED_FOR_THE_AGENT = {"a_failure_is_explained", "a_deadline_is_honoured", "a_cancelled_call_leaves_nothing_behind"}
+MISSING_FOR_THE_AGENT = {"a_failure_is_explained"}
 
 
 @pytest.mark.parametrize("check", AGENT_CHECKS, ids=lambda check: check.__name__)
 def test_a_good_agent_passes_every_check_of_agents(check: Check) -> None:
     row = perform(check, good.GOOD_AGENT)
     if check.__name__ != "importing_its_module_is_quick":
-        assert row.outcome == ("skipped" if check.__name__ in SKIPPED_FOR_THE_AGENT else "ok"), row.detail
+        assert row.outcome == ("missing" if check.__name__ in MISSING_FOR_THE_AGENT else "ok"), row.detail
 
 
 @pytest.mark.parametrize("check", MODEL_CHECKS, ids=lambda check: check.__name__)
@@ -84,12 +84,28 @@ def test_every_requirement_is_a_sentence(check: Check) -> None:
     assert requirement_of(check).endswith(".")
 
 
-def test_what_is_not_given_is_skipped_and_named() -> None:
+def test_what_is_not_given_is_missing_and_named() -> None:
     bare = MemberSubject(fake_tool())
     rows = {check.__name__: perform(check, bare) for check in CALL_CHECKS}
-    assert {row.outcome for name, row in rows.items()} == {"skipped"}
+    assert {row.outcome for name, row in rows.items()} == {"missing"}
     assert rows["a_deadline_is_honoured"].detail == "no `slow` arguments are given"
     assert bare.spec.calls == []
+
+
+def test_what_cannot_be_given_is_skipped_with_the_author_s_reason() -> None:
+    bare = MemberSubject(fake_tool(), without={"slow": "it only counts"})
+    row = perform(ALL["a_deadline_is_honoured"], bare)
+    assert (row.outcome, row.detail) == ("skipped", "no `slow`: it only counts")
+
+
+def test_a_member_that_reads_the_run_s_question_is_given_one() -> None:
+    @ct.agent
+    async def reads(ctx: ct.Context) -> str:
+        """Tell the question of the run."""
+        return ctx.question
+
+    row = perform(ALL["examples_give_the_expected_results"], MemberSubject(reads, [({}, "why?")], question="why?"))
+    assert row.outcome == "ok", row.detail
 
 
 def test_a_feature_that_is_not_declared_is_skipped() -> None:

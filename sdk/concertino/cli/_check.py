@@ -2,27 +2,56 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ._failures import Failed
 from ._options import common_options
 from ._output import write_json
+from ._status_line import StatusLine
+
+if TYPE_CHECKING:
+    from concertino.testing import Report, Row
 
 
 @click.command("check")
 @click.argument("package")
+@click.option("--only", default="", metavar="MEMBER", help="Check this member alone.")
+@click.option("--strict", is_flag=True, help="Fail as well where an author gave too little for a check.")
 @common_options
-def check(package: str, as_json: bool) -> None:
+def check(package: str, only: str, strict: bool, as_json: bool) -> None:
     """Check an installed plugin against the conformance kit, by its import name or distribution.
 
-    Exit code: 0 if it passes, else 1. JSON: the report.
+    The members run with the examples of `concertino_examples`, which stands beside the plugin's hooks. A line `give`
+    says what an author could add, a line `skip` why a requirement does not apply.
+
+    Exit code: 0 if it passes, else 1.
+
+    JSON: {"package", "ok", "complete", "counts", "rows": [{"check", "subject", "outcome", "detail", "requirement"}]};
+    outcomes: ok, failed, missing, skipped.
     """
     from concertino.testing import check_package
 
-    report = check_package(package)
+    line = StatusLine()
+
+    def tell(row: Row) -> None:
+        line.show(f"{row.subject}: {row.requirement}")
+
+    try:
+        report = check_package(package, only=only, tell=tell)
+    finally:
+        line.end()
     if as_json:
         write_json(report.to_json())
     else:
         click.echo(report.render())
+    if wrong := _verdict(report, strict):
+        raise Failed("" if as_json else f"{package} {wrong}")
+
+
+def _verdict(report: Report, strict: bool) -> str:
+    """What is wrong, in words; empty if nothing is."""
     if not report.ok:
-        raise Failed("" if as_json else f"{package} does not conform")
+        return "does not conform"
+    return "leaves requirements unchecked; see the lines `give`" if strict and not report.complete else ""

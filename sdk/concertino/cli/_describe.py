@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +14,7 @@ from ._failures import Failed, Interrupted
 from ._options import PoolChoice, common_options, pool_options, warn_about_broken_plugins
 from ._options import _full_name as full_name
 from ._output import clean, one_line, write_json, write_table
+from ._status_line import StatusLine
 
 if TYPE_CHECKING:
     from concertino._pool import Pool
@@ -27,8 +26,6 @@ Examples:
   concertino pool describe --budget usd=0.5 --save pool.toml
   concertino pool describe --models 'vllm/*' --writer sage --tasks mine.jsonl
 """
-_INTERVAL = 0.1
-"""Seconds between two drawings of the line."""
 
 
 @click.command("describe", epilog=_EXAMPLES)
@@ -143,26 +140,20 @@ class _Line:
     """Progress on stderr: on a terminal one line that is written again and again, elsewhere one every tenth of all."""
 
     def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._drawn = 0.0
+        self._line = StatusLine()
         self._tenth = 0
-        self._width = 0
 
     def show(self, progress: Progress) -> None:
         """Write it, if it is time to."""
+        self._line.show(_progress(progress))
         tenth = 10 * progress.done // max(1, progress.total)
-        if self._terminal and time.monotonic() - self._drawn >= _INTERVAL:
-            text = _progress(progress)
-            click.echo(f"\r{text:<{self._width}}", err=True, nl=False)
-            self._width, self._drawn = len(text), time.monotonic()
-        elif not self._terminal and tenth > self._tenth:
+        if not self._line.terminal and tenth > self._tenth:
             self._tenth = tenth
             click.echo(_progress(progress), err=True)
 
     def end(self) -> None:
         """Leave the line clear."""
-        if self._width:
-            click.echo(f"\r{' ' * self._width}\r", err=True, nl=False)
+        self._line.end()
 
 
 def _progress(progress: Progress) -> str:

@@ -20,7 +20,8 @@ from concertino._errors import UsageError
 from ._options import common_options
 from ._output import write_json
 
-KINDS = {"tool": "ToolSpec", "agent": "AgentSpec", "model": "ModelSpec"}
+KINDS = {"tool": ("ToolSpec",), "agent": ("AgentSpec", "Pool"), "model": ("ModelSpec",)}
+"""Kinds of members, and the names of concertino that their hooks speak of."""
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 
 
@@ -77,7 +78,7 @@ def skeleton(name: str, kinds: list[str]) -> dict[str, str]:
         "distribution": f"concertino-{name}",
         "versions": _compatible(version("concertino")),
         "summary": " and ".join(filter(None, [", ".join(many[:-1]), many[-1]])).capitalize(),
-        "specs": ", ".join(sorted(KINDS[kind] for kind in kinds)),
+        "specs": ", ".join(sorted({name for kind in kinds for name in KINDS[kind]})),
         "examples": "".join(_fill(f"{kind}.example", {}) for kind in kinds),
         "hooks": "".join(_fill(f"{kind}.hook", {}) for kind in kinds).rstrip("\n"),
         "commands": "".join(_fill(f"{kind}.command", {"name": name}) for kind in kinds),

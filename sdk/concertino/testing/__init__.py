@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._calling import call, make_context, make_pool, run_call
-    from ._check import CheckFailed, CheckSkipped, MemberSubject, ModelSubject, Row
+    from ._check import CheckFailed, CheckMissing, CheckSkipped, MemberSubject, ModelSubject, Row
     from ._conformance import AgentConformance, ModelConformance, ToolConformance
     from ._fakes import FakeAgent, FakeTool, blocking_tool, fake_agent, fake_tool, hanging_tool, stubborn_tool
     from ._package import check_package
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "_calling": ["call", "make_context", "make_pool", "run_call"],
-    "_check": ["CheckFailed", "CheckSkipped", "MemberSubject", "ModelSubject", "Row"],
+    "_check": ["CheckFailed", "CheckMissing", "CheckSkipped", "MemberSubject", "ModelSubject", "Row"],
     "_conformance": ["AgentConformance", "ModelConformance", "ToolConformance"],
     "_fakes": [
         "FakeAgent", "FakeTool", "blocking_tool", "fake_agent", "fake_tool", "hanging_tool", "stubborn_tool",
@@ -40,6 +40,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "AgentConformance",
     "CheckFailed",
+    "CheckMissing",
     "CheckSkipped",
     "FakeAgent",
     "FakeTool",

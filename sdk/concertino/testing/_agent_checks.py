@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from concertino._budget import Budget
 from concertino._errors import FailureClass, ProviderError
 from concertino._models import ChatRequest, Model, Reply
 from concertino._observation import Observation
@@ -17,10 +18,12 @@ from concertino._specs import AgentSpec, ModelSpec
 from concertino._usage import Usage
 
 from ._call_checks import CALL_CHECKS, is_accident
-from ._calling import run_call
+from ._calling import run_call, with_models
 from ._check import CheckFailed, CheckSkipped, MemberSubject
 from ._declaration_checks import DECLARATION_CHECKS
 
+MOST_CUTS = 12
+"""Places in which a budget of calls, and one of tokens, is cut."""
 UNEXPECTED_REPLIES = ("", "I do not know.", "]{ <answer>\\boxed{", "7\n" * 5_000)
 """Replies that no prompt asks for, and every model gives one day."""
 
@@ -49,7 +52,7 @@ async def it_asks_only_for_roles_that_it_declares(subject: MemberSubject) -> Non
     decoy = ModelSpec("an-undeclared-model", lambda: _Answering("a reply to a role that was not declared"))
     strict = Pool([*others, *dict.fromkeys(bound.values()), decoy], roles={r: m.name for r, m in bound.items()})
     for arguments, _ in subject.examples:
-        seen = await run_call(subject.spec, arguments, pool=strict)
+        seen = await run_call(subject.spec, arguments, pool=strict, question=subject.question)
         if seen.error is not None and "PoolError" in seen.error.message:
             declared = ", ".join(roles) or "none"
             raise CheckFailed(f"{arguments} ended with {seen.error.message!r}; it declares models=({declared})")
@@ -76,18 +79,49 @@ async def an_unexpected_reply_is_no_crash(subject: MemberSubject) -> None:
                 )
 
 
+async def a_budget_is_never_exceeded(subject: MemberSubject) -> None:
+    """However little of its budget is left, it ends with an observation and has not spent more."""
+    for arguments, _ in subject.given("examples"):
+        whole = (await _within(subject, arguments, None)).usage
+        for budget in _cuts(whole):
+            seen = await _within(subject, arguments, budget)
+            if _exceeds(seen.usage, budget):
+                raise CheckFailed(f"with {budget}, {arguments} used {seen.usage.to_json()}")
+            if is_accident(seen) and seen.error is not None:
+                raise CheckFailed(
+                    f"with {budget}, {arguments} ended with {seen.error.message!r}; let CallFailed pass, or answer "
+                    "with what there is"
+                )
+
+
+async def _within(subject: MemberSubject, arguments: Mapping[str, Any], budget: Budget | None) -> Observation:
+    return await run_call(subject.spec, arguments, pool=subject.make_pool(), budget=budget, question=subject.question)
+
+
+def _cuts(whole: Usage) -> list[Budget]:
+    """Budgets of fewer calls, and of fewer tokens, than a whole call uses; at most `MOST_CUTS` of each."""
+    calls = range(1, min(int(whole.calls), MOST_CUTS + 1))
+    tokens = sorted({int(whole.tokens * part / MOST_CUTS) for part in range(1, MOST_CUTS)} - {0})
+    return [*(Budget(calls=number) for number in calls), *(Budget(tokens=number) for number in tokens)]
+
+
+def _exceeds(used: Usage, budget: Budget) -> bool:
+    calls, tokens = budget.calls, budget.tokens
+    return (calls is not None and used.calls > calls) or (tokens is not None and used.tokens > tokens)
+
+
 AGENT_CHECKS = (
     *DECLARATION_CHECKS,
     *CALL_CHECKS,
     it_asks_only_for_roles_that_it_declares,
     a_model_that_fails_is_no_crash,
     an_unexpected_reply_is_no_crash,
+    a_budget_is_never_exceeded,
 )
 
 
 def _roles(subject: MemberSubject) -> tuple[str, ...]:
-    if not subject.examples:
-        raise CheckSkipped("no `examples` are given")
+    subject.given("examples")
     return subject.spec.models if isinstance(subject.spec, AgentSpec) else ()
 
 
@@ -96,13 +130,8 @@ async def _with_models(subject: MemberSubject, text: str | None) -> list[tuple[M
     roles = _roles(subject)
     if not roles and not subject.make_pool().models:
         raise CheckSkipped("it asks no model")
-    known = subject.make_pool()
-    members = [
-        member.with_(factory=lambda: _Answering(text)) if isinstance(member, ModelSpec) else member
-        for member in known.members
+    pool = with_models(subject.make_pool(), roles, lambda: _Answering(text))
+    return [
+        (arguments, await run_call(subject.spec, arguments, pool=pool, question=subject.question))
+        for arguments, _ in subject.examples
     ]
-    bound = {role: "an-answering-model" for role in roles if role not in known.roles}
-    if bound:
-        members.append(ModelSpec("an-answering-model", lambda: _Answering(text)))
-    pool = Pool(members, roles={**known.roles, **bound}, aliases=known.aliases)
-    return [(arguments, await run_call(subject.spec, arguments, pool=pool)) for arguments, _ in subject.examples]

@@ -10,21 +10,21 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from concertino._models import ChatRequest, Model, Reply
 from concertino._observation import Observation, Status
 from concertino._plan import Call, Plan
+from concertino._pool import Pool
 from concertino._specs import AgentSpec
 from concertino.executor import Executor, Limits
 
-from ._calling import run_call, with_member
+from ._calling import run_call, with_member, with_models
 from ._check import CheckFailed, CheckSkipped, MemberSubject
-from ._leftovers import PATIENCE, Leftovers
+from ._leftovers import LONGEST_STALL, PATIENCE, Leftovers
 
-AT_ONCE = 8
+AT_ONCE = 50
 """Calls that are made side by side."""
 DEADLINE = 0.05
 """Seconds that a slow call is given."""
-LONGEST_STALL = 0.5
-"""Seconds for which a call may block the event loop."""
 _REPORTING = 0.1
 """Seconds after which a stall is known."""
 _MISTAKES = (
@@ -58,10 +58,12 @@ async def results_are_not_cut(subject: MemberSubject) -> None:
 
 async def calls_at_once_are_independent(subject: MemberSubject) -> None:
     """Calls that run at once give what they give one by one."""
-    examples = (list(_examples(subject)) * AT_ONCE)[:AT_ONCE]
+    given = _examples(subject)
+    examples = [given[number % len(given)] for number in range(AT_ONCE)]
     plan = Plan([Call(subject.spec.name, dict(arguments)) for arguments, _ in examples])
+    pool = with_member(subject.make_pool(), subject.spec)
     async with Executor() as executor:
-        seen = await executor.run(plan, with_member(subject.make_pool(), subject.spec))
+        seen = await executor.run(plan, pool, question=subject.question)
     for observation, (arguments, expected) in zip(seen, examples, strict=True):
         try:
             _expect(observation, arguments, expected)
@@ -90,7 +92,8 @@ async def a_call_does_not_block_the_event_loop(subject: MemberSubject) -> None:
         raise CheckSkipped("it does not run on the event loop")
     for arguments, _ in _examples(subject):
         async with Executor(Limits(stall=LONGEST_STALL)) as executor:
-            await executor.run([Call(subject.spec.name, arguments)], with_member(subject.make_pool(), subject.spec))
+            pool = with_member(subject.make_pool(), subject.spec)
+            await executor.run([Call(subject.spec.name, arguments)], pool, question=subject.question)
             await asyncio.sleep(_REPORTING)
             stalls = executor.stalls
         if stalls:
@@ -115,9 +118,7 @@ async def its_cost_is_reported_within_its_bound(subject: MemberSubject) -> None:
 
 async def a_failure_is_explained(subject: MemberSubject) -> None:
     """A call that cannot work is an EXEC_ERR that says why, and no accident of the code."""
-    if not subject.failing:
-        raise CheckSkipped("no `failing` arguments are given")
-    for arguments in subject.failing:
+    for arguments in subject.given("failing"):
         seen = await _run(subject, arguments)
         if seen.error is None or seen.status is not Status.EXEC_ERR:
             raise CheckFailed(f"{arguments} ended as {seen.status}; expected an EXEC_ERR: raise what went wrong")
@@ -129,15 +130,26 @@ async def a_failure_is_explained(subject: MemberSubject) -> None:
             )
 
 
+async def its_timeout_leaves_room(subject: MemberSubject) -> None:
+    """Its examples need at most half of its timeout, so that a busy machine does not turn them into failures."""
+    timeout = subject.spec.timeout
+    if timeout is None:
+        raise CheckSkipped("it has no timeout of its own")
+    for arguments, _ in _examples(subject):
+        seconds = (await _run(subject, arguments)).usage.seconds
+        if seconds > timeout / 2:
+            raise CheckFailed(f"{arguments} took {seconds:.2f} s, its timeout is {timeout:g} s; declare a longer one")
+
+
 async def a_deadline_is_honoured(subject: MemberSubject) -> None:
     """A slow call ends soon after its deadline, and nothing of it goes on."""
-    arguments = _slow(subject)
+    arguments, pool = _slow_call(subject)
     spec = subject.spec.with_(timeout=DEADLINE)
     await _warm_up(subject)
     before = Leftovers()
     async with Executor() as executor:
         started = time.monotonic()
-        seen = (await executor.run([Call(spec.name, arguments)], with_member(subject.make_pool(), spec)))[0]
+        (seen,) = await executor.run([Call(spec.name, arguments)], with_member(pool, spec), question=subject.question)
         seconds = time.monotonic() - started
         given_up = len(executor.abandoned_calls) + executor.closed_calls
     if seen.status is not Status.TIMEOUT:
@@ -154,10 +166,10 @@ async def a_deadline_is_honoured(subject: MemberSubject) -> None:
 
 async def a_cancelled_call_leaves_nothing_behind(subject: MemberSubject) -> None:
     """A cancelled call leaves no task, thread or process behind."""
-    arguments = _slow(subject)
+    arguments, pool = _slow_call(subject)
     await _warm_up(subject)
     before = Leftovers()
-    running = asyncio.ensure_future(_run(subject, arguments))
+    running = asyncio.ensure_future(run_call(subject.spec, arguments, pool=pool, question=subject.question))
     await asyncio.sleep(DEADLINE)
     running.cancel()
     await asyncio.wait({running})
@@ -182,10 +194,28 @@ CALL_CHECKS = (
     a_call_does_not_block_the_event_loop,
     its_cost_is_reported_within_its_bound,
     a_failure_is_explained,
+    its_timeout_leaves_room,
     a_deadline_is_honoured,
     a_cancelled_call_leaves_nothing_behind,
     a_finished_call_leaves_nothing_behind,
 )
+
+
+class _Hanging(Model):
+    """Never answers."""
+
+    async def chat(self, request: ChatRequest) -> Reply:
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+
+def _slow_call(subject: MemberSubject) -> tuple[Mapping[str, Any], Pool]:
+    """A call that takes long: by its `slow` arguments, or an agent's first example with models that never answer."""
+    pool = subject.make_pool()
+    roles = subject.spec.models if isinstance(subject.spec, AgentSpec) else ()
+    if subject.slow is None and subject.examples and (roles or pool.models):
+        return subject.examples[0][0], with_models(pool, roles, _Hanging)
+    return subject.given("slow"), pool
 
 
 def is_accident(observation: Observation) -> bool:
@@ -195,7 +225,7 @@ def is_accident(observation: Observation) -> bool:
 
 
 async def _run(subject: MemberSubject, arguments: Mapping[str, Any]) -> Observation:
-    return await run_call(subject.spec, arguments, pool=subject.make_pool())
+    return await run_call(subject.spec, arguments, pool=subject.make_pool(), question=subject.question)
 
 
 async def _warm_up(subject: MemberSubject) -> None:
@@ -205,15 +235,7 @@ async def _warm_up(subject: MemberSubject) -> None:
 
 
 def _examples(subject: MemberSubject) -> list[tuple[Mapping[str, Any], Any]]:
-    if not subject.examples:
-        raise CheckSkipped("no `examples` are given")
-    return list(subject.examples)
-
-
-def _slow(subject: MemberSubject) -> Mapping[str, Any]:
-    if subject.slow is None:
-        raise CheckSkipped("no `slow` arguments are given")
-    return subject.slow
+    return list(subject.given("examples"))
 
 
 def _expect(seen: Observation, arguments: Mapping[str, Any], expected: Any) -> None:

@@ -8,7 +8,7 @@ executor of its own and closes it, so nothing is shared between two tests.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -93,6 +93,16 @@ async def make_context(
         finally:
             leave.set()
             await running
+
+
+def with_models(pool: Pool, roles: Sequence[str], factory: Callable[[], Model]) -> Pool:
+    """The pool with each of its models, and each role that it binds to none, answered by models of `factory`."""
+    members = [member.with_(factory=factory) if isinstance(member, ModelSpec) else member for member in pool.members]
+    unbound = [role for role in roles if role not in pool.roles]
+    if unbound:
+        members.append(ModelSpec("a-model-of-this-check", factory))
+    bound = dict.fromkeys(unbound, "a-model-of-this-check")
+    return Pool(members, roles={**pool.roles, **bound}, aliases=pool.aliases)
 
 
 def with_member(pool: Pool | None, spec: ToolSpec) -> Pool:

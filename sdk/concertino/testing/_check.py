@@ -1,8 +1,9 @@
 """A check: one requirement of conformance, as a plain function of a subject.
 
 The function's name is the requirement in short, the first line of its docstring is the requirement as a sentence. It
-returns when the subject meets it, raises `CheckFailed` with what was seen and what to do, or `CheckSkipped` with what
-it would need. `perform` runs one and gives a `Row`; the pytest classes, `check_package` and the command line share it.
+returns when the subject meets it, raises `CheckFailed` with what was seen and what to do, `CheckSkipped` with why it
+does not apply, or `CheckMissing` with what its author would have to give. `perform` runs one and gives a `Row`; the
+pytest classes, `check_package` and the command line share it.
 
 Invariant: a check runs nothing but the examples, refusals and slow calls that the subject itself gives.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
 from concertino._errors import UsageError
@@ -20,7 +21,7 @@ from concertino._models import Model
 from concertino._pool import Pool
 from concertino._specs import ModelSpec, ToolSpec
 
-Outcome = Literal["ok", "failed", "skipped"]
+Outcome = Literal["ok", "failed", "missing", "skipped"]
 
 
 class CheckFailed(AssertionError):
@@ -28,7 +29,11 @@ class CheckFailed(AssertionError):
 
 
 class CheckSkipped(Exception):
-    """The requirement cannot be checked; the text says what is missing, or why it does not apply."""
+    """The requirement is not checked; the text says why it does not apply."""
+
+
+class CheckMissing(CheckSkipped):
+    """The requirement cannot be checked for want of what the author alone can give; the text says what."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +45,13 @@ class MemberSubject:
         examples: pairs of arguments and the expected result: a value to be equal to, or a function of the result.
         rejected: arguments that the input schema refuses.
         failing: arguments that the schema takes and the call cannot work with.
-        slow: arguments of a call that takes at least a second, if there are any.
+        slow: arguments of a call that takes at least a second, if there are any; an agent that asks models needs
+            none, for it is given models that never answer.
         nondeterministic: why the same arguments may give different results; empty if they may not.
         make_pool: what an agent may call and ask, made anew for each call.
+        question: the run's question, for members that read it.
+        without: why there are no `examples`, `rejected`, `failing` or `slow` arguments, by those words: a tool that
+            is always quick has no slow ones, `{"slow": "it only counts letters"}`.
     """
 
     spec: ToolSpec
@@ -52,6 +61,22 @@ class MemberSubject:
     slow: Mapping[str, Any] | None = None
     nondeterministic: str = ""
     make_pool: Callable[[], Pool] = Pool
+    question: str = ""
+    without: Mapping[str, str] = field(default_factory=dict)
+
+    def given(self, kind: str) -> Any:
+        """What the author gives of a kind: `examples`, `rejected`, `failing` or `slow`.
+
+        Raises:
+            CheckSkipped: there is nothing of the kind, and the author says why.
+            CheckMissing: there is nothing of the kind.
+        """
+        value = getattr(self, kind)
+        if value or (kind == "slow" and value is not None):
+            return value
+        if reason := self.without.get(kind):
+            raise CheckSkipped(f"no `{kind}`: {reason}")
+        raise CheckMissing(f"no `{kind}` {'are' if kind == 'examples' else 'arguments are'} given")
 
     @property
     def name(self) -> str:
@@ -96,8 +121,8 @@ class Row:
     Attributes:
         check: name of the check.
         subject: what was checked.
-        outcome: ok, failed or skipped.
-        detail: what was seen and what to do, or why it was skipped.
+        outcome: ok, failed, missing (what its author would have to give) or skipped (it does not apply).
+        detail: what was seen and what to do, or why it was not checked.
         requirement: the requirement in a sentence.
     """
 
@@ -122,7 +147,7 @@ def run_check(check: Check, subject: Subject) -> None:
 
     Raises:
         CheckFailed: the requirement is not met.
-        CheckSkipped: it cannot be checked.
+        CheckSkipped: it is not checked.
     """
 
     async def work() -> None:
@@ -139,6 +164,8 @@ def perform(check: Check, subject: Subject) -> Row:
     detail = ""
     try:
         run_check(check, subject)
+    except CheckMissing as missing:
+        outcome, detail = "missing", str(missing)
     except CheckSkipped as skipped:
         outcome, detail = "skipped", str(skipped)
     except CheckFailed as failed:
@@ -165,7 +192,7 @@ def subject_from(target: ToolSpec | ModelSpec, given: Any) -> MemberSubject | Mo
     given = {"examples": given} if isinstance(given, (list, tuple)) else given
     kind = ModelSubject if isinstance(target, ModelSpec) else MemberSubject
     own = {"name": target.name, "make_model": target.factory} if isinstance(target, ModelSpec) else {"spec": target}
-    known = [field.name for field in fields(kind) if field.name not in own]
+    known = [each.name for each in fields(kind) if each.name not in own]
     where = f"concertino_examples[{target.name!r}]"
     if not isinstance(given, Mapping):
         raise UsageError(f"{where} is {given!r}; expected a list of examples, or a mapping with {', '.join(known)}")

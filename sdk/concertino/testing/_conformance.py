@@ -15,6 +15,7 @@ the standard tests sees to that.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from concertino._models import Model
@@ -58,6 +59,8 @@ class ToolConformance(_Conformance):
         failing: arguments that the schema takes and the call cannot work with, optional.
         slow: arguments of a call that takes at least a second, optional.
         nondeterministic: why the same arguments may give different results; empty if they may not.
+        question: the run's question, for members that read it.
+        without: why there are no `failing` or `slow` arguments, by those words.
     """
 
     spec: ToolSpec
@@ -66,6 +69,8 @@ class ToolConformance(_Conformance):
     failing: Sequence[Mapping[str, Any]] = ()
     slow: Mapping[str, Any] | None = None
     nondeterministic: str = ""
+    question: str = ""
+    without: Mapping[str, str] = MappingProxyType({})
 
     def make_pool(self) -> Pool:
         """What it may call and ask; made anew for each call."""
@@ -74,8 +79,9 @@ class ToolConformance(_Conformance):
     def subject(self) -> MemberSubject:
         """The tool with what is known of it."""
         return MemberSubject(
-            self.spec, self.examples, self.rejected, self.failing, self.slow, self.nondeterministic, self.make_pool
-        )
+            self.spec, self.examples, self.rejected, self.failing, self.slow, self.nondeterministic, self.make_pool,
+            self.question, self.without,
+        )  # fmt: skip
 
     def test_it_gives_examples_and_rejected_arguments(self) -> None:
         """The provider gives at least one example, and arguments that are refused where there are parameters."""
@@ -123,6 +129,9 @@ class ToolConformance(_Conformance):
     def test_a_failure_is_explained(self) -> None:
         self.check(_call_checks.a_failure_is_explained)
 
+    def test_its_timeout_leaves_room(self) -> None:
+        self.check(_call_checks.its_timeout_leaves_room)
+
     def test_a_deadline_is_honoured(self) -> None:
         self.check(_call_checks.a_deadline_is_honoured)
 
@@ -159,6 +168,9 @@ class AgentConformance(ToolConformance):
 
     def test_an_unexpected_reply_is_no_crash(self) -> None:
         self.check(_agent_checks.an_unexpected_reply_is_no_crash)
+
+    def test_a_budget_is_never_exceeded(self) -> None:
+        self.check(_agent_checks.a_budget_is_never_exceeded)
 
 
 class ModelConformance(_Conformance):
@@ -204,6 +216,9 @@ class ModelConformance(_Conformance):
 
     def test_requests_at_once_are_answered(self) -> None:
         self.check(_model_checks.requests_at_once_are_answered)
+
+    def test_a_request_does_not_block_the_event_loop(self) -> None:
+        self.check(_model_checks.a_request_does_not_block_the_event_loop)
 
     def test_a_request_is_not_changed(self) -> None:
         self.check(_model_checks.a_request_is_not_changed)

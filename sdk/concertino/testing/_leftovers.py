@@ -13,6 +13,8 @@ from pathlib import Path
 
 from ._check import CheckFailed
 
+LONGEST_STALL = 0.5
+"""Seconds for which a call or a request may block the event loop."""
 PATIENCE = 2.0
 """Seconds that something may take to end after its call."""
 

@@ -8,6 +8,7 @@ requests.
 from __future__ import annotations
 
 import asyncio
+import time
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +16,7 @@ from concertino._errors import FailureClass, ProviderError
 from concertino._models import ChatRequest, Message, Model, Reply, Sampling
 
 from ._check import CheckFailed, CheckSkipped, ModelSubject
-from ._leftovers import Leftovers
+from ._leftovers import LONGEST_STALL, Leftovers
 
 _UNICODE = "Grüße, 世界! 🎻 \u202eabc\u202c é e\u0301 \x00 ﷽"
 _TOOL = {
@@ -32,6 +33,7 @@ _TOOL = {
     },
 }
 _SHORT = Sampling(max_tokens=64)
+_TICK = 0.01
 
 
 async def it_answers_with_a_reply_and_its_usage(subject: ModelSubject) -> None:
@@ -84,6 +86,24 @@ async def requests_at_once_are_answered(subject: ModelSubject) -> None:
     wrong = [answer for answer in answers if not isinstance(answer, Reply)]
     if wrong:
         raise CheckFailed(f"{len(wrong)} of {len(answers)} requests at once gave {wrong[0]!r}; expected replies")
+
+
+async def a_request_does_not_block_the_event_loop(subject: ModelSubject) -> None:
+    """While it answers, the event loop is free for others."""
+    model = subject.make_model()
+    try:
+        await model.chat(_request(Message("user", subject.prompt)))  # libraries are imported once
+        worst = 0.0
+        running = asyncio.ensure_future(model.chat(_request(Message("user", subject.prompt))))
+        while not running.done():
+            slept = time.perf_counter()
+            await asyncio.sleep(_TICK)
+            worst = max(worst, time.perf_counter() - slept - _TICK)
+        await running
+    finally:
+        await model.close()
+    if worst > LONGEST_STALL:
+        raise CheckFailed(f"a request blocked the event loop for {worst:.2f} s; await, or work in a thread")
 
 
 async def a_request_is_not_changed(subject: ModelSubject) -> None:
@@ -198,6 +218,7 @@ MODEL_CHECKS = (
     unicode_is_no_obstacle,
     a_long_message_is_answered_or_refused,
     requests_at_once_are_answered,
+    a_request_does_not_block_the_event_loop,
     a_request_is_not_changed,
     a_cancelled_request_leaves_nothing_behind,
     tokens_are_counted_monotonously,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
-from ._check import Row
+from ._check import Outcome, Row
 
 _MARKS = {"ok": "ok  ", "failed": "FAIL"}
+_WHY = {"missing": "give", "skipped": "skip"}
 
 
 @dataclass(frozen=True)
@@ -29,28 +30,37 @@ class Report:
         return any(row.outcome == "ok" for row in self.rows) and all(row.ok for row in self.rows)
 
     @property
+    def complete(self) -> bool:
+        """Whether nothing is left unchecked for want of what its author could give."""
+        return all(row.outcome != "missing" for row in self.rows)
+
+    @property
     def counts(self) -> dict[str, int]:
-        """How many rows are ok, failed and skipped."""
+        """How many rows are ok, failed, missing and skipped."""
         seen = Counter(row.outcome for row in self.rows)
-        return {outcome: seen[outcome] for outcome in ("ok", "failed", "skipped")}
+        return {outcome: seen[outcome] for outcome in get_args(Outcome)}
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
         rows = [row.to_json() for row in self.rows]
-        return {"package": self.package, "ok": self.ok, "counts": self.counts, "rows": rows}
+        return {
+            "package": self.package, "ok": self.ok, "complete": self.complete, "counts": self.counts, "rows": rows,
+        }  # fmt: skip
 
     def render(self) -> str:
-        """Text: a block per subject; a line per requirement, with what was seen below; a line per reason to skip."""
+        """Text: a block per subject; a line per requirement with what was seen; a line per reason not to check."""
         lines: list[str] = []
         for subject in dict.fromkeys(row.subject for row in self.rows):
             lines.append(subject)
             rows = [row for row in self.rows if row.subject == subject]
             for row in rows:
-                if row.outcome != "skipped":
+                if row.outcome in _MARKS:
                     lines.append(f"  {_MARKS[row.outcome]}  {row.requirement}")
                     lines += [f"        {line}" for line in row.detail.splitlines()]
-            reasons = Counter(row.detail for row in rows if row.outcome == "skipped")
-            lines += [f"  skip  {number} of {len(rows)}: {reason}" for reason, number in reasons.items()]
+            reasons = Counter((row.outcome, row.detail) for row in rows if row.outcome not in _MARKS)
+            lines += [f"  {_WHY[why]}  {number} of {len(rows)}: {text}" for (why, text), number in reasons.items()]
         counts = ", ".join(f"{number} {outcome}" for outcome, number in self.counts.items())
-        verdict = "conforms" if self.ok else "does not conform"
+        verdict = "does not conform"
+        if self.ok:
+            verdict = "conforms" if self.complete else "conforms as far as it could be checked"
         return "\n".join([*lines, f"{self.package} {verdict}: {counts}"])

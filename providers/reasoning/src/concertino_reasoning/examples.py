@@ -59,7 +59,12 @@ _TASK = {"subtask": "What is six times seven?"}
 _ROLES = {**_TASK, "roles": ["optimist", "accountant"]}
 _TEXT = {"text": "It is said that six times seven is 42.", "wanted": "the product"}
 
-_OF_A_RUN: dict[str, Any] = {"failing": [{}, {"model": "nobody"}], "make_pool": make_pool}
+_OF_A_RUN: dict[str, Any] = {
+    "examples": [({}, _says_42)],
+    "failing": [{"model": "nobody"}],
+    "make_pool": make_pool,
+    "question": "What is six times seven?",
+}
 
 concertino_examples: dict[str, Any] = {
     "cot": _subject(_TASK),
@@ -72,4 +77,4 @@ concertino_examples: dict[str, Any] = {
     "conclude": {**_OF_A_RUN, "rejected": [{"model": 7}]},
     "extract": _subject(_TEXT, {"wanted": "the product"}, {"text": ""}, task="text"),
 }
-"""By agent. `ensemble_solver` and `conclude` work on the question of a run; a call without a run is refused."""
+"""By agent. `ensemble_solver` and `conclude` work on the question of a run."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from concertino import hookimpl
 
 if TYPE_CHECKING:
-    from concertino import AgentSpec, ModelSpec, ToolSpec
+    from concertino import AgentSpec, ModelSpec, Pool, ToolSpec
 
 __all__ = ["concertino_agents", "concertino_examples", "concertino_models", "concertino_tools"]
 
@@ -42,15 +42,38 @@ def concertino_models() -> list[ModelSpec]:
     return model_specs()
 
 
+def _models() -> Pool:
+    from concertino import Pool
+
+    from .models import model_specs
+
+    return Pool(model_specs(), roles={name: name for name in ("swift", "steady", "sage")})
+
+
+_TEXT = "The number of each Attic's Chest equals 7. How many Chest does Attic have?"
+_QUICK = "it is done at once"
+
 concertino_examples = {
     "calculate": {
         "examples": [({"expression": "20 * 3 + 1"}, 15), ({"expression": "7 - 9", "modulus": 10}, 8)],
         "rejected": [{}, {"expression": 3}, {"expression": "1", "modulus": "two"}],
+        "failing": [{"expression": "1 // 0"}, {"expression": "open('x')"}],
+        "without": {"slow": _QUICK},
     },
-    "solve": {"rejected": [{}, {"subtask": "Problem", "model": "nobody"}]},
-    "read_problem": {"rejected": [{}, {"text": 3}]},
+    "solve": {
+        "examples": [({"subtask": _TEXT}, lambda content: "\\boxed{7}" in content)],
+        "rejected": [{}, {"subtask": "Problem", "model": "nobody"}],
+        "make_pool": _models,
+        "without": {"failing": "it fails only if its model does"},
+    },
+    "read_problem": {
+        "examples": [({"text": _TEXT}, lambda content: content["count"] == 1)],
+        "rejected": [{}, {"text": 3}],
+        "without": {"slow": _QUICK, "failing": "what it does not understand is listed"},
+    },
     "swift": {},
     "steady": {},
     "sage": {},
+    "conductor": {},
 }
 """What `concertino check` may call, and what is to come of it."""

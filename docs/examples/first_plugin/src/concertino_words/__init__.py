@@ -23,3 +23,12 @@ def count_words(text: str, at_least: Annotated[int, Field(ge=1)] = 1) -> dict[st
 @ct.hookimpl
 def concertino_tools() -> list[ct.ToolSpec]:
     return [count_words]
+
+
+concertino_examples = {
+    "count_words": {
+        "examples": [({"text": "A rose is a rose."}, {"a": 2, "rose": 2, "is": 1})],
+        "rejected": [{}, {"text": "a", "at_least": 0}],
+        "without": {"failing": "every text can be counted", "slow": "it is done at once"},
+    },
+}

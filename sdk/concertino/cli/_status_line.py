@@ -1,0 +1,37 @@
+"""One line on stderr that is written again and again while something long goes on.
+
+Invariant: stdout stays clean, and where stderr is no terminal nothing is written over.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+
+import click
+
+_INTERVAL = 0.1
+
+
+class StatusLine:
+    """A line that shows how far something is; on a terminal alone. `end` leaves it clear."""
+
+    def __init__(self) -> None:
+        self.terminal = sys.stderr.isatty()
+        self._drawn = 0.0
+        self._width = 0
+
+    def show(self, text: str) -> None:
+        """Write the line, if there is a terminal and the last one stands for a tenth of a second."""
+        if not self.terminal or time.monotonic() - self._drawn < _INTERVAL:
+            return
+        text = text[: shutil.get_terminal_size().columns - 1]
+        click.echo(f"\r{text:<{self._width}}", err=True, nl=False)
+        self._width, self._drawn = len(text), time.monotonic()
+
+    def end(self) -> None:
+        """Leave the line clear."""
+        if self._width:
+            click.echo(f"\r{' ' * self._width}\r", err=True, nl=False)
+            self._width = 0
