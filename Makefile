@@ -8,7 +8,7 @@ ARGS   ?=
 
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup full servers demo test test-wheels lint format docs bench coverage clean
+.PHONY: help setup full servers demo test test-wheels lint format reference docs bench coverage clean
 # A caller's own Python settings must not leak into .venv.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
@@ -42,6 +42,9 @@ lint: full ## Check style, format and types
 format: setup ## Apply the format and the safe fixes
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format --quiet
+
+reference: full ## Write the pages of the reference that are made from code
+	@$(BIN)/python scripts/reference_pages.py
 
 docs: setup ## Build the documentation into site/, every warning an error
 	@$(BIN)/zensical build --strict --clean

@@ -15,6 +15,7 @@ from concertino._observation import FREE_CODES
 from concertino.cli import command_line
 from concertino.executor._retry import ATTEMPTS
 from concertino.plugins._hooks import HOOK_ARGUMENTS
+from reference_pages import MADE
 from tree import ROOT
 
 from .documents import DOCS
@@ -83,6 +84,14 @@ def test_hooks_that_may_return_an_awaitable_say_so() -> None:
         waits = "Awaitable" in str(inspect.signature(getattr(hookspecs, name)).return_annotation)
         text = " ".join(sections("hooks.md")[f"`{name}({', '.join(arguments)})`"].split())
         assert ("may be a coroutine" in text) == waits, name
+
+
+# -- pages made from code ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", MADE)
+def test_a_page_made_from_code_is_what_the_code_says(page: str) -> None:
+    assert (REFERENCE / page).read_text(encoding="utf-8") == MADE[page](), "run: make reference"
 
 
 # -- command line ----------------------------------------------------------------------------------------------
