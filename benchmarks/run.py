@@ -5,7 +5,7 @@
     make bench ARGS="--quick"               one short process each: shows that they work
     make bench ARGS="--json"                one JSON object
 
-Scenarios (S1 to S9) run round after round, each time in a fresh process; a figure is the median of its processes, its
+Scenarios (S1 to S11) run round after round, each time in a fresh process; a figure is the median of its processes, its
 spread their least and greatest. The other benchmarks have tables of their own and run once. Progress goes to stderr.
 """
 
@@ -23,7 +23,7 @@ from typing import Any
 from measure import Row, machine, merge, table
 
 HERE = Path(__file__).parent
-SCENARIOS = ("startup", "overhead", "rounds", "waiting", "faults", "graphs", "clients")
+SCENARIOS = ("startup", "overhead", "rounds", "waiting", "faults", "graphs", "pools", "clients", "search")
 OTHERS = {
     "local": "Local models against the `generate` of transformers",
     "reading": "Reading what models write",
@@ -32,7 +32,10 @@ OTHERS = {
     "plugins": "Installed plugins",
     "reliability": "Reliability under faults",
     "crash": "Killed and resumed",
+    "sandbox": "The Python sandbox",
 }
+SHORTENED = ("sandbox",)
+"""These run with `--quick`: all counts take eight minutes, by `python benchmarks/sandbox.py`."""
 
 
 def output_of(name: str, *options: str) -> str | None:
@@ -77,7 +80,7 @@ def main() -> int:
     rows = scenarios([n for n in SCENARIOS if n in chosen], 1 if options.quick else options.repeat, options.quick)
     others: dict[str, Any] = {}
     for name in (name for name in OTHERS if name in chosen):
-        printed = output_of(name, *(["--json"] if options.json else []))
+        printed = output_of(name, *["--quick"][: name in SHORTENED], *["--json"][: options.json])
         others[name] = json.loads(printed) if printed and options.json else printed
     if options.json:
         figures = [{**asdict(row), "met": row.met} for row in rows]

@@ -48,9 +48,9 @@ Results go to stdout, progress and errors to stderr. Every verb takes these opti
 | 2 | wrong usage: nothing has run |
 | 130 | Ctrl-C; what was done is kept |
 
-Where a verb takes `--pool`, `--only`, `--without` and `--bind` and is given none of them, it uses the pool file that the
-[settings](settings.md) name, else everything installed. Plugins may add verbs;
-`concertino plugins --load` names them.
+Where a verb takes `--pool`, `--only`, `--without` and `--bind` and is given none of them, it uses the pool file that
+the [settings](settings.md) name, else everything installed. Plugins may add verbs; `concertino plugins --load` names
+them.
 """
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import json
 import logging
 import os
 import time
@@ -27,7 +26,7 @@ from ._live_pool import LivePool
 from ._models import ChatRequest, Model, Sampling
 from ._pool import Pool
 from ._run import Run, collect_rounds
-from ._specs import ModelSpec, ToolSpec
+from ._specs import ModelSpec, Spec, ToolSpec
 from ._usage import NOTHING
 from .events import Event, Planned, RunEnded, RunStarted
 from .executor import Duplicates, Executor, Scope
@@ -225,10 +224,12 @@ class Orchestrator:
             raise BudgetError("budget calls=0 fits no call; leave it out for no limit")
 
     def _setup(self, pool: Pool, budget: Budget) -> dict[str, Any]:
+        tools = {"tools": pool.to_openai()} if self.strategy.reads_tools else {}
         return {
+            **tools,
             "strategy": self.strategy.to_json(),
             "pool": pool.id,
-            "members": {member.name: _digest(member.to_json()) for member in pool.members},
+            "members": {member.name: _digest(member) for member in pool.members},
             "roles": pool.roles,
             "budget": budget.to_json(),
             "duplicates": self.duplicates,
@@ -402,7 +403,7 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
     if strategy is None:
         strategy = strategy_by_name(setup["strategy"]["name"]).from_json(setup["strategy"])
     budget = Budget(**setup.get("budget", {}))
-    machine = strategy.begin(Brief(trace.question, (), budget.rounds, budget.parallel))
+    machine = strategy.begin(Brief(trace.question, setup.get("tools", ()), budget.rounds, budget.parallel))
     replies = iter(trace.replies())
     results = {seen.call_id: seen for seen in trace.observations()}
     while True:
@@ -480,9 +481,8 @@ def _trace_path(path: Path, run_id: str) -> Path:
     return TraceStore(path).path_for(run_id) if path.is_dir() or not path.suffix else path
 
 
-def _digest(data: Mapping[str, Any]) -> str:
-    text = json.dumps(data, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+def _digest(member: Spec) -> str:
+    return hashlib.sha256(member.canonical.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _refuse_changes(known: Trace, setup: Mapping[str, Any]) -> None:

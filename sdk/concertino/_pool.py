@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +26,7 @@ from ._errors import PoolError
 from ._model_agents import ModelAgent, answering_with, describe_expert, model_agent
 from ._pool_views import ContextCost, Member, PoolDiff
 from ._routing import RouterSpec
-from ._specs import ModelSpec, Spec, ToolSpec
+from ._specs import ModelSpec, Spec, ToolSpec, canonical_text
 from ._usage import Prices
 from .plugins._patterns import matches
 
@@ -138,10 +139,11 @@ class Pool:
         """Tools and agents with their visible names: the orchestrator's action space."""
         callables = [member for member in self.members if isinstance(member, ToolSpec)]
         short = [_sanitise(spec.short_name) for spec in callables]
+        times = Counter(short)
         actions = []
         for spec, name in zip(callables, short, strict=True):
             visible = self._aliases.get(spec.name) or (
-                name if short.count(name) == 1 else _sanitise(spec.name.replace("/", "__"))
+                name if times[name] == 1 else _sanitise(spec.name.replace("/", "__"))
             )
             actions.append(Member(visible, spec))
         self._refuse_equal_names(actions)
@@ -413,7 +415,9 @@ class Pool:
     @cached_property
     def id(self) -> str:
         """16 hex digits of the SHA-256 of `to_json()`: equal pools have equal ids, in every process."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        members = ",".join(member.canonical for member in self.members)
+        aliases, roles = canonical_text(self._aliases), canonical_text(self._roles)
+        text = f'{{"aliases":{aliases},"members":[{members}],"roles":{roles}}}'  # as canonical_text(self.to_json())
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def __eq__(self, other: object) -> bool:

@@ -14,6 +14,7 @@ The decorators return the *spec*, and the spec is callable: `count_letter("banan
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,11 @@ _NAME = re.compile(r"^(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/)?[A-Za-z0-9][A-Za-z0-9
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 DESCRIPTION_LIMIT = 2048
 """Characters of a description that the orchestrator may see."""
+
+
+def canonical_text(data: Any) -> str:
+    """JSON data as one text: sorted keys, no spaces; equal data gives equal text in every process."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def _check_name(kind: str, name: str) -> None:
@@ -140,6 +146,11 @@ class ToolSpec:
     def output_validator(self) -> Validator | None:
         """The compiled output schema, None without one."""
         return None if self.output_schema is None else _compile(self, "output_schema", self.output_schema)
+
+    @cached_property
+    def canonical(self) -> str:
+        """`to_json` as one text with sorted keys, which is hashed; made once."""
+        return canonical_text(self.to_json())
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -264,6 +275,11 @@ class ModelSpec:
     def short_name(self) -> str:
         """The part of the name after the slash."""
         return self.name.rpartition("/")[2]
+
+    @cached_property
+    def canonical(self) -> str:
+        """`to_json` as one text with sorted keys, which is hashed; made once."""
+        return canonical_text(self.to_json())
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The pool is a value: filtered, bound, replaced, hashed, compared and sampled without changing the one at hand."""
 
+import hashlib
 import json
 import random
 import subprocess
@@ -166,3 +167,9 @@ def test_adjust_changes_options_of_every_member_that_matches() -> None:
     assert changed == ["a/search", "a/sum"]
     with pytest.raises(ct.SpecError, match="isolation='moon'"):
         POOL.adjust("a/*", isolation="moon")
+
+
+def test_the_id_is_the_hash_of_the_whole_pool_as_json() -> None:
+    pool = ct.Pool.of(make("search"), ct.ModelSpec("m", ct.Model, "é"), worker="m").alias({"search": "look"})
+    text = json.dumps(pool.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert pool.id == hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -53,8 +53,11 @@ def show(choice: PoolChoice, as_json: bool) -> None:
     write_fields({"pool": chosen.id, "roles": bound, "context": f"{tokens.total} tokens"})
     if members:
         click.echo()
-        rows = [(m["kind"], m["name"], m.get("visible_name", "-"), one_line(m["description"])) for m in members]
-        write_table(("KIND", "NAME", "SEEN AS", "DESCRIPTION"), rows)
+        rows = [
+            (m["kind"], m["name"], m.get("visible_name", "-"), m.get("context_tokens", "-"), m["description"])
+            for m in members
+        ]
+        write_table(("KIND", "NAME", "SEEN AS", "TOKENS", "DESCRIPTION"), rows)
 
 
 @pool.command("diff")

@@ -121,6 +121,8 @@ class Strategy(ABC):
     """
 
     name: ClassVar[str]
+    reads_tools: ClassVar[bool] = False
+    """Its reader needs to know the pool: a trace then keeps the action space, and a replay gives it to `begin`."""
 
     @abstractmethod
     def begin(self, brief: Brief) -> Machine:
