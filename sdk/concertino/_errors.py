@@ -13,7 +13,7 @@ what was expected, where, and the next step.
     ├── PluginError                 an installed distribution is broken
     ├── RunError                    a run could not go on; its trace is intact; the CLI exits 1
     ├── TraceError                  a trace cannot be written, read or resumed
-    └── CallFailed                  inside an agent: a model or member that it needed did not answer
+    └── CallFailed                  raised in a call: a model or member did not answer, or the call itself cannot be done
     ProviderError                   raised *by plugins*: says how a remote failure may be retried
 
     try:
@@ -27,7 +27,7 @@ what was expected, where, and the next step.
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._observation import Observation
@@ -78,13 +78,31 @@ class TraceError(ConcertinoError):
 class CallFailed(ConcertinoError):
     """Inside an agent: a call it made through its `Context` did not succeed. `observation` says why.
 
-    An agent that lets it pass ends with the same error code, so the orchestrator sees the real cause.
+    An agent that lets it pass ends with the same error code, so the orchestrator sees the real cause. A tool or agent
+    may raise one of its own, with `because`.
     """
 
     def __init__(self, observation: Observation) -> None:
         error = observation.error
-        super().__init__(f"{observation.name}: {error.message if error else observation.status}")
+        text = error.message if error else str(observation.status)
+        super().__init__(f"{observation.name}: {text}" if observation.name else text)
         self.observation = observation
+
+    @classmethod
+    def because(cls, message: str, *, code: str = "failed", content: Any = None, retryable: bool = False) -> CallFailed:
+        """What a tool or agent raises to end its own call with EXEC_ERR, a code of its own, and what there is to show.
+
+            raise ct.CallFailed.because("exit status 1", code="script_failed", content={"stderr": text})
+
+        Args:
+            message: what went wrong and what the orchestrator can do about it.
+            code: a word for programs, in lower_snake_case.
+            content: what there is to show nevertheless: plain JSON data.
+            retryable: whether the very same call may succeed later.
+        """
+        from ._observation import ErrorInfo, Observation, Status
+
+        return cls(Observation("", "", Status.EXEC_ERR, content, ErrorInfo(code, message, retryable=retryable)))
 
 
 class FailureClass(enum.StrEnum):

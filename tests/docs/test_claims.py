@@ -105,7 +105,7 @@ def test_an_orchestrator_s_hooks_may_take_all_arguments_by_name() -> None:
     assert set(given) == {"spec", "arguments", "call_id"}
 
 
-# -- how-to/declare-an-agent.md --------------------------------------------------------------------------------
+# -- how-to/write-an-agent.md --------------------------------------------------------------------------------
 
 
 @ct.agent(timeout=1)

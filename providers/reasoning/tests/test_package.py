@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
@@ -13,12 +14,13 @@ from typing import Any, ClassVar
 import concertino as ct
 import concertino_reasoning
 import pytest
+from concertino._settings import load_settings
 from concertino.plugins import PluginManager
 from concertino.testing import AgentConformance, ScriptedModel, check_package
 from concertino_reasoning import agents, final_answer
 from concertino_reasoning.examples import concertino_examples
 
-from .helpers import EACH_AGENT, REQUESTS, ROUND_TRIPS, TASK, Worker
+from .helpers import EACH_AGENT, REQUESTS, ROUND_TRIPS, Worker
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "agents.toml"
 README = Path(__file__).parents[1] / "README.md"
@@ -32,7 +34,7 @@ NAMES = [
 
 
 def test_the_hook_publishes_every_agent() -> None:
-    assert [spec.name for spec in concertino_reasoning.concertino_agents()] == NAMES
+    assert [spec.name for spec in concertino_reasoning.concertino_agents(ct.ProviderSettings())] == NAMES
     assert set(concertino_examples) == set(NAMES)
 
 
@@ -64,9 +66,9 @@ def test_the_readme_tells_parameters_units_and_requests_as_they_are() -> None:
 
 
 def test_the_readme_declares_agents_that_load(tmp_path: Path) -> None:
-    text = README.read_text(encoding="utf-8").partition("```toml\n")[2].partition("```")[0]
+    text = README.read_text(encoding="utf-8").partition("```toml\n[agents.")[2].partition("```")[0]
     file = tmp_path / "agents.toml"
-    file.write_text(text, encoding="utf-8")
+    file.write_text(f"[agents.{text}", encoding="utf-8")
     assert [spec.name for spec in concertino_reasoning.load_agents(file)] == ["straw_poll", "two_drafts"]
 
 
@@ -77,20 +79,22 @@ def test_every_public_name_is_there() -> None:
         concertino_reasoning.nothing  # noqa: B018
 
 
-def test_the_agents_of_a_file_are_published_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(concertino_reasoning.AGENTS_FILE, str(EXAMPLE))
-    names = [spec.name for spec in PluginManager().specs(("reasoning/*",))]
+def test_the_agents_of_a_file_are_published_beside_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "pool.toml"
+    file.write_text(f'members = ["reasoning/*"]\n[providers.reasoning]\nagents = "{EXAMPLE}"\n')
+    names = [spec.name for spec in ct.Pool.load(file).members]
     assert names == [
         f"reasoning/{name}" for name in [*NAMES, "plain_words", "straw_poll", "proof_reader", "two_drafts"]
     ]
 
 
-def test_a_wrong_file_is_a_broken_plugin_that_names_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_wrong_file_is_a_broken_plugin_that_names_it(tmp_path: Path) -> None:
     file = tmp_path / "agents.toml"
     file.write_text("[agents.mine]\nkind = 'singel'\n")
-    monkeypatch.setenv(concertino_reasoning.AGENTS_FILE, str(file))
-    info = PluginManager().load("reasoning")
+    settings = ct.ProviderSettings({"agents": file.name}, where="pool.toml: providers.reasoning", folder=tmp_path)
+    info = PluginManager(replace(load_settings({}), providers={"reasoning": settings})).load("reasoning")
     assert info.state == "failed"
+    assert "pool.toml: providers.reasoning: " in info.reason
     assert str(file) in info.reason
     assert "did you mean 'single'?" in info.reason
 
@@ -125,31 +129,6 @@ def test_the_installed_package_conforms() -> None:
     assert {row.subject for row in report.rows} >= {f"reasoning/{name}" for name in NAMES}
 
 
-class _OfARun:
-    """A context whose run has a question: agents that work on it alone can then be called like any other."""
-
-    def __init__(self, context: ct.Context, question: str) -> None:
-        self._context, self.question = context, question
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
-
-
-def in_a_run(spec: ct.AgentSpec) -> ct.AgentSpec:
-    """The agent with a subtask, which it is given as the question of its run."""
-
-    async def asked(subtask: str, model: str = "", *, ctx: ct.Context) -> Any:
-        return await spec.function(model=model, ctx=_OfARun(ctx, subtask))
-
-    asked.__module__ = spec.function.__module__
-    schema = {
-        **spec.input_schema,
-        "properties": {**EACH_AGENT["cot"].input_schema["properties"]},
-        "required": ["subtask"],
-    }
-    return spec.with_(function=asked, input_schema=schema)
-
-
 class _Conforming(AgentConformance):
     """What every agent here gives: a model that always answers 42, and waits where it is told to."""
 
@@ -159,11 +138,9 @@ class _Conforming(AgentConformance):
         super().__init_subclass__(**options)
         known = concertino_examples[cls.name]
         cls.spec = EACH_AGENT[cls.name]
-        if "examples" not in known:
-            known = {**concertino_examples["cot"], "failing": [{**TASK, "model": "nobody"}]}
-            cls.spec = in_a_run(cls.spec)
         cls.examples, cls.rejected = known["examples"], known["rejected"]
-        cls.failing, cls.slow = known["failing"], known["slow"]
+        cls.failing, cls.slow = known["failing"], known.get("slow")
+        cls.question = known.get("question", "")
 
     def make_pool(self) -> ct.Pool:
         return concertino_reasoning.examples.make_pool()

@@ -107,3 +107,44 @@ async def test_repeated_calls_run_again_or_are_reused_or_refused_as_asked() -> N
         "reuse": [ran, ("OK", 0, True, None)],
         "refuse": [ran, ("EXEC_ERR", 0, False, "duplicate")],
     }
+
+
+@pytest.mark.parametrize("isolation", ["loop", "thread"])
+async def test_a_member_may_end_its_own_call_with_a_code_and_what_there_is_to_show(isolation: str) -> None:
+    @ct.tool(isolation=isolation)  # type: ignore[arg-type]
+    def compile_it() -> str:
+        """Compile."""
+        raise ct.CallFailed.because("line 3: ';' expected", code="compile_error", content={"log": "x" * 20_000})
+
+    async with Executor() as executor:
+        (seen,) = await executor.run([ct.Call("compile_it")], ct.Pool.of(compile_it))
+    assert seen.status is ct.Status.EXEC_ERR
+    assert seen.error is not None
+    assert (seen.error.code, seen.error.message, seen.error.retryable) == (
+        "compile_error",
+        "line 3: ';' expected",
+        False,
+    )
+    assert "xxx" in seen.content
+    assert seen.truncated > 3_000
+
+
+async def test_a_failure_that_an_agent_lets_pass_keeps_its_code_and_names_the_member() -> None:
+    @ct.tool
+    def compile_it() -> str:
+        """Compile."""
+        raise ct.CallFailed.because("no compiler", code="no_compiler", retryable=True)
+
+    @ct.agent
+    async def builder(ctx: ct.Context) -> str:
+        """Build."""
+        seen = await ctx.call("compile_it", {})
+        if not seen.ok:
+            raise ct.CallFailed(seen)
+        return "built"
+
+    async with Executor() as executor:
+        (seen,) = await executor.run([ct.Call("builder")], ct.Pool.of(builder, compile_it))
+    assert seen.error is not None
+    assert (seen.error.code, seen.error.message) == ("no_compiler", "compile_it: no compiler")
+    assert seen.error.retryable

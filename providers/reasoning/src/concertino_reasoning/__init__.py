@@ -1,8 +1,8 @@
 """concertino-reasoning: agents that reason, alone or several at once, and agents that you declare in a file.
 
 Published: `cot`, `self_consistency`, `debate`, `reflexion`, `standard_reasoner`, `critical_reviewer`,
-`ensemble_solver`, `conclude`, `extract`, and the agents of the TOML file that the environment variable
-`CONCERTINO_REASONING_AGENTS` names. Importing this module imports none of them; the hook below does.
+`ensemble_solver`, `conclude`, `extract`, and the agents of the TOML file that `agents` in `[providers.reasoning]` names
+(pool file or `concertino.toml`). Importing this module imports none of them; the hook below does.
 
     from concertino_reasoning import load_agents, final_answer
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from concertino import hookimpl
 
 if TYPE_CHECKING:
-    from concertino import AgentSpec
+    from concertino import AgentSpec, ProviderSettings
 
     from .agents import debate_agent, ensemble_agent, final_answer, reflexion_agent, self_consistency_agent
     from .custom import load_agents
@@ -32,9 +32,6 @@ __all__ = [
     "self_consistency_agent",
 ]
 
-AGENTS_FILE = "CONCERTINO_REASONING_AGENTS"
-"""The environment variable that names a file of further agents."""
-
 _HOME_OF = {
     "concertino_examples": "examples",
     "debate_agent": "agents",
@@ -47,14 +44,13 @@ _HOME_OF = {
 
 
 @hookimpl
-def concertino_agents() -> list[AgentSpec]:
-    """The built-in agents, then those of the file that the environment names."""
-    import os
-
+def concertino_agents(settings: ProviderSettings) -> list[AgentSpec]:
+    """The built-in agents, then those of the file that the settings name."""
     from .agents import AGENTS
     from .custom import load_agents
 
-    path = os.environ.get(AGENTS_FILE, "").strip()
+    settings.check(["agents"])
+    path = settings.path("agents")
     return [*AGENTS, *(load_agents(path) if path else [])]
 
 

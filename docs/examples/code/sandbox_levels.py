@@ -1,0 +1,27 @@
+"""Which sandbox this machine gives, and how scripts end in it."""
+
+import asyncio
+
+from concertino_code.choosing import choose, open_sandbox
+from concertino_code.limits import Limits
+
+SCRIPTS = {
+    "a sum": "print(6 * 7)",
+    "the network": "import socket\nsocket.create_connection(('127.0.0.1', 80))",
+    "a gigabyte": "held = b'x' * (1 << 30)",
+    "no end": "print('so far', flush=True)\nwhile True: pass",
+}
+
+
+async def main() -> None:
+    choice = await choose()
+    print("level:", choice.level, "- passed over:", choice.explain() or "none")
+    async with await open_sandbox(limits=Limits(wall=1, memory_mb=256)) as sandbox:
+        for name, code in SCRIPTS.items():
+            done = await sandbox.run(code)
+            print(f"{name}: {done.ending}, {done.stdout.text.strip() or done.explain()}")
+        done = await sandbox.run("open('out.csv', 'w').write(input())", stdin="1,2", artefacts=["out.csv"])
+        print("a file:", done.artefacts["out.csv"].data)
+
+
+asyncio.run(main())
