@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._budget import Budget
+from ._eager import Ahead
 from ._errors import BudgetError, CallFailed, PoolError, TraceError, UsageError
 from ._live_pool import LivePool
 from ._models import ChatRequest, Model, Sampling
@@ -37,6 +38,7 @@ from .traces._trace import header
 
 if TYPE_CHECKING:
     from .executor import Memory
+    from .executor._plan_run import PlanRun
 
 logger = logging.getLogger("concertino")
 _NOTHING_TO_LEAD = "the pool holds no tool and no agent, so there is nothing to orchestrate; add members"
@@ -58,6 +60,8 @@ class Orchestrator:
         executor: shared by several runs; without one, each run has its own.
         sampling: how the orchestrator and the summariser sample.
         duplicates: what to do with a call that repeats an earlier one of the run.
+        eager: begin a call when its text is complete, while the model goes on writing. The model is then asked for a
+            stream. Calls that write, and strategies whose plan is only valid as a whole, wait for the finished text.
         before: this orchestrator's own hooks, with the arguments of `concertino_before_call`; asked before those of
             plugins.
         after: as `before`, with the arguments of `concertino_after_call`; told after those of plugins.
@@ -71,6 +75,7 @@ class Orchestrator:
         executor: Executor | None = None,
         sampling: Sampling | None = None,
         duplicates: Duplicates = "run",
+        eager: bool = False,
         before: Sequence[Callable[..., Any]] = (),
         after: Sequence[Callable[..., Any]] = (),
     ) -> None:
@@ -84,6 +89,7 @@ class Orchestrator:
         self.executor = executor
         self.sampling = sampling or Sampling()
         self.duplicates: Duplicates = duplicates
+        self.eager = eager
         self.before = _own_hooks("concertino_before_call", before)
         self.after = _own_hooks("concertino_after_call", after)
 
@@ -233,6 +239,7 @@ class Orchestrator:
             "roles": pool.roles,
             "budget": budget.to_json(),
             "duplicates": self.duplicates,
+            **({"eager": True} if self.eager else {}),
         }
 
 
@@ -284,6 +291,8 @@ class _Drive:
         self.scope: Scope | None = None
         self.ended: RunEnded | None = None
         self.asks = 0
+        self.round = 0
+        self.ahead: Ahead | None = None
         limits = [budget.rounds, getattr(orchestrator.strategy, "max_rounds", None)]
         self.rounds = min((limit for limit in limits if limit is not None), default=0)
 
@@ -342,9 +351,16 @@ class _Drive:
         role = step.role if step.role in self.pool.roles else "orchestrator"
         request = ChatRequest(step.messages, [dict(t) for t in step.tools], step.sampling or self.orchestrator.sampling)
         fresh = step.messages[len(step.messages) - step.fresh :]
+        if self.orchestrator.eager and type(machine).ahead is not Machine.ahead:
+            self.ahead = Ahead(machine, executor, scope, self.round + 1)
+        asked = f"ask.{self.asks}"
         try:
-            reply, _ = await ask(executor, scope, role, request, f"ask.{self.asks}", role=step.role, fresh=fresh)
+            reply, _ = await ask(executor, scope, role, request, asked, role=step.role, fresh=fresh, hearer=self.ahead)
+        except asyncio.CancelledError:
+            await self._leave_behind({})
+            raise
         except CallFailed as failed:
+            await self._leave_behind({})
             code = failed.observation.error.code if failed.observation.error else ""
             stop = _STOPS.get(code, "model")
             if stop == "deadline" and scope.seconds_left() > 0:
@@ -352,10 +368,26 @@ class _Drive:
             machine.finish(stop, str(failed))
             return
         machine.tell(reply)
+        if self.ahead is not None and not isinstance(machine.step(), Act):
+            await self._leave_behind({})
+
+    async def _leave_behind(self, taken: Mapping[str, PlanRun]) -> None:
+        """Stop what was begun early and is not part of a plan."""
+        if self.ahead is not None:
+            ahead, self.ahead = self.ahead, None
+            await ahead.stop(but=taken)
 
     async def _act(self, step: Act, machine: Machine, executor: Executor, scope: Scope) -> None:
+        self.round = step.round
         scope.emit_result(Planned(step.round, step.plan, scope.now()), recalled=self._was_planned(step))
-        observations = await executor.run_plan(step.plan, scope, prefix=f"{step.round}.")
+        begun = self.ahead.taken_by(step.plan) if self.ahead is not None else {}
+        await self._leave_behind(begun)
+        try:
+            observations = await executor.run_plan(step.plan, scope, prefix=f"{step.round}.", begun=begun)
+        except asyncio.CancelledError:
+            for run in begun.values():
+                await executor.stop_plan(run)
+            raise
         machine.observe(observations, scope.remaining(self.budget, self.rounds - step.round))
 
     def _was_planned(self, step: Act) -> bool:

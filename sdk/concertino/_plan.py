@@ -3,7 +3,8 @@
 A parallel round is a plan without edges; a serial turn is a plan of one call; an agent graph and a dependency plan
 have edges. An edge comes from `Call.after`, or from a reference `${id}` inside an argument: the result of call `id`
 takes its place. Text is parsed **once** into literal parts and references; results are put in by position and never
-read again, so a `${…}` inside a result stays what it is, text. `$${` writes a literal `${`.
+read again, so a `${…}` inside a result stays what it is, text. `$${` writes a literal `${`. `Call.behind` orders calls
+without an edge: they wait for an end, whatever came of it.
 
 References are only recognised where the strategy asks for them (`Plan.parse`): in a parallel round `${x}` is text.
 """
@@ -52,6 +53,7 @@ class Call:
             code and text.
         repairs: names of the repairs that the strategy needed to read it.
         guarded: the arguments come from `concertino.reading`, so they are plain JSON within its limits already.
+        behind: ids of calls that must have ended before it starts, whatever came of them.
     """
 
     name: str
@@ -61,12 +63,15 @@ class Call:
     error: tuple[str, str] | None = None
     repairs: tuple[str, ...] = ()
     guarded: bool = False
+    behind: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data; references are written as `${id}` again."""
         data: dict[str, Any] = {"id": self.id, "name": self.name, "arguments": unparse(self.arguments)}
         if self.after:
             data["after"] = list(self.after)
+        if self.behind:
+            data["behind"] = list(self.behind)
         if self.error:
             data["error"] = list(self.error)
         if self.repairs:
@@ -84,6 +89,7 @@ class Call:
             tuple(data.get("after", ())),
             (error[0], error[1]) if error else None,
             tuple(data.get("repairs", ())),
+            behind=tuple(data.get("behind", ())),
         )
 
 
@@ -97,28 +103,31 @@ class Plan:
         PlanError: a duplicate or malformed id, an edge to an unknown call, or a cycle (its path is named).
     """
 
-    __slots__ = ("calls", "edges")
+    __slots__ = ("barriers", "calls", "edges")
 
     calls: tuple[Call, ...]
     edges: dict[str, tuple[str, ...]]
     """For each call with predecessors: their ids."""
+    barriers: dict[str, tuple[str, ...]]
+    """For each call that waits for others only to end: their ids."""
 
     def __init__(self, calls: Iterable[Call]) -> None:
         numbered = tuple(
-            c if c.id else Call(c.name, c.arguments, str(i), c.after, c.error, c.repairs)
+            c if c.id else Call(c.name, c.arguments, str(i), c.after, c.error, c.repairs, behind=c.behind)
             for i, c in enumerate(calls, 1)
         )
         self.calls = numbered
         self.edges = {}
+        self.barriers = {}
         ids = {call.id for call in numbered}
         if len(ids) < len(numbered):
             seen: set[str] = set()
             twice = next(call.id for call in numbered if call.id in seen or seen.add(call.id))  # type: ignore[func-returns-value]
             raise PlanError(f"two calls have the id {twice!r}; ids must differ")
         for call in numbered:
-            if call.after or not isinstance(call.arguments, str):
+            if call.after or call.behind or not isinstance(call.arguments, str):
                 self._connect(call, ids)
-        if self.edges:
+        if self.edges or self.barriers:
             self._refuse_cycles()
 
     @classmethod
@@ -136,11 +145,13 @@ class Plan:
         plan = cls.__new__(cls)
         plan.calls = tuple(calls)
         plan.edges = {}
+        plan.barriers = {}
         return plan
 
     def _connect(self, call: Call, ids: set[str]) -> None:
         wanted = dict.fromkeys((*call.after, *references(call.arguments)))
-        for other in wanted:
+        behind = [other for other in dict.fromkeys(call.behind) if other not in wanted]
+        for other in (*wanted, *behind):
             if other == call.id:
                 raise PlanError(f"call {call.id!r} depends on itself")
             if other not in ids:
@@ -151,10 +162,16 @@ class Plan:
                 raise PlanError(f"call {call.id!r} refers to {other!r}, which is not in the plan{hint}")
         if wanted:
             self.edges[call.id] = tuple(wanted)
+        if behind:
+            self.barriers[call.id] = tuple(behind)
+
+    def before(self, call_id: str) -> tuple[str, ...]:
+        """Ids of all calls that one waits for, to succeed or only to end."""
+        return (*self.edges.get(call_id, ()), *self.barriers.get(call_id, ()))
 
     def _refuse_cycles(self) -> None:
-        left = {call.id: len(self.edges.get(call.id, ())) for call in self.calls}
-        followers = self.followers()
+        left = {call.id: len(self.before(call.id)) for call in self.calls}
+        followers = self._waiting()
         ready = [call_id for call_id, count in left.items() if count == 0]
         while ready:
             call_id = ready.pop()
@@ -171,7 +188,7 @@ class Plan:
     def _cycle(self, among: Mapping[str, int]) -> list[str]:
         path = [next(iter(among))]
         while True:
-            step = next(other for other in self.edges[path[-1]] if other in among)
+            step = next(other for other in self.before(path[-1]) if other in among)
             if step in path:
                 return [*reversed(path[path.index(step) :]), path[-1]]
             path.append(step)
@@ -180,6 +197,14 @@ class Plan:
         """For each call with successors: their ids."""
         result: dict[str, list[str]] = {}
         for call_id, before in self.edges.items():
+            for other in before:
+                result.setdefault(other, []).append(call_id)
+        return result
+
+    def _waiting(self) -> dict[str, list[str]]:
+        """`followers`, with the calls that only wait for an end."""
+        result = self.followers()
+        for call_id, before in self.barriers.items():
             for other in before:
                 result.setdefault(other, []).append(call_id)
         return result
@@ -197,8 +222,8 @@ class Plan:
 
     def topological_order(self) -> list[str]:
         """Call ids, each after all that it depends on."""
-        left = {call.id: len(self.edges.get(call.id, ())) for call in self.calls}
-        followers = self.followers()
+        left = {call.id: len(self.before(call.id)) for call in self.calls}
+        followers = self._waiting()
         order = [call_id for call_id, count in left.items() if count == 0]
         for call_id in order:
             for follower in followers.get(call_id, ()):

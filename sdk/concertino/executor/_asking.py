@@ -10,10 +10,10 @@ import asyncio
 import contextvars
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from concertino._budget import Amount
 from concertino._errors import CallFailed, ProviderError
@@ -29,6 +29,7 @@ from ._routes import Route, nobody_answered, worth_another
 from ._structured import read_structured, refused_schema
 
 if TYPE_CHECKING:
+    from concertino._models import Model
     from concertino._specs import ModelSpec
 
     from ._executor import Executor
@@ -71,21 +72,32 @@ class Asker:
             self.future.set_result(cast(Request, invocation).observation)
 
 
+class Hearer(Protocol):
+    """Who hears a reply while it is written."""
+
+    def begin(self) -> None:
+        """An attempt begins; what was heard before is void."""
+
+    def hear(self, piece: str) -> None:
+        """More of the text."""
+
+
 class Request(Invocation):
     """The life of one request to a model."""
 
     hooked = False
 
-    __slots__ = ("chat", "fresh", "observation", "reply", "role", "wasted")
+    __slots__ = ("chat", "fresh", "hearer", "observation", "reply", "role", "wasted")
 
     def __init__(
         self, executor: Executor, scope: Scope, bound: BoundModel, call_id: str, chat: ChatRequest, asker: Asker,
-        role: str, fresh: Sequence[Message],
+        role: str, fresh: Sequence[Message], hearer: Hearer | None = None,
     ) -> None:  # fmt: skip
         super().__init__(executor, scope, cast("Bound", bound), call_id, chat, cast("PlanRun", asker), 0)
         self.chat = chat
         self.role = role
         self.fresh = fresh
+        self.hearer = hearer
         self.reply: Reply | None = None
         self.wasted = NOTHING
         self.observation: Observation
@@ -132,12 +144,27 @@ class Request(Invocation):
 
     async def invoke(self) -> Any:
         """One attempt. What a failed one consumed is remembered."""
+        model = cast("BoundModel", self.bound).opened.open()
         try:
-            return await cast("BoundModel", self.bound).opened.open().chat(self.chat)
+            return await (model.chat(self.chat) if self.hearer is None else self._heard(model, self.hearer))
         except ProviderError as error:
             if error.usage is not None:
                 self.wasted = self.wasted.plus(self._priced(error.usage))
             raise
+
+    async def _heard(self, model: Model, hearer: Hearer) -> Any:
+        """The reply of a stream whose text is heard piece by piece."""
+        hearer.begin()
+        last: Any = None
+        pieces = model.stream(self.chat)
+        try:
+            async for last in pieces:
+                if isinstance(last, str):
+                    hearer.hear(last)
+        finally:
+            if isinstance(pieces, AsyncGenerator):
+                await pieces.aclose()
+        return last
 
     def _priced(self, used: Usage) -> Usage:
         """What a server reported, in $: its own bill, else the pool's prices; without either it is unpriced."""
@@ -205,9 +232,12 @@ class Request(Invocation):
 
 async def ask(
     executor: Executor, scope: Scope, model: str, chat: ChatRequest, call_id: str, *,
-    parent: Invocation | None = None, role: str = "", fresh: Sequence[Message] = (),
+    parent: Invocation | None = None, role: str = "", fresh: Sequence[Message] = (), hearer: Hearer | None = None,
 ) -> tuple[Reply, Observation]:  # fmt: skip
     """Ask a model of the scope's pool, by role or name; where that is a router, one of its models.
+
+    Args:
+        hearer: hears the text while it is written; the model is then asked for a stream.
 
     Raises:
         CallFailed: it did not answer; the observation says why.
@@ -217,12 +247,12 @@ async def ask(
     if chat.schema is not None and (wrong := refused_schema(chat.schema)) is not None:
         raise CallFailed(Observation(call_id, spec.name, Status.EXEC_ERR, None, wrong))
     if not isinstance(spec, RouterSpec):
-        return await _ask_one(executor, scope, spec, chat, call_id, parent, role, fresh)
+        return await _ask_one(executor, scope, spec, chat, call_id, parent, role, fresh, hearer)
     route = Route(executor, scope, spec, chat)
     tried: list[CallFailed] = []
     announced = False
     while chosen := route.next(_numbered(call_id, len(tried))):
-        begun = _numbered(call_id, len(tried)), parent, role, () if announced else fresh
+        begun = _numbered(call_id, len(tried)), parent, role, () if announced else fresh, hearer
         try:
             return await _ask_one(executor, scope, chosen, chat, *begun, spec.per_model)
         except CallFailed as failed:
@@ -241,14 +271,14 @@ def _numbered(call_id: str, tries: int) -> str:
 
 async def _ask_one(
     executor: Executor, scope: Scope, spec: ModelSpec, chat: ChatRequest, call_id: str, parent: Invocation | None,
-    role: str, fresh: Sequence[Message], seconds: float | None = None,
+    role: str, fresh: Sequence[Message], hearer: Hearer | None, seconds: float | None = None,
 ) -> tuple[Reply, Observation]:  # fmt: skip
     bound = executor.bind_model(spec)
     asker = Asker(scope, parent, executor.limits.margin)
     if seconds is not None:
         asker.deadline = min(asker.deadline, scope.loop.time() + seconds)
     chat = replace(chat, idempotency_key=idempotency_key(scope.run_id, call_id))
-    request = Request(executor, scope, bound, call_id, chat, asker, role, fresh)
+    request = Request(executor, scope, bound, call_id, chat, asker, role, fresh, hearer)
     if parent is not None:
         if parent.over:
             raise asyncio.CancelledError

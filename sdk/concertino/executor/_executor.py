@@ -14,7 +14,7 @@ import contextlib
 import logging
 import weakref
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -203,13 +203,15 @@ class Executor:
             await self.release(scope)
 
     async def run_plan(
-        self, plan: Plan, scope: Scope, *, prefix: str = "", parent: Invocation | None = None
-    ) -> list[Observation]:
+        self, plan: Plan, scope: Scope, *, prefix: str = "", parent: Invocation | None = None,
+        begun: Mapping[str, PlanRun] | None = None,
+    ) -> list[Observation]:  # fmt: skip
         """Run a plan inside a scope.
 
         Args:
             prefix: put before the ids of the calls, so that they are unique in the run.
             parent: the agent's call that wants this plan run.
+            begun: calls of the plan that were begun before it, each as a plan of its own, by id.
 
         Returns:
             One observation per call, in the order of the calls. Never raises for what a call does.
@@ -218,17 +220,29 @@ class Executor:
             return []
         if parent is not None and parent.over:
             raise asyncio.CancelledError  # left over from a call that was given up: nobody sees what it does now
-        run = PlanRun(self, scope, plan, prefix, parent)
-        run.begin()
+        run = self.begin_plan(plan, scope, prefix=prefix, parent=parent, begun=begun)
         try:
             return await run.future
         except asyncio.CancelledError:
-            unfinished = [invocation for invocation in run.invocations if not invocation.over]
-            run.cancelled = True
-            for invocation in unfinished:
-                invocation.stop("cancelled")
-            await self.settle_down(unfinished)
+            await self.stop_plan(run)
             raise
+
+    def begin_plan(
+        self, plan: Plan, scope: Scope, *, prefix: str = "", parent: Invocation | None = None,
+        begun: Mapping[str, PlanRun] | None = None,
+    ) -> PlanRun:  # fmt: skip
+        """Begin a plan without waiting for it; its `future` gives the observations. Arguments as for `run_plan`."""
+        run = PlanRun(self, scope, plan, prefix, parent, begun)
+        run.begin()
+        return run
+
+    async def stop_plan(self, run: PlanRun) -> None:
+        """Stop what still runs of a plan."""
+        unfinished = [invocation for invocation in run.invocations if not invocation.over]
+        run.cancelled = True
+        for invocation in unfinished:
+            invocation.stop("cancelled")
+        await self.settle_down(unfinished)
 
     async def settle_down(self, invocations: Iterable[Invocation]) -> None:
         """Wait until stopped calls have left their tasks, but never longer than the ladder takes."""

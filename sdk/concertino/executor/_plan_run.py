@@ -13,6 +13,7 @@ import contextvars
 import json
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -36,12 +37,15 @@ class PlanRun:
     """One plan under way: which calls wait for whom, and who waits for all of them."""
 
     __slots__ = (
-        "_after", "_contents", "_missing", "_positions", "_settling", "cancelled", "context", "deadline", "depth",
-        "executor", "future", "invocations", "ledger", "left", "now", "observations", "parent", "plan", "prefix",
-        "scope",
+        "_after", "_begun", "_contents", "_missing", "_positions", "_settling", "cancelled", "context", "deadline",
+        "depth", "executor", "future", "invocations", "ledger", "left", "now", "observations", "parent", "plan",
+        "prefix", "scope",
     )  # fmt: skip
 
-    def __init__(self, executor: Executor, scope: Scope, plan: Plan, prefix: str, parent: Invocation | None) -> None:
+    def __init__(
+        self, executor: Executor, scope: Scope, plan: Plan, prefix: str, parent: Invocation | None,
+        begun: Mapping[str, PlanRun] | None = None,
+    ) -> None:  # fmt: skip
         self.executor = executor
         self.scope = scope
         self.plan = plan
@@ -57,6 +61,7 @@ class PlanRun:
         self.future: asyncio.Future[list[Observation]] = scope.loop.create_future()
         self.cancelled = False
         self.now = 0.0
+        self._begun = begun or {}
         self._missing: dict[int, int] = {}
         self._after: dict[int, list[tuple[int, bool]]] = {}
         self._positions: dict[str, int] = {}
@@ -74,7 +79,7 @@ class PlanRun:
     def _begin(self) -> None:
         calls = self.plan.calls
         writers = [i for i, call in enumerate(calls) if self._writes(call)]
-        if self.plan.edges or len(writers) > 1:
+        if self.plan.edges or self.plan.barriers or len(writers) > 1:
             self._connect(writers)
         if not self._missing:
             for index, call in enumerate(calls):
@@ -93,6 +98,9 @@ class PlanRun:
         for call_id, before in self.plan.edges.items():
             for other in before:
                 self._edge(self._positions[other], self._positions[call_id], True)
+        for call_id, before in self.plan.barriers.items():
+            for other in before:
+                self._edge(self._positions[other], self._positions[call_id], False)
         if len(writers) > 1:
             writing = set(writers)
             order = [self._positions[call_id] for call_id in self.plan.topological_order()]
@@ -106,6 +114,9 @@ class PlanRun:
 
     def _start(self, index: int, call: Call) -> None:
         """Read, check and submit one call; what cannot be run is observed at once."""
+        if self._begun and call.id in self._begun:
+            self._begun[call.id].future.add_done_callback(partial(self._caught_up, index, self._begun[call.id]))
+            return
         call_id = f"{self.prefix}{call.id}"
         spec = self.scope.pool.find(call.name)
         if call.error is not None:
@@ -239,6 +250,12 @@ class PlanRun:
         recalled = memory is not None and memory.finished(observation.call_id)
         self.scope.emit_result(CallEnded(observation, parent), recalled=recalled)
         self._note(observation)
+
+    def _caught_up(self, index: int, early: PlanRun, future: asyncio.Future[list[Observation]]) -> None:
+        """A call that was begun before this plan has its observation, which is recorded already."""
+        if not future.cancelled():
+            self._contents.update(early._contents)
+            self._settle(index, future.result()[0])
 
     # -- ending ----------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Self
 
 from concertino._models import Message, Reply, Sampling
 from concertino._observation import Observation
-from concertino._plan import Plan
+from concertino._plan import Call, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,17 @@ class Machine(ABC):
 
         The machine may still ask for a last answer (`rounds`), or be `Done` at once.
         """
+
+    marks: ClassVar[tuple[str, ...]] = (">",)
+    """Texts with one of which every complete call ends; `ahead` is only asked when one of them was written."""
+
+    def ahead(self, text: str) -> Sequence[Call]:
+        """Calls that are complete in a text that the model is still writing, for eager dispatch. None by default.
+
+        Pure. Each must be as the plan of the finished text will have it, id included, and a longer text gives at least
+        these.
+        """
+        return ()
 
     def fork(self) -> Self:
         """An independent copy: what happens to one never shows in the other."""

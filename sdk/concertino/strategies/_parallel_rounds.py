@@ -18,7 +18,7 @@ from concertino._plan import Call, Plan
 
 from . import _round_prompts as prompts
 from ._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
-from ._round_format import read_round
+from ._round_format import read_ahead, read_round
 
 Phase = Literal["ask", "act", "answer", "done"]
 
@@ -118,6 +118,13 @@ class ParallelRoundsMachine(Machine):
             f"<conversation_history>\n{history}\n</conversation_history>\n<user_query>\n{self.question}\n</user_query>"
         )
         return [Message("system", prompts.SUMMARISER), Message("user", text)]
+
+    def ahead(self, text: str) -> list[Call]:
+        """The calls of closed blocks, as far as the round has room for them; native calls are not written as text."""
+        if self.phase != "ask" or self.settings.native:
+            return []
+        room = self.settings.max_parallel
+        return [call for call in read_ahead(text) if int(call.id) <= room and call.name != prompts.FINAL]
 
     # -- what came back --------------------------------------------------------------------------------------------
 

@@ -68,6 +68,12 @@ def read_round(reply: Reply) -> RoundText:
     return RoundText(reasoning, calls, answer.group(1).strip() if answer else None, unclosed)
 
 
+def read_ahead(text: str) -> list[Call]:
+    """The calls whose blocks are closed in a text that is still being written, as `read_round` will read them."""
+    blocks = [(block, closed) for tag, block, closed in _parts(text) if tag == "tool_call"]
+    return [_from_block(str(number), block, False) for number, (block, closed) in enumerate(blocks, 1) if closed]
+
+
 def _parts(text: str) -> Iterator[tuple[str, str, bool]]:
     """The text in order, as (tag, what stands inside, whether the tag is closed); the tag is `""` between blocks.
 

@@ -10,8 +10,10 @@ the context manager and by the fixture `scripted_model`) fails for it, as it doe
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeAlias
@@ -25,6 +27,8 @@ Answer: TypeAlias = str | Reply | Sequence[tuple[str, Mapping[str, Any]]] | Base
 Turn: TypeAlias = Answer | Callable[[ChatRequest], Answer | Awaitable[Answer]]
 """An answer, or a function of the request that gives one."""
 
+_PIECE = 3
+"""Characters of a token, as `Model.count_tokens` estimates them."""
 _SHOWN = 200
 
 
@@ -35,6 +39,7 @@ class ScriptedModel(Model):
         turns: what it answers, in order.
         strict: fail on a request after the last turn and on turns left over; otherwise the last turn is repeated.
         native: write calls as native tool calls; otherwise as the text of a round (`<tool_call>` blocks).
+        tokens_per_second: how fast it writes, in tokens of `count_tokens`; by default everything is there at once.
 
     Attributes:
         requests: every request so far, in order.
@@ -43,11 +48,14 @@ class ScriptedModel(Model):
             run = Orchestrator(model).run_sync("1 + 2?", pool=Pool.of(add))
     """
 
-    def __init__(self, *turns: Turn, strict: bool = True, native: bool = False) -> None:
+    def __init__(
+        self, *turns: Turn, strict: bool = True, native: bool = False, tokens_per_second: float = math.inf
+    ) -> None:
         self.requests: list[ChatRequest] = []
         self._turns = turns
         self._strict = strict
         self._native = native
+        self._pace = tokens_per_second
         self._unexpected = 0
 
     async def chat(self, request: ChatRequest) -> Reply:
@@ -56,6 +64,19 @@ class ScriptedModel(Model):
         Raises:
             AssertionError: the script is over; shows the request's last message.
         """
+        reply = await self._answer(request)
+        await asyncio.sleep(self.count_tokens(reply.text) / self._pace)
+        return reply
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[str | Reply]:
+        """The next turn, token by token."""
+        reply = await self._answer(request)
+        for start in range(0, len(reply.text), _PIECE):
+            await asyncio.sleep(1 / self._pace)
+            yield reply.text[start : start + _PIECE]
+        yield reply
+
+    async def _answer(self, request: ChatRequest) -> Reply:
         turn = self._next(request)
         if callable(turn) and not isinstance(turn, type):
             result = turn(request)
