@@ -10,7 +10,7 @@ from concertino import AgentSpec, Budget, Model, Status, ToolSpec
 from concertino.testing import AgentConformance, ScriptedModel, fake_tool, make_pool, run_call
 from concertino_code.agent import ATTEMPTS, code_reasoner, extract_code
 from concertino_code.jailed import JailedSandbox
-from concertino_code.settings import Settings
+from concertino_code.settings import Settings, read_settings
 from concertino_code.tool import published, python_tool
 
 RIGHT = "<reasoning>Add them.</reasoning>\n<code>\nprint('total', sum(range(11)))\n</code>"
@@ -82,6 +82,15 @@ async def test_another_model_can_be_named(python: ToolSpec) -> None:
     assert seen.ok
 
 
+async def test_a_model_that_the_pool_lacks_is_refused_and_no_other_one_asked(python: ToolSpec) -> None:
+    model = ScriptedModel()
+    pool = make_pool(code_reasoner, python, coder=model)
+    seen = await run_call(code_reasoner, {"subtask": "Add.", "model_id": "nobody"}, pool=pool)
+    assert seen.error is not None
+    assert "no model 'nobody'; there are coder, model-coder" in seen.error.message
+    assert model.requests == []
+
+
 async def test_the_budget_binds_the_agents_own_calls(python: ToolSpec) -> None:
     pool = make_pool(code_reasoner, python, coder=ScriptedModel(RIGHT))
     seen = await run_call(code_reasoner, {"subtask": "Add."}, pool=pool, budget=Budget(calls=1))
@@ -122,7 +131,7 @@ class TestCodeReasoner(AgentConformance):
     @property
     def members(self) -> list[Any]:  # type: ignore[override]
         """Its tool, made when it is first asked for."""
-        return [published()]
+        return [published(read_settings())]
 
     def make_models(self) -> Mapping[str, Model]:
         return {"coder": ScriptedModel(*[RIGHT] * 8, strict=False)}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from pathlib import Path
 from typing import Any
 
+import concertino_code
 import pytest
-from concertino import Call, Observation, Status, ToolSpec
+from concertino import Call, Observation, ProviderSettings, Status, ToolSpec, UsageError
 from concertino.executor import Executor
 from concertino.testing import ToolConformance, make_pool, run_call
 from concertino_code import concertino_examples
@@ -174,7 +177,7 @@ def test_the_description_names_the_level_and_the_limits(sandbox: JailedSandbox) 
 
 
 def test_settings_come_from_the_environment() -> None:
-    settings = read_settings({
+    settings = read_settings(environ={
         "CONCERTINO_CODE_LEVEL": "landlock", "CONCERTINO_CODE_WALL": "2.5", "CONCERTINO_CODE_MEMORY_MB": "256",
         "CONCERTINO_CODE_NETWORK": "1", "OTHER": "x",
     })  # fmt: skip
@@ -189,13 +192,53 @@ def test_settings_come_from_the_environment() -> None:
         ("LEVEL", "chroot", "expected one of auto"),
         ("WALL", "soon", "expected a number"),
         ("WALL", "-1", "number > 0"),
-        ("WAL", "1", "is no setting"),
+        ("WAL", "1", "is no setting; did you mean CONCERTINO_CODE_WALL"),
         ("NETWORK", "maybe", "expected 1 or 0"),
     ],
 )
 def test_a_wrong_setting_is_named(name: str, value: str, message: str) -> None:
     with pytest.raises(Exception, match=message):
-        read_settings({f"CONCERTINO_CODE_{name}": value})
+        read_settings(environ={f"CONCERTINO_CODE_{name}": value})
+
+
+def test_a_table_sets_the_same_and_the_environment_wins_key_by_key(tmp_path: Path) -> None:
+    table = ProviderSettings(
+        {"level": "landlock", "wall": 2, "memory_mb": 256, "network": True, "bwrap": "bin/bwrap"}, folder=tmp_path
+    )
+    settings = read_settings(table, {"CONCERTINO_CODE_WALL": "7.5", "CONCERTINO_CODE_LEVEL": ""})
+    assert (settings.level, settings.limits.wall, settings.limits.memory_mb) == ("landlock", 7.5, 256)
+    assert (settings.network, settings.bwrap) == (True, str(tmp_path / "bin" / "bwrap"))
+    assert read_settings(ProviderSettings(), {}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("wal", 3, "unknown key 'wal'; did you mean 'wall'"),
+        ("level", "chroot", "level = 'chroot'; expected one of auto"),
+        ("level", 3, "level = 3; expected text"),
+        ("wall", "soon", "wall = 'soon'; expected a number"),
+        ("wall", True, "wall = True; expected a number"),
+        ("processes", 2.5, "processes = 2.5; expected a whole number"),
+        ("descriptors", 2, "descriptors = 2: .*at least 8"),
+        ("network", "maybe", "network = 'maybe'; expected 1 or 0"),
+        ("network", 7, "network = 7; expected 1 or 0"),
+        ("python", 3, "python = 3; expected a path"),
+    ],
+)
+def test_a_wrong_key_of_the_table_is_named_with_its_place(key: str, value: object, message: str) -> None:
+    with pytest.raises(UsageError, match=rf"concertino.toml, \[providers.code\]: {message}"):
+        read_settings(ProviderSettings({key: value}, where="concertino.toml, [providers.code]"), {})
+
+
+def test_the_hooks_take_the_table(namespaces: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("CONCERTINO_CODE_")]:
+        monkeypatch.delenv(name)
+    (tool,) = concertino_code.concertino_tools(ProviderSettings({"wall": 3}))
+    assert "3 s" in tool.description
+    assert concertino_code.concertino_tools(ProviderSettings({"wall": 3})) == [tool]
+    (finding,) = concertino_code.concertino_doctor(ProviderSettings({"level": "e2b"}))
+    assert (finding.level, finding.text) == ("error", "e2b cannot be used: E2B needs a key: set E2B_API_KEY")
 
 
 class TestPython(ToolConformance):
@@ -209,7 +252,7 @@ class TestPython(ToolConformance):
     @property
     def spec(self) -> ToolSpec:  # type: ignore[override]
         """Made when it is first asked for, because its sandbox is chosen then."""
-        return published()
+        return published(read_settings())
 
 
 def test_the_tool_can_be_declared_inside_an_event_loop(namespaces: None) -> None:

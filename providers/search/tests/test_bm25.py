@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from concertino_search import CorpusError
 from concertino_search._analysis import analyser
-from concertino_search._bm25 import Bm25, best
-from hypothesis import given, settings
+from concertino_search._bm25 import Bm25
+from concertino_search._ranking import GROUP, best, best_of_rows
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 Docs = list[list[str]]
@@ -50,7 +51,7 @@ def test_scores_are_those_of_the_formula(docs: Docs, query: list[str], variant: 
     if not any(docs):
         return
     index = Bm25.build(docs, k1=1.2, b=0.6, variant=variant)  # type: ignore[arg-type]
-    positions, scores = index.search(query, len(docs))
+    ((positions, scores),) = index.search([query], len(docs))
     expected = plain_bm25(docs, query, 1.2, 0.6, variant)
     found = dict(zip(positions.tolist(), scores.tolist(), strict=True))
     for position, score in enumerate(expected):
@@ -65,24 +66,26 @@ def test_the_recorded_rankings_of_another_implementation_are_met_exactly(shared_
     )
     terms = analyser("whitespace")
     index = Bm25.build([terms(row["text"]) for row in corpus], k1=1.5, b=0.75, variant="okapi")
+    asked = [terms(row["question"]) for row in queries]
+    batch, alone = index.search(asked, 10), [index.search([query], 10)[0] for query in asked]
     same = 0
-    for row in queries:
-        positions, _ = index.search(terms(row["question"]), 10)
+    for row, (positions, scores), (first, its_scores) in zip(queries, batch, alone, strict=True):
         same += [corpus[position]["title"] for position in positions] == row["bm25_top50"][:10]
+        assert (positions.tolist(), scores.tolist()) == (first.tolist(), its_scores.tolist())
     assert len(queries) == 250
     assert same >= 248  # 99 %; 250 when this was written
 
 
 def test_equal_scores_keep_the_order_of_the_corpus() -> None:
     index = Bm25.build([["a"], ["b"], ["a"], ["a"]], k1=1.5, b=0.75, variant="lucene")
-    assert index.search(["a"], 2)[0].tolist() == [0, 2]
+    assert index.search([["a"]], 2)[0][0].tolist() == [0, 2]
 
 
 def test_a_passage_without_any_term_of_the_query_is_no_result() -> None:
     index = Bm25.build([["a"], ["b"], []], k1=1.5, b=0.75, variant="lucene")
-    assert index.search(["a"], 3)[0].tolist() == [0]
-    assert index.search(["z"], 3)[0].tolist() == []
-    assert index.search([], 3)[0].tolist() == []
+    found = index.search([["a"], ["z"], []], 3)
+    assert [positions.tolist() for positions, _ in found] == [[0], [], []]
+    assert index.search([], 3) == []
 
 
 @pytest.mark.parametrize("options", [{"k1": -1}, {"k1": math.inf}, {"b": 1.5}, {"variant": "bm26"}])
@@ -103,7 +106,7 @@ def test_a_saved_index_gives_the_same_ranking(tmp_path: Path) -> None:
     built.save(tmp_path)
     opened = Bm25.open(tmp_path)
     for query in (["a"], ["käse", "a"], ["中"]):
-        before, after = built.search(query, 3), opened.search(query, 3)
+        (before,), (after,) = built.search([query], 3), opened.search([query], 3)
         assert before[0].tolist() == after[0].tolist()
         assert before[1].tolist() == after[1].tolist()
 
@@ -114,6 +117,22 @@ def test_the_best_are_those_of_a_full_sort(scores: list[int], k: int) -> None:
     full = sorted(filter(scores.__getitem__, range(len(scores))), key=lambda place: (-scores[place], place))[:k]
     assert positions.tolist() == full
     assert values.tolist() == [scores[place] for place in full]
+
+
+@given(
+    rows=st.lists(st.lists(st.integers(-2, 5), min_size=3 * GROUP, max_size=3 * GROUP), min_size=1, max_size=3),
+    sparse=st.booleans(),
+    k=st.integers(1, 5),
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow])
+def test_the_best_of_a_batch_are_those_of_each_row(rows: list[list[int]], sparse: bool, k: int) -> None:
+    scores = np.array(rows, dtype=np.float64)
+    if sparse:
+        scores[:, 10:] = 0
+    for row, (positions, values) in zip(scores, best_of_rows(scores, k), strict=True):
+        wanted, theirs = best(row, k)
+        assert positions.tolist() == wanted.tolist()
+        assert values.tolist() == theirs.tolist()
 
 
 @pytest.mark.parametrize(

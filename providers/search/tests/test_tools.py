@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from concertino import Orchestrator, Pool, ToolSpec
 from concertino.testing import ScriptedModel, ToolConformance, run_call
 from concertino_search import Corpus, HashingEmbedder, corpus_tools
 from concertino_search._analysis import analyser
-from concertino_search._snippets import snippet
+from concertino_search._snippets import sentences, snippet
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -123,17 +124,18 @@ async def test_an_orchestrator_searches_and_reads_in_rounds(birds: Path, cache: 
 def test_a_snippet_shows_the_sentences_that_hold_the_query() -> None:
     text = "First of all. " * 10 + "The kiwi smells worms. " + "And so on. " * 10
     terms = analyser("english")
-    shown = snippet(text, set(terms("worms of a kiwi")), 60, terms)
+    split = partial(sentences, terms=terms)
+    shown = snippet(text, set(terms("worms of a kiwi")), 60, split)
     assert "The kiwi smells worms." in shown
     assert shown.startswith("…")
     assert shown.endswith("…")
     assert len(shown) <= 60
-    assert snippet("short", {"x"}, 60, terms) == "short"
+    assert snippet("short", {"x"}, 60, split) == "short"
 
 
 @given(st.text(st.sampled_from("ab. \n!"), max_size=300), st.integers(3, 100))
 def test_a_snippet_is_never_longer_than_its_limit(text: str, limit: int) -> None:
-    shown = snippet(text, {"a"}, limit, analyser("words"))
+    shown = snippet(text, {"a"}, limit, partial(sentences, terms=analyser("words")))
     assert len(shown) <= limit
     assert "".join(shown.strip("…").split()) in "".join(text.split())
 

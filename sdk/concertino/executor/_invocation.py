@@ -338,19 +338,18 @@ class Invocation:
         if type(value) is Result:
             billed, value = value, value.content
         try:
-            content = to_content(value, self.executor.limits.result_bytes)
+            content, text = to_content(value, self.executor.limits.result_bytes, self.bound.max_chars)
         except BadResult as error:
             return self._error(Status.EXEC_ERR, causes.bad_result(str(error)))
         bound = self.bound
         if bound.output is not None and not bound.output.is_valid(content):
             first = bound.output.check(content)
-            text = f"its result breaks its own output schema: {first[0] if first else 'invalid'}"
-            return self._error(Status.EXEC_ERR, causes.bad_result(text))
+            problem = f"its result breaks its own output schema: {first[0] if first else 'invalid'}"
+            return self._error(Status.EXEC_ERR, causes.bad_result(problem))
         cut = 0
-        if not (type(content) is str and len(content) <= bound.max_chars):
-            shown, cut = truncate(content, bound.max_chars)
-            if cut:
-                self.full, content = content, shown
+        if len(text) > bound.max_chars:
+            self.full = content
+            content, cut = truncate(content, text, bound.max_chars)
         ended = self.scope.now()
         if self.stopped_by == "deadline":
             return self._error(
@@ -365,8 +364,8 @@ class Invocation:
         """The same failure with what there was to show for it, bounded like any result."""
         if content is not None:
             with contextlib.suppress(BadResult):
-                content = to_content(content, self.executor.limits.result_bytes)
-                shown, observation.truncated = truncate(content, self.bound.max_chars)
+                content, text = to_content(content, self.executor.limits.result_bytes, self.bound.max_chars)
+                shown, observation.truncated = truncate(content, text, self.bound.max_chars)
                 if observation.truncated:
                     self.full = content
                 observation.content = shown

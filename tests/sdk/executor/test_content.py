@@ -39,13 +39,25 @@ class City(pydantic.BaseModel):
     people: int | None = None
 
 
-@given(JSON)
-def test_json_data_passes_unchanged_and_as_a_copy(value: Any) -> None:
-    content = to_content(value, LIMIT)
+@given(JSON, st.sampled_from([0, LIMIT, 100 * LIMIT]))
+def test_json_data_passes_unchanged_and_as_a_copy(value: Any, shown: int) -> None:
+    content, text = to_content(value, LIMIT, shown)
     assert content == value
-    assert content is not value or not isinstance(value, (list, dict))
+    assert json.dumps(content) == json.dumps(value)
+    assert containers(content).isdisjoint(containers(value))
+    whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    assert text == whole or (text == "" and (len(whole) <= shown or not isinstance(value, (str, list, dict))))
 
 
+def containers(value: Any) -> set[int]:
+    """Which lists and dicts a value is made of."""
+    if not isinstance(value, (list, dict)):
+        return set()
+    inner = value.values() if isinstance(value, dict) else value
+    return {id(value)}.union(*map(containers, inner))
+
+
+@pytest.mark.parametrize("shown", [0, 100 * LIMIT])
 @pytest.mark.parametrize(
     ("value", "content"),
     [
@@ -56,11 +68,13 @@ def test_json_data_passes_unchanged_and_as_a_copy(value: Any) -> None:
         (Colour("red"), "red"),
     ],
 )
-def test_near_relatives_of_json_are_converted(value: Any, content: Any) -> None:
-    assert to_content(value, LIMIT) == content
-    assert type(to_content(value, LIMIT)) is type(content)
+def test_near_relatives_of_json_are_converted(value: Any, content: Any, shown: int) -> None:
+    found, _ = to_content(value, LIMIT, shown)
+    assert found == content
+    assert type(found) is type(content)
 
 
+@pytest.mark.parametrize("shown", [0, 100 * LIMIT])
 @pytest.mark.parametrize(
     ("value", "said"),
     [
@@ -78,30 +92,30 @@ def test_near_relatives_of_json_are_converted(value: Any, content: Any) -> None:
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_what_is_not_json_or_too_large_is_refused(value: Any, said: str) -> None:
+def test_what_is_not_json_or_too_large_is_refused(value: Any, said: str, shown: int) -> None:
     with pytest.raises(BadResult, match=said):
-        to_content(value, LIMIT)
+        to_content(value, LIMIT, shown)
 
 
 def test_a_long_text_is_cut_in_the_middle_and_says_how_much_is_missing() -> None:
     text = "".join(str(n % 10) for n in range(1000))
-    shown, missing = truncate(text, 90)
+    shown, missing = truncate(*to_content(text, LIMIT, 90), 90)
     assert shown == f"{text[:60]}\n[... 910 characters cut ...]\n{text[-30:]}"
     assert missing == 910
 
 
 @pytest.mark.parametrize("value", ["x" * 90, 12345678901234567890, None, True, {"a": 1}, []])
 def test_what_fits_is_not_touched(value: Any) -> None:
-    assert truncate(value, 90) == (value, 0)
+    assert truncate(*to_content(value, LIMIT, 90), 90) == (value, 0)
 
 
 @given(st.lists(st.text(max_size=20), max_size=30), st.integers(1, 200))
 def test_long_data_becomes_text_and_no_character_is_lost_uncounted(value: list[str], limit: int) -> None:
-    shown, missing = truncate(value, limit)
+    shown, missing = truncate(*to_content(value, 10_000, limit), limit)
     text = json.dumps(value, ensure_ascii=False)
     if missing:
         assert isinstance(shown, str)
         assert len(text) - missing == limit
         assert shown.startswith(text[: limit * 2 // 3])
     else:
-        assert shown is value
+        assert shown == value

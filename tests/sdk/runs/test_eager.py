@@ -16,7 +16,7 @@ from concertino.events import CallEnded, CallStarted
 from concertino.strategies._round_format import write_round
 from concertino.testing import ScriptedModel
 
-from ..executor.virtual_clock import run_virtually
+from tests.sdk.executor.virtual_clock import run_virtually
 
 PACE = 50.0
 FINAL = write_round("Done.", [("final_answer", {})])

@@ -13,22 +13,25 @@ isolation are tried and the strongest that passes its self-test is taken; the to
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from concertino import hookimpl
 
-if TYPE_CHECKING:
-    from concertino import AgentSpec, ToolSpec
+from .examples import concertino_examples
 
-__all__ = ["concertino_agents", "concertino_examples", "concertino_tools"]
+if TYPE_CHECKING:
+    from concertino import AgentSpec, Finding, ProviderSettings, ToolSpec
+
+__all__ = ["concertino_agents", "concertino_doctor", "concertino_examples", "concertino_tools"]
 
 
 @hookimpl
-def concertino_tools() -> list[ToolSpec]:
+def concertino_tools(settings: ProviderSettings) -> list[ToolSpec]:
     """The tool, with its sandbox chosen."""
+    from .settings import read_settings
     from .tool import published
 
-    return [published()]
+    return [published(read_settings(settings))]
 
 
 @hookimpl
@@ -39,16 +42,10 @@ def concertino_agents() -> list[AgentSpec]:
     return [code_reasoner]
 
 
-concertino_examples: dict[str, Any] = {
-    "python": {
-        "examples": [
-            ({"code": "print(sum(range(101)))"}, {"stdout": "5050\n"}),
-            ({"code": "```python\nprint('fenced')\n```"}, {"stdout": "fenced\n"}),
-        ],
-        "rejected": [{}, {"code": 3}, {"code": "print(1)", "artefacts": "a.txt"}],
-        "failing": [{"code": "print(1 / 0)"}, {"code": "import os; os.kill(os.getpid(), 9)"}],
-        "slow": {"code": "import time; time.sleep(30)"},
-    },
-    "code_reasoner": {"rejected": [{"subtask": 3}, {"task": "count"}]},
-}
-"""What `concertino check` may call, and what is to come of it."""
+@hookimpl
+def concertino_doctor(settings: ProviderSettings) -> list[Finding]:
+    """Which sandbox scripts run in, and why not in a stronger one."""
+    from .doctor import findings
+    from .settings import read_settings
+
+    return findings(read_settings(settings))

@@ -53,6 +53,8 @@ async def code_reasoner(subtask: str = "", model_id: str = "", *, ctx: Context) 
         subtask: the task with everything that it needs; the question of the run if left out.
         model_id: the model that writes the script; the pool's coder if left out.
     """
+    if model_id and model_id not in ctx.models:
+        raise ValueError(f"the pool has no model {model_id!r}; there are {', '.join(sorted(ctx.models)) or 'none'}")
     model = ctx.model(model_id or "coder")
     task = subtask.strip() or ctx.question
     if not task:

@@ -9,7 +9,7 @@ import os
 from .choosing import Choice, choose_now
 from .jailed import JailedSandbox
 from .sandbox import Sandbox, SandboxUnavailable
-from .settings import Settings
+from .settings import WHERE, Settings
 
 
 class Backend:
@@ -54,7 +54,7 @@ def local_choice(level: str, allow_unsafe: bool, network: bool, python: str, bwr
 def make_backend(settings: Settings) -> Backend:
     """The sandbox that the settings name."""
     try:
-        made = _remote(settings) or _local(settings)
+        made = remote_sandbox(settings) or _local(settings)
     except SandboxUnavailable as error:
         return Backend(None, str(error))
     return Backend(made)
@@ -66,8 +66,8 @@ def _local(settings: Settings) -> Sandbox:
     )  # fmt: skip
     if not choice.level:
         raise SandboxUnavailable(
-            f"no sandbox can be trusted here ({choice.explain()}); name a remote one in CONCERTINO_CODE_LEVEL, or say "
-            "CONCERTINO_CODE_ALLOW_UNSAFE=1 to go without"
+            f"no sandbox can be trusted here ({choice.explain()}); set level to a remote one, or allow_unsafe to go "
+            f"without, in {WHERE}"
         )
     sandbox = JailedSandbox(
         choice.level,  # type: ignore[arg-type]
@@ -80,8 +80,12 @@ def _local(settings: Settings) -> Sandbox:
     return sandbox
 
 
-def _remote(settings: Settings) -> Sandbox | None:
-    """The sandbox elsewhere that the settings name, if they name one."""
+def remote_sandbox(settings: Settings) -> Sandbox | None:
+    """The sandbox elsewhere that the settings name, if they name one.
+
+    Raises:
+        SandboxUnavailable: what it needs is not set.
+    """
     limits, network = settings.limits, settings.network
     if settings.level == "docker":
         from .remote.docker import IMAGE, DockerSandbox

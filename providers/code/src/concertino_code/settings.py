@@ -1,28 +1,40 @@
-"""The settings of the published tool, from the environment: `CONCERTINO_CODE_<NAME>`.
+"""The settings of the published tool: the table `[providers.code]`, and `CONCERTINO_CODE_<NAME>` in the environment.
 
-The tool that a pool finds by itself has no other way to be told. A program makes its own with `python_tool(...)`.
+A variable wins over the table, key by key, so that one run can differ from what a project has written down. A program
+makes a tool of its own with `python_tool(...)`.
+
+Invariant: a key means the same in both places, and an error names the place in which the wrong value stands.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
-from concertino import UsageError
+from concertino import ProviderSettings, UsageError
+from concertino.schema import near_names
 
 from .limits import Limits
 
 PREFIX = "CONCERTINO_CODE_"
+WHERE = f"[providers.code] or {PREFIX}..."
+"""Where settings are made, as errors name it."""
 LEVELS = ("auto", "namespaces", "bubblewrap", "landlock", "limits", "docker", "sandboxfusion", "e2b")
-_WORDS = ("python", "bwrap", "url", "image")
+_WORDS = ("url", "image")
+_PATHS = ("python", "bwrap")
+_FLAGS = ("allow_unsafe", "network")
+_KINDS: dict[str, type[float]] = {limit.name: float if limit.type == "float" else int for limit in fields(Limits)}
+KEYS = ("level", *_FLAGS, *_WORDS, *_PATHS, *_KINDS)
+"""All settings, as the table names them."""
 _YES = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a person can set.
+    """What a person can set; see `KEYS`.
 
     Attributes:
         level: which sandbox; `auto` takes the strongest local one that passes its self-test.
@@ -45,39 +57,75 @@ class Settings:
     image: str = ""
 
 
-def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
+def read_settings(table: ProviderSettings | None = None, environ: Mapping[str, str] | None = None) -> Settings:
     """The settings in force.
 
+    Args:
+        table: `[providers.code]`; relative paths count from its folder.
+        environ: by default that of this process.
+
     Raises:
-        UsageError: a variable is unknown, or has a value that it cannot have.
+        UsageError: a key is unknown, or has a value that it cannot have.
     """
-    environ = os.environ if environ is None else environ
-    given = {name[len(PREFIX) :].lower(): value for name, value in environ.items() if name.startswith(PREFIX)}
-    kinds = {limit.name: float if limit.type == "float" else int for limit in fields(Limits)}
-    known = {"level", "allow_unsafe", "network", *_WORDS, *kinds}
-    for name in given:
-        if name not in known:
-            raise UsageError(f"{PREFIX}{name.upper()} is no setting; there are {', '.join(sorted(known)).upper()}")
-    level = given.get("level", "auto").lower() or "auto"
+    table = ProviderSettings() if table is None else table
+    table.check(KEYS)
+    given: dict[str, _Value] = {key: _Value(f"{table.where}: {key}", value) for key, value in table.items()}
+    for key in _PATHS:
+        if (path := table.path(key)) is not None:
+            given[key] = given[key]._replace(value=str(path))
+    given |= _from_environment(os.environ if environ is None else environ)
+    level = given["level"].text().lower() if "level" in given else "auto"
     if level not in LEVELS:
-        raise UsageError(f"{PREFIX}LEVEL={level}; expected one of {', '.join(LEVELS)}")
-    limits: dict[str, Any] = {}
-    for name, kind in kinds.items():
-        if name in given:
-            try:
-                limits[name] = kind(given[name])
-            except ValueError:
-                raise UsageError(f"{PREFIX}{name.upper()}={given[name]!r}; expected a number") from None
-    try:
-        bounds = Limits(**limits)
-    except ValueError as error:
-        raise UsageError(f"{PREFIX}...: {error}") from None
-    words = {name: given.get(name, "") for name in _WORDS}
-    return Settings(level, _flag(given, "allow_unsafe"), _flag(given, "network"), bounds, **words)
+        raise UsageError(f"{given['level'].where} = {level!r}; expected one of {', '.join(LEVELS)}")
+    flags = {key: given[key].flag() for key in _FLAGS if key in given}
+    words = {key: given[key].text() for key in (*_WORDS, *_PATHS) if key in given}
+    return Settings(level, limits=_limits(given), **flags, **words)
 
 
-def _flag(given: Mapping[str, str], name: str) -> bool:
-    value = given.get(name, "").lower()
-    if value not in _YES:
-        raise UsageError(f"{PREFIX}{name.upper()}={value!r}; expected 1 or 0")
-    return _YES[value]
+class _Value(NamedTuple):
+    """What was given, and where."""
+
+    where: str
+    value: Any
+
+    def text(self) -> str:
+        """A text."""
+        if not isinstance(self.value, str):
+            raise UsageError(f"{self.where} = {self.value!r}; expected text in quotes")
+        return self.value
+
+    def flag(self) -> bool:
+        """Yes or no; in the environment 1 or 0."""
+        found = self.value if isinstance(self.value, bool) else _YES.get(str(self.value).lower())
+        if found is None:
+            raise UsageError(f"{self.where} = {self.value!r}; expected 1 or 0, in a file true or false")
+        return found
+
+    def number(self, kind: type[float]) -> float:
+        """A number; in the environment as text."""
+        if not isinstance(self.value, bool):
+            with contextlib.suppress(ValueError, TypeError):
+                number = kind(self.value)
+                if isinstance(self.value, str) or number == self.value:
+                    return number
+        raise UsageError(f"{self.where} = {self.value!r}; expected a {'whole ' if kind is int else ''}number")
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, _Value]:
+    given = {name[len(PREFIX) :].lower(): value for name, value in environ.items() if name.startswith(PREFIX)}
+    for key in given:
+        if key not in KEYS:
+            near = near_names(key, KEYS, limit=1)
+            hint = f"did you mean {PREFIX}{near[0].upper()}?" if near else f"there are {', '.join(KEYS).upper()}"
+            raise UsageError(f"{PREFIX}{key.upper()} is no setting; {hint}")
+    return {key: _Value(PREFIX + key.upper(), value) for key, value in given.items() if value}
+
+
+def _limits(given: Mapping[str, _Value]) -> Limits:
+    bounds = Limits()
+    for key in (key for key in _KINDS if key in given):
+        try:
+            bounds = bounds.with_(**{key: given[key].number(_KINDS[key])})
+        except ValueError as error:
+            raise UsageError(f"{given[key].where} = {given[key].value!r}: {error}") from None
+    return bounds

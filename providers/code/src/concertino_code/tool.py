@@ -163,6 +163,6 @@ def _describe(backend: Backend, settings: Settings) -> str:
 
 
 @functools.cache
-def published() -> ToolSpec:
-    """The tool of the plugin, made once: its level is tested once per process."""
-    return python_tool()
+def published(settings: Settings) -> ToolSpec:
+    """The tool of the plugin, made once per settings: its level is tested once per process."""
+    return python_tool(settings=settings)

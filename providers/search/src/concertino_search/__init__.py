@@ -1,7 +1,7 @@
 """concertino-search: batch search over your own corpus and the web, safe page fetching, and agents that read and cite.
 
 What is published depends on what is configured, so that no pool holds a tool that can only fail: `search/search` and
-`search/read` with a corpus in `CONCERTINO_SEARCH_CORPUS`, `search/web_search` with a web back-end, `search/fetch_page`
+`search/read` with a corpus in `[providers.search]`, `search/web_search` with a web back-end, `search/fetch_page`
 always, and the agents `search/knowledge_searcher` and `search/deep_research` where there is anything to search. The
 functions `corpus_tools`, `web_search_tool`, `fetch_page_tool`, `knowledge_searcher` and `deep_research` make them in
 Python, with other settings. Importing this module imports nothing that is heavy.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from concertino import hookimpl
 
 if TYPE_CHECKING:
-    from concertino import AgentSpec, ToolSpec
+    from concertino import AgentSpec, Finding, ProviderSettings, ToolSpec
 
     from ._citations import Citation, Source, stands_in
     from ._embedding import Embedder, EncodingEmbedder, HashingEmbedder, ServedEmbedder
@@ -72,6 +72,7 @@ __all__ = [
     "build_index",
     "concertino_agents",
     "concertino_cli",
+    "concertino_doctor",
     "concertino_tools",
     "corpus_tools",
     "deep_research",
@@ -84,20 +85,36 @@ __all__ = [
 ]
 
 
+_last: dict[str, ProviderSettings] = {}
+"""The table that was published last, which `concertino check` is about."""
+
+
 @hookimpl
-def concertino_tools() -> list[ToolSpec]:
-    """`fetch_page`, and the searches that the environment configures."""
+def concertino_tools(settings: ProviderSettings) -> list[ToolSpec]:
+    """`fetch_page`, and the searches that are configured."""
     from ._published import published_tools
+    from ._settings import read_settings
 
-    return published_tools()
+    _last["table"] = settings
+    return published_tools(read_settings(settings))
 
 
 @hookimpl
-def concertino_agents() -> list[AgentSpec]:
+def concertino_agents(settings: ProviderSettings) -> list[AgentSpec]:
     """The agents, where there is anything to search."""
     from ._published import published_agents
+    from ._settings import read_settings
 
-    return published_agents()
+    return published_agents(read_settings(settings))
+
+
+@hookimpl
+def concertino_doctor(settings: ProviderSettings) -> list[Finding]:
+    """The corpus, its index and the web back-ends."""
+    from ._doctor import findings
+    from ._settings import read_settings
+
+    return list(findings(read_settings(settings)))
 
 
 @hookimpl
@@ -108,17 +125,18 @@ def concertino_cli() -> list[Any]:
     return [search_index]
 
 
-concertino_examples = {
-    "fetch_page": {
-        "rejected": [{}, {"url": "ftp://example.org/"}, {"url": "https://example.org/", "start": -1}],
-        "failing": [{"url": "http://127.0.0.1/"}, {"url": "http://localhost/"}, {"url": "http://0x7f.1/"}],
-    },
-}
-"""What `concertino check` may call, and what is to come of it: nothing that leaves the machine."""
+def _examples() -> dict[str, Any]:
+    """`concertino_examples`: what `concertino check` may call, and what is to come of it."""
+    from ._examples import examples_of
+    from ._settings import read_settings
+
+    return examples_of(read_settings(_last.get("table")))
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name's module at its first use."""
+    """Import a name's module at its first use; make the examples of what was last published."""
+    if name == "concertino_examples":
+        return _examples()
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,10 @@
 """BM25: which passages hold the rare words of a query.
 
-`bm25s` makes and maps the matrix of scores (a term's score in a passage is known before any query); choosing the best
-is done here, so that ties are broken by the order of the corpus and a passage without any term of the query is never
-a result.
+`bm25s` makes and maps the matrix of scores: a term's score in a passage is known before any query. Adding them up is
+done here, for many queries at once: the columns of all their terms are laid end to end and added in one go, so that
+a batch pays numpy's cost of a call once and not once per term.
+
+Invariant: a query of a batch is ranked as it is alone; a passage without any term of a query is never its result.
 
 Variants: `lucene` (idf never below 0) and `okapi` (rank_bm25's: idf as Robertson's, where it is negative a quarter of
 the mean idf). A repeated term of a query counts as often as it stands there, in both.
@@ -17,16 +19,16 @@ from pathlib import Path
 
 import bm25s  # type: ignore[import-untyped]
 import numpy as np
-import numpy.typing as npt
 
 from ._errors import CorpusError
 from ._options import VARIANTS, Variant
+from ._ranking import Ranked, Scores, best_of_rows, padded
 
 _OKAPI_FLOOR = 0.25
 """Part of the mean idf that a term has which stands in more than half of the passages."""
 
-Ranked = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
-"""Positions of passages, best first, and their scores."""
+_CELLS = 1 << 18
+"""Scores that are added up together (1 MB), unless one query has more; as many as stay in a processor's cache."""
 
 
 class Bm25:
@@ -75,24 +77,32 @@ class Bm25:
         """Write the index into an existing folder."""
         self._matrix.save(str(folder), show_progress=False)
 
-    def search(self, query: Sequence[str], k: int) -> Ranked:
-        """The best `k` passages that hold a term of the query."""
-        columns = [column for term in query if (column := self._terms.get(term)) is not None]
-        if not columns:
-            return np.empty(0, dtype=np.int64), np.empty(0)
-        return best(self._matrix.get_scores_from_ids(columns), k)
+    def search(self, queries: Sequence[Sequence[str]], k: int) -> list[Ranked]:
+        """The best `k` passages of each query that hold a term of it.
 
+        Args:
+            queries: the terms of each; a repeated term counts as often as it stands there.
+            k: passages per query, at least 1.
+        """
+        length = padded(int(self._matrix.scores["num_docs"]))
+        step = max(1, _CELLS // length)
+        parts = [queries[start : start + step] for start in range(0, len(queries), step)]
+        return [ranked for part in parts for ranked in best_of_rows(self._scores(part, length), k)]
 
-def best(scores: npt.NDArray[np.floating], k: int) -> Ranked:
-    """The `k` greatest scores that are not 0, equal ones in order of position."""
-    where = np.flatnonzero(scores != 0)  # of truth values it is several times quicker than of numbers
-    values = scores[where]
-    if len(values) > k:
-        least = np.partition(values, len(values) - k)[len(values) - k]
-        kept = np.flatnonzero(values >= least)
-        where, values = where[kept], values[kept]
-    order = np.lexsort((where, -values))[:k]
-    return where[order], values[order].astype(np.float64)
+    def _scores(self, queries: Sequence[Sequence[str]], length: int) -> Scores:
+        """A row of scores for each query, filled up with 0."""
+        known = [[term for name in query if (term := self._terms.get(name)) is not None] for query in queries]
+        matrix = self._matrix.scores
+        scores = np.zeros(len(queries) * length, matrix["data"].dtype)
+        if any(known):
+            terms = np.fromiter(chain.from_iterable(known), dtype=np.int64)
+            rows = np.repeat(np.arange(len(known)), [len(columns) for columns in known])
+            starts, ends = matrix["indptr"][terms], matrix["indptr"][terms + 1]
+            spans = list(map(slice, starts.tolist(), ends.tolist()))
+            cells = np.concatenate([matrix["indices"][span] for span in spans], dtype=np.int64)
+            cells += np.repeat(rows * length, ends - starts)
+            np.add.at(scores, cells, np.concatenate([matrix["data"][span] for span in spans]))
+        return scores.reshape(len(queries), length)
 
 
 def _reweigh(matrix: bm25s.BM25, columns: list[list[int]], terms: int) -> None:

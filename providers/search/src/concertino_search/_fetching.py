@@ -24,6 +24,7 @@ from concertino import FailureClass, ProviderError
 from yarl import URL
 
 from ._addresses import AddressRefused, Guard
+from ._breakers import HostBreakers
 
 USER_AGENT = "concertino-search (fetches single pages on request)"
 ROBOT = "concertino-search"
@@ -123,6 +124,7 @@ class Fetcher:
         self.guard = guard or Guard()
         self.limits = limits or FetchLimits()
         self._resolve = resolve
+        self._breakers = HostBreakers()
 
     async def fetch(self, url: str, *, robots: Callable[[URL, Fetcher], Awaitable[None]] | None = None) -> Fetched:
         """Fetch a page.
@@ -138,6 +140,7 @@ class Fetcher:
             async with asyncio.timeout(self.limits.seconds):
                 return await self._follow(url, robots)
         except TimeoutError:
+            self._breakers.record(URL(url).authority, ok=False)
             raise failed(f"{_shown(url)} took more than {self.limits.seconds:g} s; try another page") from None
 
     async def _follow(self, url: str, robots: Callable[[URL, Fetcher], Awaitable[None]] | None) -> Fetched:
@@ -183,22 +186,35 @@ class Fetcher:
 
     async def _ask(self, session: aiohttp.ClientSession, url: URL) -> Fetched | str:
         """The answer, or the address that it redirects to."""
+        if refusal := self._breakers.refusal(url.authority):
+            raise failed(f"{_shown(url)} is not asked: {refusal}; try another page")
         try:
-            async with session.get(
-                url, allow_redirects=False, headers={"Accept-Encoding": "gzip, deflate"}
-            ) as response:
-                place = response.headers.get("Location", "")
-                if response.status in _REDIRECTS and place:
-                    return str(_joined(url, place))
-                return await self._read(url, response)
+            found, status = await self._answer(session, url)
+        except ProviderError:
+            self._breakers.record(url.authority, ok=True)  # it answered, with what is not read
+            raise
         except aiohttp.ClientConnectorError as error:
             refused = _refusal(error)
+            if not refused:
+                self._breakers.record(url.authority, ok=False)
             why = f"is refused: {refused}" if refused else f"cannot be reached ({_cause(error)}); is the address right?"
             raise failed(f"{_shown(url)} {why}") from None
         except TimeoutError:
+            self._breakers.record(url.authority, ok=False)
             raise failed(f"{_shown(url)} did not answer in time; try another page") from None
         except (aiohttp.ClientError, ValueError) as error:
+            self._breakers.record(url.authority, ok=False)
             raise failed(f"{_shown(url)} broke off: {type(error).__name__}; try again or try another page") from None
+        self._breakers.record(url.authority, ok=status < 500)
+        return found
+
+    async def _answer(self, session: aiohttp.ClientSession, url: URL) -> tuple[Fetched | str, int]:
+        """The answer or the address that it redirects to, and the status."""
+        async with session.get(url, allow_redirects=False, headers={"Accept-Encoding": "gzip, deflate"}) as response:
+            place = response.headers.get("Location", "")
+            if response.status in _REDIRECTS and place:
+                return str(_joined(url, place)), response.status
+            return await self._read(url, response), response.status
 
     async def _read(self, url: URL, response: aiohttp.ClientResponse) -> Fetched:
         kind = response.content_type.lower()

@@ -169,6 +169,8 @@ async def ask(context: Context, model: str, role: str, system: str, user: str, s
         CallFailed: no reply, or none that satisfies the schema.
         ValueError: the pool has no such model.
     """
+    if model and model not in context.models:
+        raise ValueError(f"the pool has no model {model!r}; there are {', '.join(sorted(context.models)) or 'none'}")
     try:
         chosen = context.model(model or role)
     except PoolError as error:

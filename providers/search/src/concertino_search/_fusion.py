@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ._bm25 import Ranked
+from ._ranking import Ranked
 
 RANK_CONSTANT = 60
 """How much less the first ranks stand out; 60 is the value of the paper."""

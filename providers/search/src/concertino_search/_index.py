@@ -13,6 +13,7 @@ absent and is built anew.
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import json
 import os
@@ -22,18 +23,20 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ._analysis import analyser
-from ._bm25 import Bm25, Ranked
+from ._bm25 import Bm25
 from ._corpus import corpus_files, corpus_hash, read_corpus
 from ._embedding import Embedder, embed_all
 from ._errors import CorpusError, IndexDamaged
 from ._fusion import fuse
 from ._options import FORMAT, IndexOptions, Mode
 from ._passages import Passage, PassageStore
+from ._ranking import Ranked
+from ._snippets import sentences
 from ._vectors import VectorIndex
 
 _META, _STAMPS, _BUILDING = "meta.json", "stamps", ".building-"
@@ -43,6 +46,10 @@ _ABANDONED = 24 * 3600.0
 """Seconds after which an unfinished build is taken for one whose process died."""
 _BATCH = 256
 """Passages that are analysed or embedded between two moments at which a build can be cancelled."""
+_AT_ONCE = 64
+"""Queries that BM25 ranks between two moments at which others have their turn."""
+_SPLIT = 500
+"""Long passages whose sentences stay analysed; the rounds of an agent meet the same ones again."""
 _FUSED_DEPTH = 5
 """A hybrid search fuses the best `5 k` of each ranking, 50 at least."""
 
@@ -77,6 +84,7 @@ class Index:
         self.options: dict[str, Any] = meta["options"]
         self.passages = PassageStore(folder)
         self._analyse = analyser(self.options["analyser"])
+        self.sentences = functools.lru_cache(_SPLIT)(functools.partial(sentences, terms=self._analyse))
         self._bm25 = Bm25.open(folder)
         self._embedder = embedder
         self._vectors = VectorIndex(folder) if embedder is not None else None
@@ -100,7 +108,7 @@ class Index:
     ) -> list[list[Hit]]:
         """The best passages of each query; equal queries are worked out once.
 
-        It computes on the running loop, and gives others their turn between queries.
+        It computes on the running loop, and gives others their turn between parts of a batch.
 
         Args:
             queries: any number of them.
@@ -119,18 +127,19 @@ class Index:
         distinct = list(dict.fromkeys(queries))
         depth = k if mode != "hybrid" else min(max(50, _FUSED_DEPTH * k), len(self.passages))
         near = await self._near(distinct, depth) if mode != "bm25" else []
-        ranked: dict[str, Ranked] = {}
-        for number, query in enumerate(distinct):
-            if mode == "dense":
-                ranked[query] = near[number]
-                continue
-            ranked[query] = self._bm25.search(self._analyse(query), depth)
-            if mode == "hybrid":
-                ranked[query] = fuse([ranked[query], near[number]], weights, k)
-            if number % 16 == 15:
-                await asyncio.sleep(0)
-        hits = {query: self._hits(found) for query, found in ranked.items()}
+        ranked = near if mode == "dense" else await self._worded(distinct, depth)
+        if mode == "hybrid":
+            ranked = [fuse(pair, weights, k) for pair in zip(ranked, near, strict=True)]
+        hits = dict(zip(distinct, map(self._hits, ranked), strict=True))
         return [hits[query] for query in queries]
+
+    async def _worded(self, queries: list[str], k: int) -> list[Ranked]:
+        """The rankings by BM25."""
+        found: list[Ranked] = []
+        for start in range(0, len(queries), _AT_ONCE):
+            found += self._bm25.search([self._analyse(query) for query in queries[start : start + _AT_ONCE]], k)
+            await asyncio.sleep(0)
+        return found
 
     async def _near(self, queries: list[str], k: int) -> list[Ranked]:
         if not queries or self._embedder is None or self._vectors is None:
@@ -177,6 +186,26 @@ async def open_index(
         await build_index(path, folder, options)
     stamp.write(content, folder)
     return Index(folder, options.embedder)
+
+
+def index_state(
+    corpus: Path, options: IndexOptions, cache: Path | None = None
+) -> tuple[Literal["ready", "stale", "absent"], Path, int]:
+    """Whether a corpus has an index of its present content; builds nothing.
+
+    Returns:
+        `stale` where there is only one of an older content; the folder of the present one; how many passages it has.
+
+    Raises:
+        CorpusError: there is no such corpus.
+    """
+    cache = cache or default_cache()
+    stamp = _Stamp(cache, corpus, options)
+    folder = cache / _key(stamp.content() or corpus_hash(corpus), options)
+    meta = _complete(folder)
+    if meta is not None:
+        return "ready", folder, int(meta["passages"])
+    return ("stale" if stamp.known_before else "absent"), folder, 0
 
 
 async def build_index(corpus: Path, folder: Path, options: IndexOptions) -> None:
@@ -294,6 +323,11 @@ class _Stamp:
         if known.get("fingerprint") == self._fingerprint and known.get("at", 0) > self._changed + _RACE:
             return str(known["content"])
         return None
+
+    @property
+    def known_before(self) -> bool:
+        """Whether this path was ever indexed with these options."""
+        return bool(self._known.get("index"))
 
     def write(self, content: str, folder: Path) -> None:
         """Remember the content, and remove the index before the last one of this path."""

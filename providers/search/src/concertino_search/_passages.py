@@ -58,14 +58,15 @@ class PassageStore:
         self._ids: npt.NDArray[np.uint64] = np.asarray(np.load(folder / _IDS, mmap_mode="r"))
         with (folder / _LINES).open("rb") as file:
             self._lines = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._count = len(self._starts) - 1
         self._get = functools.lru_cache(_CACHED)(self._read)
 
     def __len__(self) -> int:
-        return len(self._starts) - 1
+        return self._count
 
     def __getitem__(self, position: int) -> Passage:
-        if not 0 <= position < len(self):
-            raise IndexError(f"position {position} of {len(self)} passages")
+        if not 0 <= position < self._count:
+            raise IndexError(f"position {position} of {self._count} passages")
         return self._get(position)
 
     def __iter__(self) -> Iterator[Passage]:

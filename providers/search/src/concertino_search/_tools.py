@@ -32,6 +32,8 @@ _LEAST_TEXT = 80
 """Characters of a text below which passages are left out rather than shortened further."""
 _ESCAPED = 6
 """Characters of JSON that one character of a text may take."""
+_SCORE_STEPS = 10_000
+"""Scores are shown to a ten-thousandth; of a whole number, rounding takes a tenth of the time."""
 _WAIT = 0.05
 """Seconds between two looks at an index that another thread builds."""
 
@@ -245,7 +247,12 @@ def _result(query: str, hits: list[Hit], index: Index, limit: int) -> dict[str, 
         text = hit.passage.text
         if len(text) > limit:
             wanted = set(index.terms(query)) if wanted is None else wanted
-            text = snippet(text, wanted, limit, index.terms)
-        shown = {"id": hit.passage.id, "title": hit.passage.title, "text": text, "score": round(hit.score, 4)}
+            text = snippet(text, wanted, limit, index.sentences)
+        shown = {
+            "id": hit.passage.id,
+            "title": hit.passage.title,
+            "text": text,
+            "score": round(hit.score * _SCORE_STEPS) / _SCORE_STEPS,
+        }
         passages.append(shown)
     return {"query": query, "passages": passages}

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ._bm25 import Ranked, best
 from ._embedding import Vectors
 from ._errors import CorpusError
 from ._options import EXACT_UP_TO
+from ._ranking import Ranked, best
 
 _ARRAY, _GRAPH = "vectors.npy", "vectors.usearch"
 _EXPANSION = 128

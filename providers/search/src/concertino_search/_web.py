@@ -19,6 +19,8 @@ from typing import Any
 
 from concertino import FailureClass, ProviderError, SpecError, ToolSpec
 
+from ._breakers import HostBreakers
+
 MAX_QUERIES = 8
 MAX_TOP_K = 20
 _MAX_BYTES = 2_000_000
@@ -56,7 +58,7 @@ class WebBackend:
     """A search service.
 
     Attributes:
-        name: what `CONCERTINO_SEARCH_WEB` calls it.
+        name: what the settings call it.
         url: of its endpoint, or the name of the variable that holds it, as `$SEARXNG_URL`.
         key_env: the environment variable of its key; empty for none.
         request: makes the request of a query: (url, query, results wanted, key).
@@ -76,10 +78,19 @@ class WebBackend:
     hint: str = ""
 
     @property
+    def needs(self) -> list[str]:
+        """The variables of the environment that it needs."""
+        return [name for name in (self.key_env, self.url[1:] if self.url.startswith("$") else "") if name]
+
+    @property
+    def present(self) -> list[str]:
+        """Those of them that are set."""
+        return [name for name in self.needs if os.environ.get(name, "").strip()]
+
+    @property
     def configured(self) -> bool:
-        """Whether the environment holds what it needs."""
-        needed = [name for name in (self.key_env, self.url[1:] if self.url.startswith("$") else "") if name]
-        return all(os.environ.get(name, "").strip() for name in needed)
+        """Whether all of them are."""
+        return self.present == self.needs
 
     def endpoint(self) -> str:
         """Its address.
@@ -168,19 +179,11 @@ BACKENDS = {
 }  # fmt: skip
 
 
-def chosen_backend() -> WebBackend | None:
-    """The back-end of `CONCERTINO_SEARCH_WEB`, else the first with a key or address in the environment.
-
-    Raises:
-        SpecError: the variable names no back-end.
-    """
-    named = os.environ.get("CONCERTINO_SEARCH_WEB", "").strip().lower()
-    if named and named not in BACKENDS:
-        raise SpecError(f"CONCERTINO_SEARCH_WEB={named}: expected one of {', '.join(BACKENDS)}")
+def chosen_backend(named: str = "") -> WebBackend | None:
+    """The back-end of a name, else the first with a key or address in the environment."""
     if named:
         return BACKENDS[named]
-    asked = [backend for backend in BACKENDS.values() if backend.key_env or backend.url.startswith("$")]
-    return next((backend for backend in asked if backend.configured), None)
+    return next((backend for backend in BACKENDS.values() if backend.needs and backend.configured), None)
 
 
 def web_search_tool(
@@ -253,6 +256,7 @@ class _WebSearch:
     def __init__(self, backend: WebBackend, top_k: int, seconds: float, shown: int, room: int) -> None:
         self._backend, self._top_k, self._seconds = backend, top_k, seconds
         self._shown, self._room = shown, room
+        self._breakers = HostBreakers()
 
     async def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         import asyncio
@@ -321,6 +325,8 @@ class _WebSearch:
         import aiohttp
 
         name = self._backend.name
+        if refusal := self._breakers.refusal(name):
+            raise _failed(refusal)
         for attempt in range(1, _ATTEMPTS + 1):
             wait, problem = 0.5 * 2 ** (attempt - 1), ""
             try:
@@ -329,6 +335,7 @@ class _WebSearch:
                     headers=request.headers, allow_redirects=False,
                 ) as response:  # fmt: skip
                     raw = await _body(response, name)
+                    self._breakers.record(name, ok=response.status < 500)
                     if response.status == 200:
                         return _data(raw, name)
                     problem = self._said(response.status, raw, key)
@@ -336,6 +343,7 @@ class _WebSearch:
                         raise _failed(problem)
                     wait = _asked_wait(response.headers, wait)
             except (aiohttp.ClientError, TimeoutError) as error:
+                self._breakers.record(name, ok=False)
                 problem = f"{name} cannot be reached ({type(error).__name__})"
             if attempt == _ATTEMPTS or wait > _LONGEST_WAIT:
                 break
