@@ -114,6 +114,23 @@ class Context:
         known = {spec.short_name: spec.name for spec in pool.models if short.count(spec.short_name) == 1}
         return {**known, **{spec.name: spec.name for spec in pool.models}, **pool.roles}
 
+    def offered(self, *patterns: str, without: str = "") -> list[dict[str, Any]]:
+        """The pool's tools and agents as OpenAI-style function objects, for an agent that lets a model choose.
+
+        Args:
+            patterns: names or patterns of members; all by default.
+            without: the full or short name of one that is left out.
+        """
+        from .plugins._patterns import matches
+
+        pool = self._call.scope.pool
+        chosen = {
+            visible
+            for visible, spec in pool.actions
+            if without not in (spec.name, spec.short_name) and (not patterns or any(matches(spec, p) for p in patterns))
+        }
+        return [tool for tool in pool.to_openai() if tool["function"]["name"] in chosen]
+
     # -- doing -----------------------------------------------------------------------------------------------------
 
     def model(self, role_or_name: str = "default") -> BoundModel:

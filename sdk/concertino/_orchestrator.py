@@ -37,6 +37,8 @@ from .traces import Durability, JournalSink, Trace, TraceMemory, TraceStore
 from .traces._trace import header
 
 if TYPE_CHECKING:
+    from ._orchestrator_agent import OrchestratorAgent
+    from ._usage import Cost
     from .executor import Memory
     from .executor._plan_run import PlanRun
 
@@ -142,6 +144,32 @@ class Orchestrator:
             sink = JournalSink.create(_trace_path(Path(trace), run_id), header(run_id), durability)
         begun = RunStarted(run_id, question, setup, round(time.time(), 3))
         return RunHandle(self, _Drive(self, pool, budget, begun, sink, None, on_event))
+
+    def as_agent(
+        self, name: str, description: str, *, only: Sequence[str] = (), timeout: float | None = 600.0,
+        cost: Cost | None = None,
+    ) -> OrchestratorAgent:  # fmt: skip
+        """This orchestrator as a member of a pool, which another one may call with a `task`.
+
+        Everything that it does is part of that call: it spends from the caller's budget. Its model must be a role or
+        a name, for the pool at hand binds it. Orchestrators that call each other end at `Limits.depth`.
+
+        Args:
+            only: patterns of the members that it may call; all but itself by default.
+            timeout: seconds for one call, the whole run in it included.
+            cost: what a call costs beside what it spends; one unit by default.
+
+        Raises:
+            UsageError: its model is an object, not a name.
+        """
+        from ._orchestrator_agent import orchestrator_agent
+
+        if not isinstance(self.model, str):
+            raise UsageError(f"model={self.model!r}: as an agent, an orchestrator needs a role or name of the pool")
+        return orchestrator_agent(
+            name, description, self.strategy, model=self.model, only=only, sampling=self.sampling, timeout=timeout,
+            cost=cost,
+        )  # fmt: skip
 
     async def stream(self, question: str, **options: Any) -> AsyncIterator[Event | Run]:
         """Answer a question, yielding every event as it happens and the `Run` at the end. Options as for `run`.

@@ -19,6 +19,9 @@ them.
     [routers.careful]                       # several models under one name
     models = ["vllm/coder", "sim/steady"]
     policy = "fallback"
+    [orchestrators.planner]                 # an agent that leads a run of its own
+    description = "Plans and carries out a trip."
+    strategy = "agent-graph"
     [providers.search]                      # what a provider itself takes, instead of that in concertino.toml
     corpora = "corpora"
 
@@ -39,6 +42,7 @@ from typing import TYPE_CHECKING, Any
 from ._document import check_keys, read_document, write_document
 from ._errors import PluginError, PoolError, UsageError
 from ._model_agents import ModelAgent, model_agent
+from ._orchestrator_agent import OrchestratorAgent, orchestrator_of
 from ._pool import Pool
 from ._routing import RouterSpec, router_of
 from ._settings import provider_tables
@@ -51,7 +55,7 @@ if TYPE_CHECKING:
 
 KEYS = (
     "members", "without", "offer", "roles", "aliases", "descriptions", "prices", "overrides", "models", "routers",
-    "providers",
+    "orchestrators", "providers",
 )  # fmt: skip
 
 _number, _count, _text, _truth = (int, float), int, str, bool
@@ -123,7 +127,8 @@ def save_pool(pool: Pool, path: Path, manager: PluginManager | None = None) -> N
     data["members"] = [member.name for member in pool.members]
     data["roles"], data["aliases"] = pool.roles, pool.aliases
     data["providers"] = {name: dict(settings) for name, settings in manager.own.items()}
-    local = [m.name for m in pool.members if not m.provider and not isinstance(m, (RouterSpec, ModelAgent))]
+    made_here = (RouterSpec, ModelAgent, OrchestratorAgent)
+    local = [m.name for m in pool.members if not m.provider and not isinstance(m, made_here)]
     for name in local:
         raise PoolError(
             f"{path}: {name!r} is a member of this process alone and cannot be loaded by name; "
@@ -144,6 +149,9 @@ def _write_made(data: dict[str, Any], pool: Pool, member: Spec, manager: PluginM
     if isinstance(member, RouterSpec):
         data["routers"][member.name] = member.routing()
         return router_of(member.name, member.routing())
+    if isinstance(member, OrchestratorAgent):
+        data["orchestrators"][member.name] = member.setup()
+        return orchestrator_of(member.name, member.setup())
     if isinstance(member, ModelAgent):
         data["offer"][member.name] = member.model
         return model_agent(_model(pool[member.model])).with_(name=member.name)
@@ -205,10 +213,13 @@ def _members(path: Path, data: Mapping[str, Any], manager: PluginManager, bound:
     return list({spec.name: spec for spec in found}.values())
 
 
-def _declared(path: Path, data: Mapping[str, Any], manager: PluginManager) -> list[ModelSpec]:
-    """The models and routers that the file declares."""
-    made: list[ModelSpec] = []
-    for key, make in (("models", manager.declare), ("routers", router_of)):
+def _declared(path: Path, data: Mapping[str, Any], manager: PluginManager) -> list[Spec]:
+    """The models, routers and orchestrators that the file declares."""
+    made: list[Spec] = []
+    makers: tuple[tuple[str, Callable[[str, Mapping[str, Any]], Spec]], ...] = (
+        ("models", manager.declare), ("routers", router_of), ("orchestrators", orchestrator_of),
+    )  # fmt: skip
+    for key, make in makers:
         for name, table in _tables(path, data, key).items():
             if not isinstance(table, dict):
                 raise PoolError(f"{path}: {key}.{name!r} = {table!r}; expected a table")

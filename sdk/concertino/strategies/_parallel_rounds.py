@@ -204,7 +204,9 @@ class ParallelRoundsMachine(Machine):
         read = read_round(reply)
         self.messages.append(replace(Message.of(reply), tool_calls=()))
         self.asked = len(self.messages)
-        answer = read.answer if read.answer is not None else reply.text.strip()
+        answer = read.answer
+        if answer is None and not read.calls:  # a text that still calls somebody is no answer
+            answer = reply.text.strip()
         self.final = Done(answer or None, self.final.stop)
         self.phase = "done"
 
