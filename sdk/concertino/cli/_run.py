@@ -56,7 +56,8 @@ class Display:
 
 
 _BEGUN_WITH = (
-    "question", "model", "strategy", "settings", "budget", "duplicates", "no_trace", "durability", "record", "replay",
+    "question", "model", "strategy", "settings", "budget", "duplicates", "eager", "no_trace", "durability", "record",
+    "replay",
 )  # fmt: skip
 """What `--resume` takes from the trace."""
 
@@ -77,6 +78,7 @@ Examples:
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the strategy.")
 @click.option("--budget", default="", metavar="LIMITS", help="Such as usd=0.5,seconds=60,calls=20.")
 @click.option("--duplicates", type=click.Choice(["run", "reuse", "refuse"]), default="run", help="Repeated calls.")
+@click.option("--eager", is_flag=True, help="Begin a call when its text is complete, while the model goes on writing.")
 @click.option("--trace", "folder", type=click.Path(path_type=Path), metavar="FOLDER", help="Where to record the run.")
 @click.option("--no-trace", is_flag=True, help="Do not record the run.")
 @click.option(
@@ -122,8 +124,8 @@ def _refuse_beside_resume() -> None:
 
 def _start(
     question: str, display: Display, *, choice: PoolChoice, model: str | None, strategy: str,
-    settings: tuple[str, ...], budget: str, duplicates: str, folder: Path | None, no_trace: bool, durability: str,
-    record: Path | None, replay: Path | None,
+    settings: tuple[str, ...], budget: str, duplicates: str, eager: bool, folder: Path | None, no_trace: bool,
+    durability: str, record: Path | None, replay: Path | None,
 ) -> None:  # fmt: skip
     from concertino._budget import Budget
     from concertino._orchestrator import Orchestrator
@@ -140,7 +142,7 @@ def _start(
     if recording is not None:
         pool = _recorded(pool, recording)
     hooks: dict[str, Any] = recording.hooks if recording else {}
-    orchestrator = Orchestrator("orchestrator", chosen, duplicates=cast("Duplicates", duplicates), **hooks)
+    orchestrator = Orchestrator("orchestrator", chosen, duplicates=cast("Duplicates", duplicates), eager=eager, **hooks)
     begin, path = fresh(orchestrator, question, pool, limits, folder, keep=not no_trace, durability=durability)
     show_run(begin, path, display, resume_with=choice)
     if recording is not None:
@@ -233,7 +235,12 @@ def _resume(name: str, choice: PoolChoice, folder: Path | None, display: Display
     kind = strategy_by_name(named, {} if named in BUILT_IN else default_manager().strategies())
     pool = choice.open() if choice else _pool_of(setup)
     pool = pool.bind(**setup["roles"])
-    orchestrator = Orchestrator("orchestrator", kind.from_json(setup["strategy"]), duplicates=setup["duplicates"])
+    orchestrator = Orchestrator(
+        "orchestrator",
+        kind.from_json(setup["strategy"]),
+        duplicates=setup["duplicates"],
+        eager=setup.get("eager", False),
+    )
 
     def begin(listen: Callable[[Event], None]) -> Awaitable[Run]:
         return orchestrator.resume(path, pool=pool, on_event=listen)

@@ -133,7 +133,8 @@ class Executor:
         """Open the scope of a run on the current event loop.
 
         Args:
-            before, after: hooks beside those of plugins; asked before them, and told after them.
+            before: hooks beside those of plugins, and asked before them.
+            after: hooks beside those of plugins, and told after them.
             elapsed: seconds that an earlier process spent on this run; times and deadline go on from there.
         """
         loop = asyncio.get_running_loop()

@@ -135,7 +135,7 @@ def test_the_doctor_is_content_with_a_sound_installation(cli: Any) -> None:
 def test_check_reports_conformance(cli: Any) -> None:
     report = json.loads(cli("check", "band", "--json").stdout)
     assert report["package"] == "band"
-    assert {row["outcome"] for row in report["rows"]} <= {"ok", "failed", "skipped"}
+    assert {row["outcome"] for row in report["rows"]} <= {"ok", "failed", "missing", "skipped"}
 
 
 def test_check_of_something_unknown_is_wrong_usage(cli: Any) -> None:

@@ -80,8 +80,9 @@ async def test_an_orchestrator_leads_another_one() -> None:
 
 
 async def test_orchestrators_that_call_each_other_end_at_the_depth_limit() -> None:
-    there = ct.Orchestrator("one").as_agent("ping", "Plays ping.")
-    back = ct.Orchestrator("two").as_agent("pong", "Plays pong.")
+    twice = ParallelRounds(max_rounds=2)
+    there = ct.Orchestrator("one", twice).as_agent("ping", "Plays ping.")
+    back = ct.Orchestrator("two", twice).as_agent("pong", "Plays pong.")
     one = ScriptedModel(text(("pong", {"task": "pong"})), strict=False)
     two = ScriptedModel(text(("ping", {"task": "ping"})), strict=False)
     limits = ct.Limits(depth=4)
