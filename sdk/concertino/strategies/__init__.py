@@ -4,14 +4,45 @@ _machine          the contract: Ask, Act, Done; Machine, Strategy
 _parallel_rounds  ParaManager: rounds of parallel calls
 _round_format     its text, read and written
 _round_prompts    what the model is shown
+_agent_graph      MAS-Orchestra: a graph of agents, written at once
+_graph_format     its text, read and written
+_graph_export     any plan as Mermaid, DOT or JSON
+_graph_archive    graphs kept as data
+_dependency_plan  GAP: a plan with dependencies, executed in parallel
+_gap_format       its turns, read and written; _gap_plan, _gap_graph, _gap_queries: their parts
+_serial_calls     ToolOrchestra: one call per turn, in a chat or in the released stateless prompts
+_serial_format    its text, read and written; _serial_prompts: what a chat shows
+_choices          models that a tool offers under aliases
+_notebook         documents, code and attempts of a run; _released_prompts: Orchestrator-8B's bytes around them
+_released_rows    rows that ToolOrchestra published
+_role_workflow    AT-GRPO: roles in turns until they agree; _role_machine: a run of one
+_role             roles and endings as data; _role_document: workflows as TOML and JSON
+_role_format      what a role's text says; _role_template, _role_prompts: what it is asked
+_role_record      what was said, told again; _agreement: whether two roles say the same
+_environment      worlds that a workflow acts in
 """
 
 from concertino._errors import UsageError
 
+from ._agent_graph import AgentGraph
+from ._choices import Choice, choices_of, read_choices, write_choice
+from ._dependency_plan import DependencyPlan
+from ._environment import Environment, Stepped, environment_tool
+from ._graph_archive import ArchivedGraph, read_archive
+from ._graph_export import plan_to_dot, plan_to_json, plan_to_mermaid
 from ._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
+from ._notebook import Notebook
 from ._parallel_rounds import ParallelRounds
+from ._released_prompts import EVALUATION_SAMPLING, released_prompt, token_cutter
+from ._released_rows import ReleasedRecord, ReleasedTask, read_record, read_rows, read_task
+from ._role import Agree, PassTests, ReachGoal, Role
+from ._role_workflow import RoleWorkflow
+from ._role_workflows import coder_tester, planner_programmer, reasoner_programmer
+from ._serial_calls import SerialCalls
 
-BUILT_IN: dict[str, type[Strategy]] = {ParallelRounds.name: ParallelRounds}
+BUILT_IN: dict[str, type[Strategy]] = {
+    strategy.name: strategy for strategy in (ParallelRounds, AgentGraph, DependencyPlan, SerialCalls, RoleWorkflow)
+}
 """Strategies that come with the SDK, by name."""
 
 
@@ -29,13 +60,45 @@ def strategy_by_name(name: str, more: dict[str, type[Strategy]] | None = None) -
 
 __all__ = [
     "BUILT_IN",
+    "EVALUATION_SAMPLING",
     "Act",
+    "AgentGraph",
+    "Agree",
+    "ArchivedGraph",
     "Ask",
     "Brief",
+    "Choice",
+    "DependencyPlan",
     "Done",
+    "Environment",
     "Machine",
+    "Notebook",
     "ParallelRounds",
+    "PassTests",
+    "ReachGoal",
+    "ReleasedRecord",
+    "ReleasedTask",
+    "Role",
+    "RoleWorkflow",
+    "SerialCalls",
     "Step",
+    "Stepped",
     "Strategy",
+    "choices_of",
+    "coder_tester",
+    "environment_tool",
+    "plan_to_dot",
+    "plan_to_json",
+    "plan_to_mermaid",
+    "planner_programmer",
+    "read_archive",
+    "read_choices",
+    "read_record",
+    "read_rows",
+    "read_task",
+    "reasoner_programmer",
+    "released_prompt",
     "strategy_by_name",
+    "token_cutter",
+    "write_choice",
 ]  # fmt: skip

@@ -1,0 +1,86 @@
+"""Prompt templates of roles: text with `{question}`, `{coder.value}` and the like in it.
+
+A template is parsed once, when a workflow is made, so a misspelt name is found then and not in the middle of a run.
+Values are put in by position and never read again: what stands in braces inside a value stays text. `{{` and `}}`
+write a brace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from concertino.schema import near_names
+
+COMMON = ("question", "turn", "turns", "history", "observation", "tools")
+"""Slots that every template may have."""
+
+FIELDS = ("text", "value", "result")
+"""What may be asked of a role: what it wrote, what was read from it, and what its tools returned."""
+
+_MOST = 16
+_BRACE = re.compile(r"\{\{|\}\}|\{|\}")
+_END = re.compile(r"[{}]")
+
+
+class Slot(NamedTuple):
+    """A place that a value fills."""
+
+    name: str
+
+
+class TemplateFault(NamedTuple):
+    """What is wrong with a template, and at which character."""
+
+    message: str
+    start: int
+
+
+@lru_cache(maxsize=256)
+def parse_template(text: str) -> tuple[tuple[str | Slot, ...], tuple[tuple[str, int], ...], TemplateFault | None]:
+    """The parts of a template, its slots with their places, and the first brace that is wrong."""
+    parts: list[str | Slot] = []
+    slots: list[tuple[str, int]] = []
+    position = 0
+    while brace := _BRACE.search(text, position):
+        sign, start = brace.group(), brace.start()
+        parts.append(text[position:start])
+        if sign == "}":
+            return (), (), TemplateFault("'}' closes nothing; write }} for a brace", start)
+        if sign == "{":
+            end = _END.search(text, start + 1)
+            if end is None or end.group() == "{":
+                return (), (), TemplateFault("'{' is not closed; write {question}, or {{ for a brace", start)
+            name = text[start + 1 : end.start()].strip()
+            slots.append((name, start))
+            parts.append(Slot(name))
+            position = end.end()
+        else:
+            parts.append(sign[0])
+            position = brace.end()
+    parts.append(text[position:])
+    return tuple(part for part in parts if part), tuple(slots), None
+
+
+def check_template(text: str, roles: Collection[str]) -> list[TemplateFault]:
+    """What is wrong with a template in a workflow of these roles."""
+    _, slots, fault = parse_template(text)
+    if fault is not None:
+        return [fault]
+    known = [*COMMON, *(f"{role}.{field}" for role in roles for field in FIELDS)]
+    faults: list[TemplateFault] = []
+    for name, start in slots:
+        if name in known or len(faults) == _MOST:
+            continue
+        near = near_names(name, known, limit=1)
+        hint = f"did you mean {{{near[0]}}}?" if near else f"there are {', '.join(known[:16])}"
+        faults.append(TemplateFault(f"there is nothing called {{{name[:60]}}}; {hint}", start))
+    return faults
+
+
+def fill_template(text: str, values: Mapping[str, str]) -> str:
+    """The template with its values."""
+    parts, _, _ = parse_template(text)
+    return "".join(part if isinstance(part, str) else values[part.name] for part in parts)
