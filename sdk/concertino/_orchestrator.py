@@ -407,7 +407,7 @@ class _Drive:
 
     async def _act(self, step: Act, machine: Machine, executor: Executor, scope: Scope) -> None:
         self.round = step.round
-        scope.emit_result(Planned(step.round, step.plan, scope.now()), recalled=self._was_planned(step))
+        scope.emit_result(Planned(step.round, step.plan, scope.now(), step.flaws), recalled=self._was_planned(step))
         begun = self.ahead.taken_by(step.plan) if self.ahead is not None else {}
         await self._leave_behind(begun)
         try:

@@ -56,7 +56,7 @@ class OrchestratorAgent(AgentSpec):
     def setup(self) -> dict[str, Any]:
         """What a pool file says of it."""
         assert self.strategy is not None
-        settings = self.strategy.to_json()
+        settings = {key: value for key, value in self.strategy.to_json().items() if value is not None}
         data = {"description": self.description, "model": self.leader, "strategy": settings.pop("name")}
         more = {"settings": settings, "only": list(self.only), "units": self.cost.units}
         return {**data, **{key: value for key, value in more.items() if value}, "timeout": self.timeout or "none"}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._errors import RunError
 from ._observation import Observation, Status
@@ -19,10 +19,17 @@ from ._usage import Usage
 from .events import Asked, CallEnded, Event, Planned, Replied
 from .traces import Trace
 
+if TYPE_CHECKING:
+    from .strategies._flaw import Flaw
+
 
 @dataclass(slots=True)
 class Round:
-    """One round: what the orchestrator wrote, what it wanted, what came of it."""
+    """One round: what the orchestrator wrote, what it wanted, what came of it.
+
+    Attributes:
+        flaws: what its text lacked of the strategy's exact form; empty for a well-formed one.
+    """
 
     number: int
     text: str
@@ -30,6 +37,7 @@ class Round:
     observations: list[Observation]
     started: float = 0.0
     ended: float = 0.0
+    flaws: tuple[Flaw, ...] = ()
 
     def critical_path(self) -> float:
         """Seconds of the longest chain of dependent calls: no execution of this plan can be faster."""
@@ -126,6 +134,7 @@ class Run:
                 {
                     "number": r.number,
                     "text": r.text,
+                    "flaws": [flaw.to_json() for flaw in r.flaws],
                     "observations": [seen.to_json() for seen in r.observations],
                 }
                 for r in self.rounds
@@ -159,4 +168,5 @@ def _round(planned: Planned, text: str, asked_at: float, results: Mapping[str, O
     plan = planned.plan
     if len(seen) < len(found):
         plan = Plan.parallel([call for call, observation in found if observation is not None])
-    return Round(planned.round, text, plan, seen, asked_at, max((o.ended for o in seen), default=planned.at))
+    ended = max((observation.ended for observation in seen), default=planned.at)
+    return Round(planned.round, text, plan, seen, asked_at, ended, planned.flaws)

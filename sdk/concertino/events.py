@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._models import Message, Reply
 from ._observation import Observation
 from ._plan import Plan, unparse
+
+if TYPE_CHECKING:
+    from .strategies._flaw import Flaw
 
 
 def idempotency_key(run_id: str, call_id: str) -> str:
@@ -86,15 +89,17 @@ class Replied:
 
 @dataclass(slots=True)
 class Planned:
-    """What the orchestrator wants done in a round."""
+    """What the orchestrator wants done in a round. `flaws` is what its text lacked of the strategy's exact form."""
 
     round: int
     plan: Plan
     at: float
+    flaws: tuple[Flaw, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
-        return {"t": "plan", "round": self.round, "calls": self.plan.to_json(), "at": self.at}
+        data = {"t": "plan", "round": self.round, "calls": self.plan.to_json(), "at": self.at}
+        return {**data, "flaws": [flaw.to_json() for flaw in self.flaws]} if self.flaws else data
 
 
 @dataclass(slots=True)

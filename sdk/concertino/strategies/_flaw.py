@@ -6,7 +6,9 @@ place and a reward can count it; the message alone is enough for a model to mend
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,15 @@ class Flaw:
     start: int
     end: int
     repaired: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {name: value for name, value in asdict(self).items() if value is not False}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Flaw:
+        """From `to_json`."""
+        return cls(data["code"], data["message"], data["start"], data["end"], data.get("repaired", False))
 
     def line_of(self, text: str) -> int:
         """The line of the text, counted from 1."""

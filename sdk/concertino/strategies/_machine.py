@@ -24,6 +24,8 @@ from concertino._models import Message, Reply, Sampling
 from concertino._observation import Observation
 from concertino._plan import Call, Plan
 
+from ._flaw import Flaw
+
 
 @dataclass(frozen=True, slots=True)
 class Brief:
@@ -64,10 +66,15 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Run a plan: round `round`, counted from 1."""
+    """Run a plan: round `round`, counted from 1.
+
+    Attributes:
+        flaws: what the text lacks of the exact form: the round's verdict.
+    """
 
     plan: Plan
     round: int
+    flaws: tuple[Flaw, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

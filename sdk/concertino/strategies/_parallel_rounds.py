@@ -17,8 +17,13 @@ from concertino._observation import Observation
 from concertino._plan import Call, Plan
 
 from . import _round_prompts as prompts
+from ._flaw import Flaw
+from ._history import compacted
 from ._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
-from ._round_format import read_ahead, read_round
+from ._round_format import check_round, read_ahead, read_round
+
+_LEAST = {"max_rounds": 1, "max_parallel": 1, "patience": 1, "observation_tokens": 40, "history_tokens": 400}
+"""The least values of settings."""
 
 Phase = Literal["ask", "act", "answer", "done"]
 
@@ -34,6 +39,8 @@ class ParallelRounds(Strategy):
             of that role that reads the record of the whole run (the paper's termination model).
         native: use the server's native tool calling instead of `<tool_call>` text.
         show_budget: show what is left of the budget with the observations (b_t of the paper's state).
+        observation_tokens: tokens of one observation that are shown; the middle of a longer one is left out.
+        history_tokens: tokens of the whole conversation, from which on observations of old rounds are told briefly.
         patience: texts without a readable call, in a row, after which the run ends.
     """
 
@@ -42,14 +49,17 @@ class ParallelRounds(Strategy):
     summariser: Literal["orchestrator", "summariser"] = "orchestrator"
     native: bool = False
     show_budget: bool = True
+    observation_tokens: int | None = None
+    history_tokens: int | None = None
     patience: int = 3
 
     name = "parallel-rounds"
 
     def __post_init__(self) -> None:
-        for name in ("max_rounds", "max_parallel", "patience"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"ParallelRounds({name}={getattr(self, name)!r}): expected at least 1")
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise UsageError(f"ParallelRounds({name}={value!r}): expected at least {least}")
         if self.summariser not in ("orchestrator", "summariser"):
             raise UsageError(f"ParallelRounds(summariser={self.summariser!r}): expected 'orchestrator' or 'summariser'")
 
@@ -87,6 +97,7 @@ class ParallelRoundsMachine(Machine):
         self.asked = 0
         self.fruitless = 0
         self.plan: Plan | None = None
+        self.flaws: tuple[Flaw, ...] = ()
         self.names: list[str] = []
         self.native_ids: list[str] = []
         self.final = Done(None, "answered")
@@ -102,7 +113,7 @@ class ParallelRoundsMachine(Machine):
         """The next step."""
         if self.phase == "act":
             assert self.plan is not None
-            return Act(self.plan, self.round + 1)
+            return Act(self.plan, self.round + 1, self.flaws)
         if self.phase == "done":
             return self.final
         if self.phase == "answer" and self.settings.summariser == "summariser":
@@ -140,6 +151,7 @@ class ParallelRoundsMachine(Machine):
             self._no_call(read.answer, read.unclosed)
             return
         self.fruitless = 0
+        self.flaws = self._verdict(reply, read.calls)
         if [call.name for call in read.calls] == [prompts.FINAL]:
             self._ask_for_answer("answered")
             return
@@ -147,6 +159,14 @@ class ParallelRoundsMachine(Machine):
         self.names = [call.name for call in read.calls]
         self.native_ids = [call.id for call in reply.tool_calls]
         self.phase = "act"
+
+    def _verdict(self, reply: Reply, calls: Sequence[Call]) -> tuple[Flaw, ...]:
+        """What the round lacks of the exact form; native calls have only their number to get wrong."""
+        flaws = () if reply.tool_calls else check_round(reply.text)
+        if len(calls) > self.settings.max_parallel:
+            text = f"{len(calls)} calls; at most {self.settings.max_parallel} in one round"
+            return (*flaws, Flaw("too_many_calls", text, 0, len(reply.text)))
+        return flaws
 
     def _checked(self, index: int, call: Call) -> Call:
         """A call beyond the limit, or an end among other calls, is not run and says so."""
@@ -173,19 +193,30 @@ class ParallelRoundsMachine(Machine):
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
         """Show the observations."""
         shown = remaining if self.settings.show_budget else None
+        limit = self.settings.observation_tokens
         if self.native_ids:
             for native_id, name, observation in zip(self.native_ids, self.names, observations, strict=True):
-                text = prompts.render_observation(observation, name)
+                text = prompts.render_observation(observation, name, limit)
                 self.messages.append(Message("tool", text, call_id=native_id))
             if shown:
                 self.messages.append(Message("user", prompts.render_remaining(shown).strip()))
         else:
-            self.messages.append(Message("user", prompts.render_round(observations, self.names, shown)))
+            self.messages.append(Message("user", prompts.render_round(observations, self.names, shown, limit)))
         self.plan = None
         self.round += 1
         self.phase = "ask"
+        self._compact()
         if self.round >= self.settings.max_rounds:
             self._ask_for_answer("rounds")
+
+    def _compact(self) -> None:
+        """Tell old rounds briefly where the conversation has grown too long; it then counts as not asked with yet."""
+        limit = self.settings.history_tokens
+        if limit is None:
+            return
+        messages = compacted(self.messages, limit)
+        if messages != self.messages:
+            self.messages, self.asked = messages, 0
 
     def _ask_for_answer(self, stop: str) -> None:
         self.final = Done(None, stop)
@@ -240,6 +271,7 @@ class ParallelRoundsMachine(Machine):
             "asked": self.asked,
             "fruitless": self.fruitless,
             "plan": None if self.plan is None else self.plan.to_json(),
+            "flaws": [flaw.to_json() for flaw in self.flaws],
             "names": self.names,
             "native_ids": self.native_ids,
             "final": [self.final.answer, self.final.stop, self.final.detail],
@@ -253,6 +285,7 @@ class ParallelRoundsMachine(Machine):
         for name in ("question", "phase", "round", "asked", "fruitless"):
             setattr(self, name, dumped[name])
         self.tools = list(dumped["tools"])
+        self.flaws = tuple(Flaw.from_json(flaw) for flaw in dumped["flaws"])
         self.names = list(dumped["names"])
         self.native_ids = list(dumped["native_ids"])
         self.final = Done(*dumped["final"])

@@ -20,13 +20,23 @@ from concertino._models import Reply
 from concertino._plan import Call
 from concertino.reading import ReadingError, read_json
 
+from ._flaw import Flaw
+
 _OPENING = re.compile(r"<(think|reasoning|tool_call)>")
 _ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL)
 _NAME = re.compile(r'"name"\s*:\s*"([^"\\]{1,64})"')
-_STRICT = re.compile(
-    r"\s*<reasoning>.*?</reasoning>\s*(?:<tool_call>[^<]*(?:<(?!/?tool_call>)[^<]*)*</tool_call>\s*)+\Z",
-    re.DOTALL,
-)
+MOST_CALLS = 500
+"""Calls of one text that are read; no round runs as many."""
+CODES = {
+    "no_reasoning": "the text does not begin with <reasoning>...</reasoning>",
+    "no_call": "there is no <tool_call>",
+    "stray_text": "text stands outside of the reasoning and the calls",
+    "unclosed": "a tag is not closed",
+    "bad_json": "a call is no strict JSON; it may have been read all the same",
+    "bad_format": "a call has not exactly the keys name and arguments, or arguments is no object",
+    "too_many_calls": "more calls than one round may have",
+}
+"""What `check_round` and the reader say of a text, by code."""
 
 
 class RoundText(NamedTuple):
@@ -60,6 +70,9 @@ def read_round(reply: Reply) -> RoundText:
         elif not reply.tool_calls:
             cut_off = reply.finish_reason == "length" and not closed
             calls.append(_from_block(str(len(calls) + 1), text, cut_off))
+            if len(calls) == MOST_CALLS:
+                calls.append(_unread(MOST_CALLS + 1))
+                break
     visible = "".join(rest)
     if reply.tool_calls:
         calls = [Call(call.name, call.arguments, str(n)) for n, call in enumerate(reply.tool_calls, 1)]
@@ -68,32 +81,57 @@ def read_round(reply: Reply) -> RoundText:
     return RoundText(reasoning, calls, answer.group(1).strip() if answer else None, unclosed)
 
 
+def _unread(number: int) -> Call:
+    """What stands for the calls of a text that has more than anybody wants to read."""
+    text = f"only the first {MOST_CALLS} calls of the text were read; write fewer"
+    return Call("?", id=str(number), error=("too_many_calls", text))
+
+
 def read_ahead(text: str) -> list[Call]:
     """The calls whose blocks are closed in a text that is still being written, as `read_round` will read them."""
     blocks = [(block, closed) for tag, block, closed in _parts(text) if tag == "tool_call"]
-    return [_from_block(str(number), block, False) for number, (block, closed) in enumerate(blocks, 1) if closed]
+    numbered = enumerate(blocks[:MOST_CALLS], 1)
+    return [_from_block(str(number), block, False) for number, (block, closed) in numbered if closed]
+
+
+class _Part(NamedTuple):
+    """A block, or what stands between blocks (`tag` is empty); `start` and `end` are of the whole, tags included."""
+
+    tag: str
+    text: str
+    closed: bool
+    start: int
+    end: int
 
 
 def _parts(text: str) -> Iterator[tuple[str, str, bool]]:
-    """The text in order, as (tag, what stands inside, whether the tag is closed); the tag is `""` between blocks.
+    """The text in order, as (tag, what stands inside, whether the tag is closed)."""
+    return ((part.tag, part.text, part.closed) for part in _placed(text))
+
+
+def _placed(text: str) -> Iterator[_Part]:
+    """The text in order.
 
     A block ends at its closing tag; a call also where the next one begins, and everything at the end of the text.
     """
     position = 0
+    closed_at: dict[str, int] = {}  # where a tag is closed next, -1 for nowhere, so that no stretch is searched twice
     while opening := _OPENING.search(text, position):
         if opening.start() > position:
-            yield "", text[position : opening.start()], True
+            yield _Part("", text[position : opening.start()], True, position, opening.start())
         tag, begin = opening.group(1), opening.end()
         closing = f"</{tag}>"
-        end = text.find(closing, begin)
+        if 0 <= closed_at.get(tag, 0) < begin:
+            closed_at[tag] = text.find(closing, begin)
+        end = closed_at[tag]
         stop = end if end >= 0 else len(text)
         following = text.find("<tool_call>", begin, stop) if tag == "tool_call" else -1
         if following >= 0:
             end, stop = -1, following
-        yield tag, text[begin:stop], end >= 0
         position = stop + len(closing) if end >= 0 else stop
+        yield _Part(tag, text[begin:stop], end >= 0, opening.start(), position)
     if position < len(text):
-        yield "", text[position:], True
+        yield _Part("", text[position:], True, position, len(text))
 
 
 def _from_block(call_id: str, block: str, cut_off: bool) -> Call:
@@ -129,18 +167,45 @@ def write_round(reasoning: str, calls: Sequence[tuple[str, Any]]) -> str:
 
 
 def is_strict(text: str) -> bool:
-    """ParaManager's format check of one round: reasoning, then one or more calls in strict JSON, and nothing else."""
-    if not _STRICT.match(text):
-        return False
-    for tag, block, _ in _parts(text):
-        if tag != "tool_call":
-            continue
-        try:
-            data = read_json(block, strict=True).value
-        except ReadingError:
-            return False
-        if set(data) != {"name", "arguments"} or not isinstance(data["name"], str):
-            return False
-        if not isinstance(data["arguments"], dict):
-            return False
-    return True
+    """Whether a text has the exact form of a round (the paper's format check)."""
+    return not check_round(text)
+
+
+def check_round(text: str) -> tuple[Flaw, ...]:
+    """What keeps a text from the exact form: reasoning, then one or more calls in strict JSON, and nothing else.
+
+    The format term of ParaManager's reward (Eq. 10) is 1 for a text without flaws.
+    """
+    flaws: list[Flaw] = []
+    parts = list(_placed(text))
+    blocks = [part for part in parts if part.tag or part.text.strip()]
+    if not blocks or blocks[0].tag != "reasoning":
+        flaws.append(Flaw("no_reasoning", "begin with <reasoning>...</reasoning>", 0, min(1, len(text))))
+    for part in blocks[1:] if blocks and blocks[0].tag == "reasoning" else blocks:
+        if part.tag != "tool_call":
+            what = f"a second <{part.tag}>" if part.tag else "text outside of the blocks"
+            flaws.append(Flaw("stray_text", f"{what}; after the reasoning there are calls only", part.start, part.end))
+    flaws += [_unclosed(part) for part in blocks if part.tag and not part.closed]
+    calls = [part for part in blocks if part.tag == "tool_call"]
+    if not calls:
+        flaws.append(Flaw("no_call", CODES["no_call"], len(text), len(text)))
+    flaws += [flaw for part in calls[:MOST_CALLS] if part.closed and (flaw := _check_call(part)) is not None]
+    return tuple(sorted(flaws, key=lambda flaw: flaw.start))
+
+
+def _unclosed(part: _Part) -> Flaw:
+    return Flaw("unclosed", f"<{part.tag}> is not closed; write </{part.tag}>", part.start, part.end)
+
+
+def _check_call(part: _Part) -> Flaw | None:
+    """What is wrong with a call by the letter, although it may have been understood."""
+    try:
+        data = read_json(part.text, strict=True).value
+    except ReadingError as error:
+        return Flaw("bad_json", f"{error}", part.start, part.end)
+    if set(data) != {"name", "arguments"} or not isinstance(data["name"], str):
+        message = 'a call is {"name": "...", "arguments": {...}}, with these two keys alone'
+        return Flaw("bad_format", message, part.start, part.end)
+    if not isinstance(data["arguments"], dict):
+        return Flaw("bad_format", '"arguments" must be an object', part.start, part.end)
+    return None

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 SNAPSHOTS = Path(__file__).parent / "prompts"
-DATA = Path(os.environ.get("CONCERTINO_TEST_DATA", "../shared/data")) / "toolorchestra" / "tools.json"
+SAMPLES = Path(os.environ.get("CONCERTINO_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
+DATA = SAMPLES / "toolorchestra" / "tools.json"
 FULL = Notebook(
     ("Paris is the capital of France.", "Île-de-France has 12 million people."),
     (CodeRun("print(6 * 7)", "42\n"),),

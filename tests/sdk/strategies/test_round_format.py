@@ -1,11 +1,20 @@
 """The ParaManager text of one round: what is read, what is refused, and what the strict check accepts."""
 
 import json
+import time
 from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies._round_format import is_strict, read_round, write_call, write_round
+from concertino.strategies._round_format import (
+    CODES,
+    MOST_CALLS,
+    check_round,
+    is_strict,
+    read_round,
+    write_call,
+    write_round,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -135,3 +144,45 @@ def test_the_strict_check_is_linear_on_hostile_text() -> None:
 
 def test_a_call_is_written_as_one_line_of_json() -> None:
     assert write_call("f", {"é": 1}) == '<tool_call>{"name": "f", "arguments": {"é": 1}}</tool_call>'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<tool_call>" * 90_000,
+        "<tool_call>" * 90_000 + "</tool_call>",
+        "<think>" * 140_000,
+        "<tool_call></tool_call>" * 40_000,
+        "<reasoning><tool_call>" * 45_000,
+        "<tool_call>" + "<" * 1_000_000,
+        "<tool_call>" + "{" * 1_000_000 + "</tool_call>",
+    ],
+    ids=lambda text: text[:20],
+)
+def test_a_hostile_text_of_a_megabyte_is_read_in_time_that_grows_with_its_length(text: str) -> None:
+    started = time.perf_counter()
+    read = read_round(ct.Reply(text))
+    assert len(read.calls) <= MOST_CALLS + 1
+    assert not is_strict(text)
+    assert time.perf_counter() - started < 5  # far above what it takes; a quadratic reader would need minutes
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ('<reasoning>r</reasoning><tool_call>{"name": "a", "arguments": {}}</tool_call>', []),
+        ('<tool_call>{"name": "a", "arguments": {}}</tool_call>', ["no_reasoning"]),
+        ("<reasoning>r</reasoning>", ["no_call"]),
+        ('<reasoning>r</reasoning>so: <tool_call>{"name": "a", "arguments": {}}</tool_call>', ["stray_text"]),
+        ('<reasoning>r</reasoning><tool_call>{"name": "a", "arguments": {}}', ["unclosed"]),
+        ("<reasoning>r</reasoning><tool_call>{'name': 'a'}</tool_call>", ["bad_json"]),
+        ('<reasoning>r</reasoning><tool_call>{"name": "a", "args": {}}</tool_call>', ["bad_format"]),
+        ('<reasoning>r</reasoning><tool_call>{"name": "a", "arguments": "{}"}</tool_call>', ["bad_format"]),
+        ("", ["no_reasoning", "no_call"]),
+    ],
+)
+def test_the_verdict_of_a_round_names_each_flaw_and_its_place(text: str, codes: list[str]) -> None:
+    flaws = check_round(text)
+    assert [flaw.code for flaw in flaws] == codes
+    assert all(0 <= flaw.start <= flaw.end <= len(text) for flaw in flaws)
+    assert set(codes) <= set(CODES)
