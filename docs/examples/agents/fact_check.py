@@ -9,7 +9,9 @@ from pydantic import Field
 
 
 @ct.agent(cost=ct.Cost(units=2), timeout=60, models=("judge",))
-async def fact_check(claims: Annotated[list[str], Field(min_length=1, max_length=8)], ctx: ct.Context) -> dict[str, str]:
+async def fact_check(
+    claims: Annotated[list[str], Field(min_length=1, max_length=8)], ctx: ct.Context
+) -> dict[str, str]:
     """Check claims against a search, side by side; give each a verdict.
 
     Args:

@@ -6,7 +6,9 @@ displaced by a repair, so a text with a fault always has one on record.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+
+from concertino.schema import near_names
 
 from ._flaw import Flaw
 
@@ -75,3 +77,12 @@ def shown(text: str, limit: int = 60) -> str:
 def report(text: str, flaws: Iterable[Flaw]) -> str:
     """Faults as a model reads them: one line each, with code, line and words."""
     return "\n".join(f"- {flaw.code} (line {flaw.line_of(text)}): {flaw.message}" for flaw in flaws)
+
+
+def suggestion(name: str, known: Collection[str]) -> str:
+    """A near name, or all names."""
+    near = near_names(name, known, limit=1)
+    if near:
+        return f"did you mean {near[0]}?"
+    some = sorted(known)
+    return f"there are {', '.join(some[:12])}{', …' if len(some) > 12 else ''}" if some else "there are none"

@@ -20,7 +20,7 @@ from typing import Any, Self, TypeAlias
 
 from concertino._models import ChatRequest, Model, Reply, ToolCall
 from concertino._usage import NOTHING, Usage
-from concertino.strategies._round_format import write_round
+from concertino.strategies.parallel_rounds._format import write_round
 
 Answer: TypeAlias = str | Reply | Sequence[tuple[str, Mapping[str, Any]]] | BaseException | type[BaseException]
 """What a turn can be in the end."""

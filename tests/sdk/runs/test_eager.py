@@ -13,7 +13,7 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.events import CallEnded, CallStarted
-from concertino.strategies._round_format import write_round
+from concertino.strategies.parallel_rounds._format import write_round
 from concertino.testing import ScriptedModel
 
 from tests.sdk.executor.virtual_clock import run_virtually

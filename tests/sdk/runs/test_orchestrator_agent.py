@@ -9,7 +9,7 @@ import concertino as ct
 import pytest
 from concertino._orchestrator_agent import OrchestratorAgent
 from concertino.strategies import ParallelRounds
-from concertino.strategies._round_format import write_round
+from concertino.strategies.parallel_rounds._format import write_round
 from concertino.testing import ScriptedModel, make_pool, run_call
 
 FINAL = write_round("Done.", [("final_answer", {})])

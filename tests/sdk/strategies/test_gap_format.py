@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from concertino._errors import PlanError
 from concertino._plan import Call, Plan, Ref, Template
-from concertino.strategies._gap_format import CODES, TurnText, read_turn, write_turn
-from concertino.strategies._gap_graph import by_levels, write_nodes
-from concertino.strategies._gap_plan import Task
-from concertino.strategies._gap_queries import cut_parts, join_parts, write_parts
+from concertino.strategies.dependency_plan._format import CODES, TurnText, read_turn, write_turn
+from concertino.strategies.dependency_plan._graph import by_levels, write_nodes
+from concertino.strategies.dependency_plan._queries import cut_parts, join_parts, write_parts
+from concertino.strategies.dependency_plan._tasks import Task
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -9,7 +9,7 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino._plan import Call, Plan, Ref, Template
-from concertino.strategies._graph_format import CODES, GraphReading, read_graph, write_answer, write_graph
+from concertino.strategies.agent_graph._format import CODES, GraphReading, read_graph, write_answer, write_graph
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import _serial_format as serial
-from concertino.strategies._role_format import (
+from concertino.strategies.role_workflow._format import (
     CODES,
     FORMS,
     MAX_TESTS,
@@ -19,6 +18,7 @@ from concertino.strategies._role_format import (
     write_code,
     write_tests,
 )
+from concertino.strategies.serial_calls import _format as serial
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -29,9 +29,9 @@ from concertino.strategies import (
     reasoner_programmer,
     strategy_by_name,
 )
-from concertino.strategies import _role_prompts as prompts
-from concertino.strategies._role_format import write_actions, write_answer, write_code, write_tests
-from concertino.strategies._serial_format import write_turn
+from concertino.strategies.role_workflow import _prompts as prompts
+from concertino.strategies.role_workflow._format import write_actions, write_answer, write_code, write_tests
+from concertino.strategies.serial_calls._format import write_turn
 from concertino.testing import ScriptedModel
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -26,14 +26,14 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from concertino._plan import Call, Plan
+from concertino.strategies._flaw import Flaw
+from concertino.strategies._flaws import CallFlaws, shown
+from concertino.strategies._offers import Offers
+from concertino.strategies._tags import MAX_TAGS
 
-from ._flaw import Flaw
-from ._flaws import CallFlaws, shown
-from ._gap_graph import read_nodes, write_nodes
-from ._gap_plan import Task, read_tasks, write_tasks
-from ._gap_queries import cut_parts, write_parts
-from ._offers import Offers
-from ._tags import MAX_TAGS
+from ._graph import read_nodes, write_nodes
+from ._queries import cut_parts, write_parts
+from ._tasks import Task, read_tasks, write_tasks
 
 CODES: dict[str, str] = {
     "answer_too_early": "An answer stands in a turn with calls; lenient readers drop it.",

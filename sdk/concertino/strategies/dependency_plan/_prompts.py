@@ -10,11 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from concertino._observation import Observation
-
-from ._flaw import Flaw
-from ._flaws import report
-from ._offers import Offers, types_of
-from ._round_prompts import render_observation, render_remaining
+from concertino.strategies._flaw import Flaw
+from concertino.strategies._flaws import report
+from concertino.strategies._observations import render_observation, render_remaining
+from concertino.strategies._offers import Offers, types_of
 
 _FORGED = re.compile(r"<(?=/?(?:observation|answer|plan|graph|think|reflection)\b)", re.IGNORECASE)
 

@@ -15,8 +15,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ._flaws import Flaws, shown
-from ._graph_arguments import suggestion
+from concertino.strategies._flaws import Flaws, shown, suggestion
 
 _TASK = re.compile(
     r"[ \t>#*+\-]{0,12}+(?:Task\s?ID\s?:\s?)?T(?:ask)?[ \t_]?(\d{1,4})\b[ \t*]{0,4}+[:.)\-–—]", re.IGNORECASE

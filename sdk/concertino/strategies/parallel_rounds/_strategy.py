@@ -15,12 +15,13 @@ from concertino._errors import UsageError
 from concertino._models import Message, Reply
 from concertino._observation import Observation
 from concertino._plan import Call, Plan
+from concertino.strategies._flaw import Flaw
+from concertino.strategies._history import compacted
+from concertino.strategies._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
+from concertino.strategies._observations import render_observation, render_remaining, render_round
 
-from . import _round_prompts as prompts
-from ._flaw import Flaw
-from ._history import compacted
-from ._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
-from ._round_format import check_round, read_ahead, read_round
+from . import _prompts as prompts
+from ._format import check_round, read_ahead, read_round
 
 _LEAST = {"max_rounds": 1, "max_parallel": 1, "patience": 1, "observation_tokens": 40, "history_tokens": 400}
 """The least values of settings."""
@@ -104,7 +105,7 @@ class ParallelRoundsMachine(Machine):
         system = prompts.system_prompt(self.tools, settings.max_rounds, settings.max_parallel, settings.native)
         question = brief.question
         if settings.show_budget:
-            question += prompts.render_remaining(brief.remaining)
+            question += render_remaining(brief.remaining)
         self.messages: list[Message] = [Message("system", system), Message("user", question)]
 
     # -- what is wanted --------------------------------------------------------------------------------------------
@@ -196,12 +197,12 @@ class ParallelRoundsMachine(Machine):
         limit = self.settings.observation_tokens
         if self.native_ids:
             for native_id, name, observation in zip(self.native_ids, self.names, observations, strict=True):
-                text = prompts.render_observation(observation, name, limit)
+                text = render_observation(observation, name, limit)
                 self.messages.append(Message("tool", text, call_id=native_id))
             if shown:
-                self.messages.append(Message("user", prompts.render_remaining(shown).strip()))
+                self.messages.append(Message("user", render_remaining(shown).strip()))
         else:
-            self.messages.append(Message("user", prompts.render_round(observations, self.names, shown, limit)))
+            self.messages.append(Message("user", render_round(observations, self.names, shown, limit)))
         self.plan = None
         self.round += 1
         self.phase = "ask"

@@ -29,11 +29,11 @@ from typing import Any, Literal, NamedTuple
 from concertino._models import Sampling
 from concertino.reading import ReadingError, read_json
 from concertino.schema import near_names
+from concertino.strategies._flaw import Flaw
 
-from ._flaw import Flaw
+from ._format import FORMS
 from ._role import CONDITIONS, ENDINGS, Agree, PassTests, ReachGoal, Role, Until
-from ._role_format import FORMS
-from ._role_template import FIELDS, check_template
+from ._template import FIELDS, check_template
 
 CODES: dict[str, str] = {
     "not_toml": "the document is no TOML",

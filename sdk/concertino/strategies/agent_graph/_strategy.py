@@ -19,11 +19,11 @@ from concertino._errors import UsageError
 from concertino._models import Message, Reply
 from concertino._observation import Observation
 from concertino._plan import Plan
+from concertino.strategies._flaws import report
+from concertino.strategies._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
 
-from . import _graph_prompts as prompts
-from ._flaws import report
-from ._graph_format import GraphReading, read_graph
-from ._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
+from . import _prompts as prompts
+from ._format import GraphReading, read_graph
 
 _RENAMED = {"debate_roles": "roles"}
 

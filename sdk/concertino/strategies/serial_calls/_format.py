@@ -25,9 +25,8 @@ from concertino._models import Reply
 from concertino._plan import Call
 from concertino.reading import ReadingError, read_json
 from concertino.schema import near_names
-
-from ._flaw import Flaw
-from ._tagged_text import Block, cut_blocks
+from concertino.strategies._flaw import Flaw
+from concertino.strategies._tagged_text import Block, cut_blocks
 
 CODES: dict[str, str] = {
     "no_call": "the text holds no call, no message and no answer",

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 
 from concertino._plan import Ref, Template, unparse
 from concertino.reading import ReadingError, read_json
-from concertino.schema import InstanceRefused, explain, near_names
+from concertino.schema import InstanceRefused, explain
+from concertino.strategies._flaws import Flaws, shown, suggestion
+from concertino.strategies._offers import Offer, types_of
+from concertino.strategies._tags import Leaf
 
-from ._flaws import Flaws, shown
-from ._graph_prompts import before_subtask
-from ._graph_text import AgentElement
-from ._offers import Offer, types_of
-from ._tags import Leaf
+from ._prompts import before_subtask
+from ._text import AgentElement
 
 ID = re.compile(r"[A-Za-z0-9_]{1,64}")
 INPUT = "agent_input"
@@ -215,15 +215,6 @@ class ArgumentReader:
             place = (leaf.start, leaf.end) if leaf is not None else (agent.start, agent.end)
             text = f"agent {offer.name!r}: {explain(violations, validator)}"
             self.flaws.refuse("invalid_arguments", text, *place)
-
-
-def suggestion(name: str, known: Collection[str]) -> str:
-    """A near name, or all names."""
-    near = near_names(name, known, limit=1)
-    if near:
-        return f"did you mean {near[0]}?"
-    some = sorted(known)
-    return f"there are {', '.join(some[:12])}{', …' if len(some) > 12 else ''}" if some else "there are none"
 
 
 def _joined(parts: list[str | Ref]) -> str | Template:

@@ -25,12 +25,12 @@ from typing import Any, Literal
 
 from concertino._errors import UsageError
 from concertino.schema import near_names
+from concertino.strategies._machine import Brief, Strategy
 
-from . import _role_prompts as prompts
-from ._machine import Brief, Strategy
+from . import _prompts as prompts
+from ._document import faults_of, from_document, read_document_text, to_document
 from ._role import Agree, PassTests, ReachGoal, Role, Until
-from ._role_document import faults_of, from_document, read_document_text, to_document
-from ._role_machine import RoleWorkflowMachine
+from ._run import RoleWorkflowMachine
 
 
 @dataclass(frozen=True)

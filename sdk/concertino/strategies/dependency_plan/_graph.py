@@ -21,10 +21,8 @@ from typing import Any, NamedTuple
 from concertino._errors import PlanError
 from concertino._plan import Call, Plan, Ref, Template, references
 from concertino.reading import ReadingError, read_json
-
-from ._flaws import CallFlaws, shown
-from ._graph_arguments import suggestion
-from ._offers import Offer, Offers, types_of
+from concertino.strategies._flaws import CallFlaws, shown, suggestion
+from concertino.strategies._offers import Offer, Offers, types_of
 
 _NODE = re.compile(r"<(/?)node((?:[ \t\r\n][^<>]{0,400}+)?)>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"([A-Za-z_]{1,20}+)[ \t]?=[ \t]?(?:\"([^\"]*)\"|'([^']*)')")

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 from concertino._errors import PlanError
 from concertino._plan import Call, Plan, Ref, Template, unparse
+from concertino.strategies._flaw import Flaw
+from concertino.strategies._flaws import Flaws, suggestion
+from concertino.strategies._offers import Offer, Offers
+from concertino.strategies._tags import Leaf, quote
 
-from ._flaw import Flaw
-from ._flaws import Flaws
-from ._graph_arguments import ID, ArgumentReader, Handed, suggestion
-from ._graph_prompts import CUT_OFF, DoM
-from ._graph_rules import Edges, Node, edges_of, sinks_of
-from ._graph_text import AgentElement, GraphElements, read_elements
-from ._offers import Offer, Offers
-from ._tags import Leaf, quote
+from ._arguments import ID, ArgumentReader, Handed
+from ._prompts import CUT_OFF, DoM
+from ._rules import Edges, Node, edges_of, sinks_of
+from ._text import AgentElement, GraphElements, read_elements
 
 CODES: dict[str, str] = {
     "answer_and_agent": "There are agents, and `<answer>` does not name the output of the one that gives the answer.",

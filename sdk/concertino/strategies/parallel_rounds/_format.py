@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 from concertino._models import Reply
 from concertino._plan import Call
 from concertino.reading import ReadingError, read_json
-
-from ._flaw import Flaw
+from concertino.strategies._flaw import Flaw
 
 _OPENING = re.compile(r"<(think|reasoning|tool_call)>")
 _ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL)

@@ -21,8 +21,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from ._flaws import Flaws, shown
-from ._tags import MAX_TAGS, Leaf, Tag, TagIndex
+from concertino.strategies._flaws import Flaws, shown
+from concertino.strategies._tags import MAX_TAGS, Leaf, Tag, TagIndex
 
 THOUGHTS = ("thinking", "think")
 BLOCKS = ("agent", "edge", "answer", *THOUGHTS)

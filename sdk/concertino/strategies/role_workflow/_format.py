@@ -22,10 +22,9 @@ from typing import Any, Literal
 from concertino._errors import UsageError
 from concertino._models import Reply
 from concertino.reading import ReadingError, read_json
-
-from . import _serial_format as serial
-from ._flaw import Flaw
-from ._tagged_text import cut_blocks
+from concertino.strategies._flaw import Flaw
+from concertino.strategies._tagged_text import cut_blocks
+from concertino.strategies.serial_calls import _format as serial
 
 Form = Literal["text", "code", "tests", "answer", "actions", "calls"]
 FORMS: tuple[Form, ...] = ("text", "code", "tests", "answer", "actions", "calls")

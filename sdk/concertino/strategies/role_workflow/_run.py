@@ -15,17 +15,17 @@ from concertino._models import Message, Reply
 from concertino._observation import Observation
 from concertino._plan import Call, Plan
 from concertino.schema import near_names
+from concertino.strategies._machine import Act, Ask, Brief, Done, Machine, Step
 
-from . import _role_prompts as prompts
+from . import _prompts as prompts
 from ._agreement import same_answer, same_output
-from ._machine import Act, Ask, Brief, Done, Machine, Step
+from ._format import RoleText, read_role_text
+from ._record import Saying, TurnRecord, clipped, printed, shown_value, tell_history
 from ._role import Agree, PassTests, ReachGoal, Role
-from ._role_format import RoleText, read_role_text
-from ._role_record import Saying, TurnRecord, clipped, printed, shown_value, tell_history
-from ._role_template import COMMON, FIELDS, fill_template
+from ._template import COMMON, FIELDS, fill_template
 
 if TYPE_CHECKING:
-    from ._role_workflow import RoleWorkflow
+    from ._strategy import RoleWorkflow
 
 Phase = Literal["look", "ask", "use", "check", "done"]
 _MOST_CALLS = 8

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from . import _role_prompts as prompts
+from . import _prompts as prompts
 from ._role import Agree, PassTests, ReachGoal, Role
-from ._role_workflow import RoleWorkflow
+from ._strategy import RoleWorkflow
 
 
 def coder_tester(*, tool: str = "python", **settings: Any) -> RoleWorkflow:

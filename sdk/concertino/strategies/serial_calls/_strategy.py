@@ -28,14 +28,14 @@ from concertino._models import Message, Reply
 from concertino._observation import Observation, Status
 from concertino._plan import Call, Plan
 from concertino.reading import ReadingError, read_json
+from concertino.strategies._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
+from concertino.strategies._observations import render_observation, render_remaining, render_round
 
-from . import _serial_prompts as prompts
+from . import _prompts as prompts
 from ._choices import choices_by_tool
-from ._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
+from ._format import SerialTurn, read_turn
 from ._notebook import Attempt, Kind, Notebook, answer_of, code_of, documents_of
 from ._released_prompts import Cutter, Variant, estimating_cutter, offered_tools, released_prompt
-from ._round_prompts import render_observation, render_remaining, render_round
-from ._serial_format import SerialTurn, read_turn
 
 Phase = Literal["ask", "act", "answer", "done"]
 _ALLOWED: dict[str, tuple[str, ...]] = {

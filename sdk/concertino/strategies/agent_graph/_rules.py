@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ._flaws import Flaws
-from ._graph_arguments import Reference, suggestion
-from ._tags import Leaf
+from concertino.strategies._flaws import Flaws, suggestion
+from concertino.strategies._tags import Leaf
+
+from ._arguments import Reference
 
 Edges = dict[str, dict[str, tuple[int, int]]]
 """For each agent: the agents that it waits for, and where the text says so."""

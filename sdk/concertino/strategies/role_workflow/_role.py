@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from concertino._models import Sampling
 
-from ._role_format import Form
+from ._format import Form
 
 CONDITIONS: dict[str, str] = {
     "first": "in the first turn",

@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from concertino._observation import Observation
-
-from ._flaw import Flaw
+from concertino.strategies._flaw import Flaw
 
 _SHOWN = 3_000
 _ERROR_SHOWN = 1_500

@@ -24,16 +24,16 @@ from concertino._models import Message, Reply
 from concertino._observation import Observation
 from concertino._plan import Call, Plan
 from concertino.schema import near_names
+from concertino.strategies._flaws import report
+from concertino.strategies._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
+from concertino.strategies._observations import render_remaining
+from concertino.strategies._offers import Offers
 
-from . import _gap_prompts as prompts
-from ._flaws import report
-from ._gap_format import TurnText, read_turn
-from ._gap_graph import by_levels
-from ._gap_plan import Task
-from ._gap_queries import join_parts
-from ._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
-from ._offers import Offers
-from ._round_prompts import render_remaining
+from . import _prompts as prompts
+from ._format import TurnText, read_turn
+from ._graph import by_levels
+from ._queries import join_parts
+from ._tasks import Task
 
 _VERBS = ("search", "wiki_search")
 _VERB = re.compile(r"[a-z][a-z0-9_]{0,63}")

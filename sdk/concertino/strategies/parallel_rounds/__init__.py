@@ -1,0 +1,13 @@
+"""ParallelRounds: the paradigm of ParaManager, rounds of parallel calls.
+
+_strategy  its settings, and a run of it
+_format    the text of a round, read, written and judged
+_prompts   what the model is shown
+"""
+
+from ._strategy import ParallelRounds, ParallelRoundsMachine
+
+__all__ = [
+    "ParallelRounds",
+    "ParallelRoundsMachine",
+]  # fmt: skip
