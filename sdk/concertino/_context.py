@@ -17,13 +17,16 @@ from ._errors import SpecError
 from ._models import ChatRequest, Message, Reply, Sampling
 from ._observation import Observation
 from ._plan import Call, Plan
-from .events import idempotency_key
+from ._specs import function_object
+from .events import Progressed, idempotency_key
 
 if TYPE_CHECKING:
     from ._budget import Amount
     from .executor._invocation import Invocation
 
 T = TypeVar("T")
+_TELLING = 0.1
+"""Seconds between two events of progress of one call."""
 
 
 class BoundModel:
@@ -60,6 +63,7 @@ class Context:
     def __init__(self, invocation: Invocation) -> None:
         self._call = invocation
         self._home = invocation.scope.loop
+        self._told = float("-inf")
 
     # -- knowing ---------------------------------------------------------------------------------------------------
 
@@ -131,6 +135,12 @@ class Context:
         }
         return [tool for tool in pool.to_openai() if tool["function"]["name"] in chosen]
 
+    @property
+    def toolbox(self) -> list[dict[str, Any]]:
+        """The agent's own tools as OpenAI-style function objects."""
+        tools = getattr(self._call.bound.spec, "own_tools", {})
+        return [function_object(name, spec.description, spec.input_schema) for name, spec in tools.items()]
+
     # -- doing -----------------------------------------------------------------------------------------------------
 
     def model(self, role_or_name: str = "default") -> BoundModel:
@@ -157,6 +167,25 @@ class Context:
             lambda: self._call.executor.run_plan(plan, self._call.scope, prefix=prefix, parent=self._call)
         )
         return observations
+
+    def progress(self, done: float, total: float | None = None, message: str = "") -> None:
+        """Say how far this call is, to whoever watches the run: a `Progressed` event, at most ten a second.
+
+        Args:
+            done: how much is done, in units of your own.
+            total: how much there is to do, if that is known.
+            message: what is being done.
+        """
+        now = self._home.time()
+        if now - self._told < _TELLING and done != total:
+            return
+        self._told = now
+        call = self._call
+        event = Progressed(call.call_id, call.bound.name, done, total, message, call.scope.now())
+        if asyncio._get_running_loop() is self._home:
+            call.scope.tell(event)
+        else:
+            self._home.call_soon_threadsafe(call.scope.tell, event)
 
     def _next_number(self) -> int:
         """A number that no plan or request of this call has had, in an earlier process neither."""

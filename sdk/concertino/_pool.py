@@ -26,7 +26,7 @@ from ._errors import PoolError
 from ._model_agents import ModelAgent, answering_with, describe_expert, model_agent
 from ._pool_views import ContextCost, Member, PoolDiff
 from ._routing import RouterSpec
-from ._specs import ModelSpec, Spec, ToolSpec, canonical_text
+from ._specs import ModelSpec, Spec, ToolSpec, canonical_text, function_object
 from ._usage import Prices
 from .plugins._patterns import matches
 
@@ -451,17 +451,7 @@ class Pool:
 
     def to_openai(self) -> list[dict[str, Any]]:
         """The action space as OpenAI-style function objects."""
-        return [
-            {
-                "type": "function",
-                "function": {
-                    "name": visible,
-                    "description": self._described(spec),
-                    "parameters": spec.input_schema,
-                },
-            }
-            for visible, spec in self.actions
-        ]
+        return [function_object(visible, self._described(spec), spec.input_schema) for visible, spec in self.actions]
 
     def _described(self, spec: Spec) -> str:
         """The text that the orchestrator reads about a member: the first hook's, else its own or its model's."""

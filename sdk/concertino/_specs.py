@@ -43,6 +43,11 @@ def canonical_text(data: Any) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
+def function_object(name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """An OpenAI-style function object."""
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
+
 def _check_name(kind: str, name: str) -> None:
     if not isinstance(name, str) or not _NAME.match(name):
         raise SpecError(
@@ -215,16 +220,37 @@ class AgentSpec(ToolSpec):
 
     Attributes:
         models: the roles it asks for with `ctx.model(role)`, bound to real models by the pool.
+        toolbox: tools of its own, which its calls find by their short name and nobody else sees.
     """
 
     timeout: float | None = 120.0
     models: tuple[str, ...] = ()
+    toolbox: tuple[ToolSpec, ...] = ()
 
     kind = "agent"
 
+    @cached_property
+    def own_tools(self) -> dict[str, ToolSpec]:
+        """The tools of its own by short name.
+
+        Raises:
+            SpecError: two have one name.
+        """
+        found = {tool.short_name: tool for tool in self.toolbox}
+        if len(found) < len(self.toolbox):
+            raise SpecError(f"agent {self.name!r}: two tools of its toolbox have one name; rename one")
+        return found
+
+    def admit(self) -> None:
+        """As for a tool, and its toolbox."""
+        super().admit()
+        for tool in self.own_tools.values():
+            tool.admit()
+
     def to_json(self) -> dict[str, Any]:
-        """As for a tool, with the model roles."""
-        return {**super().to_json(), "models": list(self.models)}
+        """As for a tool, with the model roles and its toolbox."""
+        data = {**super().to_json(), "models": list(self.models)}
+        return {**data, "toolbox": [tool.to_json() for tool in self.toolbox]} if self.toolbox else data
 
 
 @dataclass(frozen=True, eq=False)

@@ -188,6 +188,30 @@ class Stalled:
 
 
 @dataclass(slots=True)
+class Progressed:
+    """A call under way says how far it is. Told to listeners, and neither kept nor written into the trace.
+
+    Attributes:
+        done, total: in units of the call's own choice; `total` is None where it is not known.
+        message: what it is doing.
+    """
+
+    call_id: str
+    name: str
+    done: float
+    total: float | None
+    message: str
+    at: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            "t": "progress", "id": self.call_id, "name": self.name, "done": self.done, "total": self.total,
+            "message": self.message, "at": round(self.at, 6),
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
 class RunEnded:
     """The run is over. `stop` is one of `STOP_REASONS`."""
 
@@ -205,7 +229,7 @@ class RunEnded:
         }  # fmt: skip
 
 
-Event = RunStarted | Asked | Replied | Planned | CallStarted | CallEnded | Retried | Stalled | RunEnded
+Event = RunStarted | Asked | Replied | Planned | CallStarted | CallEnded | Retried | Stalled | Progressed | RunEnded
 """Anything that can happen in a run."""
 
 STOP_REASONS: dict[str, str] = {

@@ -184,3 +184,90 @@ async def test_an_agent_can_look_up_every_name_of_a_model_that_its_caller_may_me
     async with ct.Executor() as executor:
         [seen] = await executor.run([ct.Call("names", {})], ct.Pool.of(names, *models, default="b/x"))
     assert seen.content == {"y": "b/y", "a/x": "a/x", "b/x": "b/x", "b/y": "b/y", "default": "b/x"}
+
+
+@ct.tool
+def twice(n: int) -> int:
+    """Double a number."""
+    return 2 * n
+
+
+@ct.tool(name="add", description="Add in its own way.")
+def own_add(a: int, b: int) -> int:
+    return 100 * a + b
+
+
+@ct.tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def with_toolbox(does: Any) -> ct.AgentSpec:
+    schema = {"type": "object", "properties": {}}
+    return ct.AgentSpec.from_schema("worker", "Works.", schema, does, context="context", toolbox=(twice, own_add))
+
+
+async def test_an_agent_s_own_tools_are_found_by_it_alone_and_before_those_of_the_pool() -> None:
+    seen_tools: list[Any] = []
+
+    async def work(arguments: dict[str, Any], context: ct.Context) -> list[Any]:
+        seen_tools.extend(tool["function"]["name"] for tool in context.toolbox)
+        seen = await context.run([ct.Call("twice", {"n": 2}), ct.Call("add", {"a": 1, "b": 2}), ct.Call("twcie", {})])
+        return [one.content for one in seen[:2]] + [seen[2].error.message if seen[2].error else ""]
+
+    worker = with_toolbox(work)
+    async with ct.Executor() as executor:
+        inside, outside, added = await executor.run(
+            [ct.Call("worker"), ct.Call("twice", {"n": 2}), ct.Call("add", {"a": 1, "b": 2})], ct.Pool.of(worker, add)
+        )
+    assert inside.content[:2] == [4, 102]
+    assert "twice" in inside.content[2]
+    assert seen_tools == ["twice", "add"]
+    assert outside.error is not None
+    assert outside.error.code == "unknown_name"
+    assert added.content == 3
+
+
+async def test_calls_of_a_toolbox_are_billed_checked_and_recorded_like_any_other() -> None:
+    async def work(arguments: dict[str, Any], context: ct.Context) -> list[str]:
+        return [(await context.call("twice", {"n": n})).status.value for n in (1, "x", 3)]
+
+    events: list[Any] = []
+    async with ct.Executor() as executor:
+        (seen,) = await executor.run(
+            [ct.Call("worker")], ct.Pool.of(with_toolbox(work)), budget=ct.Budget(calls=2), listeners=[events.append]
+        )
+    assert seen.content == ["OK", "PARSE_ERR", "EXEC_ERR"]
+    assert seen.usage.calls == 2
+    assert [event.call_id for event in events if type(event).__name__ == "CallStarted"] == ["1", "1/1.1"]
+
+
+def test_a_toolbox_is_part_of_what_an_agent_is_and_holds_each_name_once() -> None:
+    plain, rich = (ct.Pool.of(with_toolbox(len).with_(toolbox=box)) for box in ((), (twice,)))
+    assert plain.id != rich.id
+    assert [member.visible_name for member in rich.actions] == ["worker"]
+    with pytest.raises(ct.SpecError, match="two tools of its toolbox have one name"):
+        ct.Pool.of(with_toolbox(len).with_(toolbox=(add, own_add)))
+
+
+@pytest.mark.parametrize("isolation", ["loop", "thread"])
+async def test_progress_is_told_to_listeners_at_most_ten_times_a_second_and_kept_nowhere(isolation: Any) -> None:
+    @ct.tool(isolation=isolation)
+    def count(ctx: ct.Context) -> int:
+        """Count."""
+        for n in range(1, 1_001):
+            ctx.progress(n, 1_000, f"number {n}")
+        return n
+
+    events: list[Any] = []
+    async with ct.Executor() as executor:
+        pool = ct.Pool.of(count)
+        scope = executor.open(pool, listeners=[events.append])
+        await executor.run_plan(ct.Plan([ct.Call("count")]), scope)
+        await asyncio.sleep(0)
+    told = [event for event in events if type(event).__name__ == "Progressed"]
+    assert (told[0].done, told[0].total, told[0].message, told[0].name) == (1, 1_000, "number 1", "count")
+    assert told[-1].done == 1_000
+    assert 2 <= len(told) < 20
+    assert not any(type(event).__name__ == "Progressed" for event in scope.events)

@@ -30,6 +30,7 @@ class Row:
         id: unique in the run.
         status: one of the four, empty until it has ended.
         started, ended: seconds since the run began.
+        progress: what it last said of its work.
         rows: the calls inside it.
     """
 
@@ -45,6 +46,7 @@ class Row:
     content: Any = None
     usage: Mapping[str, Any] = field(default_factory=dict)
     retries: int = 0
+    progress: str = ""
     replayed: bool = False
     rows: list[Row] = field(default_factory=list)
 
@@ -125,9 +127,8 @@ class Board:
                 self._intent(record)
             case "result":
                 self._result(record)
-            case "retry":
-                if row := self._rows.get(record["id"]):
-                    row.retries += 1
+            case "retry" | "progress":
+                self._note(record)
             case "end":
                 self.end, self.asking = record, None
 
@@ -146,10 +147,13 @@ class Board:
 
     def _plan(self, record: Mapping[str, Any]) -> None:
         number = record["round"]
-        rows = [Row(f"{number}.{call['id']}", call["name"], "", call["arguments"]) for call in record["calls"]]
-        self._rows.update({row.id: row for row in rows})
+        rows = [self._planned(f"{number}.{call['id']}", call) for call in record["calls"]]
         self.chapters = [chapter for chapter in self.chapters if chapter.number != number]
         self.chapters.append(Chapter(number, self.thought, record["at"], rows))
+
+    def _planned(self, call_id: str, call: Mapping[str, Any]) -> Row:
+        """The row of a call; one that was begun before its round was written out is known already."""
+        return self._rows.setdefault(call_id, Row(call_id, call["name"], "", call["arguments"]))
 
     def _row(self, record: Mapping[str, Any]) -> Row:
         row = self._rows.get(record["id"])
@@ -176,6 +180,14 @@ class Board:
         row.usage, row.replayed = record.get("usage", {}), record.get("replayed", False)
         if not record.get("parent"):
             self._add_usage(record)
+
+    def _note(self, record: Mapping[str, Any]) -> None:
+        """Something about a call under way."""
+        row = self._rows.get(record["id"])
+        if row is not None and record["t"] == "progress":
+            row.progress = _progress(record)
+        elif row is not None:
+            row.retries += 1
 
     def _unanswered(self, record: Mapping[str, Any]) -> None:
         """The orchestrator's model did not answer."""
@@ -221,6 +233,12 @@ class Board:
         }  # fmt: skip
         budget = self.setup.get("budget", {})
         return ((name, float(value), budget[name]) for name, value in spent.items() if name in budget)
+
+
+def _progress(record: Mapping[str, Any]) -> str:
+    """`3 of 10: reading page 3`."""
+    done = f"{record['done']:g}" + (f" of {record['total']:g}" if record["total"] is not None else "")
+    return f"{done}: {record['message']}" if record["message"] else done
 
 
 def _duration(record: Mapping[str, Any]) -> float:

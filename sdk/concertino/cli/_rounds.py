@@ -127,7 +127,7 @@ def _mark(row: Row) -> RenderableType:
 
 def _status(row: Row) -> Text:
     if row.state != "done":
-        retries = f"retry {row.retries}" if row.retries else row.state
+        retries = f"retry {row.retries}" if row.retries else one_line(row.progress, 32) or row.state
         return Text(retries, style="cyan" if row.state == "running" else "dim")
     return Text(row.status, style=STATUS_COLOURS.get(row.status, ""))
 

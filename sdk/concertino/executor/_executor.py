@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from concertino._budget import Budget, Ledger
 from concertino._observation import Observation
 from concertino._plan import Call, Plan
-from concertino._specs import ModelSpec, ToolSpec
+from concertino._specs import AgentSpec, ModelSpec, ToolSpec
 from concertino.events import Event, Stalled
 
 from ._breaker import BreakerPolicy
@@ -163,6 +163,7 @@ class Executor:
         others = [s.pool.members for s in self._scopes if s.pool.members != self._newest]
         self._stale = bool(others)
         used = {spec for members in (self._newest, *others) for spec in members}
+        used |= {tool for spec in used if isinstance(spec, AgentSpec) for tool in spec.toolbox}
         for tool in [spec for spec in self._bound if spec not in used]:
             self._bound.pop(tool).close()
         for model in [spec for spec in self._models if spec not in used]:

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from concertino._budget import Ledger
 from concertino._observation import ErrorInfo, Observation, Status
@@ -30,6 +30,8 @@ from ._members import Bound
 from ._scope import Scope
 
 if TYPE_CHECKING:
+    from concertino._specs import AgentSpec, ToolSpec
+
     from ._executor import Executor
 
 
@@ -82,14 +84,23 @@ class PlanRun:
         if self.plan.edges or self.plan.barriers or len(writers) > 1:
             self._connect(writers)
         if not self._missing:
+            start = self._launch if self._begun else self._start
             for index, call in enumerate(calls):
-                self._start(index, call)
+                start(index, call)
             return
         for index in [index for index in range(len(calls)) if index not in self._missing]:
-            self._start(index, calls[index])
+            self._launch(index, calls[index])
+
+    def _find(self, name: str) -> ToolSpec | None:
+        """The member of a name: one of the calling agent's own, else one of the pool."""
+        if self.parent is not None:
+            own = cast("AgentSpec", self.parent.bound.spec).own_tools.get(name)
+            if own is not None:
+                return own
+        return self.scope.pool.find(name)
 
     def _writes(self, call: Call) -> bool:
-        spec = self.scope.pool.find(call.name)
+        spec = self._find(call.name)
         return spec is not None and spec.writes
 
     def _connect(self, writers: list[int]) -> None:
@@ -114,11 +125,8 @@ class PlanRun:
 
     def _start(self, index: int, call: Call) -> None:
         """Read, check and submit one call; what cannot be run is observed at once."""
-        if self._begun and call.id in self._begun:
-            self._begun[call.id].future.add_done_callback(partial(self._caught_up, index, self._begun[call.id]))
-            return
         call_id = f"{self.prefix}{call.id}"
-        spec = self.scope.pool.find(call.name)
+        spec = self._find(call.name)
         if call.error is not None:
             self._refuse(
                 index,
@@ -130,6 +138,8 @@ class PlanRun:
             return
         if spec is None:
             known = [visible for visible, _ in self.scope.pool.actions]
+            if self.parent is not None:
+                known = [*cast("AgentSpec", self.parent.bound.spec).own_tools, *known]
             self._refuse(index, call_id, call.name, Status.PARSE_ERR, causes.unknown_name(call.name, known))
             return
         bound = self.executor.bind(spec)
@@ -157,6 +167,14 @@ class PlanRun:
         if self.parent is not None:
             self.parent.made(invocation)
         self.executor.submit(invocation)
+
+    def _launch(self, index: int, call: Call) -> None:
+        """Start a call, or wait for one that was begun before this plan."""
+        early = self._begun.get(call.id)
+        if early is None:
+            self._start(index, call)
+        else:
+            early.future.add_done_callback(partial(self._caught_up, index, early))
 
     def _read(self, bound: Bound, call: Call) -> tuple[Any, tuple[str, ...], ErrorInfo | None]:
         """The arguments as data, validated against the schema that the model saw."""
@@ -308,12 +326,12 @@ class PlanRun:
             else:
                 self._missing[follower] -= 1
                 if self._missing[follower] == 0 and not self.cancelled:
-                    self._start(follower, self.plan.calls[follower])
+                    self._launch(follower, self.plan.calls[follower])
 
     def _unreachable(self, index: int, before: str, because: Observation) -> Observation:
         call = self.plan.calls[index]
         now = self.scope.now()
-        spec = self.scope.pool.find(call.name)
+        spec = self._find(call.name)
         observation = Observation(
             f"{self.prefix}{call.id}", spec.name if spec else call.name, Status.EXEC_ERR, None,
             causes.dependency_failed(before, because.status.value), started=now, ended=now,

@@ -134,6 +134,10 @@ class Scope:
 
     def _tell(self, event: Event) -> None:
         self.events.append(event)
+        self.tell(event)
+
+    def tell(self, event: Event) -> None:
+        """Tell the listeners alone."""
         for listener in self.listeners:
             try:
                 listener(event)
