@@ -69,7 +69,7 @@ def test_the_question_has_four_parts_and_a_false_note() -> None:
 
 def test_the_hooks_publish_every_member_and_the_demo_casts_them_all() -> None:
     names = [spec.short_name for spec in published()]
-    assert names == ["calculate", "read_problem", "solve", "swift", "steady", "sage", "conductor"]
+    assert names == ["calculate", "read_problem", "combine", "solve", "swift", "steady", "sage", "conductor"]
     assert [member.name for member in demo_members()] == [f"sim/{name}" for name in names]
 
 

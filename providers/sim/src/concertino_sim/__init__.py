@@ -2,7 +2,7 @@
 
 They read and solve one stated grammar of questions (quantities modulo 23, as in MASBENCH) and nothing
 else. Published: the models `sim/swift`, `sim/steady`, `sim/sage` and `sim/conductor`, the agent
-`sim/solve`, the tools `sim/calculate` and `sim/read_problem`. Importing this module imports none of
+`sim/solve`, the tools `sim/calculate`, `sim/read_problem` and `sim/combine`. Importing this module imports none of
 them; the hooks below do.
 """
 
@@ -20,10 +20,10 @@ __all__ = ["concertino_agents", "concertino_examples", "concertino_models", "con
 
 @hookimpl
 def concertino_tools() -> list[ToolSpec]:
-    """The calculator and the reader."""
-    from .tools import calculate, read_problem
+    """The calculator, the reader and the combiner."""
+    from .tools import calculate, combine, read_problem
 
-    return [calculate, read_problem]
+    return [calculate, read_problem, combine]
 
 
 @hookimpl
@@ -70,6 +70,14 @@ concertino_examples = {
         "examples": [({"text": _TEXT}, lambda content: content["count"] == 1)],
         "rejected": [{}, {"text": 3}],
         "without": {"slow": _QUICK, "failing": "what it does not understand is listed"},
+    },
+    "combine": {
+        "examples": [
+            ({"opinions": [["\\boxed{4}", "\\boxed{7}", "\\boxed{7}"], ["\\boxed{2}"]]}, "\\boxed{7}\n\\boxed{2}")
+        ],
+        "rejected": [{}, {"opinions": ["\\boxed{7}"]}, {"opinions": "\\boxed{7}"}],
+        "failing": [{"opinions": [["unknown"]]}],
+        "without": {"slow": _QUICK},
     },
     "swift": {},
     "steady": {},

@@ -20,7 +20,7 @@ INSTRUCTION = (
 
 @agent(cost=Cost(units=1), timeout=30, retry_safe=True, models=("swift", "steady", "sage"))
 async def solve(subtask: str, model: Literal["swift", "steady", "sage"] = "steady", *, ctx: Context) -> str:
-    """Solve one self-contained subtask with one model; returns its steps and its answer in \\boxed{}.
+    """Solve one subtask with one model (swift | steady | sage); returns its steps and its answer in \\boxed{}.
 
     Args:
         subtask: the problem with everything that it needs, in full.

@@ -16,7 +16,7 @@ from .agents import solve
 from .conductor import Conductor
 from .models import SAGE, STEADY, SWIFT, model_spec, model_specs
 from .skills import Pace
-from .tools import calculate, read_problem
+from .tools import calculate, combine, read_problem
 from .writer import make_question
 
 _SIZES = ((2, 1), (5, 2), (9, 2), (3, 1))
@@ -46,6 +46,7 @@ def demo_members(seed: int = 0) -> list[ToolSpec | AgentSpec | ModelSpec]:
     members: list[ToolSpec | AgentSpec | ModelSpec] = [
         calculate,
         read_problem,
+        combine,
         solve.with_(timeout=1.2),
         *(model_spec(name, skill) for name, skill in skills.items()),
         conductor.with_(factory=lambda: Conductor(pace=Pace(0.1, 0.0003), slip=True, seed=seed)),

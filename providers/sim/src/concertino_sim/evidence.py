@@ -9,15 +9,13 @@ states; who was wrong is *discredited*.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from .grammar import MODULUS
+from .tools import answers_in
 from .transcript import Call, Response
-
-_BOX = re.compile(r"\\boxed\{([^{}]*)\}")
 
 
 class StepSeen(NamedTuple):
@@ -40,8 +38,7 @@ class Attempt:
     @property
     def answer(self) -> tuple[str, ...]:
         """The boxed answers of a reply; empty if there is none."""
-        boxes = tuple(_BOX.findall(self._text())) if self.response.status == "OK" else ()
-        return boxes if all(box.strip() for box in boxes) else ()
+        return answers_in(self._text()) if self.response.status == "OK" else ()
 
     @property
     def steps(self) -> dict[str, StepSeen]:

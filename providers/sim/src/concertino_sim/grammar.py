@@ -7,7 +7,9 @@
     How many Y does X have?               also: What is the value of X's Y?
     From the passage, identify …          … the number of Y that X has, … the magic number for W
 
-[answer1], in the place of a quantity, is the one that problem 1 asks for.
+[answer1], in the place of a quantity, is the one that problem 1 asks for; a text that stands alone may say
+
+    [answer1] stands for each X's Y and equals 7.    also: equals \\boxed{7}.
 
 Arithmetic is modulo 23, and what no sentence mentions is 0. A sentence that asks to *verify* a value is
 a **lure**: its value contradicts the text and never counts. Other prose is a remark. The invariant: a
@@ -142,13 +144,14 @@ def result_number(quantity: Quantity) -> int | None:
     return int(match[1]) if match else None
 
 
+_SUBTASK = re.compile(r"\bsub-?task:\s", re.I)
 _HEADING = re.compile(r"\bProblem\s+(\d+)\s*:")
 _RESULT = re.compile(r"\[answer(\d+)\]")
 _SENTENCE = re.compile(r"(?<=[.?!])\s+|\n\s*\n|\n\s*(?=- )|<[^<>]*>|={3,}")
 _STATES = re.compile(r"\d|\bequals?\b|\bnumber (?:of|for)\b|\?$", re.I)
 _REMARK = re.compile(r"using the result \[answer|- ?\[(?:variable|answer)k\]", re.I)
 _DEFINES = re.compile(r"the number of each (.+?) equals (.+)", re.I)
-_GIVEN = re.compile(r"\[answer(\d+)\] stands for each (.+) and equals (\d+)", re.I)
+_GIVEN = re.compile(r"\[answer(\d+)\] stands for each (.+) and equals (?:\\boxed\{)?(\d+)\}?", re.I)
 _NEEDLE = re.compile(r"(?:one of )?the (?:special )?magic numbers? for (.+?) is:? ?(\d+)", re.I)
 _LURE = re.compile(r"\bverif(?:y|ied)\b", re.I)
 _CLAIM = re.compile(r"(the (?:number of|magic number for) .+?) (?:is|equals) (\d+)$", re.I)
@@ -184,6 +187,21 @@ def read(text: str, *, strict: bool = True) -> Question:
     if len(set(numbers)) < len(numbers):
         raise GrammarError(f"the problems are numbered {numbers}; give each its own number")
     return Question(tuple(problems))
+
+
+def focus(text: str) -> str:
+    """What a text is about: the sub-task at its end, where it has one that states and asks something by itself.
+
+    A sub-task that asks about facts of the task in front of it leaves the text whole.
+    """
+    *before, own = _SUBTASK.split(text)
+    if not before:
+        return text
+    try:
+        problems = read(own, strict=False).problems
+    except GrammarError:
+        return text
+    return own if all(problem.facts or problem.needles for problem in problems) else text
 
 
 def sections(text: str) -> list[tuple[int, str]]:

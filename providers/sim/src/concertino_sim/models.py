@@ -15,7 +15,8 @@ from collections.abc import AsyncIterator
 
 from concertino import ChatRequest, FailureClass, Model, ModelSpec, Prices, ProviderError, Reply, Usage
 
-from .grammar import GrammarError, Question, read
+from .grammar import GrammarError, Question, focus, read
+from .roles import Form, play, task_of, wanted_form
 from .skills import OPERATIONS, CannotDo, Fault, Pace, Skill
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -83,9 +84,11 @@ class SimModel(SimulatedModel):
         self._repeats: Counter[str] = Counter()
 
     async def compose(self, request: ChatRequest) -> str:
-        """Solve the last user message, unless the server fails first."""
-        prompt = next((m.text for m in reversed(request.messages) if m.role == "user"), "")
-        key = f"{self.name} {request.sampling.seed} {prompt}"
+        """Solve the last user message, or write what a role is asked for, unless the server fails first."""
+        form = wanted_form(request.messages)
+        last = next((m.text for m in reversed(request.messages) if m.role == "user"), "")
+        prompt = task_of(request.messages) if form else last
+        key = f"{self.name} {request.sampling.seed} {last}"
         self._refuse_long(request)
         fault = self._skill.fault(key, self._arrivals, self._repeats[key])
         self._arrivals += 1
@@ -93,7 +96,7 @@ class SimModel(SimulatedModel):
             self._repeats[key] += 1
         if fault:
             return await self._fail(fault)
-        return self._solve(prompt, key)
+        return solve_prompt(prompt, key, self._skill, form)
 
     def _refuse_long(self, request: ChatRequest) -> None:
         size = sum(self.count_tokens(message.text) for message in request.messages)
@@ -116,21 +119,34 @@ class SimModel(SimulatedModel):
             raise ProviderError(message, failure=FailureClass.MAYBE_EXECUTED)
         return GARBAGE
 
-    def _solve(self, prompt: str, key: str) -> str:
-        try:
-            question = read(prompt, strict=False)
-            solution = self._skill.attempt(question, key)
-        except (GrammarError, CannotDo) as error:
-            return f"<reasoning>\nI cannot answer this: {error}\n</reasoning>\n<answer>\nunknown\n</answer>"
-        lines = [*_remarks(question), *(f"- {step}" for step in solution.steps)]
-        boxes = [f"\\boxed{{{answer}}}" for answer in solution.answers]
-        return "\n".join(["<reasoning>", *lines, "</reasoning>", "<answer>", *boxes, "</answer>"])
+
+def solve_prompt(prompt: str, key: str, skill: Skill, form: Form | None = None) -> str:
+    """The text in which a model of some skill answers a prompt.
+
+    Args:
+        prompt: what it reads.
+        key: identifies the request; the same one errs in the same way.
+        skill: what it can do.
+        form: what a role is asked for; None for steps and boxed answers.
+    """
+    try:
+        question = read(focus(prompt), strict=False)
+        if form:
+            return play(form, question, skill, key)
+        solution = skill.attempt(question, key)
+    except (GrammarError, CannotDo) as error:
+        return f"<reasoning>\nI cannot answer this: {error}\n</reasoning>\n<answer>\nunknown\n</answer>"
+    lines = [*_remarks(question), *(f"- {step}" for step in solution.steps)]
+    boxes = [f"\\boxed{{{answer}}}" for answer in solution.answers]
+    return "\n".join(["<reasoning>", *lines, "</reasoning>", "<answer>", *boxes, "</answer>"])
 
 
 def _remarks(question: Question) -> list[str]:
     unread = [sentence for problem in question.problems for sentence in problem.unread]
     lures = [lure.text for problem in question.problems for lure in problem.lures]
+    numbers = ", ".join(str(problem.number) for problem in question.problems)
     return [
+        f"This is about problem {numbers}.",
         "Everything is modulo 23; what is not mentioned is 0.",
         *(f"I leave out what I cannot read: {sentence}" for sentence in unread),
         *(f"There is a note to verify: {lure}" for lure in lures),
@@ -160,7 +176,7 @@ def model_specs() -> list[ModelSpec]:
         ModelSpec(
             "conductor",
             Conductor,
-            description="Simulated orchestrator: a fixed policy that conducts solvers in parallel rounds.",
+            description="Simulated orchestrator: a fixed policy that conducts solvers under each of the five strategies.",
             prices=Prices(input=0.1, output=0.4),
         ),
     ]

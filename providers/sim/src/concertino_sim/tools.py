@@ -1,4 +1,4 @@
-"""Two real tools, without any model: a calculator, and a reader that says what a question text states.
+"""Three real tools, without any model: a calculator, a reader that says what a question text states, and a combiner.
 
 The calculator walks the syntax tree of an arithmetic expression; nothing is ever evaluated as Python.
 Sizes are bounded before anything is computed, so no expression can take more than a few microseconds per
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +21,7 @@ from .grammar import MODULUS, Problem, read
 MAX_CHARACTERS = 2000
 MAX_DEPTH = 100
 MAX_BITS = 4096
+_BOX = re.compile(r"\\boxed\{([^{}]*)\}")
 
 _BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -92,6 +95,33 @@ def read_problem(text: str) -> dict[str, Any]:
     """
     problems = read(text, strict=False).problems
     return {"count": len(problems), "problems": [_listing(problem) for problem in problems]}
+
+
+@tool(retry_safe=True)
+def combine(opinions: list[list[str]]) -> str:
+    """Join the answers of several solvers: one \\boxed{} per value, in the order of the problems.
+
+    Args:
+        opinions: one list per problem: the replies of those who solved it, the most trusted last. The answer that most
+            of them give counts; among equals, the later one.
+    """
+    return "\n".join(
+        f"\\boxed{{{value}}}" for number, replies in enumerate(opinions, 1) for value in _opinion(number, replies)
+    )
+
+
+def _opinion(number: int, replies: list[str]) -> tuple[str, ...]:
+    answers = [boxes for reply in replies if (boxes := answers_in(reply))]
+    if not answers:
+        raise ValueError(f"none of the {len(replies)} replies about problem {number} holds an answer in \\boxed{{}}")
+    votes = Counter(answers)
+    return max(reversed(answers), key=lambda answer: votes[answer])
+
+
+def answers_in(reply: str) -> tuple[str, ...]:
+    """The boxed answers of a reply; none if one of the boxes is empty."""
+    boxes = tuple(box.strip() for box in _BOX.findall(reply))
+    return boxes if all(boxes) else ()
 
 
 def _listing(problem: Problem) -> dict[str, Any]:

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from concertino import ChatRequest, Message
 
+SUBTASKS = ("subtask", "agent_input", "task")
+"""Names of parameters that take a subtask."""
+OPINIONS = "opinions"
+"""The parameter of a combiner: for each problem, the replies of those who solved it."""
 _TOOLS = re.compile(r"<tools>(.*?)</tools>", re.S)
 _CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.S)
 _RESPONSE = re.compile(r"<tool_response>(.*?)</tool_response>", re.S)
@@ -55,11 +59,18 @@ class Action:
     @property
     def models(self) -> tuple[str, str, tuple[str, ...]] | None:
         """(subtask parameter, model parameter, model names) of a solver, None of anything else."""
+        subtask = next((key for key in SUBTASKS if key in self.parameters), None)
         for key in ("model", "model_id"):
-            names = _texts(self.parameters.get(key, {}).get("enum"))
-            if "subtask" in self.parameters and names:
-                return "subtask", key, names
+            names = texts(self.parameters.get(key, {}).get("enum"))
+            if subtask and names:
+                return subtask, key, names
         return None
+
+    def asking(self, subtask: str, model: str) -> Call:
+        """The call that gives a subtask to a model of this solver; to its only one, if that has no name."""
+        assert self.models is not None
+        text, key, _ = self.models
+        return Call(self.name, {text: subtask, key: model} if model else {text: subtask})
 
 
 @dataclass(frozen=True)
@@ -72,6 +83,8 @@ class Transcript:
         exchanges: every call with its response, by round; the response is None where none came.
         budget: what the last `<budget>` block says remains.
         concluding: the last message asks for the final answer.
+        calls_at_once: how many calls may go out together.
+        turns: how many turns with calls there are.
     """
 
     actions: dict[str, Action]
@@ -79,6 +92,8 @@ class Transcript:
     exchanges: tuple[tuple[tuple[Call, Response | None], ...], ...]
     budget: dict[str, float]
     concluding: bool
+    calls_at_once: int = 4
+    turns: int = 12
 
     @property
     def solver(self) -> Action | None:
@@ -89,6 +104,11 @@ class Transcript:
     def final(self) -> str:
         """The name of the action that ends the run."""
         return next((name for name in self.actions if name.endswith("final_answer")), "final_answer")
+
+    @property
+    def combiner(self) -> Action | None:
+        """The action that joins the answers of several solvers."""
+        return next((action for action in self.actions.values() if OPINIONS in action.parameters), None)
 
     def taking(self, parameter: str) -> Action | None:
         """The first action that needs this parameter and no other."""
@@ -103,14 +123,14 @@ class Transcript:
 def read_transcript(request: ChatRequest) -> Transcript:
     """Read the messages of a request."""
     messages = list(request.messages)
-    listed = _jsons(line for m in messages if m.role == "system" for line in _lines(_TOOLS, m.text))
+    listed = jsons(line for m in messages if m.role == "system" for line in _lines(_TOOLS, m.text))
     first = next((i for i, m in enumerate(messages) if m.role == "user"), len(messages))
     after = messages[first + 1 :]
     # What members answered may quote any tag: only the text around it is the orchestrator's own.
     said = [_RESPONSE.sub("", m.text) if m.role != "assistant" else "" for m in messages]
-    budgets = _jsons(_lines(_BUDGET, "\n".join(said)))
+    budgets = jsons(_lines(_BUDGET, "\n".join(said)))
     return Transcript(
-        actions={action.name: action for action in map(_action, [*listed, *request.tools]) if action.name},
+        actions={action.name: action for action in map(action_of, [*listed, *request.tools]) if action.name},
         question=_BUDGET.sub("", messages[first].text).strip() if first < len(messages) else "",
         exchanges=tuple(_exchanges(after)),
         budget={k: v for k, v in (budgets or [{}])[-1].items() if isinstance(v, int | float)},
@@ -124,21 +144,22 @@ def _exchanges(messages: Sequence[Message]) -> Iterable[tuple[tuple[Call, Respon
     for message in [*messages, Message("assistant", "")]:
         if message.role != "assistant":
             # One that cannot be read keeps its place, so that the others stay with their calls.
-            responses += [_response((_jsons([body]) or [{}])[0]) for body in _RESPONSE.findall(message.text)]
+            responses += [response_of((jsons([body]) or [{}])[0]) for body in _RESPONSE.findall(message.text)]
             continue
         if calls:
             missing = [None] * max(0, len(calls) - len(responses))
             yield tuple(zip(calls, [*responses, *missing], strict=False))
-        calls, responses = list(map(_call, _jsons(_CALL.findall(message.text)))), []
+        calls, responses = list(map(_call, jsons(_CALL.findall(message.text)))), []
 
 
 def _lines(block: re.Pattern[str], text: str) -> list[str]:
     return [line for body in block.findall(text) for line in body.splitlines() if line.strip()]
 
 
-def _jsons(texts: Iterable[str]) -> list[dict[str, Any]]:
+def jsons(bodies: Iterable[str]) -> list[dict[str, Any]]:
+    """The JSON objects among some texts; the others are left out."""
     found = []
-    for text in texts:
+    for text in bodies:
         try:
             data = json.loads(text)
         except ValueError:
@@ -148,18 +169,20 @@ def _jsons(texts: Iterable[str]) -> list[dict[str, Any]]:
     return found
 
 
-def _action(data: dict[str, Any]) -> Action:
+def action_of(data: Mapping[str, Any]) -> Action:
+    """An OpenAI-style function object as an action."""
     function = _object(data.get("function", data))
     schema = _object(function.get("parameters"))
     properties = {name: _object(described) for name, described in _object(schema.get("properties")).items()}
-    return Action(str(function.get("name", "")), properties, _texts(schema.get("required")))
+    return Action(str(function.get("name", "")), properties, texts(schema.get("required")))
 
 
 def _call(data: dict[str, Any]) -> Call:
     return Call(str(data.get("name", "")), _object(data.get("arguments")))
 
 
-def _response(data: dict[str, Any]) -> Response:
+def response_of(data: dict[str, Any]) -> Response:
+    """One line of an observation."""
     return Response(str(data.get("status", "")), data.get("content"), _object(data.get("error")))
 
 
@@ -167,5 +190,6 @@ def _object(data: Any) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _texts(data: Any) -> tuple[str, ...]:
+def texts(data: Any) -> tuple[str, ...]:
+    """The items of a list as texts; none of anything else."""
     return tuple(map(str, data)) if isinstance(data, list) else ()
