@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from ._budget import Budget
 from ._eager import Ahead
 from ._errors import BudgetError, CallFailed, PoolError, TraceError, UsageError
+from ._lent_model import LentModel
 from ._live_pool import LivePool
 from ._models import ChatRequest, Model, Sampling
 from ._pool import Pool
@@ -86,7 +87,7 @@ class Orchestrator:
         if not isinstance(strategy, (str, Strategy)):
             raise UsageError(f"strategy={strategy!r}: expected a Strategy or the name of one")
         self.model = model
-        self._leader = ModelSpec("orchestrator", lambda: model) if isinstance(model, Model) else None
+        self._leader = ModelSpec("orchestrator", lambda: LentModel(model)) if isinstance(model, Model) else None
         self.strategy = _named_strategy(strategy) if isinstance(strategy, str) else strategy
         self.executor = executor
         self.sampling = sampling or Sampling()

@@ -11,6 +11,8 @@ import time
 from collections.abc import AsyncIterator
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from concertino import ChatRequest, Message, ProviderError
 from concertino_openai import Embedder, OpenAIModel
 from concertino_openai._session import open_sessions
@@ -150,3 +152,21 @@ def test_importing_the_package_imports_no_aiohttp() -> None:
         "assert 'aiohttp' not in sys.modules, 'aiohttp'"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+async def test_closing_a_model_lets_the_request_under_way_end() -> None:
+    async def late(request: web.Request) -> web.Response:
+        await asyncio.sleep(0.5)
+        choice = {"index": 0, "message": {"role": "assistant", "content": "late"}, "finish_reason": "stop"}
+        return web.json_response({"choices": [choice], "usage": {"prompt_tokens": 1, "completion_tokens": 1}})
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", late)
+    async with TestServer(app) as server:
+        model = OpenAIModel(model="m", base_url=str(server.make_url("/v1")), stream=False)
+        running = asyncio.ensure_future(model.chat(HI))
+        await asyncio.sleep(0.1)
+        await model.close()
+        assert open_sessions() == 1
+        assert (await asyncio.wait_for(running, 20)).text == "late"
+        assert open_sessions() == 0

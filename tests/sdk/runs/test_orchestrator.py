@@ -231,3 +231,35 @@ async def test_replies_carry_usage_and_calls_their_parents(pool: ct.Pool, led_by
     inner = [event for event in run.events if isinstance(event, CallEnded) and event.parent]
     assert [(event.observation.name, event.parent) for event in inner] == [("m/worker", "1.1")]
     assert all(event.observation.usage.tokens == 110 for event in run.events if isinstance(event, Replied))
+
+
+class Connected(Texts):
+    """A model that counts how often it is closed."""
+
+    def __init__(self, *turns: str) -> None:
+        super().__init__(*turns)
+        self.closed = 0
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+async def test_a_model_object_of_several_runs_is_closed_after_the_last_of_them(pool: ct.Pool) -> None:
+    held = asyncio.Event()
+
+    class Slow(Connected):
+        async def chat(self, request: ct.ChatRequest) -> ct.Reply:
+            if "wait" in request.messages[1].text:
+                await held.wait()
+            assert self.closed == 0
+            return await super().chat(request)
+
+    model = Slow("<answer>1</answer>", "<answer>2</answer>")
+    orchestrator = ct.Orchestrator(model)
+    waiting = orchestrator.start("wait", pool=pool)
+    await asyncio.sleep(0)
+    await orchestrator.run("at once", pool=pool)
+    assert model.closed == 0
+    held.set()
+    assert (await waiting).answer == "2"
+    assert model.closed == 1

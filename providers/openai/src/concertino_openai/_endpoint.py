@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
@@ -20,7 +22,6 @@ from ._session import Sessions
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, StreamReader
-    from aiohttp.client import _RequestContextManager
 
 ERROR_BYTES = 64 * 1024
 """Bytes of an error's body that are read."""
@@ -53,15 +54,16 @@ class Endpoint:
         self._chat: Any = None
         self.where = settings.base_url
 
-    def post_chat(self, body: bytes, idempotency_key: str) -> _RequestContextManager:
+    @asynccontextmanager
+    async def post_chat(self, body: bytes, idempotency_key: str) -> AsyncIterator[ClientResponse]:
         """A chat request; a context manager that gives the response."""
         headers = self._headers or self._prepare()
         if idempotency_key:
             value = idempotency_key if idempotency_key.isalnum() else quote(idempotency_key)
             headers = {**headers, "X-Request-Id": value, "Idempotency-Key": value}
-        return self._sessions.get().post(
-            self._chat, data=body, headers=headers, timeout=self._timeout, allow_redirects=False, proxy=self._proxy
-        )
+        options = {"headers": headers, "timeout": self._timeout, "allow_redirects": False, "proxy": self._proxy}
+        async with self._sessions.using() as session, session.post(self._chat, data=body, **options) as response:
+            yield response
 
     async def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Any other request than a chat; gives the JSON data of the answer.
@@ -74,15 +76,12 @@ class Endpoint:
         failure: ProviderError | None = None
         try:
             headers = self._headers or self._prepare()
-            async with self._sessions.get().request(
-                method,
-                f"{self.where}/{path}",
-                data=None if body is None else json.dumps(body).encode(),
-                headers=headers,
-                timeout=self._timeout,
-                allow_redirects=False,
-                proxy=self._proxy,
-            ) as response:
+            data = None if body is None else json.dumps(body).encode()
+            options = {"headers": headers, "timeout": self._timeout, "allow_redirects": False, "proxy": self._proxy}
+            async with (
+                self._sessions.using() as session,
+                session.request(method, f"{self.where}/{path}", data=data, **options) as response,
+            ):
                 await self.check(response)
                 raw = await self.body(response)
             return json.loads(raw)

@@ -8,6 +8,8 @@ anything: `POST` is never repeated by aiohttp, and redirects are switched off pe
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -53,8 +55,22 @@ class Sessions:
             session = self._held[loop] = shared.session
         return session
 
+    @asynccontextmanager
+    async def using(self) -> AsyncIterator[ClientSession]:
+        """The session for as long as one request lasts: whoever closes meanwhile does not take it away."""
+        session = self.get()
+        shared = _shared[asyncio.get_running_loop()]
+        shared.users += 1
+        try:
+            yield session
+        finally:
+            shared.users -= 1
+            if shared.users == 0:
+                _shared.pop(asyncio.get_running_loop(), None)
+                await session.close()
+
     async def close(self) -> None:
-        """Give up all holds; a session without users is closed. Safe to call at any time, and again."""
+        """Give up all holds; a session without users and requests is closed. Safe to call at any time, and again."""
         here = asyncio.get_running_loop()
         for loop, session in list(self._held.items()):
             del self._held[loop]
