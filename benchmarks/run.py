@@ -33,9 +33,11 @@ OTHERS = {
     "reliability": "Reliability under faults",
     "crash": "Killed and resumed",
     "sandbox": "The Python sandbox",
+    "mcp_servers": "MCP servers",
+    "strategies": "All strategies on the same questions",
 }
-SHORTENED = ("sandbox",)
-"""These run with `--quick`: all counts take eight minutes, by `python benchmarks/sandbox.py`."""
+SHORTENED = ("sandbox", "strategies")
+"""These run with `--quick`: all counts take eight minutes and more, by `python benchmarks/sandbox.py`."""
 
 
 def output_of(name: str, *options: str) -> str | None:

@@ -231,7 +231,7 @@ def _kind(schema: Mapping[str, Any]) -> str:
     if "anyOf" in schema:
         return " or ".join(_kind(one) for one in schema["anyOf"] if one.get("type") != "null")
     if schema.get("type") == "array":
-        return f"list of {_kind(schema.get('items', {}))}s"
+        return f"list of {_kind(schema.get('items', {})).replace('list of', 'lists of')}s".replace("ss", "s")
     names = {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "object"}
     return names.get(str(schema.get("type", "")), str(schema.get("type", "any")))
 

@@ -98,6 +98,18 @@ class Budget:
         chosen = (self.calls, self.units, self.usd, self.tokens)
         return Amount(*[_UNLIMITED if value is None else float(value) for value in chosen])
 
+    def whole(self, rounds: int) -> dict[str, float]:
+        """What is left at the start, of each limit that is set; `rounds` if rounds are limited."""
+        amounts = {name: getattr(self, name) for name in ("calls", "units", "usd", "tokens", "seconds")}
+        if self.rounds is not None:
+            amounts = {"rounds": rounds, **amounts}
+        whole = ("rounds",)
+        return {
+            name: value if name in whole else round(float(value), 4)
+            for name, value in amounts.items()
+            if value is not None
+        }
+
     def with_(self, **changes: Any) -> Budget:
         """A copy with some limits changed."""
         return replace(self, **changes)

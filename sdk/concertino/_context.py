@@ -64,6 +64,7 @@ class Context:
         self._call = invocation
         self._home = invocation.scope.loop
         self._told = float("-inf")
+        self._complete = False
 
     # -- knowing ---------------------------------------------------------------------------------------------------
 
@@ -177,9 +178,10 @@ class Context:
             message: what is being done.
         """
         now = self._home.time()
-        if now - self._told < _TELLING and done != total:
+        complete = done == total
+        if now - self._told < _TELLING and (self._complete or not complete):
             return
-        self._told = now
+        self._told, self._complete = now, complete
         call = self._call
         event = Progressed(call.call_id, call.bound.name, done, total, message, call.scope.now())
         if asyncio._get_running_loop() is self._home:

@@ -139,12 +139,13 @@ class Orchestrator:
         pool = self._with_model(_current(pool, budget))
         run_id = run_id or new_run_id()
         self._check_budget(pool, budget)
+        machine = self._begin(question, pool, budget)
         setup = {**self._setup(pool, budget), "durability": durability}
         sink = None
         if trace is not None:
             sink = JournalSink.create(_trace_path(Path(trace), run_id), header(run_id), durability)
         begun = RunStarted(run_id, question, setup, round(time.time(), 3))
-        return RunHandle(self, _Drive(self, pool, budget, begun, sink, None, on_event))
+        return RunHandle(self, _Drive(self, machine, pool, budget, begun, sink, None, on_event))
 
     def as_agent(
         self, name: str, description: str, *, only: Sequence[str] = (), timeout: float | None = 600.0,
@@ -212,11 +213,13 @@ class Orchestrator:
                 raise TraceError(f"{target}: the run is finished ({stop}); there is nothing to resume")
             budget = Budget(**known.setup.get("budget", {}))
             _refuse_changes(known, self._setup(pool, budget))
+            machine = self._begin(known.question, pool, budget)
             undo.pop_all()
         if journal.damage is not None and not journal.damage.torn:
             logger.warning("%s was damaged: %s; what stood behind is done again", target, journal.damage.reason)
         begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
-        drive = _Drive(self, pool, budget, begun, JournalSink(journal), TraceMemory(known), on_event, known.seconds())
+        sink, memory = JournalSink(journal), TraceMemory(known)
+        drive = _Drive(self, machine, pool, budget, begun, sink, memory, on_event, known.seconds())
         return await RunHandle(self, drive)
 
     # -- preparation -----------------------------------------------------------------------------------------------
@@ -257,6 +260,16 @@ class Orchestrator:
                 )
         if budget.calls == 0:
             raise BudgetError("budget calls=0 fits no call; leave it out for no limit")
+
+    def _begin(self, question: str, pool: Pool, budget: Budget) -> Machine:
+        """The run's machine; what the strategy cannot do with this pool is said before anything has run."""
+        remaining = budget.whole(self._rounds(budget))
+        return self.strategy.begin(Brief(question, pool.to_openai(), budget.rounds, budget.parallel, remaining))
+
+    def _rounds(self, budget: Budget) -> int:
+        """Rounds that a run has at most."""
+        limits = [budget.rounds, getattr(self.strategy, "max_rounds", None)]
+        return min((limit for limit in limits if limit is not None), default=0)
 
     def _setup(self, pool: Pool, budget: Budget) -> dict[str, Any]:
         tools = {"tools": pool.to_openai()} if self.strategy.reads_tools else {}
@@ -306,10 +319,11 @@ class _Drive:
     """One run being driven."""
 
     def __init__(
-        self, orchestrator: Orchestrator, pool: Pool, budget: Budget, begun: RunStarted, sink: JournalSink | None,
-        memory: Memory | None, on_event: Listener | None, elapsed: float = 0.0,
+        self, orchestrator: Orchestrator, machine: Machine, pool: Pool, budget: Budget, begun: RunStarted,
+        sink: JournalSink | None, memory: Memory | None, on_event: Listener | None, elapsed: float = 0.0,
     ) -> None:  # fmt: skip
         self.orchestrator = orchestrator
+        self.machine = machine
         self.pool = pool
         self.budget = budget
         self.begun = begun
@@ -322,8 +336,7 @@ class _Drive:
         self.asks = 0
         self.round = 0
         self.ahead: Ahead | None = None
-        limits = [budget.rounds, getattr(orchestrator.strategy, "max_rounds", None)]
-        self.rounds = min((limit for limit in limits if limit is not None), default=0)
+        self.rounds = orchestrator._rounds(budget)
 
     async def run(self) -> Run:
         shared = self.orchestrator.executor
@@ -347,12 +360,8 @@ class _Drive:
             duplicates=self.orchestrator.duplicates, elapsed=self.elapsed,
         )  # fmt: skip
         scope.emit_result(self.begun, recalled=self.memory is not None)
-        brief = Brief(
-            self.begun.question, self.pool.to_openai(), self.budget.rounds, self.budget.parallel,
-            scope.remaining(self.budget, self.rounds),
-        )  # fmt: skip
         try:
-            done = await self._drive(self.orchestrator.strategy.begin(brief), executor, scope)
+            done = await self._drive(self.machine, executor, scope)
         except asyncio.CancelledError:
             self._end(Done(None, "cancelled", "the caller cancelled the run"))
             raise

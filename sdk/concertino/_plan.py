@@ -112,10 +112,7 @@ class Plan:
     """For each call that waits for others only to end: their ids."""
 
     def __init__(self, calls: Iterable[Call]) -> None:
-        numbered = tuple(
-            c if c.id else Call(c.name, c.arguments, str(i), c.after, c.error, c.repairs, behind=c.behind)
-            for i, c in enumerate(calls, 1)
-        )
+        numbered = tuple(c if c.id else replace(c, id=str(i)) for i, c in enumerate(calls, 1))
         self.calls = numbered
         self.edges = {}
         self.barriers = {}

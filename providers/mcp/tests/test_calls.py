@@ -12,8 +12,10 @@ import concertino as ct
 import concertino_mcp
 import pytest
 from concertino import Status
+from concertino.events import Progressed
+from concertino_mcp.tools import PROGRESS_CHARS
 
-from .conftest import HttpServer, Members, code, open_members, read
+from .conftest import HttpServer, Members, bare, code, open_members, read
 
 
 @pytest.fixture(params=["stdio", "http"])
@@ -99,6 +101,36 @@ async def test_progress_and_log_messages_are_logged(options: dict[str, Any], cap
         assert (await members.call("log", text="watch out")).content == "logged"
         await _until(lambda: "s/inner: watch out" in caplog.text)
     assert [r.levelname for r in caplog.records if "watch out" in r.getMessage()] == ["WARNING"]
+
+
+async def test_whoever_watches_a_run_is_told_of_progress(options: dict[str, Any]) -> None:
+    members = await open_members(**options)
+    told: list[Progressed] = []
+
+    def listen(event: Any) -> None:
+        if isinstance(event, Progressed):
+            told.append(event)
+
+    async with ct.Executor() as executor:
+        plan = [ct.Call("mcp/s.wait", {"seconds": 0.5})]
+        (seen,) = await executor.run(plan, members.pool, listeners=[listen])
+        await _until(lambda: told and told[-1].done == 5)
+    assert seen.ok
+    assert {(event.call_id, event.name, event.total) for event in told} == {(seen.call_id, "mcp/s.wait", 5)}
+    assert [event.done for event in told] == sorted({event.done for event in told})
+    assert told[-1].message == "step 5"
+    assert len(told) >= 2
+
+
+async def test_progress_that_is_no_number_or_never_ends_is_not_passed_on_as_it_is() -> None:
+    members = await open_members(**bare())
+    told: list[Progressed] = []
+    async with ct.Executor() as executor:
+        listeners = [lambda event: told.append(event) if isinstance(event, Progressed) else None]
+        (seen,) = await executor.run([ct.Call("mcp/s.boast", {})], members.pool, listeners=listeners)
+        await _until(lambda: told)
+    assert seen.content == "boasted"
+    assert [(event.done, event.total, len(event.message)) for event in told] == [(1, 1, PROGRESS_CHARS)]
 
 
 async def test_annotations_decide_on_writing_and_repeating(options: dict[str, Any]) -> None:

@@ -12,8 +12,9 @@ import concertino as ct
 import concertino_mcp
 import mcp_types as types
 import pytest
-from concertino_mcp.catalogue import MAX_TOOLS, _build, _Listing
+from concertino_mcp.catalogue import MAX_TOOLS, _build
 from concertino_mcp.declaration import declare
+from concertino_mcp.listing import Listing
 from concertino_mcp.naming import LIMIT, Names
 from hypothesis import given
 from hypothesis import strategies as st
@@ -142,7 +143,7 @@ def test_the_schemas_of_real_servers_are_admitted_or_refused_with_a_reason(share
     taken, reasons = 0, Counter[str]()
     specs = []
     for number, tools in enumerate(by_server.values()):
-        found = _build(declare(f"server{number}", {"command": ["x"]}), _Listing(tools=tools), names)
+        found = _build(declare(f"server{number}", {"command": ["x"]}), Listing(tools=tools), names)
         assert len(found.tools) + len(found.refused) == len(tools)
         taken += len(found.tools)
         specs += found.tools

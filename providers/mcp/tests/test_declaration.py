@@ -49,9 +49,9 @@ def test_patterns_choose_tools_and_say_what_writes() -> None:
     [
         ({"comand": ["x"]}, "unknown key 'comand'; did you mean 'command'?"),
         ({"command": ["x"], "zzz": 1}, "unknown key 'zzz'; there are command, args"),
-        ({}, "give either `command`"),
-        ({"command": ["x"], "url": "http://h/"}, "give either `command`"),
-        ({"args": ["x"]}, "args without command"),
+        ({}, "neither `command` nor `url` is given; give either `command`"),
+        ({"command": ["x"], "url": "http://h/"}, "both `command` and `url` are given"),
+        ({"args": ["x"]}, "args is given without command; give the program as `command`"),
         ({"command": []}, "a program and its arguments"),
         ({"command": "npx -y server"}, r"a list: \['npx', '-y', 'server'\]"),
         ({"command": ["x"], "args": [3]}, r"args = \[3\]; expected a list of texts"),

@@ -18,7 +18,7 @@ import pytest
 from concertino import Status
 from concertino_mcp import life as life_module
 from concertino_mcp import loop as loop_module
-from concertino_mcp.stdio import MESSAGE_BYTES
+from concertino_mcp.pipes import MESSAGE_BYTES
 
 from .conftest import alive, bare, code, guards, open_members, read
 

@@ -14,7 +14,9 @@ import concertino_mcp
 import pytest
 from click.testing import CliRunner
 from concertino.testing import ToolConformance, check_package
+from concertino_mcp import agent, catalogue, connection, content, life, loop, pipes, process, published, tools
 from concertino_mcp.cli import mcp
+from concertino_mcp.declaration import Declaration
 
 from .conftest import BARE, bare
 
@@ -183,6 +185,39 @@ def test_the_readme_tells_every_key() -> None:
     text = README.read_text(encoding="utf-8")
     told = text.partition("<!-- --8<-- [start:options] -->")[2].partition("<!-- --8<-- [end:options] -->")[0]
     assert [key for key in KEYS if f"| `{key}` |" not in told] == []
+
+
+def test_the_readme_tells_the_bounds_that_hold() -> None:
+    text = README.read_text(encoding="utf-8")
+    told = text.partition("<!-- --8<-- [start:bounds] -->")[2].partition("<!-- --8<-- [end:bounds] -->")[0]
+    waits = ", ".join(f"{life.FIRST_WAIT * 2**number:g} s" for number in range(life.STARTS - 2))
+    true = [
+        f"`timeout`, {Declaration.timeout:g} s",
+        f"`start_timeout`, {Declaration.start_timeout:g} s",
+        f"`idle_timeout`, {Declaration.idle_timeout:g} s",
+        f"{life.ATTEMPTS} attempts",
+        f"`Retry-After` up to {life.LONGEST_WAIT:g} s",
+        f"| {waits} |",
+        f"up to {life.PATIENCE:g} s for a start",
+        f"{life.STARTS} failures in a row",
+        f"one start in {life.REST:g} s",
+        f"| {published.HOOK_SECONDS:g} s |",
+        f"| {process.GRACE:g} s, then {process.GRACE:g} s |",
+        f"| {loop._CLOSING_SECONDS:g} s | `close()`",
+        f"| {pipes.MESSAGE_BYTES // 2**20} MiB | one message",
+        f"| {8 * pipes.MESSAGE_BYTES // 2**20} MiB | a line",
+        f"{pipes.WAITING} messages, {pipes.WAITING_BYTES // 2**20} MiB",
+        f"{pipes.STRAYS} lines",
+        f"{pipes.TAIL_BYTES // 1024} KiB",
+        f"{connection.PAGES} pages, {connection.LISTED:,} tools",
+        f"{catalogue.MAX_TOOLS:,} tools",
+        f"{ct.ToolSpec.max_chars:,} characters",
+        f"{agent.SHOWN:,} for the model of an agent",
+        f"{content.ERROR_CHARS:,} characters",
+        f"{tools.PROGRESS_CHARS} characters | events of progress",
+        f"{agent.TURNS} turns of {agent.CALLS} calls",
+    ]
+    assert [bound for bound in true if bound not in told] == []
 
 
 class TestEcho(ToolConformance):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from concertino_sim.grammar import GrammarError, Needle, Quantity, read
+from concertino_sim.grammar import GrammarError, Needle, Quantity, focus, read
 from concertino_sim.solver import solve
 
 
@@ -186,3 +186,29 @@ def test_a_chain_of_ten_thousand_sentences_needs_no_recursion() -> None:
         "The number of each Shelf0's Book0 equals 0. " + " ".join(chain) + " What is the value of Shelf9999's Book9999?"
     )
     assert answers(text) == (9999 % 23,)
+
+
+TASK = (
+    "Original task: Problem 1: The number of each Moss Court's Bog Bed equals 6. How many Bog Bed does Moss Court "
+    "have? Problem 2: The number of each Moss Court's Rose Border equals 2 more than each [answer1]. How many Rose "
+    "Border does Moss Court have?\n\nCurrent sub-task: "
+)
+
+
+@pytest.mark.parametrize(
+    ("subtask", "expected"),
+    [
+        ("Problem 1: as above.", (6,)),
+        ("Problem 2: as above.\n\n[answer1] stands for each Moss Court's Bog Bed and equals \\boxed{9}.", (11,)),
+        ("The number of each Moss Court's Bog Bed equals 3. How many Bog Bed does Moss Court have?", (3,)),
+        ("Solve everything.", (6, 8)),
+        ("Problem 7: as above.", (6, 8)),
+    ],
+    ids=["a problem of the task", "a problem with a result", "one of its own", "the whole task", "no such problem"],
+)
+def test_a_subtask_says_what_of_a_task_is_asked(subtask: str, expected: tuple[int, ...]) -> None:
+    assert solve(read(focus(TASK + subtask), strict=False)).answers == expected
+
+
+def test_a_text_without_a_subtask_is_whole() -> None:
+    assert focus("How many Bed does Moss Court have?") == "How many Bed does Moss Court have?"

@@ -6,7 +6,7 @@ import pytest
 from concertino import Call, Executor, Pool
 from concertino_sim.agents import solve
 from concertino_sim.models import SAGE, SWIFT, model_spec
-from concertino_sim.tools import calculate, read_problem
+from concertino_sim.tools import calculate, combine, read_problem
 
 
 @pytest.mark.parametrize(
@@ -98,3 +98,23 @@ def test_the_solver_publishes_its_models_and_its_cost() -> None:
     assert solve.input_schema["properties"]["model"]["enum"] == ["swift", "steady", "sage"]
     assert solve.input_schema["required"] == ["subtask"]
     assert solve.cost.units == 1
+
+
+@pytest.mark.parametrize(
+    ("opinions", "joined"),
+    [
+        ([["so \\boxed{4}"], ["\\boxed{7}"]], "\\boxed{4}\n\\boxed{7}"),
+        ([["\\boxed{4}", "\\boxed{5}", "\\boxed{4}"]], "\\boxed{4}"),
+        ([["\\boxed{4}", "\\boxed{5}"]], "\\boxed{5}"),
+        ([["I cannot", "\\boxed{5}", "\\boxed{"]], "\\boxed{5}"),
+        ([["\\boxed{4} \\boxed{1234567}", "\\boxed{4} \\boxed{7654321}"]], "\\boxed{4}\n\\boxed{7654321}"),
+    ],
+    ids=["joined", "most votes", "the later of equals", "replies without an answer", "several values"],
+)
+def test_replies_are_combined(opinions: list[list[str]], joined: str) -> None:
+    assert combine(opinions) == joined
+
+
+def test_a_problem_without_any_answer_fails_and_is_named() -> None:
+    with pytest.raises(ValueError, match="problem 2"):
+        combine([["\\boxed{4}"], ["unknown"]])

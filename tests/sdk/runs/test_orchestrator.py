@@ -1,6 +1,7 @@
 """Whole runs: from a question to an answer, and every way in which a run can end."""
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -263,3 +264,12 @@ async def test_a_model_object_of_several_runs_is_closed_after_the_last_of_them(p
     held.set()
     assert (await waiting).answer == "2"
     assert model.closed == 1
+
+
+async def test_a_strategy_that_cannot_work_with_the_pool_says_so_before_anything_has_run(
+    pool: ct.Pool, tmp_path: Path
+) -> None:
+    orchestrator = ct.Orchestrator(Texts(), "dependency-plan")
+    with pytest.raises(ct.UsageError, match="visible as search"):
+        await orchestrator.run("?", pool=pool, trace=tmp_path)
+    assert os.listdir(tmp_path) == []

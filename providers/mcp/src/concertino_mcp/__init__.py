@@ -86,10 +86,6 @@ def concertino_cli() -> list[Any]:
     return [mcp]
 
 
-concertino_examples: dict[str, Any] = {}
-"""For `concertino check`: which members there are depends on the declared servers, so none is named here."""
-
-
 def __getattr__(name: str) -> Any:
     """Import a name's module at its first use."""
     home = _HOME_OF.get(name)

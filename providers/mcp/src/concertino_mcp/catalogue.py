@@ -6,28 +6,28 @@ the others. Each is a `Refusal`, which `concertino doctor` and `concertino mcp l
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from concertino import SpecError, ToolSpec
+from concertino import AgentSpec, ToolSpec
 
+from .agent import server_agent
 from .declaration import Declaration
-from .failures import ServerFailed
+from .listing import Listing, ask_all, too_late
 from .naming import Names
-from .tools import McpTool
+from .specs import ToolRefused, to_spec
 
 if TYPE_CHECKING:
     import mcp_types as types
-    from concertino import AgentSpec
 
 logger = logging.getLogger("concertino.mcp")
 
 MAX_TOOLS = 1000
 """Tools of one server that are taken; `include` says which."""
+_CHOOSE = "name those you want in `include`"
 
 
 @dataclass(frozen=True)
@@ -81,19 +81,6 @@ class Catalogue:
         return self.tools
 
 
-@dataclass
-class _Listing:
-    """The answer of a server."""
-
-    title: str = ""
-    protocol: str = ""
-    instructions: str = ""
-    tools: list[types.Tool] = field(default_factory=list)
-    unreadable: list[tuple[str, str]] = field(default_factory=list)
-    error: str = ""
-    seconds: float = 0.0
-
-
 def catalogues(servers: Sequence[Declaration], seconds: float | None = None) -> list[Catalogue]:
     """What some servers offer; those that are not connected yet are started, all at once. Raises nothing for what a
     server does.
@@ -112,10 +99,10 @@ def catalogues(servers: Sequence[Declaration], seconds: float | None = None) -> 
     longest = max(server.start_timeout for server in servers) + 1.5
     patience = longest if seconds is None else min(longest, max(1.0, seconds - (time.monotonic() - began)))
     try:
-        listings = background().wait(lambda: _ask_all(servers, patience, longest), patience + 0.7)
+        listings = background().wait(lambda: ask_all(servers, patience, longest), patience + 0.7)
     except (TimeoutError, Closed) as error:
-        why = str(error) or _too_late(patience, longest)
-        listings = [_Listing(error=why) for _ in servers]
+        why = str(error) or too_late(patience, longest)
+        listings = [Listing(error=why) for _ in servers]
     return _built(servers, listings)
 
 
@@ -126,51 +113,10 @@ async def catalogues_async(servers: Sequence[Declaration]) -> list[Catalogue]:
     if not servers:
         return []
     longest = max(server.start_timeout for server in servers) + 1.5
-    return _built(servers, await background().run(lambda: _ask_all(servers, longest, longest)))
+    return _built(servers, await background().run(lambda: ask_all(servers, longest, longest)))
 
 
-async def _ask_all(servers: Sequence[Declaration], seconds: float, longest: float) -> list[_Listing]:
-    """On the background loop: every server at once; what has not answered in time does not hold up the others."""
-    tasks = [asyncio.ensure_future(_ask(server)) for server in servers]
-    _, late = await asyncio.wait(tasks, timeout=seconds)
-    for task in late:
-        task.cancel()
-    return [_Listing(error=_too_late(seconds, longest)) if task in late else task.result() for task in tasks]
-
-
-def _too_late(seconds: float, longest: float) -> str:
-    if seconds < longest:
-        return f"it did not list its tools within {seconds:.1f} s, which is all that a hook may take"
-    return f"it did not list its tools within {seconds:.0f} s (start_timeout)"
-
-
-async def _ask(server: Declaration) -> _Listing:
-    """On the background loop."""
-    from .loop import background
-
-    began = time.monotonic()
-    life = background().life(server)
-    listing = _Listing()
-    try:
-        async with asyncio.timeout(server.start_timeout + 1.0):
-            listing.tools, listing.unreadable = await life.tools()
-        connection = life.connection
-        if connection is not None:
-            info = connection.session.server_info
-            listing.title = f"{info.name} {info.version}".strip()[:120] if info is not None else ""
-            listing.protocol = connection.session.protocol_version or ""
-            listing.instructions = (connection.session.instructions or "")[:4000]
-    except ServerFailed as failed:
-        listing.error = str(failed)
-    except TimeoutError:
-        listing.error = f"it did not list its tools within {server.start_timeout:g} s (start_timeout)"
-    except Exception as error:  # whatever a hostile answer brings about is this server's matter
-        listing.error = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-    listing.seconds = time.monotonic() - began
-    return listing
-
-
-def _built(servers: Sequence[Declaration], listings: Sequence[_Listing]) -> list[Catalogue]:
+def _built(servers: Sequence[Declaration], listings: Sequence[Listing]) -> list[Catalogue]:
     names = Names()
     found = [_build(server, listing, names) for server, listing in zip(servers, listings, strict=True)]
     for catalogue in found:
@@ -186,106 +132,58 @@ def _built(servers: Sequence[Declaration], listings: Sequence[_Listing]) -> list
     return found
 
 
-def _build(server: Declaration, listing: _Listing, names: Names) -> Catalogue:
-    """Specs and refusals of one server."""
-    refused: list[Refusal] = []
-    notes: list[Refusal] = []
-    tools: list[ToolSpec] = []
-    if listing.error:
-        refused.append(Refusal(server.name, "", listing.error))
-    refused += [Refusal(server.name, name[:200], why) for name, why in listing.unreadable if server.takes(name)]
-    wanted = [tool for tool in listing.tools if server.takes(tool.name)]
-    if len(wanted) > MAX_TOOLS:
-        reason = f"it lists {len(wanted):,} tools, of which {MAX_TOOLS:,} are taken; name those you want in `include`"
-        refused += [Refusal(server.name, tool.name[:200], reason) for tool in wanted[MAX_TOOLS:]]
-    seen: set[str] = set()
-    for tool in wanted[:MAX_TOOLS]:
-        if tool.name in seen:
-            refused.append(Refusal(server.name, tool.name[:200], "it is listed twice; the first one is taken"))
-            continue
-        seen.add(tool.name)
-        made = _spec(server, tool, names, notes)
-        if isinstance(made, ToolSpec):
-            tools.append(made)
-        else:
-            refused.append(Refusal(server.name, tool.name[:200], made))
-    agent = None
-    if server.kind == "agent" and not listing.error:
-        if tools:
-            from .agent import server_agent
+class _Out:
+    """What is left out or changed of one server."""
 
-            agent = server_agent(server, tools, listing.title, listing.instructions)
-        else:
-            refused.append(Refusal(server.name, "", "no tool is left that an agent could use"))
+    def __init__(self, server: str) -> None:
+        self.server = server
+        self.refused: list[Refusal] = []
+        self.notes: list[Refusal] = []
+
+    def refuse(self, tool: str, reason: str) -> None:
+        self.refused.append(Refusal(self.server, tool[:200], reason))
+
+    def note(self, tool: str, reason: str) -> None:
+        self.notes.append(Refusal(self.server, tool[:200], reason))
+
+
+def _build(server: Declaration, listing: Listing, names: Names) -> Catalogue:
+    """Specs and refusals of one server."""
+    out = _Out(server.name)
+    if listing.error:
+        out.refuse("", listing.error)
+    for name, why in listing.unreadable:
+        if server.takes(name):
+            out.refuse(name, why)
+    wanted = [tool for tool in listing.tools if server.takes(tool.name)]
+    for tool in wanted[MAX_TOOLS:]:
+        out.refuse(tool.name, f"it lists {len(wanted):,} tools, of which {MAX_TOOLS:,} are taken; {_CHOOSE}")
+    tools = _specs(server, wanted[:MAX_TOOLS], names, out)
+    agent = None
+    if server.kind == "agent" and tools:
+        agent = server_agent(server, tools, listing.title, listing.instructions)
+    elif server.kind == "agent" and not listing.error:
+        out.refuse("", "no tool is left that an agent could use")
     return Catalogue(
-        server, listing.title, listing.protocol, listing.instructions, tuple(tools), agent, tuple(refused),
-        tuple(notes), listing.error, listing.seconds,
+        server, listing.title, listing.protocol, listing.instructions, tools, agent, tuple(out.refused),
+        tuple(out.notes), listing.error, listing.seconds,
     )  # fmt: skip
 
 
-def _spec(server: Declaration, tool: types.Tool, names: Names, notes: list[Refusal]) -> ToolSpec | str:
-    """The spec of a tool, or why it is left out."""
-    from concertino.schema import SchemaRefused, admit
-
-    if tool.execution is not None and tool.execution.task_support == "required":
-        return "it can only be called as a task (taskSupport is 'required'), which is not offered"
-    try:
-        schema = admit(tool.input_schema)
-    except SchemaRefused as refusal:
-        return f"its input schema was refused: {refusal}"
-    if schema.setdefault("type", "object") != "object":
-        return f"its input schema is of type {schema['type']!r}; expected 'object'"
-    prefix = f"{server.name}." if server.prefix is None else server.prefix
-    name = names.give(prefix, tool.name)
-    if name is None:
-        return "another tool has its name"
-    output = _output(server, tool, notes)
-    writes, repeatable = _effects(server, tool)
-    function = McpTool(server, tool.name, name, structured=output is not None, repeatable=repeatable)
-    try:
-        spec = ToolSpec.from_schema(
-            f"mcp/{name}", _description(server, tool, renamed=name != f"{prefix}{tool.name}"), schema, function,
-            output_schema=output, timeout=server.timeout, writes=writes, retry_safe=repeatable,
-        )  # fmt: skip
-        spec.admit()
-    except SpecError as error:
-        return str(error)
-    return spec
-
-
-def _output(server: Declaration, tool: types.Tool, notes: list[Refusal]) -> dict[str, Any] | None:
-    """The output schema, None where there is none that can be checked."""
-    from concertino.schema import SchemaRefused, admit
-
-    if tool.output_schema is None:
-        return None
-    try:
-        return admit(tool.output_schema)
-    except SchemaRefused as refusal:
-        reason = f"its results are not checked: its output schema was refused: {refusal}"
-        notes.append(Refusal(server.name, tool.name[:200], reason))
-        return None
-
-
-def _effects(server: Declaration, tool: types.Tool) -> tuple[bool, bool]:
-    """Whether a tool writes, and whether repeating a call does no harm.
-
-    The server's annotations are taken at their word, and what was declared goes before them.
-    """
-    hints = tool.annotations
-    reads = hints is not None and hints.read_only_hint is True
-    idempotent = hints is not None and hints.idempotent_hint is True
-    declared = server.says_writes(tool.name)
-    writes = not reads if declared is None else declared
-    return writes, not writes or idempotent
-
-
-def _description(server: Declaration, tool: types.Tool, *, renamed: bool) -> str:
-    """What the model reads."""
-    title = tool.title or (tool.annotations.title if tool.annotations is not None else None) or ""
-    text = (tool.description or "").strip() or title.strip()
-    if not text:
-        text = f"A tool of the MCP server {server.name}, which does not describe it."
-    if renamed:
-        text = f"{tool.name[:200]}: {text}"
-    return text
+def _specs(server: Declaration, tools: Sequence[types.Tool], names: Names, out: _Out) -> tuple[ToolSpec, ...]:
+    """The specs of those tools that can be used."""
+    seen: set[str] = set()
+    specs: list[ToolSpec] = []
+    for tool in tools:
+        if tool.name in seen:
+            out.refuse(tool.name, "it is listed twice; the first one is taken")
+            continue
+        seen.add(tool.name)
+        notes: list[str] = []
+        try:
+            specs.append(to_spec(server, tool, names, notes))
+        except ToolRefused as refusal:
+            out.refuse(tool.name, str(refusal))
+        for note in notes:
+            out.note(tool.name, note)
+    return tuple(specs)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from .catalogue import Catalogue
 
 
 @click.group("mcp")
@@ -96,12 +100,12 @@ def _settings() -> Any:
     return default_manager().settings.providers.get("mcp")
 
 
-def _unknown(kind: str, name: str, known: Any, near: Any) -> str:
+def _unknown(kind: str, name: str, known: Collection[str], near: Sequence[str]) -> str:
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known) or 'none'}"
     return f"there is no {kind} {name!r}; {hint}"
 
 
-def _as_json(one: Any) -> dict[str, Any]:
+def _as_json(one: Catalogue) -> dict[str, Any]:
     from .tools import own_name
 
     return {
@@ -118,7 +122,7 @@ def _as_json(one: Any) -> dict[str, Any]:
     }
 
 
-def _print(one: Any) -> None:
+def _print(one: Catalogue) -> None:
     declaration = one.declaration
     if one.error:
         click.echo(f"{declaration.name}  CANNOT BE USED  {one.error}")

@@ -14,18 +14,19 @@ import asyncio
 import contextlib
 import logging
 from contextlib import AsyncExitStack
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
-from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp_types import methods
 from pydantic import TypeAdapter, ValidationError
 
 from .declaration import Declaration
+from .dispatcher import Dispatcher, first_fault
 from .failures import ServerFailed
-from .stdio import Process, environment, open_process
+from .http_failures import REFUSED
+from .process import Process, environment, open_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,39 +42,6 @@ _LEVELS = {
     "debug": logging.DEBUG, "info": logging.INFO, "notice": logging.INFO, "warning": logging.WARNING,
     "error": logging.ERROR, "critical": logging.CRITICAL, "alert": logging.CRITICAL, "emergency": logging.CRITICAL,
 }  # fmt: skip
-
-
-class _Dispatcher(JSONRPCDispatcher[Any]):
-    """The SDK's dispatcher, which takes one unreadable tool out of a list where the SDK would refuse the whole list."""
-
-    def __init__(self, *streams: Any) -> None:
-        super().__init__(*streams)
-        self.version = ""
-        self.dropped: list[tuple[str, str]] = []
-
-    async def send_raw_request(self, method: str, *rest: Any, **more: Any) -> dict[str, Any]:
-        raw = await super().send_raw_request(method, *rest, **more)
-        if method == "tools/list" and isinstance(raw.get("tools"), list) and self._fault(raw):
-            kept = []
-            for tool in raw["tools"]:
-                fault = self._fault({**raw, "tools": [tool]})
-                if not fault:
-                    kept.append(tool)
-                    continue
-                name = tool.get("name") if isinstance(tool, dict) else None
-                self.dropped.append((str(name or "?"), fault))
-            raw = {**raw, "tools": kept}
-        return raw
-
-    def _fault(self, raw: dict[str, Any]) -> str:
-        try:
-            methods.validate_server_result("tools/list", self.version or "2025-11-25", raw)
-            types.ListToolsResult.model_validate(raw, by_name=False)
-        except (ValueError, RecursionError) as error:
-            return first_fault(error)
-        except KeyError:  # a version that the SDK knows no schema of
-            return ""
-        return ""
 
 
 class Connection:
@@ -95,7 +63,7 @@ class Connection:
         self._on_change = on_change
         self._leave = asyncio.Event()
         self._session: ClientSession | None = None
-        self._dispatcher: _Dispatcher | None = None
+        self._dispatcher: Dispatcher | None = None
         self._owner: asyncio.Task[None] | None = None
 
     # -- opening and closing ---------------------------------------------------------------------------------------
@@ -133,12 +101,12 @@ class Connection:
         try:
             async with AsyncExitStack() as stack:
                 streams = await self._streams(stack)
-                dispatcher = self._dispatcher = _Dispatcher(*streams)
+                dispatcher = self._dispatcher = Dispatcher(*streams)
                 session = ClientSession(
                     dispatcher=dispatcher,
                     logging_callback=self._log,
                     message_handler=self._hear,
-                    client_info=types.Implementation(name="concertino", version="0.1.0"),
+                    client_info=types.Implementation(name="concertino-mcp", version=version("concertino-mcp")),
                     log_level="info" if logger.isEnabledFor(logging.INFO) else "warning",
                 )
                 await stack.enter_async_context(session)
@@ -226,7 +194,7 @@ class Connection:
             return ServerFailed(await process.explain())
         if isinstance(error, MCPError):
             data = error.data if isinstance(error.data, dict) else {}
-            return ServerFailed(error.message, refused=data.get("http") in (401, 403))
+            return ServerFailed(error.message, refused=data.get("http") in REFUSED)
         text = " ".join(str(error).split())[:300]
         return ServerFailed(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
@@ -318,12 +286,3 @@ def _innermost(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     return error
-
-
-def first_fault(error: Exception) -> str:
-    """What an answer that breaks the protocol, or is nested too deeply, has wrong."""
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"][:6])
-        return f"it breaks the protocol at {place}: {first['msg']}"
-    return f"it cannot be read: {' '.join(str(error).split())[:200]}"

@@ -137,7 +137,8 @@ def declare(
     command = read.command()
     url = read.url()
     if bool(command) == bool(url):
-        read.fail("give either `command` (a server that is started here) or `url` (one over HTTP)")
+        given = "both `command` and `url` are given" if command else "neither `command` nor `url` is given"
+        read.fail(f"{given}; give either `command` (a server that is started here) or `url` (one over HTTP)")
     for key in _HTTP_ONLY if command else _STDIO_ONLY:
         if key in table:
             read.fail(f"{key} belongs to a server with {'url' if command else 'command'}")
@@ -215,7 +216,7 @@ class _Reader:
         given = self.table.get("command")
         if given is None:
             if "args" in self.table:
-                self.fail("args without command")
+                self.fail("args is given without command; give the program as `command`")
             return ()
         if isinstance(given, str) and given.strip():
             if " " in given.strip() and "args" not in self.table:

@@ -19,9 +19,10 @@ from mcp.client.streamable_http import streamable_http_client
 
 from .declaration import Declaration
 from .failures import ServerFailed
-from .http_codes import HTTP_FAILED
-from .stdio import MESSAGE_BYTES
+from .http_failures import HTTP_FAILED
+from .pipes import MESSAGE_BYTES
 
+_KEPT = ("content-type", "mcp-session-id")
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
 
@@ -60,9 +61,6 @@ class Client(httpx2.AsyncClient):
         said = " ".join(body[:200].decode(errors="replace").split())
         data = {"http": response.status_code, "sent": True, "after": after}
         return _error(request, response.status_code, f"{text}: {said}" if said else text, data)
-
-
-_KEPT = ("content-type", "mcp-session-id")
 
 
 def _error(request: httpx2.Request, status: int, text: str, data: dict[str, Any]) -> httpx2.Response:

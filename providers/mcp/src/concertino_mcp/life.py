@@ -2,7 +2,7 @@
 
     resting ──first use──> starting ──> connected ──no call for idle_timeout──> resting
                               │             └──lost──> resting, and the next call starts it again
-                              └──failed──> waits 0.5 s, 1 s, 2 s … 30 s before the next start
+                              └──failed──> waits 0.5 s, 1 s, 2 s, 4 s before the next start
 
 Invariants: at most one start is under way, and all who wait share it. A call that was under way when the server was
 lost is repeated only if that does no harm. After `STARTS` failures in a row without a call that succeeded, a start is
@@ -17,9 +17,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from .failures import ServerFailed
+from .http_failures import http_failure, session_is_over
 
 if TYPE_CHECKING:
     import mcp_types as types
+    from mcp.shared.dispatcher import ProgressFnT
 
     from .connection import Connection
     from .declaration import Declaration
@@ -27,10 +29,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger("concertino.mcp")
 
 ATTEMPTS = 3
+"""Attempts of one call, in all."""
 STARTS = 6
 REST = 60.0
 FIRST_WAIT = 0.5
+"""Seconds before the third start, and before a call is repeated at a server that asked to wait; doubled each time."""
 LONGEST_WAIT = 30.0
+"""A server that asks a call to wait for more seconds ends it."""
 PATIENCE = 2.5
 """Seconds that a call waits for the next start; where it is further away, the call fails at once."""
 
@@ -131,7 +136,7 @@ class Life:
         if self._failures >= STARTS:
             wait = REST
         elif self._failures > 1:
-            wait = min(FIRST_WAIT * 2 ** (self._failures - 2), LONGEST_WAIT)
+            wait = FIRST_WAIT * 2 ** (self._failures - 2)
         self._next_start = time.monotonic() + wait
 
     def _changed(self) -> None:
@@ -171,8 +176,14 @@ class Life:
                 self._ends()
         return self._listed
 
-    async def call(self, tool: str, arguments: dict[str, Any], *, repeatable: bool) -> types.CallToolResult:
+    async def call(
+        self, tool: str, arguments: dict[str, Any], heard: ProgressFnT | None = None, *, repeatable: bool
+    ) -> types.CallToolResult:
         """Call a tool, with a place at the server.
+
+        Args:
+            heard: is told of the call's progress.
+            repeatable: repeating a call that may have been executed does no harm.
 
         Raises:
             MCPError: the server answered with an error.
@@ -181,27 +192,29 @@ class Life:
         self._begins()
         try:
             if self._places is None:
-                return await self._attempts(tool, arguments, repeatable)
+                return await self._attempts(tool, arguments, heard, repeatable)
             async with self._places:
-                return await self._attempts(tool, arguments, repeatable)
+                return await self._attempts(tool, arguments, heard, repeatable)
         finally:
             self._ends()
 
-    async def _attempts(self, tool: str, arguments: dict[str, Any], repeatable: bool) -> types.CallToolResult:
+    async def _attempts(
+        self, tool: str, arguments: dict[str, Any], heard: ProgressFnT | None, repeatable: bool
+    ) -> types.CallToolResult:
         from mcp.shared.exceptions import MCPError
 
         attempt = 1
         while True:
             connection = await self.connected()
             try:
-                result = await connection.call(tool, arguments, self._heard_progress(tool))
+                result = await connection.call(tool, arguments, heard)
             except MCPError as error:
-                failed = _http_failure(error)
+                failed = http_failure(error)
                 if failed is None:
                     self._failures = 0
                     raise
-                if _session_is_over(error):
-                    await self._lost(connection)
+                if session_is_over(error):
+                    connection.lost.set()  # the next attempt has another one
             except ServerFailed as error:
                 failed = error
                 if error.executed or connection.lost.is_set():
@@ -222,19 +235,6 @@ class Life:
             connection.counted = True
             connection.lost.set()
             self._failed(why)
-
-    async def _lost(self, connection: Connection) -> None:
-        """The server forgot the session: the next attempt has another one."""
-        if self.connection is connection:
-            connection.lost.set()
-
-    def _heard_progress(self, tool: str) -> Any:
-        name = self.declaration.name
-
-        async def heard(progress: float, total: float | None, message: str | None) -> None:
-            logger.debug("%s.%s: progress %g of %s %s", name, tool, progress, total, message or "")
-
-        return heard
 
     # -- resting ---------------------------------------------------------------------------------------------------
 
@@ -273,32 +273,3 @@ class Life:
         """In a forked child: let go of the pipes."""
         if self.connection is not None and self.connection.process is not None:
             self.connection.process.forget()
-
-
-def _http_failure(error: Any) -> ServerFailed | None:
-    """The failure of the way to a server over HTTP, told from an error of the server itself."""
-    from .http_codes import HTTP_FAILED
-
-    data = error.data if isinstance(error.data, dict) else {}
-    if error.code != HTTP_FAILED or "http" not in data:
-        return None
-    status = data["http"]
-    if status in (401, 402, 403):
-        return ServerFailed(error.message, refused=True)
-    if status == 404 and not data.get("sent", True):
-        return ServerFailed(error.message)  # another session, at once
-    executed = status != 429 and data.get("sent", True)
-    return ServerFailed(error.message, executed=executed, pause=_seconds(data.get("after", "")))
-
-
-def _session_is_over(error: Any) -> bool:
-    """Whether the server no longer knows the session."""
-    return error.data["http"] == 404 and not error.data.get("sent", True)
-
-
-def _seconds(after: str) -> float:
-    """The seconds of a Retry-After header; 0 where it has none."""
-    try:
-        return max(0.0, float(after))
-    except ValueError:
-        return 0.0

@@ -18,6 +18,8 @@ from .failures import ServerError
 
 HOOK_SECONDS = 8.5
 """A hook has 10 s, on a busy machine too; a plugin that takes longer is taken for broken."""
+SHOWN = 10
+"""Refused tools of one server that the doctor names."""
 _asking = threading.Lock()
 
 
@@ -121,10 +123,6 @@ def findings(settings: Mapping[str, Any] | None) -> list[Finding]:
             Finding("warning", f"{subject}, tool {n.tool}", n.reason, "tell its author") for n in one.notes[:SHOWN]
         ]
     return found
-
-
-SHOWN = 10
-"""Refused tools of one server that the doctor names."""
 
 
 def _step(one: Catalogue) -> str:

@@ -1,5 +1,7 @@
 """A tool of a server as a function of the pool: arguments in, plain JSON data out, failures by name.
 
+What the server tells of its progress goes to whoever watches the run, and to the log.
+
 | what happens | the observation |
 |---|---|
 | the server answers with `isError` | EXEC_ERR `tool_error`, with the server's text |
@@ -13,12 +15,25 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+import contextlib
+import logging
+from math import isfinite
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from concertino import ToolSpec
 
+from .content import ERROR_CHARS, to_content, to_text
 from .declaration import Declaration
 from .failures import ServerFailed, fail
+
+if TYPE_CHECKING:
+    from concertino import Context
+    from mcp.shared.dispatcher import ProgressFnT
+
+logger = logging.getLogger("concertino.mcp")
+
+PROGRESS_CHARS = 200
+"""Characters of a message of progress that are passed on."""
 
 
 def own_name(spec: ToolSpec) -> str:
@@ -45,32 +60,43 @@ class McpTool:
         self.repeatable = repeatable
         self.binary = server.binary == "data"
 
-    async def __call__(self, arguments: dict[str, Any]) -> Any:
+    async def __call__(self, arguments: dict[str, Any], *, ctx: Context | None = None) -> Any:
         """Call the tool, from any event loop."""
         from .loop import Closed, background
 
         thread = background()
         try:
-            return await thread.run(lambda: self._ask(arguments))
+            return await thread.run(lambda: self._ask(arguments, self._listener(ctx)))
         except ServerFailed as failed:
             self._failed(failed)
         except Closed as closed:
             fail(self.member, "unknown_outcome", str(closed))
 
-    async def _ask(self, arguments: dict[str, Any]) -> Any:
+    def _listener(self, ctx: Context | None) -> ProgressFnT:
+        """Takes what the server tells of its progress, on the background loop."""
+
+        async def heard(progress: float, total: float | None, message: str | None) -> None:
+            text = (message or "")[:PROGRESS_CHARS]
+            logger.debug("%s: progress %g of %s %s", self.member, progress, total, text)
+            if ctx is not None and isfinite(progress) and (total is None or isfinite(total)):
+                with contextlib.suppress(RuntimeError):  # the caller's loop is closed: nobody watches any more
+                    ctx.progress(progress, total, text)
+
+        return heard
+
+    async def _ask(self, arguments: dict[str, Any], heard: ProgressFnT) -> Any:
         """On the background loop."""
         from mcp.shared.exceptions import MCPError
 
-        from .content import ERROR_CHARS, to_content, to_text
         from .loop import background
 
         life = background().life(self.server)
         try:
-            result = await life.call(self.tool, arguments, repeatable=self.repeatable)
+            result = await life.call(self.tool, arguments, heard, repeatable=self.repeatable)
         except MCPError as error:
             self._refused(error.code, error.message, error.data)
         except ValueError as error:
-            from .connection import first_fault
+            from .dispatcher import first_fault
 
             fail(self.member, "bad_result", first_fault(error))
         if not hasattr(result, "content"):
@@ -84,7 +110,7 @@ class McpTool:
         """The server, or the way to it, answered with an error."""
         if isinstance(data, dict) and data.get("bad_result"):
             fail(self.member, "bad_result", message)
-        fail(self.member, "mcp_error", f"MCP error {code}: {message}", {"code": code, "message": message[:4000]})
+        fail(self.member, "mcp_error", f"MCP error {code}: {message}", {"code": code, "message": message[:ERROR_CHARS]})
 
     def _failed(self, failed: ServerFailed) -> NoReturn:
         text = f"the MCP server {self.server.name!r}: {failed}"
@@ -96,4 +122,10 @@ class McpTool:
 
     def _fail(self, code: str, text: str, *, retryable: bool = False) -> NoReturn:
         """With the whole text as content where the cause, which is cut at 200 characters, does not hold it."""
-        fail(self.member, code, text, text[:4000] if len(text) > 190 - len(self.member) else None, retryable=retryable)
+        fail(
+            self.member,
+            code,
+            text,
+            text[:ERROR_CHARS] if len(text) > 190 - len(self.member) else None,
+            retryable=retryable,
+        )

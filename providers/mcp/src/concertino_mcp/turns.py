@@ -1,6 +1,7 @@
 """What a model wrote in one turn of an agent: calls, an answer, or neither.
 
-Invariant: a call that cannot be read is a call with a fault, so the model hears of it; thoughts are no calls.
+Invariant: a call that cannot be read is a call with an error, so the model hears of it; thoughts are no calls. The
+arguments are not judged here: the executor does that, by the tool's own schema.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from concertino import Reply, ToolCall
+from concertino import Call, Reply
 from concertino.reading import ReadingError, read_json
 
 _THOUGHT = re.compile(r"<(think|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL)
@@ -19,36 +20,16 @@ _ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A call that a model wants.
-
-    Attributes:
-        name: of the tool; `?` where it cannot be read.
-        arguments: the object; empty where there is a fault.
-        fault: why it cannot be made; empty if it can.
-    """
-
-    name: str
-    arguments: dict[str, Any]
-    fault: str = ""
-
-    def written(self) -> str:
-        """As the model was asked to write it."""
-        data = json.dumps({"name": self.name, "arguments": self.arguments}, ensure_ascii=False)
-        return f"<tool_call>\n{data}\n</tool_call>"
-
-
-@dataclass(frozen=True)
 class Turn:
     """A reply, read.
 
     Attributes:
-        calls: in their order.
+        calls: in their order, by the names that the model wrote; `?` where there is none.
         answer: the text of the answer block; empty without one.
         text: what stands outside of thoughts, calls and answer.
     """
 
-    calls: tuple[Wanted, ...]
+    calls: tuple[Call, ...]
     answer: str
     text: str
 
@@ -57,7 +38,7 @@ def read_turn(reply: Reply) -> Turn:
     """Read a reply: native calls if the server parsed them, else the text."""
     visible = _THOUGHT.sub("", reply.text)
     if reply.tool_calls:
-        calls = tuple(_native(call) for call in reply.tool_calls)
+        calls = tuple(Call(call.name, _arguments(call.arguments)) for call in reply.tool_calls)
     else:
         calls = tuple(_block(match.group(1)) for match in _CALL.finditer(visible))
     rest = _CALL.sub("", visible)
@@ -65,27 +46,26 @@ def read_turn(reply: Reply) -> Turn:
     return Turn(calls, answer.group(1).strip() if answer else "", _ANSWER.sub("", rest).strip())
 
 
-def _block(text: str) -> Wanted:
+def write_call(call: Call) -> str:
+    """A call as the model was asked to write it."""
+    given = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
+    name = json.dumps(call.name, ensure_ascii=False)
+    return f'<tool_call>\n{{"name": {name}, "arguments": {given}}}\n</tool_call>'
+
+
+def _block(text: str) -> Call:
     try:
-        data = read_json(text).value
+        read = read_json(text)
     except ReadingError as error:
-        return Wanted("?", {}, str(error))
-    name = data.get("name")
+        return Call("?", error=("bad_json", str(error)))
+    name = read.value.get("name")
     if not isinstance(name, str) or not name:
-        return Wanted("?", {}, 'a call is {"name": "...", "arguments": {...}}; "name" is missing')
-    return _with_arguments(name, data.get("arguments", {}))
+        return Call("?", error=("bad_format", 'a call is {"name": "...", "arguments": {...}}; "name" is missing'))
+    return Call(name, _arguments(read.value.get("arguments", {})), repairs=read.repairs)
 
 
-def _native(call: ToolCall) -> Wanted:
-    return _with_arguments(call.name, call.arguments)
-
-
-def _with_arguments(name: str, arguments: Any) -> Wanted:
-    if isinstance(arguments, str):
-        try:
-            arguments = read_json(arguments or "{}").value
-        except ReadingError as error:
-            return Wanted(name, {}, str(error))
-    if not isinstance(arguments, dict):
-        return Wanted(name, {}, f'"arguments" must be an object; got {type(arguments).__name__}')
-    return Wanted(name, arguments)
+def _arguments(given: Any) -> dict[str, Any] | str:
+    """Data as it is, text as it is; what is neither becomes text that the executor refuses with its position."""
+    if isinstance(given, dict):
+        return given
+    return given if isinstance(given, str) else json.dumps(given)

@@ -86,7 +86,7 @@ def tools() -> list[dict[str, Any]]:
     return [
         tool("echo"), tool("pid"), tool("wait"), tool("children"), tool("large", {"type": "object"}),
         tool("die"), tool("die_writing", annotations={}), tool("garble"), tool("nothing"), tool("structured"),
-        tool("grow"), tool("nested"), *GROWN,
+        tool("grow"), tool("nested"), tool("boast"), *GROWN,
     ]  # fmt: skip
 
 
@@ -99,6 +99,13 @@ def large(size: int, request: Any, last: bool) -> None:
     result = b'"result":{"content":[{"type":"text","text":"' + b"x" * size + b'"}]}'
     parts = [result, b'"jsonrpc":"2.0"', b'"id":%d' % request]
     put(b"{" + b",".join(parts if last else [*parts[1:], result]) + b"}")
+
+
+def boast(token: Any) -> None:
+    """Progress without end, then too many words."""
+    for done, words in ((float("nan"), ""), (float("inf"), ""), (1, "x" * 100_000)):
+        params = {"progressToken": token, "progress": done, "total": done, "message": words}
+        say({"method": "notifications/progress", "params": params})
 
 
 def call(name: str, arguments: dict[str, Any], request: Any) -> dict[str, Any] | None:
@@ -130,7 +137,7 @@ def call(name: str, arguments: dict[str, Any], request: Any) -> dict[str, Any] |
         return {"content": [], "structuredContent": nested(180)}
     if name == "structured":
         return {"content": [], "structuredContent": {"a": [1, 2]}}
-    return text(os.getpid() if name == "pid" else given)
+    return text({"pid": os.getpid(), "boast": "boasted"}.get(name, given))
 
 
 def answer(message: dict[str, Any]) -> None:
@@ -149,6 +156,8 @@ def answer(message: dict[str, Any]) -> None:
         count("list")
         result = {"tools": tools()}
     elif method == "tools/call":
+        if message["params"]["name"] == "boast":
+            boast(message["params"]["_meta"]["progressToken"])
         result = call(message["params"]["name"], message["params"].get("arguments", {}), request)
     else:
         if MODE == "old":

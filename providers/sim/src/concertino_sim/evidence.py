@@ -41,6 +41,11 @@ class Attempt:
         return answers_in(self._text()) if self.response.status == "OK" else ()
 
     @property
+    def final(self) -> bool:
+        """Whether the same model would do the same again: it replied, or cannot take the request at all."""
+        return self.response.status == "OK" or self.response.error.get("code") == "rejected"
+
+    @property
     def steps(self) -> dict[str, StepSeen]:
         """The steps of a reply by quantity."""
         lines = [line[2:].split(" = ") for line in self._text().splitlines() if line.startswith("- ")]
@@ -62,13 +67,14 @@ class Dispute(NamedTuple):
 
 @dataclass
 class Part:
-    """One problem: its number, its text, the results it needs, and the attempts so far."""
+    """One problem: its number, its text, the results it needs, the attempts so far, and models in order of trust."""
 
     number: int
     text: str
     needs: tuple[int, ...] = ()
     attempts: list[Attempt] = field(default_factory=list)
     last_failure: Attempt | None = None
+    trust: tuple[str, ...] = ()
 
     @property
     def credible(self) -> list[Attempt]:
@@ -90,10 +96,14 @@ class Part:
 
     @property
     def answer(self) -> tuple[str, ...]:
-        """The best answer so far: most votes, then the latest; empty without any."""
+        """The best answer so far: most votes, then the most trusted model, then the latest; empty without any."""
         candidates = self.credible or [attempt for attempt in self.attempts if attempt.answer]
         votes = Counter(attempt.answer for attempt in candidates)
-        return max((a.answer for a in reversed(candidates)), key=lambda answer: votes[answer], default=())
+        best = max(reversed(candidates), key=lambda a: (votes[a.answer], self._trusted(a.model)), default=None)
+        return best.answer if best else ()
+
+    def _trusted(self, model: str) -> int:
+        return self.trust.index(model) if model in self.trust else -1
 
     def dispute(self) -> Dispute | None:
         """The first step in which the two latest credible answers differ, if their steps can be compared."""
@@ -122,5 +132,12 @@ def judge_reading(dispute: Dispute, stated: str) -> None:
     """Discredit whoever's formula is not what the text states; a stated number may be named or copied."""
     for attempt in (dispute.first, dispute.second):
         step = attempt.steps[dispute.quantity]
-        copied = stated.isdecimal() and step.numbers == str(int(stated) % MODULUS) and "note" not in step.formula
+        same = stated.isdecimal() and step.numbers in (stated, str(int(stated) % MODULUS))
+        copied = same and "note" not in step.formula
         attempt.discredited |= not (step.formula == stated or copied)
+
+
+def judge_notes(dispute: Dispute) -> None:
+    """Discredit whoever took a value from a note, where the text says that notes are to be ignored."""
+    for attempt in (dispute.first, dispute.second):
+        attempt.discredited |= "note" in attempt.steps[dispute.quantity].formula

@@ -190,18 +190,25 @@ def read(text: str, *, strict: bool = True) -> Question:
 
 
 def focus(text: str) -> str:
-    """What a text is about: the sub-task at its end, where it has one that states and asks something by itself.
+    """What a text is about: the sub-task at its end, where it has one.
 
-    A sub-task that asks about facts of the task in front of it leaves the text whole.
+    A sub-task that states and asks something stands by itself. One that only names a problem of the task in front of it
+    ("Problem 2: as above") is that problem, with what else the sub-task says. Any other leaves the text whole.
     """
     *before, own = _SUBTASK.split(text)
     if not before:
         return text
     try:
-        problems = read(own, strict=False).problems
+        if all(problem.facts or problem.needles for problem in read(own, strict=False).problems):
+            return own
     except GrammarError:
+        pass
+    named = list(_HEADING.finditer(own))
+    problems = dict(sections(" ".join(before)))
+    number = int(named[0][1]) if len(named) == 1 else 0
+    if number not in problems:
         return text
-    return own if all(problem.facts or problem.needles for problem in problems) else text
+    return f"Problem {number}: {problems[number]}\n\n{own[named[0].end() :]}"
 
 
 def sections(text: str) -> list[tuple[int, str]]:

@@ -176,7 +176,7 @@ def model_specs() -> list[ModelSpec]:
         ModelSpec(
             "conductor",
             Conductor,
-            description="Simulated orchestrator: a fixed policy that conducts solvers under each of the five strategies.",
+            description="Simulated orchestrator: a fixed policy that conducts solvers, under any of the strategies.",
             prices=Prices(input=0.1, output=0.4),
         ),
     ]

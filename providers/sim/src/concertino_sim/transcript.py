@@ -114,10 +114,13 @@ class Transcript:
         """The first action that needs this parameter and no other."""
         return next((action for action in self.actions.values() if action.required == (parameter,)), None)
 
+    def responses_to(self, call: Call) -> list[Response]:
+        """The responses to this very call, in order."""
+        return [seen for exchange in self.exchanges for made, seen in exchange if made == call and seen is not None]
+
     def response_to(self, call: Call) -> Response | None:
         """The last response to this very call."""
-        found = [response for exchange in self.exchanges for made, response in exchange if made == call]
-        return found[-1] if found else None
+        return next(iter(self.responses_to(call)[::-1]), None)
 
 
 def read_transcript(request: ChatRequest) -> Transcript:

@@ -1,7 +1,6 @@
-"""A server as a process of this one: started under a guard, spoken to over its standard input and output.
+"""The three pipes of a server's process: its output cut into messages, its input, the end of its standard error.
 
-`open_process` gives the two streams that a `ClientSession` reads and writes. Writing goes straight into the pipe, and a
-reader cuts the server's output into lines.
+`Lines` and `Words` are the two streams that a `ClientSession` reads and writes. Writing goes straight into the pipe.
 
 Invariants: memory is bounded whatever the server prints: a message has at most `MESSAGE_BYTES`, at most `WAITING` of
 them wait and about `WAITING_BYTES` in all, and of its standard error the last `TAIL_BYTES` are kept. A message that is
@@ -12,23 +11,14 @@ that is no MCP ends the connection.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
-import os
 import re
-import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from .failures import ServerFailed
+if TYPE_CHECKING:
+    from .process import Process
 
 logger = logging.getLogger("concertino.mcp")
 
@@ -38,40 +28,11 @@ WAITING = 512
 WAITING_BYTES = 2 * MESSAGE_BYTES
 STRAYS = 200
 """Lines that are no messages, between two that are, after which the output is no MCP."""
-GRACE = 1.0
-"""Seconds between the end of its standard input and SIGTERM, and again until SIGKILL."""
 
-_GUARD = Path(__file__).with_name("_guard.py")
 _ENDS = 512
 _FIRST_ID = re.compile(rb'^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,')
 _VERSION = rb'\s*"jsonrpc"\s*:\s*"2\.0"\s*'
 _LAST_ID = re.compile(rb'(?:,%b)?,\s*"id"\s*:\s*(\d{1,15})\s*(?:,%b)?\}\s*$' % (_VERSION, _VERSION))
-_INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")
-
-
-def environment(env: Mapping[str, str], env_from: tuple[str, ...]) -> dict[str, str]:
-    """The whole environment of a server: a few harmless variables, those that are passed on, and the literal ones.
-
-    Raises:
-        ServerFailed: a variable that is to be passed on is not set.
-    """
-    missing = [name for name in env_from if name not in os.environ]
-    if missing:
-        raise ServerFailed(f"the environment variable {missing[0]} (env_from) is not set")
-    names = (*_INHERITED, *env_from)
-    return {**{name: os.environ[name] for name in names if name in os.environ}, **env}
-
-
-def find_program(program: str, path: str | None) -> str:
-    """The full path of a program.
-
-    Raises:
-        ServerFailed: there is none.
-    """
-    found = shutil.which(program, path=path)
-    if found is None:
-        raise ServerFailed(f"there is no program {program!r}" + ("" if "/" in program else " in PATH"))
-    return found
 
 
 class Lines(asyncio.Protocol):
@@ -333,120 +294,3 @@ class Tail(asyncio.Protocol):
     def text(self, limit: int = 400) -> str:
         """Its last lines, in at most `limit` characters."""
         return self._bytes.decode(errors="replace").strip()[-limit:]
-
-
-class Process:
-    """The process of a server, as its connection sees it.
-
-    Attributes:
-        reason: why the connection ended, where that is known.
-        gone: set when no message comes any more.
-    """
-
-    def __init__(self, name: str, command: tuple[str, ...], env: Mapping[str, str], cwd: str) -> None:
-        self.name = name
-        self.reason = ""
-        self.gone = asyncio.Event()
-        self.lines = Lines(self)
-        self.words = Words(self.lines)
-        self.tail = Tail(name)
-        if sys.platform == "win32":
-            raise ServerFailed("servers over stdio need a POSIX system; use one over HTTP (`url`)")
-        program = find_program(command[0], env.get("PATH"))
-        if cwd and not Path(cwd).is_dir():
-            raise ServerFailed(f"its working directory {cwd} does not exist")
-        guarded = [sys.executable, "-I", "-S", str(_GUARD), str(os.getpid()), str(GRACE), program, *command[1:]]
-        try:
-            self.popen = subprocess.Popen(
-                guarded, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(env),
-                cwd=cwd or None, start_new_session=True, bufsize=0,
-            )  # fmt: skip
-        except OSError as error:
-            raise ServerFailed(f"it cannot be started: {error.strerror}") from None
-
-    async def connect(self) -> None:
-        """Put the three pipes on the running loop."""
-        loop = asyncio.get_running_loop()
-        stdin, stdout, stderr = self.popen.stdin, self.popen.stdout, self.popen.stderr
-        assert stdin is not None
-        assert stdout is not None
-        assert stderr is not None
-        await loop.connect_read_pipe(lambda: self.tail, stderr)
-        await loop.connect_read_pipe(lambda: self.lines, stdout)
-        await loop.connect_write_pipe(lambda: self.words, stdin)
-
-    async def ended(self, seconds: float) -> bool:
-        """Whether the process ends within some seconds."""
-        deadline = time.monotonic() + seconds
-        pause = 0.002
-        while self.popen.poll() is None:
-            if time.monotonic() >= deadline:
-                return False
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, 0.05)
-        return True
-
-    async def stop(self) -> None:
-        """Close its input, then SIGTERM, then SIGKILL; returns when it is gone. Bounded in time."""
-        self.words.close_now()
-        if not await self.ended(GRACE):
-            with contextlib.suppress(ProcessLookupError):
-                self.popen.terminate()
-            if not await self.ended(GRACE + 1.0):
-                with contextlib.suppress(ProcessLookupError):
-                    self.popen.kill()
-                if not await self.ended(1.0):
-                    logger.warning("the process %d of %s cannot be killed", self.popen.pid, self.name)
-        self.release()
-
-    def release(self) -> None:
-        """Close the pipes."""
-        self.words.abort()
-        self.lines.close_now()
-        if self.tail.transport is not None:
-            self.tail.transport.close()
-
-    async def explain(self) -> str:
-        """Why the connection ended: what is known of the process, and the end of its standard error."""
-        if not self.reason:
-            await self.ended(0.5)
-        await asyncio.sleep(0.01)  # its last words may still be in the pipe
-        code = self.popen.poll()
-        if self.reason:
-            why = self.reason
-        elif code is None:
-            why = "it closed its standard input or output"
-        elif code < 0:
-            why = f"it was ended by {_signal_name(-code)}"
-        else:
-            why = f"it ended with exit code {code}"
-        tail = self.tail.text()
-        return f"{why}; the end of its stderr: {tail}" if tail else why
-
-    def forget(self) -> None:
-        """In a forked child: close this side of the pipes, and nothing else."""
-        for pipe in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
-            if pipe is not None:
-                with contextlib.suppress(OSError, ValueError):
-                    os.close(pipe.fileno())
-        self.popen.returncode = 0  # not a child of this process
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-@asynccontextmanager
-async def open_process(process: Process) -> AsyncIterator[tuple[Lines, Words]]:
-    """The streams of a process; at the end the process is stopped, even where the caller is cancelled."""
-    try:
-        await process.connect()
-        yield process.lines, process.words
-    finally:
-        stopping = asyncio.ensure_future(process.stop())
-        while not stopping.done():
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.shield(stopping)
