@@ -9,6 +9,7 @@ from pathlib import Path
 import concertino as ct
 import pytest
 from concertino.events import CallEnded, Planned, Replied
+from concertino.strategies import DependencyPlan
 
 from .conftest import FINAL, Texts, round_of
 
@@ -269,7 +270,7 @@ async def test_a_model_object_of_several_runs_is_closed_after_the_last_of_them(p
 async def test_a_strategy_that_cannot_work_with_the_pool_says_so_before_anything_has_run(
     pool: ct.Pool, tmp_path: Path
 ) -> None:
-    orchestrator = ct.Orchestrator(Texts(), "dependency-plan")
-    with pytest.raises(ct.UsageError, match="visible as search"):
+    orchestrator = ct.Orchestrator(Texts(), DependencyPlan(tools={"search": "nobody"}))
+    with pytest.raises(ct.UsageError, match="no such member is on offer"):
         await orchestrator.run("?", pool=pool, trace=tmp_path)
     assert os.listdir(tmp_path) == []

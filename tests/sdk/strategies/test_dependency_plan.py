@@ -226,9 +226,14 @@ def test_who_answers_a_tag_is_checked_before_the_first_question(tools: dict[str,
     assert said in str(raised.value)
 
 
-def test_a_pool_without_a_search_says_how_to_name_one() -> None:
-    with pytest.raises(ct.UsageError, match=r"nothing answers <search>; name one: DependencyPlan\(tools="):
-        begin(Brief("Q?", TOOLS[1:]))
+def test_without_a_search_every_member_that_takes_a_text_has_a_tag_of_its_own_name() -> None:
+    plan = act(told(begin(Brief("Q?", TOOLS[1:])), T + "<ask>x</ask>")).plan
+    assert [(call.name, call.arguments) for call in plan.calls] == [("ask", {"question": "x"})]
+
+
+def test_a_pool_in_which_nobody_takes_a_text_says_how_to_name_a_member() -> None:
+    with pytest.raises(ct.UsageError, match=r"nothing can answer <search>; name one: DependencyPlan\(tools="):
+        begin(Brief("Q?", TOOLS[2:]))
 
 
 @pytest.mark.parametrize("name", ["ask", "lab/ask"])

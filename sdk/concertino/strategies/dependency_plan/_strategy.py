@@ -46,7 +46,8 @@ class DependencyPlan(Strategy):
 
     Args:
         tools: which member of the pool answers which tag: `{"search": "search/search"}`. Without any, `<search>` and
-            `<wiki_search>` are answered by the member that is visible as `search` or `wiki_search`.
+            `<wiki_search>` are answered by the member that is visible as `search` or `wiki_search`; where there is none,
+            every member that takes a text has a tag of its own name.
         schedule: how a `<graph>` runs: `levels` waits for a whole level before the next begins (the paper's way),
             `ready` starts each call as soon as its inputs are there.
         graph: read `<graph>`; else only single calls.
@@ -114,12 +115,15 @@ def resolve_verbs(tools: Mapping[str, str], offers: Offers) -> dict[str, str]:
     """
     if not tools:
         found = next((name for name in _VERBS if name in offers), "")
-        if not found:
+        if found:
+            return _taking_text(dict.fromkeys(_VERBS, found), offers)
+        named = {name: name for name in offers if offers[name].input and _VERB.fullmatch(name) and name not in _TAKEN}
+        if not named:
             raise UsageError(
-                f"no member of the pool is visible as {' or '.join(_VERBS)}, so nothing answers <search>; name one: "
+                f"no member of the pool takes a text, so nothing can answer <search>; name one: "
                 f"DependencyPlan(tools={{'search': ...}}); the pool has {', '.join(list(offers)[:12]) or 'none'}"
             )
-        return _taking_text(dict.fromkeys(_VERBS, found), offers)
+        return named
     return _taking_text({verb: _visible(verb, name, offers) for verb, name in tools.items()}, offers)
 
 
