@@ -273,4 +273,4 @@ async def test_a_strategy_that_cannot_work_with_the_pool_says_so_before_anything
     orchestrator = ct.Orchestrator(Texts(), DependencyPlan(tools={"search": "nobody"}))
     with pytest.raises(ct.UsageError, match="no such member is on offer"):
         await orchestrator.run("?", pool=pool, trace=tmp_path)
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(tmp_path) == []  # noqa: PTH208

@@ -46,8 +46,8 @@ class DependencyPlan(Strategy):
 
     Args:
         tools: which member of the pool answers which tag: `{"search": "search/search"}`. Without any, `<search>` and
-            `<wiki_search>` are answered by the member that is visible as `search` or `wiki_search`; where there is none,
-            every member that takes a text has a tag of its own name.
+            `<wiki_search>` are answered by the member that is visible as `search` or `wiki_search`; where there is
+            none, every member that takes a text has a tag of its own name.
         schedule: how a `<graph>` runs: `levels` waits for a whole level before the next begins (the paper's way),
             `ready` starts each call as soon as its inputs are there.
         graph: read `<graph>`; else only single calls.
