@@ -1,6 +1,6 @@
-"""The system prompts of AgentGraph and DependencyPlan, kept as files in `prompts/`, and what they cost in context.
+"""The system prompts of ParallelRounds, AgentGraph and DependencyPlan, kept in `prompts/`, and what they cost.
 
-    CONCERTINO_WRITE_PROMPTS=1 python -m pytest tests/sdk/strategies/test_graph_prompts.py
+    CONCERTINO_WRITE_PROMPTS=1 python -m pytest tests/sdk/strategies/test_prompts.py
 
 writes the files anew. Their first line is the count of tokens by the SDK's own estimate (a token per 3 bytes).
 """
@@ -12,13 +12,15 @@ from pathlib import Path
 
 import concertino as ct
 import pytest
-from concertino.strategies import AgentGraph, Ask, Brief, DependencyPlan, Strategy
+from concertino.strategies import AgentGraph, Ask, Brief, DependencyPlan, ParallelRounds, Strategy
 
 from .graph_texts import COT, DEBATE, SEARCH, tool
 
 FOLDER = Path(__file__).parent / "prompts"
 FIND = tool("search", {"queries": {"type": "array", "items": {"type": "string"}}}, "queries")
 PROMPTS: dict[str, Strategy] = {
+    "parallel-rounds": ParallelRounds(),
+    "parallel-rounds-native": ParallelRounds(native=True),
     "agent-graph-high": AgentGraph(),
     "agent-graph-low": AgentGraph(dom="low"),
     "agent-graph-alone": AgentGraph(prepend_task=False, max_agents=8),
