@@ -134,6 +134,8 @@ def _plugin(row: PluginInfo, specs: list[Spec]) -> Iterator[Finding]:
         yield Finding("error", subject, row.reason, f"{uninstall}, or the other one")
     elif row.state == "failed":
         step = f"tell its author, or pip uninstall {row.distribution}" if row.distribution else "correct it"
+        if ": providers." in row.reason:
+            step = f"correct {row.reason.partition(': providers.')[0]}"
         yield Finding("error", subject, f"{row.origin} cannot be used: {row.reason}", step)
     else:
         yield from _loaded(subject, row, [spec for spec in specs if spec.provider == row.name])

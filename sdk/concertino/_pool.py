@@ -348,7 +348,16 @@ class Pool:
         return self._copy(m.with_(**options) if matches(m, pattern) else m for m in self.members)
 
     def alias(self, names: Mapping[str, str]) -> Pool:
-        """With visible names set by hand: `{member name: visible name}`."""
+        """With visible names set by hand: `{member name: visible name}`.
+
+        Raises:
+            PoolError: a visible name that a model could not call.
+        """
+        for name, visible in names.items():
+            if not isinstance(visible, str) or not visible or _sanitise(visible) != visible:
+                raise PoolError(
+                    f"alias of {name!r} = {visible!r}; expected letters, digits, '_' or '-', at most 64 characters"
+                )
         return self._copy(aliases={**self._aliases, **names})
 
     def describe(self, descriptions: Mapping[str, str]) -> Pool:

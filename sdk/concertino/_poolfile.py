@@ -23,7 +23,7 @@ them.
     description = "Plans and carries out a trip."
     strategy = "agent-graph"
     [providers.search]                      # what a provider itself takes, instead of that in concertino.toml
-    corpora = "corpora"
+    corpus = "pages.jsonl"
 
 `offer = ["vllm/*"]` at the top offers these models to the orchestrator as agents.
 

@@ -10,7 +10,7 @@ folder.
     [models."openai/fast"]      # a model that the provider `openai` makes of these options, as in a pool file
     base_url = "http://127.0.0.1:8000/v1"
     [providers.search]          # what the provider `search` itself takes, as in a pool file
-    corpora = "corpora"
+    corpus = "pages.jsonl"
 
 `CONCERTINO_DISABLE=a,b` disables more providers, `CONCERTINO_PLUGINS=a,b` all but these. No setting changes
 what a pool file or an argument says.

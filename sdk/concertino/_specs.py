@@ -229,6 +229,16 @@ class AgentSpec(ToolSpec):
 
     kind = "agent"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        label = f"agent {self.name!r}"
+        if not isinstance(self.toolbox, (tuple, list)) or not all(isinstance(tool, ToolSpec) for tool in self.toolbox):
+            raise SpecError(
+                f"{label}: toolbox={self.toolbox!r}; expected tools made with @tool, such as (search, read)"
+            )
+        if isinstance(self.models, str) or not all(isinstance(role, str) for role in self.models):
+            raise SpecError(f"{label}: models={self.models!r}; expected names of roles, such as ('worker',)")
+
     @cached_property
     def own_tools(self) -> dict[str, ToolSpec]:
         """The tools of its own by short name.

@@ -119,6 +119,19 @@ async def careless_about_failures(arguments: dict[str, Any], context: ct.Context
     return reply.text  # type: ignore[union-attr]
 
 
+async def asks_for_ever(arguments: dict[str, Any], context: ct.Context) -> str:
+    while True:
+        with contextlib.suppress(ct.CallFailed):
+            return (await context.model("worker").chat("?")).text
+
+
+async def swallows_everything(arguments: dict[str, Any], context: ct.Context) -> str:
+    try:
+        return (await context.model("worker").chat("?")).text
+    except BaseException:
+        return ""
+
+
 async def asks_somebody_else(arguments: dict[str, Any], context: ct.Context) -> str:
     return (await context.model("judge").chat("?")).text
 
@@ -350,6 +363,7 @@ BAD: dict[str, list[tuple[Any, str]]] = {
         (MemberSubject(stubborn_tool(seconds=1.0), slow={}), "did not stop"),
         (acting_slowly(sleeps_in_a_thread), "thread concertino:acting"),
         (MemberSubject(fake_tool(), slow={}), "give `slow` arguments that take at least a second"),
+        (of_agent(swallows_everything), "let CancelledError and CallFailed pass"),
     ],
     "a_cancelled_call_leaves_nothing_behind": [
         (acting_slowly(leaves_a_thread_when_cancelled()), "thread left-behind"),
@@ -361,7 +375,10 @@ BAD: dict[str, list[tuple[Any, str]]] = {
         (acting(leaves("task")), "task left-behind"),
     ],
     "it_asks_only_for_roles_that_it_declares": [(of_agent(asks_somebody_else), "declares models=(worker)")],
-    "a_model_that_fails_is_no_crash": [(of_agent(careless_about_failures), "let CallFailed pass")],
+    "a_model_that_fails_is_no_crash": [
+        (of_agent(careless_about_failures), "let CallFailed pass"),
+        (of_agent(asks_for_ever), "do not ask again and again"),
+    ],
     "an_unexpected_reply_is_no_crash": [(of_agent(unwilling_to_stop), "check what a reply holds")],
     "a_budget_is_never_exceeded": [
         (of_agent(careless_about_failures), "answer with what there is"),

@@ -109,6 +109,10 @@ def test_examples_may_say_all_that_a_subject_knows(install: Install) -> None:
         ("{'count_leter': []}", "names 'count_leter'; it publishes"),
         ("{'count_letter': {'exmples': []}}", "unknown key 'exmples'; known: examples, rejected"),
         ("{'count_letter': 5}", "expected a list of examples, or a mapping"),
+        ("[{'text': 'a', 'letter': 'a'}]", "is list; expected a mapping"),
+        ("{'count_letter': [{'text': 'a'}]}", "examples[0] is {'text': 'a'}; expected a pair (arguments, result)"),
+        ("{'count_letter': {'rejected': ['x']}}", "rejected[0] is 'x'; expected arguments, a mapping"),
+        ("{'count_letter': {'slow': 3}}", "slow is 3; expected arguments, a mapping"),
         ("[1]", "is list; expected a mapping"),
     ],
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.testing import MemberSubject, ModelSubject, _leftovers, fake_tool
+from concertino.testing import MemberSubject, ModelSubject, _agent_checks, _leftovers, fake_tool
 from concertino.testing._agent_checks import AGENT_CHECKS
 from concertino.testing._call_checks import CALL_CHECKS
 from concertino.testing._check import Check, perform, requirement_of
@@ -46,6 +46,7 @@ def test_a_bad_member_fails_with_a_direction(
     monkeypatch: pytest.MonkeyPatch, check: Check, subject: Any, text: str
 ) -> None:
     monkeypatch.setattr(_leftovers, "PATIENCE", 0.4)
+    monkeypatch.setattr(_agent_checks, "LONGEST", 0.5)
     row = perform(check, subject)
     assert row.outcome == "failed", row
     assert text in row.detail

@@ -173,3 +173,9 @@ def test_the_id_is_the_hash_of_the_whole_pool_as_json() -> None:
     pool = ct.Pool.of(make("search"), ct.ModelSpec("m", ct.Model, "é"), worker="m").alias({"search": "look"})
     text = json.dumps(pool.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     assert pool.id == hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("alias", ["a b", "", "x" * 65, "näme", 3])
+def test_an_alias_that_no_model_could_call_is_refused(alias: object) -> None:
+    with pytest.raises(ct.PoolError, match="expected letters, digits"):
+        POOL.alias({"a/sum": alias})  # type: ignore[dict-item]

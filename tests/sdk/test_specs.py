@@ -1,5 +1,7 @@
 """What may be declared, and what a wrong declaration says."""
 
+from typing import Any
+
 import concertino as ct
 import pytest
 
@@ -82,3 +84,21 @@ def test_a_process_tool_cannot_ask_for_a_context() -> None:
         async def f(x: int, *, ctx: ct.Context) -> int:
             """F."""
             return x
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"toolbox": (len,)}, "expected tools made with @tool"),
+        ({"toolbox": ["length"]}, "expected tools made with @tool"),
+        ({"models": "worker"}, "expected names of roles"),
+        ({"models": (1,)}, "expected names of roles"),
+    ],
+)
+def test_an_agent_s_toolbox_and_roles_are_checked_where_it_is_declared(options: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ct.SpecError, match=expected):
+
+        @ct.agent(**options)
+        async def work(ctx: ct.Context) -> str:
+            """Work."""
+            return ""

@@ -11,7 +11,7 @@ import click
 from concertino._errors import UsageError
 
 from ._failures import Failed
-from ._options import PoolChoice, common_options, pool_options, read_stdin
+from ._options import PoolChoice, common_options, pool_options, read_stdin, warn_about_broken_plugins
 from ._output import STATUS_COLOURS, clean, paint, show_cost, write_json
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ def call(name: str, arguments: str, choice: PoolChoice, budget: str, as_json: bo
     from concertino._budget import Budget
 
     seen = asyncio.run(_call(choice.open(), name, _read(arguments), Budget.parse(budget)))
+    if seen.error is not None and seen.error.code == "unknown_name":
+        warn_about_broken_plugins()
     if as_json:
         write_json(seen.to_json())
     else:
@@ -67,15 +69,9 @@ def _read(arguments: str) -> str:
 async def _call(pool: Pool, name: str, arguments: str, budget: Budget) -> Observation:
     from concertino._plan import Call
     from concertino.executor import Executor
-    from concertino.plugins import default_manager
 
-    manager = default_manager()
     async with Executor() as executor:
-        found = await executor.run(
-            [Call(name, arguments)], pool, budget=budget,
-            before=manager.before_call_hooks(), after=manager.after_call_hooks(),
-        )  # fmt: skip
-    return found[0]
+        return (await executor.run([Call(name, arguments)], pool, budget=budget))[0]
 
 
 def _show(seen: Observation) -> None:

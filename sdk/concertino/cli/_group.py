@@ -110,8 +110,8 @@ def _broken_plugins() -> str:
     """A hint for a verb whose plugin cannot be used."""
     from concertino.plugins import default_manager
 
-    broken = [row.name for row in default_manager().plugins() if row.state in ("failed", "clash")]
-    return f"; broken plugins, whose verbs are missing: {', '.join(broken)} (see `concertino doctor`)" if broken else ""
+    broken = [f"{row.name} ({row.reason})" for row in default_manager().plugins() if row.state in ("failed", "clash")]
+    return f"; broken plugins, whose verbs are missing: {', '.join(broken)}" if broken else ""
 
 
 @click.group(

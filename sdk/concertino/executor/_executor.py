@@ -140,6 +140,7 @@ class Executor:
         loop = asyncio.get_running_loop()
         self._attach(loop)
         budget = budget or Budget()
+        members = pool.members  # loads the plugins of an installed pool, whose hooks count from here on
         started = loop.time() - elapsed
         deadline = started + budget.seconds if budget.seconds is not None else float("inf")
         ledger = Ledger(budget.limits())
@@ -147,8 +148,8 @@ class Executor:
             run_id or "run", pool, ledger, loop, started, deadline, question, sink, memory, list(listeners),
             [*before, *plugin_hooks(pool, "before")], [*plugin_hooks(pool, "after"), *after], duplicates,
         )  # fmt: skip
-        if pool.members != self._newest:
-            self._newest, self._stale = pool.members, True
+        if members != self._newest:
+            self._newest, self._stale = members, True
         self._scopes.add(scope)
         return scope
 

@@ -23,6 +23,7 @@ from concertino._plan import Call, Plan, substitute
 from concertino.events import CallEnded
 from concertino.reading import ReadingError, read_json
 from concertino.schema import InstanceRefused, guard_instance
+from concertino.schema._coercion import holds_whole_float
 
 from . import _causes as causes
 from ._invocation import Invocation
@@ -204,6 +205,8 @@ class PlanRun:
                 violations = validator.check(arguments)
                 if violations:
                     return arguments, repairs, causes.invalid_arguments(violations, validator)
+            elif holds_whole_float(arguments):
+                arguments, _ = validator.coerce(arguments)  # 3.0 is an integer to JSON, and no int to Python
         except ReadingError as error:
             return None, repairs, causes.bad_json(error)
         except InstanceRefused as error:

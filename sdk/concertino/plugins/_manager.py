@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pluggy
 
@@ -325,7 +325,7 @@ class PluginManager:
 
     def findings(self, name: str) -> list[Finding]:
         """What a loaded provider says of itself in `concertino_doctor`; a fault of it is a finding too."""
-        from concertino._doctor import Finding
+        from concertino._doctor import Finding, Level
 
         hook = "concertino_doctor"
         plugin = self._plugins[name]
@@ -334,7 +334,11 @@ class PluginManager:
 
         def ask() -> list[Finding]:
             items = check_list(hook, plugin.ask(hook))
-            return [Finding(*item) for item in items]
+            found = [Finding(*item) for item in items]
+            for finding in found:
+                if finding.level not in get_args(Level) or not all(isinstance(part, str) for part in finding):
+                    raise PluginFault(f"{hook}() gave {finding!r}; expected texts, and one of {get_args(Level)} first")
+            return found
 
         try:
             found: list[Finding] = self._guarded(plugin, f"{hook}()", ask)

@@ -16,6 +16,7 @@ from ._faults import Path, pointer_of
 from ._guard import MAX_DIGITS
 from ._normal import NormalSchema
 
+_DEEPER = frozenset({float, dict, list})
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
@@ -29,11 +30,13 @@ def coerced(normal: NormalSchema, instance: Any) -> tuple[Any, tuple[str, ...]]:
 
 def _repaired(normal: NormalSchema, schemas: list[Any], value: Any, path: Path, repairs: list[str]) -> Any:
     kind = type(value)
-    if kind not in (str, dict, list) or not schemas:
+    if kind not in (str, float, dict, list) or not schemas:
         return value
     together = list(_in_force(normal, schemas))
     if kind is str:
         return _scalar(together, value, path, repairs)
+    if kind is float:
+        return int(value) if value.is_integer() and _only_type(together) == "integer" else value
     changed: dict[Any, Any] = {}
     for key, member in value.items() if kind is dict else enumerate(value):
         inner = [found for schema in together for found in _members(normal, schema, key)]
@@ -77,15 +80,31 @@ def _members(normal: NormalSchema, schema: dict[str, Any], key: str | int) -> It
 
 
 def _scalar(together: list[dict[str, Any]], text: str, path: Path, repairs: list[str]) -> Any:
-    types = {json.dumps(schema["type"]) for schema in together if "type" in schema}
-    if len(types) != 1 or any("anyOf" in schema or "oneOf" in schema for schema in together):
-        return text
-    only = json.loads(types.pop())
-    target = only[0] if type(only) is list and len(only) == 1 else only
-    value = _read(text, target)
+    value = _read(text, _only_type(together))
     if value is not text:
         repairs.append(f"coerced {pointer_of(path)}")
     return value
+
+
+def _only_type(together: list[dict[str, Any]]) -> Any:
+    """The one type that a value may have; None if that is not certain."""
+    types = {json.dumps(schema["type"]) for schema in together if "type" in schema}
+    if len(types) != 1 or any("anyOf" in schema or "oneOf" in schema for schema in together):
+        return None
+    only = json.loads(types.pop())
+    return only[0] if type(only) is list and len(only) == 1 else only
+
+
+def holds_whole_float(value: Any) -> bool:
+    """Whether a whole number is written with a fraction, such as 3.0, anywhere in JSON data."""
+    kind = type(value)
+    if kind is float:
+        return bool(value.is_integer())
+    if kind is dict:
+        return any(holds_whole_float(member) for member in value.values() if type(member) in _DEEPER)
+    if kind is list:
+        return any(holds_whole_float(member) for member in value if type(member) in _DEEPER)
+    return False
 
 
 def _read(text: str, target: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 from concertino._budget import Budget
 from concertino._errors import FailureClass, ProviderError
 from concertino._models import ChatRequest, Model, Reply
-from concertino._observation import Observation
+from concertino._observation import Observation, Status
 from concertino._pool import Pool
 from concertino._specs import AgentSpec, ModelSpec
 from concertino._usage import Usage
@@ -22,6 +22,8 @@ from ._calling import run_call, with_models
 from ._check import CheckFailed, CheckSkipped, MemberSubject
 from ._declaration_checks import DECLARATION_CHECKS
 
+LONGEST = 10.0
+"""Seconds that an agent may take when its models answer or fail at once."""
 MOST_CUTS = 12
 """Places in which a budget of calls, and one of tokens, is cut."""
 UNEXPECTED_REPLIES = ("", "I do not know.", "]{ <answer>\\boxed{", "7\n" * 5_000)
@@ -61,6 +63,10 @@ async def it_asks_only_for_roles_that_it_declares(subject: MemberSubject) -> Non
 async def a_model_that_fails_is_no_crash(subject: MemberSubject) -> None:
     """When its models fail, it says so or makes do."""
     for arguments, seen in await _with_models(subject, None):
+        if seen.status is Status.TIMEOUT:
+            raise CheckFailed(
+                f"its model failed at once, and {arguments} went on for {LONGEST:g} s; do not ask again and again"
+            )
         if is_accident(seen) and seen.error is not None:
             raise CheckFailed(
                 f"its model failed, and {arguments} ended with {seen.error.message!r}; let CallFailed pass, or go on "
@@ -72,6 +78,11 @@ async def an_unexpected_reply_is_no_crash(subject: MemberSubject) -> None:
     """When its models answer beside the point, it says so or makes do."""
     for text in UNEXPECTED_REPLIES:
         for arguments, seen in await _with_models(subject, text):
+            if seen.status is Status.TIMEOUT:
+                raise CheckFailed(
+                    f"its model answered {text[:40]!r} at once, and {arguments} went on for {LONGEST:g} s; give up "
+                    "after a few replies that cannot be used"
+                )
             if is_accident(seen) and seen.error is not None:
                 raise CheckFailed(
                     f"its model answered {text[:40]!r}, and {arguments} ended with {seen.error.message!r}; check what "
@@ -131,7 +142,8 @@ async def _with_models(subject: MemberSubject, text: str | None) -> list[tuple[M
     if not roles and not subject.make_pool().models:
         raise CheckSkipped("it asks no model")
     pool = with_models(subject.make_pool(), roles, lambda: _Answering(text))
+    spec = subject.spec.with_(timeout=min(subject.spec.timeout or LONGEST, LONGEST))
     return [
-        (arguments, await run_call(subject.spec, arguments, pool=pool, question=subject.question))
+        (arguments, await run_call(spec, arguments, pool=pool, question=subject.question))
         for arguments, _ in subject.examples
     ]

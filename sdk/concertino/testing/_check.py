@@ -198,4 +198,22 @@ def subject_from(target: ToolSpec | ModelSpec, given: Any) -> MemberSubject | Mo
         raise UsageError(f"{where} is {given!r}; expected a list of examples, or a mapping with {', '.join(known)}")
     if unknown := sorted(set(given) - set(known)):
         raise UsageError(f"{where} has the unknown key {unknown[0]!r}; known: {', '.join(known)}")
+    if kind is MemberSubject:
+        _check_shape(where, given)
     return kind(**own, **given)
+
+
+def _check_shape(where: str, given: Mapping[str, Any]) -> None:
+    """Examples are pairs, and the rest are arguments."""
+    for number, example in enumerate(given.get("examples", ())):
+        if not (isinstance(example, (tuple, list)) and len(example) == 2 and isinstance(example[0], Mapping)):
+            raise UsageError(
+                f"{where}: examples[{number}] is {example!r}; expected a pair (arguments, result), where the result is "
+                "a value to be equal to, or a function of the result that says whether it is right"
+            )
+    for name in ("rejected", "failing"):
+        for number, arguments in enumerate(given.get(name, ())):
+            if not isinstance(arguments, Mapping):
+                raise UsageError(f"{where}: {name}[{number}] is {arguments!r}; expected arguments, a mapping")
+    if not isinstance(given.get("slow", {}), Mapping | None):
+        raise UsageError(f"{where}: slow is {given['slow']!r}; expected arguments, a mapping")

@@ -66,3 +66,47 @@ def test_a_file_that_is_not_there_is_wrong_usage(cli: Any) -> None:
     assert done.exit_code == 2
     assert "@no.json: cannot be read" in done.stderr
     assert "give JSON, @FILE, or - for stdin" in done.stderr
+
+
+GUARD = '''
+import concertino
+
+told = []
+
+
+@concertino.tool
+def hello(text: str) -> str:
+    """Greet."""
+    return "hi " + text
+
+
+@concertino.hookimpl
+def concertino_tools():
+    return [hello]
+
+
+@concertino.hookimpl
+def concertino_before_call(spec, arguments):
+    if arguments.get("text") == "deny":
+        raise PermissionError("not that one")
+    told.append(arguments)
+'''
+
+
+@pytest.mark.parametrize("options", [[], ["--only", "guard/*"]])
+def test_hooks_of_the_member_s_own_plugin_stand_around_the_call_once(
+    cli: Any, install: Any, options: list[str]
+) -> None:
+    install("guard", GUARD)
+    denied = cli("call", "guard/hello", '{"text": "deny"}', *options)
+    assert denied.exit_code == 1
+    assert "not that one" in denied.stderr
+    assert cli("call", "guard/hello", '{"text": "you"}', *options).stdout == "hi you\n"
+    assert __import__("acme_guard").told == [{"text": "you"}]
+
+
+def test_a_member_of_a_plugin_that_is_left_out_says_why(cli: Any, install: Any) -> None:
+    install("guard", "raise ValueError('no key')")
+    done = cli("call", "guard/hello", "{}")
+    assert done.exit_code != 0
+    assert "no key" in done.stderr

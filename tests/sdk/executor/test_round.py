@@ -148,3 +148,16 @@ async def test_a_failure_that_an_agent_lets_pass_keeps_its_code_and_names_the_me
     assert seen.error is not None
     assert (seen.error.code, seen.error.message) == ("no_compiler", "compile_it: no compiler")
     assert seen.error.retryable
+
+
+@pytest.mark.parametrize("given", [{"n": 3.0, "x": 3.0, "many": [1.0, 2]}, '{"n": 3.0, "x": 3.0, "many": [1.0, 2]}'])
+async def test_a_whole_number_written_with_a_fraction_is_an_int_where_an_integer_is_asked_for(given: object) -> None:
+    @ct.tool
+    def kinds(n: int, x: float, many: list[int]) -> list[str]:
+        """Name the types."""
+        return [type(value).__name__ for value in (n, x, *many)]
+
+    async with Executor() as executor:
+        (seen,) = await executor.run([ct.Call("kinds", given)], ct.Pool.of(kinds))  # type: ignore[arg-type]
+    assert seen.content == ["int", "float", "int", "int"]
+    assert seen.repairs == ()

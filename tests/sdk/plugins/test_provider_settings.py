@@ -133,9 +133,11 @@ def test_a_table_for_nobody_and_one_that_nobody_reads_are_errors(install: Instal
 
 def test_a_doctor_that_raises_or_returns_nonsense_is_a_finding(install: Install) -> None:
     install("ill", GREETER.replace("return [Finding(", "raise OSError('no disk')\n    return [Finding("))
+    install("shy", GREETER.replace('Finding("warning"', 'Finding("bad level"'))
     install("odd", GREETER.replace('return [Finding("warning"', "return 3\n    return [Finding('warning'"))
     errors = {f.subject: f.text for f in diagnose(manager()) if f.level == "error"}
     assert "no disk" in errors["plugin ill"]
+    assert "'bad level'" in errors["plugin shy"]
     assert "concertino_doctor() returned" in errors["plugin odd"]
 
 

@@ -304,6 +304,7 @@ def _ending(result: Mapping[str, Any], limits: Limits) -> tuple[Ending, int | No
     if result["reason"] == "wall":
         return Ending.WALL, None
     code: int = result.get("code", -9)  # its process 1 was killed from outside the jail
-    if code in (-24, -9) and result.get("cpu", 0.0) >= max(1, round(limits.cpu)) - 0.1:
+    spent = result.get("cpu", 0.0) >= max(1, round(limits.cpu)) - 0.1
+    if code == -24 or (code == -9 and spent):  # SIGXCPU says it by itself; a kill may have other reasons
         return Ending.CPU, None
     return (Ending.OK if code == 0 else Ending.SIGNAL if code < 0 else Ending.EXIT), code
