@@ -1,4 +1,4 @@
-"""Write the pages of the reference that are made from code: the command line, and the built-in members.
+"""Write the pages of the reference that are made from code: the command line, the members, the flaws of texts.
 
     python scripts/reference_pages.py            write them
     python scripts/reference_pages.py --check    exit with 1 if one of them is not what the code says
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from reference_flaws import flaws_page
 from tree import ROOT
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ CLI = """\
 concertino VERB [OPTIONS] [ARGUMENTS]
 ```
 
-Results go to stdout, progress and errors to stderr. Every verb takes these options:
+Results go to stdout, progress and errors to stderr. Every verb of concertino itself takes these options:
 
 | Option | Meaning |
 |---|---|
@@ -267,7 +268,7 @@ def _cell(text: str) -> str:
 
 # -- writing -------------------------------------------------------------------------------------------------------
 
-MADE = {"cli.md": cli_page, "members.md": members_page}
+MADE = {"cli.md": cli_page, "members.md": members_page, "strategy-flaws.md": flaws_page}
 """The pages that this script writes."""
 
 

@@ -51,8 +51,8 @@ def function_object(name: str, description: str, parameters: dict[str, Any]) -> 
 def _check_name(kind: str, name: str) -> None:
     if not isinstance(name, str) or not _NAME.match(name):
         raise SpecError(
-            f"{kind} name {name!r}: expected letters, digits, '_', '-' or '.', at most 64 characters, "
-            "optionally after 'provider/'"
+            f"{kind} name {name!r}: expected letters, digits, '_', '-' or '.', at most 64 characters, beginning with a "
+            "letter or digit, optionally after 'provider/'"
         )
 
 

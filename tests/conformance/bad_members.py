@@ -343,7 +343,9 @@ BAD: dict[str, list[tuple[Any, str]]] = {
     "calls_at_once_are_independent": [
         (replace(acting(sees_the_sum([0])), examples=[({}, 1)]), "keep no state between calls"),
     ],
-    "the_same_arguments_give_the_same_result": [(acting(lambda: next(_numbers)), "make it deterministic")],
+    "the_same_arguments_give_the_same_result": [
+        (acting(lambda: next(_numbers)), "keep no state between calls, or declare")
+    ],
     "a_call_does_not_block_the_event_loop": [
         (MemberSubject(blocking_tool(seconds=1.2), examples=ANY), "blocked the event loop for"),
     ],

@@ -115,16 +115,22 @@ def make_strategy(name: str, settings: tuple[str, ...]) -> Strategy:
     Raises:
         UsageError: no such strategy or setting, or a value of the wrong kind.
     """
-    from concertino.strategies import BUILT_IN, strategy_by_name
+    from concertino.strategies import BUILT_IN, RoleWorkflow, strategy_by_name
 
+    if name.endswith((".toml", ".json")):
+        if settings:
+            raise UsageError(f"--set {settings[0]}: the settings of a workflow stand in its file, {name}")
+        return RoleWorkflow.load(Path(name))
     if name in BUILT_IN:
         chosen = strategy_by_name(name)
     else:
         from concertino.plugins import default_manager
 
         chosen = strategy_by_name(name, default_manager().strategies())
-    known: list[str] = [field.name for field in fields(chosen)] if is_dataclass(chosen) else []
-    values = dict(_setting(text, name, known) for text in settings)
+    defaults: dict[str, object] = {f.name: f.default for f in fields(chosen)} if is_dataclass(chosen) else {}
+    values = dict(_setting(text, name, list(defaults)) for text in settings)
+    for key, value in values.items():
+        _check_kind(f"--set {key}={value}", defaults[key], value)
     try:
         return chosen(**values)
     except TypeError as error:
@@ -139,6 +145,15 @@ def _setting(text: str, strategy: str, known: list[str]) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         return name, value
+
+
+def _check_kind(where: str, default: object, value: object) -> None:
+    """Refuse a value of another kind than the default, where that says what is expected."""
+    kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+    wanted = kinds.get(type(default))
+    fits = type(value) is type(default) or (type(default) is float and type(value) is int)
+    if wanted is not None and not fits:
+        raise UsageError(f"{where}: expected {wanted}, such as {json.dumps(default)}")
 
 
 def check_leader(pool: Pool) -> None:

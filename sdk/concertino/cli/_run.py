@@ -74,7 +74,13 @@ Examples:
 @click.option("--resume", metavar="TRACE", help="Go on with an interrupted run: a path, an id, or 'last'.")
 @pool_options
 @click.option("--model", metavar="NAME", help="The model that leads; by default the role 'orchestrator'.")
-@click.option("--strategy", default="parallel-rounds", metavar="NAME", show_default=True, help="The paradigm.")
+@click.option(
+    "--strategy",
+    default="parallel-rounds",
+    metavar="NAME",
+    show_default=True,
+    help="The paradigm, or a workflow's file.",
+)
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the strategy.")
 @click.option("--budget", default="", metavar="LIMITS", help="Such as usd=0.5,seconds=60,calls=20.")
 @click.option("--duplicates", type=click.Choice(["run", "reuse", "refuse"]), default="run", help="Repeated calls.")

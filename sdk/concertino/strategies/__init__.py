@@ -119,7 +119,12 @@ def strategy_by_name(name: str, more: Mapping[str, type[Strategy]] | None = None
     for known in (more or {}, BUILT_IN):
         if name in known:
             return known[name]
-    raise UsageError(f"there is no strategy {name!r}; there are {', '.join(sorted({*BUILT_IN, *(more or {})}))}")
+    from concertino.schema import near_names
+
+    known_names = sorted({*BUILT_IN, *(more or {})})
+    near = near_names(name, known_names, limit=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise UsageError(f"there is no strategy {name!r}; {hint}there are {', '.join(known_names)}")
 
 
 def __getattr__(name: str) -> Any:

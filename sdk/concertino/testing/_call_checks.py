@@ -68,7 +68,9 @@ async def calls_at_once_are_independent(subject: MemberSubject) -> None:
         try:
             _expect(observation, arguments, expected)
         except CheckFailed as failed:
-            raise CheckFailed(f"among {AT_ONCE} calls at once, {failed}; keep no state between calls") from failed
+            raise CheckFailed(
+                f"among {AT_ONCE} calls at once, {failed}; keep no state between calls, and block nobody"
+            ) from failed
 
 
 async def the_same_arguments_give_the_same_result(subject: MemberSubject) -> None:
@@ -81,8 +83,8 @@ async def the_same_arguments_give_the_same_result(subject: MemberSubject) -> Non
         first, second = [(await _run(subject, arguments)).content for _ in range(2)]
         if first != second:
             raise CheckFailed(
-                f"{arguments} gave {_short(first)}, then {_short(second)}; make it deterministic, or declare why it "
-                "is not with `nondeterministic`"
+                f"{arguments} gave {_short(first)}, then {_short(second)}; keep no state between calls, or declare "
+                "why results differ with `nondeterministic`"
             )
 
 

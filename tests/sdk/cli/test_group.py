@@ -77,7 +77,7 @@ def test_an_unknown_verb_names_the_broken_plugins_that_may_have_had_it(cli: Any,
     install("broken", "raise RuntimeError('no')")
     done = cli("sing")
     assert done.exit_code == 2
-    assert "broken plugins, whose verbs are missing: broken (see `concertino doctor`)" in done.stderr
+    assert "broken plugins, whose verbs are missing: broken (RuntimeError: no" in done.stderr
 
 
 def test_a_verb_of_a_plugin_is_found_by_its_name(cli: Callable[..., Any]) -> None:

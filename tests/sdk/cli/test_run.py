@@ -217,3 +217,11 @@ def test_a_finished_run_is_not_resumed(cli: Any) -> None:
     done = cli("run", "--resume", "last")
     assert done.exit_code == 1
     assert "the run is finished (answered); there is nothing to resume" in done.stderr
+
+
+def test_a_setting_of_the_wrong_kind_and_a_misspelt_strategy_are_refused_in_words(cli: Any) -> None:
+    done = cli("run", "add", "--set", "max_rounds=abc")
+    assert done.exit_code == 2
+    assert "--set max_rounds=abc: expected a whole number, such as 12" in done.stderr
+    done = cli("run", "add", "--strategy", "parallel-round")
+    assert "did you mean 'parallel-rounds'?" in done.stderr
