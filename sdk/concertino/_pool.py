@@ -209,7 +209,8 @@ class Pool:
     def model(self, role_or_name: str) -> ModelSpec:
         """The model bound to a role, or of a name.
 
-        An unbound role falls back to the role `default`, then to the only model.
+        An unbound role falls back to the role `default`, then to the only model; a full name, `provider/name`, to
+        nothing.
 
         Raises:
             PoolError: no such role or model; says how to bind one.
@@ -221,9 +222,10 @@ class Pool:
         by_short = [spec for spec in models.values() if spec.short_name == wanted]
         if len(by_short) == 1:
             return by_short[0]
-        if role_or_name not in self._roles and "default" in self._roles:
+        may_fall_back = role_or_name not in self._roles and "/" not in role_or_name
+        if may_fall_back and "default" in self._roles and role_or_name != "default":
             return self.model("default")
-        if len(models) == 1 and role_or_name not in self._roles:
+        if may_fall_back and len(models) == 1:
             return next(iter(models.values()))
         near = self._unknown("model or role", wanted, [*models, *self._roles])
         raise PoolError(f"{near}; bind it with pool.bind({_sanitise(role_or_name)}='provider/model')")

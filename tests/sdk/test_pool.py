@@ -179,3 +179,12 @@ def test_the_id_is_the_hash_of_the_whole_pool_as_json() -> None:
 def test_an_alias_that_no_model_could_call_is_refused(alias: object) -> None:
     with pytest.raises(ct.PoolError, match="expected letters, digits"):
         POOL.alias({"a/sum": alias})  # type: ignore[dict-item]
+
+
+def test_an_unbound_role_falls_back_and_a_misspelt_full_name_does_not() -> None:
+    pool = POOL.bind(default="m/large")
+    assert pool.model("critic").name == "m/large"
+    with pytest.raises(ct.PoolError, match="did you mean 'm/small'"):
+        pool.model("m/smal")
+    with pytest.raises(ct.PoolError, match="'m/other'"):
+        ct.Pool.of(model("m/only")).model("m/other")
