@@ -190,8 +190,8 @@ READERS: dict[str, Reader] = {
         _read_plan,
         turns.CODES,
         "`dependency-plan`",
-        "A fault of the turn runs nothing: all of them are handed back, a line each, as below. The fault of one call is "
-        "observed as its `PARSE_ERR`, and its siblings run.",
+        "A fault of the turn runs nothing: all of them are handed back, a line each, as below. The fault of one call "
+        "is observed as its `PARSE_ERR`, and its siblings run.",
     ),
     "serial-calls": Reader(
         _read_turn,
@@ -225,8 +225,8 @@ FLAWS = """\
 What the readers of the strategies find wrong with a text, each with a text that causes it. This page is made by reading
 these texts (`make reference`). Under each text stands what is told of it: the code, the line of the text, the message.
 
-*Repaired* means that the text has one plain reading, which is taken; where a strategy has `strict`, `strict=True` refuses
-it. Everything else is a fault. The statuses and codes of calls are on the page [observation](observation.md).
+*Repaired* means that the text has one plain reading, which is taken; where a strategy has `strict`, `strict=True`
+refuses it. Everything else is a fault. The statuses and codes of calls are on the page [observation](observation.md).
 
 The texts are read with these members; every argument is needed:
 

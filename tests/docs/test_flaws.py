@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from functools import lru_cache
 
 import pytest
 from concertino.strategies._flaws import report
@@ -11,10 +12,14 @@ from reference_flaws import EXAMPLES, READERS, Example, examples, flaws_page, me
 from tree import ROOT
 
 FOUND = examples()
-PAGE = flaws_page()
 STRATEGIES = ROOT / "sdk" / "concertino" / "strategies"
 LONGEST = 1_000
 """Characters of an example as the page shows it."""
+
+
+@lru_cache(maxsize=1)
+def page() -> str:
+    return flaws_page()
 
 
 @pytest.mark.parametrize("example", FOUND, ids=lambda example: f"{example.reader}.{example.code}")
@@ -42,7 +47,7 @@ def test_every_table_of_codes_in_the_strategies_has_its_reader() -> None:
 
 @pytest.mark.parametrize("example", FOUND, ids=lambda example: f"{example.reader}.{example.code}")
 def test_the_page_shows_a_short_text_and_the_message_that_its_reader_gives(example: Example) -> None:
-    section = PAGE.split(f"{{ #{example.reader}-{example.code} }}\n")[1].split(" { #")[0]
+    section = page().split(f"{{ #{example.reader}-{example.code} }}\n")[1].split(" { #")[0]
     assert f"text\n{example.shown}\n`" in section
     assert f"text\n{report(example.text, [example.flaw()]).removeprefix('- ')}\n`" in section
     assert len(example.shown) <= LONGEST
