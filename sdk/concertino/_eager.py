@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ._plan import Call, Plan
+from ._plan import Call, Plan, references
 
 if TYPE_CHECKING:
     from .executor._executor import Executor
@@ -38,12 +38,13 @@ class Ahead:
 
     def hear(self, piece: str) -> None:
         """More of the text."""
+        seen = len(self._text)
         self._text += piece
-        if not any(mark in piece for mark in self._machine.marks):
+        if not any(self._text.find(mark, max(0, seen - len(mark) + 1)) >= 0 for mark in self._machine.marks):
             return
         for call in self._machine.ahead(self._text):
-            if call.id in self._begun or call.error is not None:
-                continue
+            if call.id in self._begun or call.error is not None or call.after or references(call.arguments):
+                continue  # what waits for another call starts with the plan
             spec = self._scope.pool.find(call.name)
             if spec is not None and not spec.writes:
                 run = self._executor.begin_plan(Plan([call]), self._scope, prefix=self._prefix)

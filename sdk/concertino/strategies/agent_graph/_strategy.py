@@ -19,6 +19,7 @@ from concertino._errors import UsageError
 from concertino._models import Message, Reply
 from concertino._observation import Observation
 from concertino._plan import Plan
+from concertino.strategies._flaw import Flaw
 from concertino.strategies._flaws import report
 from concertino.strategies._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
 
@@ -93,6 +94,7 @@ class AgentGraphMachine(Machine):
         self.asked = 0
         self.fruitless = 0
         self.plan: Plan | None = None
+        self.flaws: tuple[Flaw, ...] = ()
         self.sink = ""
         self.final = Done(None, "answered")
         system = prompts.system_prompt(self.tools, settings.dom, settings.prepend_task, settings.max_agents)
@@ -102,7 +104,7 @@ class AgentGraphMachine(Machine):
         """The next step."""
         if self.phase == "act":
             assert self.plan is not None
-            return Act(self.plan, self.round + 1)
+            return Act(self.plan, self.round + 1, self.flaws)
         if self.phase == "done":
             return self.final
         return Ask("orchestrator", self.messages, len(self.messages) - self.asked)
@@ -114,6 +116,7 @@ class AgentGraphMachine(Machine):
         self.messages.append(replace(Message.of(reply), tool_calls=()))
         self.asked = len(self.messages)
         read = self._read(reply.text, reply.finish_reason == "length")
+        self.flaws = read.flaws
         if read.answer is not None:
             self._end(Done(read.answer, "answered"))
         elif read.plan is not None:
@@ -184,6 +187,7 @@ class AgentGraphMachine(Machine):
             "round": self.round,
             "asked": self.asked,
             "fruitless": self.fruitless,
+            "flaws": [flaw.to_json() for flaw in self.flaws],
             "final": [self.final.answer, self.final.stop, self.final.detail],
             "messages": [message.to_json() for message in self.messages],
         }
@@ -195,6 +199,7 @@ class AgentGraphMachine(Machine):
         for name in ("question", "parallel", "rounds", "phase", "round", "asked", "fruitless"):
             setattr(self, name, dumped[name])
         self.tools = list(dumped["tools"])
+        self.flaws = tuple(Flaw.from_json(flaw) for flaw in dumped["flaws"])
         self.final = Done(*dumped["final"])
         self.messages = [Message.from_json(message) for message in dumped["messages"]]
         read = self._read(self.messages[-1].text, False) if self.phase == "act" else None

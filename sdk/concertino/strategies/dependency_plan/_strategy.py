@@ -24,6 +24,7 @@ from concertino._models import Message, Reply
 from concertino._observation import Observation
 from concertino._plan import Call, Plan
 from concertino.schema import near_names
+from concertino.strategies._flaw import Flaw
 from concertino.strategies._flaws import report
 from concertino.strategies._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
 from concertino.strategies._observations import render_remaining
@@ -162,6 +163,7 @@ class DependencyPlanMachine(Machine):
         self.tasks: tuple[Task, ...] = ()
         self.read_as = (False, False)
         self.plan: Plan | None = None
+        self.flaws: tuple[Flaw, ...] = ()
         self.answers: tuple[str, ...] = ()
         self.final = Done(None, "answered")
         system = prompts.system_prompt(
@@ -176,7 +178,7 @@ class DependencyPlanMachine(Machine):
         """The next step."""
         if self.phase == "act":
             assert self.plan is not None
-            return Act(self.plan, self.round + 1)
+            return Act(self.plan, self.round + 1, self.flaws)
         if self.phase == "done":
             return self.final
         return Ask("orchestrator", self.messages, len(self.messages) - self.asked)
@@ -193,6 +195,7 @@ class DependencyPlanMachine(Machine):
             return
         self.read_as = (bool(self.tasks), cut_off)
         read = self._read(reply.text)
+        self.flaws = read.flaws
         new_plan = read.tasks is not None and read.tasks != self.tasks
         if read.faults:
             self._again(prompts.render_faults(reply.text, read.faults), report(reply.text, read.faults[:3]))
@@ -295,6 +298,7 @@ class DependencyPlanMachine(Machine):
             "round": self.round,
             "asked": self.asked,
             "fruitless": self.fruitless,
+            "flaws": [flaw.to_json() for flaw in self.flaws],
             "tasks": [[task.id, task.text, list(task.depends)] for task in self.tasks],
             "read_as": list(self.read_as),
             "answers": list(self.answers),
@@ -314,6 +318,7 @@ class DependencyPlanMachine(Machine):
         planned, cut_off = dumped["read_as"]
         self.read_as = (planned, cut_off)
         self.answers = tuple(dumped["answers"])
+        self.flaws = tuple(Flaw.from_json(flaw) for flaw in dumped["flaws"])
         self.final = Done(*dumped["final"])
         self.messages = [Message.from_json(message) for message in dumped["messages"]]
         self.plan = self._planned(self._read(self.messages[-1].text).calls) if self.phase == "act" else None

@@ -183,11 +183,13 @@ def check_round(text: str) -> tuple[Flaw, ...]:
     for part in blocks[1:] if blocks and blocks[0].tag == "reasoning" else blocks:
         if part.tag != "tool_call":
             what = f"a second <{part.tag}>" if part.tag else "text outside of the blocks"
-            flaws.append(Flaw("stray_text", f"{what}; after the reasoning there are calls only", part.start, part.end))
+            start = part.start + len(part.text) - len(part.text.lstrip()) if not part.tag else part.start
+            flaws.append(Flaw("stray_text", f"{what}; after the reasoning there are calls only", start, part.end))
     flaws += [_unclosed(part) for part in blocks if part.tag and not part.closed]
     calls = [part for part in blocks if part.tag == "tool_call"]
     if not calls:
-        flaws.append(Flaw("no_call", CODES["no_call"], len(text), len(text)))
+        what = 'there is no call; write <tool_call>{"name": "...", "arguments": {...}}</tool_call>'
+        flaws.append(Flaw("no_call", what, len(text), len(text)))
     flaws += [flaw for part in calls[:MOST_CALLS] if part.closed and (flaw := _check_call(part)) is not None]
     return tuple(sorted(flaws, key=lambda flaw: flaw.start))
 

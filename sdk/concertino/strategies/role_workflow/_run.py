@@ -102,7 +102,8 @@ class RoleWorkflowMachine(Machine):
             role = self.role
             return Ask(role.speaker, self.messages, len(self.messages) - self.asked, (), role.sampling)
         assert self.plan is not None
-        return Act(self.plan, self.acts + 1)
+        speakers = dict.fromkeys(job.owner for job in self.jobs if job.owner)
+        return Act(self.plan, self.acts + 1, tuple(flaw for name in speakers for flaw in self.said[name].flaws))
 
     def _next_plan(self) -> None:
         """The next calls as a plan, at most as many as may run in parallel; the budget may allow no further one."""

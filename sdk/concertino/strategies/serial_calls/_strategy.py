@@ -28,6 +28,7 @@ from concertino._models import Message, Reply
 from concertino._observation import Observation, Status
 from concertino._plan import Call, Plan
 from concertino.reading import ReadingError, read_json
+from concertino.strategies._flaw import Flaw
 from concertino.strategies._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
 from concertino.strategies._observations import render_observation, render_remaining, render_round
 
@@ -160,6 +161,7 @@ class SerialCallsMachine(Machine):
         self.asked = 0
         self.fruitless = 0
         self.plan: Plan | None = None
+        self.flaws: tuple[Flaw, ...] = ()
         self.native_ids: list[str] = []
         self.final = Done(None, "answered")
         self.notebook = Notebook()
@@ -185,7 +187,7 @@ class SerialCallsMachine(Machine):
         settings = self.settings
         if self.phase == "act":
             assert self.plan is not None
-            return Act(self.plan, self.round + 1)
+            return Act(self.plan, self.round + 1, self.flaws)
         if self.phase == "done":
             return self.final
         if settings.form == "qa":
@@ -214,6 +216,7 @@ class SerialCallsMachine(Machine):
             choices=choices_by_tool(self.tools),
             strict=self.settings.strict,
         )
+        self.flaws = tuple(turn.flaws)
         if not qa:
             self.messages.append(Message.of(reply))
             self.asked = len(self.messages)
@@ -379,6 +382,7 @@ class SerialCallsMachine(Machine):
             "round": self.round,
             "asked": self.asked,
             "fruitless": self.fruitless,
+            "flaws": [flaw.to_json() for flaw in self.flaws],
             "plan": None if self.plan is None else self.plan.to_json(),
             "native_ids": self.native_ids,
             "final": [self.final.answer, self.final.stop, self.final.detail],
@@ -392,6 +396,7 @@ class SerialCallsMachine(Machine):
             setattr(self, name, dumped[name])
         self.tools = list(dumped["tools"])
         self.native_ids = list(dumped["native_ids"])
+        self.flaws = tuple(Flaw.from_json(flaw) for flaw in dumped["flaws"])
         self.final = Done(*dumped["final"])
         self.notebook = Notebook.from_json(dumped["notebook"])
         self.messages = [Message.from_json(message) for message in dumped["messages"]]
