@@ -21,7 +21,7 @@ from concertino.testing import call, fake_tool, stubborn_tool
 def outcomes(pytester: pytest.Pytester, source: str) -> tuple[dict[str, int], str]:
     pytester.makepyfile(HEADER + source)
     # In a process of its own: plugins of other distributions may have imported half of concertino into this one.
-    plugins = ("cacheprovider", "asyncio", "anyio", "unraisableexception")
+    plugins = ("cacheprovider", "asyncio", "anyio", "unraisableexception", "hypothesispytest")
     result = pytester.runpytest_subprocess(*(word for name in plugins for word in ("-p", f"no:{name}")))
     return result.parseoutcomes(), str(result.stdout)
 
