@@ -186,3 +186,19 @@ def test_the_verdict_of_a_round_names_each_flaw_and_its_place(text: str, codes: 
     assert [flaw.code for flaw in flaws] == codes
     assert all(0 <= flaw.start <= flaw.end <= len(text) for flaw in flaws)
     assert set(codes) <= set(CODES)
+
+
+PIECES = st.sampled_from(
+    [
+        "<reasoning>r</reasoning>", "<reasoning>", "<think>t</think>", CALL, "\n", " so ", "<tool_call>{}</tool_call>",
+        "<tool_call>{'name': 'a', 'arguments': {}}</tool_call>",
+        '<tool_call>{"name": "a", "arguments": "x"}</tool_call>',
+        '<tool_call>{"name": "a", "arguments": {}, "more": 1}</tool_call>', '<tool_call>{"name": "a"}</tool_call>',
+        "<tool_call>", "</tool_call>", "<answer>1</answer>",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=6).map("".join))
+def test_a_text_is_called_exact_only_where_the_check_finds_nothing(text: str) -> None:
+    assert read_round(ct.Reply(text)).exact == is_strict(text)

@@ -46,12 +46,14 @@ class RoundText(NamedTuple):
         calls: in the order of the text; unreadable ones carry an error.
         answer: text of an `<answer>` block outside the reasoning, `None` if there is none.
         unclosed: the text ends inside the reasoning, so nothing was said.
+        exact: the text has the exact form; `check_round` would find nothing.
     """
 
     reasoning: str
     calls: list[Call]
     answer: str | None
     unclosed: bool
+    exact: bool = False
 
 
 def read_round(reply: Reply) -> RoundText:
@@ -60,15 +62,20 @@ def read_round(reply: Reply) -> RoundText:
     calls: list[Call] = []
     rest: list[str] = []
     unclosed = False
+    exact = True
     for tag, text, closed in _parts(reply.text):
         if not tag:
             rest.append(text)
+            exact = exact and (not text or text.isspace())
         elif tag != "tool_call":
+            exact = exact and closed and tag == "reasoning" and not thoughts and not calls
             thoughts.append(text.strip())
             unclosed = not closed
         elif not reply.tool_calls:
             cut_off = reply.finish_reason == "length" and not closed
-            calls.append(_from_block(str(len(calls) + 1), text, cut_off))
+            call, plain = _from_block(str(len(calls) + 1), text, cut_off)
+            exact = exact and closed and plain and bool(thoughts)
+            calls.append(call)
             if len(calls) == MOST_CALLS:
                 calls.append(_unread(MOST_CALLS + 1))
                 break
@@ -77,7 +84,8 @@ def read_round(reply: Reply) -> RoundText:
         calls = [Call(call.name, call.arguments, str(n)) for n, call in enumerate(reply.tool_calls, 1)]
     answer = _ANSWER.search(visible) if "<answer>" in visible else None
     reasoning = "\n".join(filter(None, [reply.reasoning, *thoughts])) or visible.strip()
-    return RoundText(reasoning, calls, answer.group(1).strip() if answer else None, unclosed)
+    exact = exact and bool(calls) and not reply.tool_calls
+    return RoundText(reasoning, calls, answer.group(1).strip() if answer else None, unclosed, exact)
 
 
 def _unread(number: int) -> Call:
@@ -90,7 +98,7 @@ def read_ahead(text: str) -> list[Call]:
     """The calls whose blocks are closed in a text that is still being written, as `read_round` will read them."""
     blocks = [(block, closed) for tag, block, closed in _parts(text) if tag == "tool_call"]
     numbered = enumerate(blocks[:MOST_CALLS], 1)
-    return [_from_block(str(number), block, False) for number, (block, closed) in numbered if closed]
+    return [_from_block(str(number), block, False)[0] for number, (block, closed) in numbered if closed]
 
 
 class _Part(NamedTuple):
@@ -133,24 +141,26 @@ def _placed(text: str) -> Iterator[_Part]:
         yield _Part("", text[position:], True, position, len(text))
 
 
-def _from_block(call_id: str, block: str, cut_off: bool) -> Call:
-    """The call of one block; `cut_off`: the length limit ended it."""
+def _from_block(call_id: str, block: str, cut_off: bool) -> tuple[Call, bool]:
+    """The call of one block, and whether it has the exact form; `cut_off`: the length limit ended it."""
     try:
         reading = read_json(block)
     except ReadingError as error:
         named = _NAME.search(block)
         text = "the text ended (length limit) inside this call; write shorter calls" if cut_off else str(error)
-        return Call(named.group(1) if named else "?", id=call_id, error=("bad_json", text))
+        return Call(named.group(1) if named else "?", id=call_id, error=("bad_json", text)), False
     data = reading.value
     name = data.get("name")
     if not isinstance(name, str) or not name:
         text = 'a call is {"name": "...", "arguments": {...}}; "name" is missing'
-        return Call("?", id=call_id, error=("bad_format", text))
+        return Call("?", id=call_id, error=("bad_format", text)), False
     arguments = data.get("arguments", {})
     if not isinstance(arguments, (dict, str)):
         kind = type(arguments).__name__
-        return Call(name, id=call_id, error=("bad_format", f'"arguments" of {name!r} must be an object; got {kind}'))
-    return Call(name, arguments, call_id, repairs=reading.repairs, guarded=True)
+        text = f'"arguments" of {name!r} must be an object; got {kind}'
+        return Call(name, id=call_id, error=("bad_format", text)), False
+    plain = not reading.repairs and len(data) == 2 and type(arguments) is dict and "arguments" in data
+    return Call(name, arguments, call_id, repairs=reading.repairs, guarded=True), plain
 
 
 def write_call(name: str, arguments: Any) -> str:

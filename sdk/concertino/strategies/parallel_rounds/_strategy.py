@@ -152,7 +152,7 @@ class ParallelRoundsMachine(Machine):
             self._no_call(read.answer, read.unclosed)
             return
         self.fruitless = 0
-        self.flaws = self._verdict(reply, read.calls)
+        self.flaws = self._verdict(reply, read.calls, read.exact)
         if [call.name for call in read.calls] == [prompts.FINAL]:
             self._ask_for_answer("answered")
             return
@@ -161,9 +161,9 @@ class ParallelRoundsMachine(Machine):
         self.native_ids = [call.id for call in reply.tool_calls]
         self.phase = "act"
 
-    def _verdict(self, reply: Reply, calls: Sequence[Call]) -> tuple[Flaw, ...]:
+    def _verdict(self, reply: Reply, calls: Sequence[Call], exact: bool) -> tuple[Flaw, ...]:
         """What the round lacks of the exact form; native calls have only their number to get wrong."""
-        flaws = () if reply.tool_calls else check_round(reply.text)
+        flaws = () if exact or reply.tool_calls else check_round(reply.text)
         if len(calls) > self.settings.max_parallel:
             text = f"{len(calls)} calls; at most {self.settings.max_parallel} in one round"
             return (*flaws, Flaw("too_many_calls", text, 0, len(reply.text)))
