@@ -238,9 +238,17 @@ def _offered(path: Path, data: Mapping[str, Any], manager: PluginManager, made: 
                 if model not in models:
                     raise PoolError(f"{model!r} is no full name of a model; there are {', '.join(models)}")
             return [model_agent(_model(models[model])).with_(name=name) for name, model in names.items()]
+    patterns = _patterns(path, data, "offer") or []
     with _naming(path, "offer"):
-        found = manager.specs(_patterns(path, data, "offer") or [], made)
+        found = manager.specs(patterns, made)
+        for pattern in patterns:
+            if not any(isinstance(spec, ModelSpec) and _means(pattern, spec) for spec in found):
+                raise PoolError(f"{pattern!r} matches no model; only models can be offered")
     return [model_agent(spec) for spec in found if isinstance(spec, ModelSpec)]
+
+
+def _means(pattern: str, spec: Spec) -> bool:
+    return pattern == spec.name or matches(spec, pattern)
 
 
 def _model(spec: Spec) -> ModelSpec:

@@ -44,8 +44,11 @@ def call(name: str, arguments: str, choice: PoolChoice, budget: str, as_json: bo
     """
     from concertino._budget import Budget
 
-    seen = asyncio.run(_call(choice.open(), name, _read(arguments), Budget.parse(budget)))
+    pool = choice.open()
+    seen = asyncio.run(_call(pool, name, _read(arguments), Budget.parse(budget)))
     if seen.error is not None and seen.error.code == "unknown_name":
+        if any(name in (model.name, model.short_name) for model in pool.models):
+            raise UsageError(f"{name!r} is a model; tools and agents are called, a model leads: run --model {name}")
         warn_about_broken_plugins()
     if as_json:
         write_json(seen.to_json())
@@ -94,4 +97,5 @@ def _explain(seen: Observation) -> str:
         return seen.status.value
     place = f" at {error.path}" if error.path else ""
     near = f"; near names: {', '.join(error.near)}" if error.near else ""
-    return clean(f"{seen.name}: {error.code}{place}: {error.message}{near}")
+    message = error.message.replace("\n", "; ")
+    return clean(f"{seen.name}: {error.code}{place}: {message}{near}")

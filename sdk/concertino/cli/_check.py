@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ._failures import Failed
+from ._failures import Failed, Interrupted
 from ._options import common_options
 from ._output import write_json
 from ._status_line import StatusLine
@@ -31,15 +31,21 @@ def check(package: str, only: str, strict: bool, as_json: bool) -> None:
     JSON: {"package", "ok", "complete", "counts", "rows": [{"check", "subject", "outcome", "detail", "requirement"}]};
     outcomes: ok, failed, missing, skipped.
     """
-    from concertino.testing import check_package
+    from concertino.testing import Report, check_package
 
     line = StatusLine()
+    rows: list[Row] = []
 
     def tell(row: Row) -> None:
+        rows.append(row)
         line.show(f"{row.subject}: {row.requirement}")
 
     try:
         report = check_package(package, only=only, tell=tell)
+    except KeyboardInterrupt:
+        line.end()
+        click.echo(Report(package, tuple(rows)).render())
+        raise Interrupted("cancelled; what is above was checked") from None
     finally:
         line.end()
     if as_json:

@@ -71,7 +71,8 @@ def _providers(name: str, manager: PluginManager) -> list[PluginInfo]:
     if not found:
         names = sorted({other for info in known for other in _names(info)})
         near = near_names(name, names)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names) or 'none'}"
+        there_are = f"there are {', '.join(info.name for info in known) or 'none'}"
+        hint = f"did you mean {' or '.join(near)}?" if near else there_are
         raise UsageError(f"no installed plugin is called {name!r}; {hint}")
     return found
 

@@ -110,3 +110,13 @@ def test_a_member_of_a_plugin_that_is_left_out_says_why(cli: Any, install: Any) 
     done = cli("call", "guard/hello", "{}")
     assert done.exit_code != 0
     assert "no key" in done.stderr
+
+
+def test_a_model_is_not_called(cli: Any) -> None:
+    done = cli("call", "band/parrot", "{}")
+    assert done.exit_code == 2
+    assert "'band/parrot' is a model" in done.stderr
+
+
+def test_several_violations_are_told_apart_on_one_line(cli: Any) -> None:
+    assert "; at /b: " in cli("call", "band/add", '{"a": "x", "b": "y"}').stderr

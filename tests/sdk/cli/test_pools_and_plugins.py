@@ -142,3 +142,13 @@ def test_check_of_something_unknown_is_wrong_usage(cli: Any) -> None:
     done = cli("check", "bend")
     assert done.exit_code == 2
     assert "did you mean band?" in done.stderr
+
+
+def test_an_interrupted_check_shows_what_was_checked(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from concertino.testing import _package
+
+    monkeypatch.setattr(_package, "_examples", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+    done = cli("check", "band")
+    assert done.exit_code == 130
+    assert "plugin band" in done.stdout
+    assert "cancelled" in done.stderr

@@ -162,6 +162,7 @@ def test_the_settings_declare_models_that_are_then_installed_ones(maker: PluginM
         ('[routers.r]\nmodels = "maker/built-in"\n', PoolError, "expected a list of model names"),
         ('[routers.r]\nmodels = ["maker/none"]\n', PoolError, "routers: no installed member matches 'maker/none'"),
         ('offer = ["maker/none"]\n', PoolError, "offer: no installed member matches 'maker/none'"),
+        ('offer = ["search/echo"]\n', PoolError, "offer: 'search/echo' matches no model; only models can be offered"),
         ('[offer]\n"a" = "search/echo"\n', PoolError, "offer: 'search/echo' is a tool; only models can be offered"),
     ],
 )

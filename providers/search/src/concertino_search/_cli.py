@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from pathlib import Path
 
@@ -13,7 +14,8 @@ import click
 @click.argument("corpus", envvar="CONCERTINO_SEARCH_CORPUS", type=click.Path(path_type=Path))
 @click.option("--analyser", envvar="CONCERTINO_SEARCH_ANALYSER", default="english", show_default=True)
 @click.option("--cache", type=click.Path(path_type=Path), help="Where indexes are kept; CONCERTINO_SEARCH_CACHE.")
-def search_index(corpus: Path, analyser: str, cache: Path | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help='Print {"passages", "seconds", "folder"}.')
+def search_index(corpus: Path, analyser: str, cache: Path | None, as_json: bool) -> None:
     """Build the index of CORPUS: a JSON Lines file, a document, or a folder of these."""
     from concertino import UsageError
 
@@ -25,4 +27,9 @@ def search_index(corpus: Path, analyser: str, cache: Path | None) -> None:
         index = asyncio.run(open_index(corpus, IndexOptions(analyser=analyser), cache=cache, trust_stamps=False))
     except UsageError as error:
         raise click.ClickException(str(error)) from None
-    click.echo(f"{len(index.passages):,} passages in {time.monotonic() - began:.1f} s: {index.folder}")
+    seconds = time.monotonic() - began
+    if as_json:
+        data = {"passages": len(index.passages), "seconds": round(seconds, 3), "folder": str(index.folder)}
+        click.echo(json.dumps(data))
+    else:
+        click.echo(f"{len(index.passages):,} passages in {seconds:.1f} s: {index.folder}")
