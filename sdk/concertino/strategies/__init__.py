@@ -1,6 +1,7 @@
 """Strategies: the paradigms. Each is a reader and a writer around the one plan and the one executor.
 
 _machine         the contract: Ask, Act, Done; Machine, Strategy
+_conversation    a run that is one conversation, which four of the five are
 _flaw            a fault of a model's text: code, place, next step; _flaws collects them
 _tags            the tags of a text, found in one pass; _tagged_text: blocks of known tags
 _observations    observations as an orchestrator reads them

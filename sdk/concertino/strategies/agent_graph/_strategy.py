@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from concertino._errors import UsageError
 from concertino._models import Message, Reply
 from concertino._observation import Observation
-from concertino._plan import Plan
-from concertino.strategies._flaw import Flaw
+from concertino.strategies._conversation import Conversation
 from concertino.strategies._flaws import report
-from concertino.strategies._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
+from concertino.strategies._machine import Brief, Done, Strategy
 
 from . import _prompts as prompts
 from ._format import GraphReading, read_graph
@@ -75,46 +74,27 @@ class AgentGraph(Strategy):
 
     def restore(self, dumped: Mapping[str, Any]) -> AgentGraphMachine:
         """A machine from `dump`."""
-        machine = AgentGraphMachine.__new__(AgentGraphMachine)
-        machine._load(dumped)
-        return machine
+        return AgentGraphMachine.restored(AgentGraph.from_json(dumped["settings"]), dumped)
 
 
-class AgentGraphMachine(Machine):
+class AgentGraphMachine(Conversation):
     """One run of a graph."""
 
+    settings: AgentGraph
+
     def __init__(self, settings: AgentGraph, brief: Brief) -> None:
-        self.settings = settings
-        self.question = brief.question
-        self.tools = list(brief.tools)
+        super().__init__(settings, brief)
         self.parallel = brief.parallel
         self.rounds = min(settings.max_rounds, brief.rounds or settings.max_rounds)
-        self.phase: Literal["ask", "act", "done"] = "ask"
-        self.round = 0
-        self.asked = 0
-        self.fruitless = 0
-        self.plan: Plan | None = None
-        self.flaws: tuple[Flaw, ...] = ()
         self.sink = ""
-        self.final = Done(None, "answered")
         system = prompts.system_prompt(self.tools, settings.dom, settings.prepend_task, settings.max_agents)
-        self.messages: list[Message] = [Message("system", system), Message("user", brief.question)]
-
-    def step(self) -> Step:
-        """The next step."""
-        if self.phase == "act":
-            assert self.plan is not None
-            return Act(self.plan, self.round + 1, self.flaws)
-        if self.phase == "done":
-            return self.final
-        return Ask("orchestrator", self.messages, len(self.messages) - self.asked)
+        self.messages = [Message("system", system), Message("user", brief.question)]
 
     # -- what came back --------------------------------------------------------------------------------------------
 
     def tell(self, reply: Reply) -> None:
         """Read the model's text."""
-        self.messages.append(replace(Message.of(reply), tool_calls=()))
-        self.asked = len(self.messages)
+        self._heard(reply)
         read = self._read(reply.text, reply.finish_reason == "length")
         self.flaws = read.flaws
         if read.answer is not None:
@@ -158,49 +138,14 @@ class AgentGraphMachine(Machine):
         self.messages.append(Message("user", text))
         self.phase = "ask"
 
-    def finish(self, stop: str, detail: str = "") -> None:
-        """End from outside."""
-        if self.phase != "done":
-            self._end(Done(None, stop, detail))
-
-    def _end(self, final: Done) -> None:
-        self.final, self.phase, self.plan = final, "done", None
-
     # -- copies ----------------------------------------------------------------------------------------------------
-
-    def fork(self) -> Self:
-        """An independent copy; messages and the plan are immutable and shared."""
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin.messages = list(self.messages)
-        return twin
 
     def dump(self) -> dict[str, Any]:
         """Plain JSON data; the plan is read again from the last message."""
-        return {
-            "settings": self.settings.to_json(),
-            "question": self.question,
-            "tools": self.tools,
-            "parallel": self.parallel,
-            "rounds": self.rounds,
-            "phase": self.phase,
-            "round": self.round,
-            "asked": self.asked,
-            "fruitless": self.fruitless,
-            "flaws": [flaw.to_json() for flaw in self.flaws],
-            "final": [self.final.answer, self.final.stop, self.final.detail],
-            "messages": [message.to_json() for message in self.messages],
-        }
+        return {**super().dump(), "parallel": self.parallel, "rounds": self.rounds}
 
     def _load(self, dumped: Mapping[str, Any]) -> None:
-        settings = AgentGraph.from_json(dumped["settings"])
-        assert isinstance(settings, AgentGraph)
-        self.settings = settings
-        for name in ("question", "parallel", "rounds", "phase", "round", "asked", "fruitless"):
-            setattr(self, name, dumped[name])
-        self.tools = list(dumped["tools"])
-        self.flaws = tuple(Flaw.from_json(flaw) for flaw in dumped["flaws"])
-        self.final = Done(*dumped["final"])
-        self.messages = [Message.from_json(message) for message in dumped["messages"]]
+        super()._load(dumped)
+        self.parallel, self.rounds = dumped["parallel"], dumped["rounds"]
         read = self._read(self.messages[-1].text, False) if self.phase == "act" else None
         self.plan, self.sink = (read.plan, read.sink) if read is not None else (None, "")

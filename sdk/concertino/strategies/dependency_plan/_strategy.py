@@ -17,16 +17,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from concertino._errors import UsageError
 from concertino._models import Message, Reply
 from concertino._observation import Observation
 from concertino._plan import Call, Plan
 from concertino.schema import near_names
-from concertino.strategies._flaw import Flaw
+from concertino.strategies._conversation import Conversation
 from concertino.strategies._flaws import report
-from concertino.strategies._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
+from concertino.strategies._machine import Brief, Done, Strategy
 from concertino.strategies._observations import render_remaining
 from concertino.strategies._offers import Offers
 
@@ -103,9 +103,7 @@ class DependencyPlan(Strategy):
 
     def restore(self, dumped: Mapping[str, Any]) -> DependencyPlanMachine:
         """A machine from `dump`."""
-        machine = DependencyPlanMachine.__new__(DependencyPlanMachine)
-        machine._load(dumped)
-        return machine
+        return DependencyPlanMachine.restored(DependencyPlan.from_json(dumped["settings"]), dumped)
 
 
 def resolve_verbs(tools: Mapping[str, str], offers: Offers) -> dict[str, str]:
@@ -148,47 +146,30 @@ def _taking_text(verbs: dict[str, str], offers: Offers) -> dict[str, str]:
     return verbs
 
 
-class DependencyPlanMachine(Machine):
+class DependencyPlanMachine(Conversation):
     """One run by a plan."""
 
+    settings: DependencyPlan
+
     def __init__(self, settings: DependencyPlan, brief: Brief, verbs: Mapping[str, str]) -> None:
-        self.settings = settings
-        self.question = brief.question
-        self.tools = list(brief.tools)
+        super().__init__(settings, brief)
         self.verbs = dict(verbs)
-        self.phase: Literal["ask", "act", "answer", "done"] = "ask"
-        self.round = 0
-        self.asked = 0
-        self.fruitless = 0
         self.tasks: tuple[Task, ...] = ()
         self.read_as = (False, False)
-        self.plan: Plan | None = None
-        self.flaws: tuple[Flaw, ...] = ()
         self.answers: tuple[str, ...] = ()
-        self.final = Done(None, "answered")
         system = prompts.system_prompt(
             self.tools, self.verbs, settings.max_rounds, settings.max_parallel, settings.graph
         )
         question = brief.question
         if settings.show_budget:
             question += render_remaining(brief.remaining)
-        self.messages: list[Message] = [Message("system", system), Message("user", question)]
-
-    def step(self) -> Step:
-        """The next step."""
-        if self.phase == "act":
-            assert self.plan is not None
-            return Act(self.plan, self.round + 1, self.flaws)
-        if self.phase == "done":
-            return self.final
-        return Ask("orchestrator", self.messages, len(self.messages) - self.asked)
+        self.messages = [Message("system", system), Message("user", question)]
 
     # -- what came back --------------------------------------------------------------------------------------------
 
     def tell(self, reply: Reply) -> None:
         """Read the model's text."""
-        self.messages.append(replace(Message.of(reply), tool_calls=()))
-        self.asked = len(self.messages)
+        self._heard(reply)
         cut_off = reply.finish_reason == "length"
         if self.phase == "answer":
             self._last_answer(reply.text, cut_off)
@@ -270,55 +251,23 @@ class DependencyPlanMachine(Machine):
         else:
             self.messages.append(Message("user", text))
 
-    def finish(self, stop: str, detail: str = "") -> None:
-        """End from outside."""
-        if self.phase != "done":
-            self._end(Done(None, stop, detail))
-
-    def _end(self, final: Done) -> None:
-        self.final, self.phase, self.plan = final, "done", None
-
     # -- copies ----------------------------------------------------------------------------------------------------
-
-    def fork(self) -> Self:
-        """An independent copy; messages and the plan are immutable and shared."""
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin.messages = list(self.messages)
-        return twin
 
     def dump(self) -> dict[str, Any]:
         """Plain JSON data; the plan is read again from the last message."""
         return {
-            "settings": self.settings.to_json(),
-            "question": self.question,
-            "tools": self.tools,
+            **super().dump(),
             "verbs": self.verbs,
-            "phase": self.phase,
-            "round": self.round,
-            "asked": self.asked,
-            "fruitless": self.fruitless,
-            "flaws": [flaw.to_json() for flaw in self.flaws],
             "tasks": [[task.id, task.text, list(task.depends)] for task in self.tasks],
             "read_as": list(self.read_as),
             "answers": list(self.answers),
-            "final": [self.final.answer, self.final.stop, self.final.detail],
-            "messages": [message.to_json() for message in self.messages],
         }
 
     def _load(self, dumped: Mapping[str, Any]) -> None:
-        settings = DependencyPlan.from_json(dumped["settings"])
-        assert isinstance(settings, DependencyPlan)
-        self.settings = settings
-        for name in ("question", "phase", "round", "asked", "fruitless"):
-            setattr(self, name, dumped[name])
-        self.tools = list(dumped["tools"])
+        super()._load(dumped)
         self.verbs = dict(dumped["verbs"])
         self.tasks = tuple(Task(own_id, text, tuple(depends)) for own_id, text, depends in dumped["tasks"])
         planned, cut_off = dumped["read_as"]
         self.read_as = (planned, cut_off)
         self.answers = tuple(dumped["answers"])
-        self.flaws = tuple(Flaw.from_json(flaw) for flaw in dumped["flaws"])
-        self.final = Done(*dumped["final"])
-        self.messages = [Message.from_json(message) for message in dumped["messages"]]
         self.plan = self._planned(self._read(self.messages[-1].text).calls) if self.phase == "act" else None

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from concertino._errors import UsageError
 from concertino._models import Message, Reply
 from concertino._observation import Observation
 from concertino._plan import Call, Plan
+from concertino.strategies._conversation import Conversation
 from concertino.strategies._flaw import Flaw
 from concertino.strategies._history import compacted
-from concertino.strategies._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
+from concertino.strategies._machine import Ask, Brief, Done, Strategy
 from concertino.strategies._observations import render_observation, render_remaining, render_round
 
 from . import _prompts as prompts
@@ -81,42 +82,27 @@ class ParallelRounds(Strategy):
 
     def restore(self, dumped: Mapping[str, Any]) -> ParallelRoundsMachine:
         """A machine from `dump`."""
-        machine = ParallelRoundsMachine.__new__(ParallelRoundsMachine)
-        machine._load(dumped)
-        return machine
+        return ParallelRoundsMachine.restored(ParallelRounds.from_json(dumped["settings"]), dumped)
 
 
-class ParallelRoundsMachine(Machine):
+class ParallelRoundsMachine(Conversation):
     """One run in rounds."""
 
+    settings: ParallelRounds
+
     def __init__(self, settings: ParallelRounds, brief: Brief) -> None:
-        self.settings = settings
-        self.question = brief.question
-        self.tools = list(brief.tools)
-        self.phase: Phase = "ask"
-        self.round = 0
-        self.asked = 0
-        self.fruitless = 0
-        self.plan: Plan | None = None
-        self.flaws: tuple[Flaw, ...] = ()
+        super().__init__(settings, brief)
         self.names: list[str] = []
         self.native_ids: list[str] = []
-        self.final = Done(None, "answered")
         system = prompts.system_prompt(self.tools, settings.max_rounds, settings.max_parallel, settings.native)
         question = brief.question
         if settings.show_budget:
             question += render_remaining(brief.remaining)
-        self.messages: list[Message] = [Message("system", system), Message("user", question)]
+        self.messages = [Message("system", system), Message("user", question)]
 
     # -- what is wanted --------------------------------------------------------------------------------------------
 
-    def step(self) -> Step:
-        """The next step."""
-        if self.phase == "act":
-            assert self.plan is not None
-            return Act(self.plan, self.round + 1, self.flaws)
-        if self.phase == "done":
-            return self.final
+    def _question(self) -> Ask:
         if self.phase == "answer" and self.settings.summariser == "summariser":
             record = self._record()
             return Ask("summariser", record, len(record))
@@ -146,8 +132,7 @@ class ParallelRoundsMachine(Machine):
             self._take_answer(reply)
             return
         read = read_round(reply)
-        self.messages.append(Message.of(reply))
-        self.asked = len(self.messages)
+        self._heard(reply, with_calls=True)
         if not read.calls:
             self._no_call(read.answer, read.unclosed)
             return
@@ -181,13 +166,11 @@ class ParallelRoundsMachine(Machine):
     def _no_call(self, answer: str | None, unclosed: bool) -> None:
         """No call: an answer given directly is taken, anything else is handed back, a few times."""
         if answer:
-            self.final = Done(answer, "answered")
-            self.phase = "done"
+            self._end(Done(answer, "answered"))
             return
         self.fruitless += 1
         if self.fruitless >= self.settings.patience:
-            self.final = Done(None, "format", f"{self.fruitless} texts in a row held no readable call")
-            self.phase = "done"
+            self._end(Done(None, "format", f"{self.fruitless} texts in a row held no readable call"))
             return
         self.messages.append(Message("user", prompts.UNCLOSED if unclosed else prompts.NO_CALL))
 
@@ -234,61 +217,21 @@ class ParallelRoundsMachine(Machine):
 
     def _take_answer(self, reply: Reply) -> None:
         read = read_round(reply)
-        self.messages.append(replace(Message.of(reply), tool_calls=()))
-        self.asked = len(self.messages)
+        self._heard(reply)
         answer = read.answer
         if answer is None and not read.calls:  # a text that still calls somebody is no answer
             answer = reply.text.strip()
-        self.final = Done(answer or None, self.final.stop)
-        self.phase = "done"
-
-    def finish(self, stop: str, detail: str = "") -> None:
-        """End from outside."""
-        if self.phase == "done":
-            return
-        self.plan = None
-        self.final = Done(None, stop, detail)
-        self.phase = "done"
+        self._end(Done(answer or None, self.final.stop))
 
     # -- copies ----------------------------------------------------------------------------------------------------
 
-    def fork(self) -> Self:
-        """An independent copy; messages are immutable and shared, the list of them is not."""
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin.messages = list(self.messages)
-        twin.names = list(self.names)
-        twin.native_ids = list(self.native_ids)
-        return twin
-
     def dump(self) -> dict[str, Any]:
         """Plain JSON data."""
-        return {
-            "settings": self.settings.to_json(),
-            "question": self.question,
-            "tools": self.tools,
-            "phase": self.phase,
-            "round": self.round,
-            "asked": self.asked,
-            "fruitless": self.fruitless,
-            "plan": None if self.plan is None else self.plan.to_json(),
-            "flaws": [flaw.to_json() for flaw in self.flaws],
-            "names": self.names,
-            "native_ids": self.native_ids,
-            "final": [self.final.answer, self.final.stop, self.final.detail],
-            "messages": [message.to_json() for message in self.messages],
-        }
+        plan = None if self.plan is None else self.plan.to_json()
+        return {**super().dump(), "plan": plan, "names": self.names, "native_ids": self.native_ids}
 
     def _load(self, dumped: Mapping[str, Any]) -> None:
-        settings = ParallelRounds.from_json(dumped["settings"])
-        assert isinstance(settings, ParallelRounds)
-        self.settings = settings
-        for name in ("question", "phase", "round", "asked", "fruitless"):
-            setattr(self, name, dumped[name])
-        self.tools = list(dumped["tools"])
-        self.flaws = tuple(Flaw.from_json(flaw) for flaw in dumped["flaws"])
+        super()._load(dumped)
         self.names = list(dumped["names"])
         self.native_ids = list(dumped["native_ids"])
-        self.final = Done(*dumped["final"])
-        self.messages = [Message.from_json(message) for message in dumped["messages"]]
         self.plan = None if dumped["plan"] is None else Plan(Call.from_json(call) for call in dumped["plan"])

@@ -21,15 +21,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from concertino._errors import UsageError
 from concertino._models import Message, Reply
 from concertino._observation import Observation, Status
 from concertino._plan import Call, Plan
 from concertino.reading import ReadingError, read_json
-from concertino.strategies._flaw import Flaw
-from concertino.strategies._machine import Act, Ask, Brief, Done, Machine, Step, Strategy
+from concertino.strategies._conversation import Conversation
+from concertino.strategies._machine import Ask, Brief, Done, Strategy
 from concertino.strategies._observations import render_observation, render_remaining, render_round
 
 from . import _prompts as prompts
@@ -131,9 +131,9 @@ class SerialCalls(Strategy):
 
     def restore(self, dumped: Mapping[str, Any]) -> SerialCallsMachine:
         """A machine from `dump`, with this strategy's cutter."""
-        machine = SerialCallsMachine.__new__(SerialCallsMachine)
-        machine._load(dumped, self.cutter)
-        return machine
+        return SerialCallsMachine.restored(
+            replace(SerialCalls.from_json(dumped["settings"]), cutter=self.cutter), dumped
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Name and settings, as a trace keeps them."""
@@ -149,23 +149,16 @@ class SerialCalls(Strategy):
         return cls(**{key: value for key, value in data.items() if key in known})
 
 
-class SerialCallsMachine(Machine):
+class SerialCallsMachine(Conversation):
     """One run, one call at a time."""
 
+    settings: SerialCalls
+
     def __init__(self, settings: SerialCalls, brief: Brief) -> None:
-        self.settings = settings
-        self.question = brief.question
-        self.tools = list(brief.tools)
-        self.phase: Phase = "ask"
-        self.round = 0
-        self.asked = 0
-        self.fruitless = 0
-        self.plan: Plan | None = None
-        self.flaws: tuple[Flaw, ...] = ()
+        super().__init__(settings, brief)
         self.native_ids: list[str] = []
-        self.final = Done(None, "answered")
         self.notebook = Notebook()
-        self.messages: list[Message] = []
+        self.messages = []
         if not settings.by_member:
             self.tools.append(prompts.answer_tool(settings.answer_tool))
         if settings.form == "chat":
@@ -182,14 +175,8 @@ class SerialCallsMachine(Machine):
 
     # -- what is wanted --------------------------------------------------------------------------------------------
 
-    def step(self) -> Step:
-        """The next step."""
+    def _question(self) -> Ask:
         settings = self.settings
-        if self.phase == "act":
-            assert self.plan is not None
-            return Act(self.plan, self.round + 1, self.flaws)
-        if self.phase == "done":
-            return self.final
         if settings.form == "qa":
             messages = released_prompt(settings.variant, self.problem, self.notebook, settings.cutter)
             tools = offered_tools(settings.variant, self.tools, self.notebook, settings.search_tools)
@@ -218,8 +205,7 @@ class SerialCallsMachine(Machine):
         )
         self.flaws = tuple(turn.flaws)
         if not qa:
-            self.messages.append(Message.of(reply))
-            self.asked = len(self.messages)
+            self._heard(reply, with_calls=True)
         if not turn.calls:
             self._no_call(turn)
             return
@@ -227,7 +213,7 @@ class SerialCallsMachine(Machine):
             self.fruitless = 0
         chosen = self._chosen(turn.calls)
         if answer := self._own_answer(turn.calls[chosen]):
-            self._end("answered", answer)
+            self._end(Done(answer, "answered"))
             return
         self.plan = Plan.parallel([self._only(index == chosen, call) for index, call in enumerate(turn.calls)])
         self.native_ids = [call.id for call in reply.tool_calls]
@@ -265,13 +251,13 @@ class SerialCallsMachine(Machine):
         """No call: an answer or a message given directly is taken, anything else is handed back, a few times."""
         answer = turn.answer or turn.message
         if answer and self.settings.form == "chat" and not (self.settings.strict and not turn.ok):
-            self._end("answered", answer)
+            self._end(Done(answer, "answered"))
             return
         self.fruitless += 1
         wrong = [flaw for flaw in turn.flaws if not flaw.repaired] or list(turn.flaws)
         if self.fruitless >= self.settings.patience:
             last = f"; the last: {wrong[0].message}" if wrong else ""
-            self._end("format", None, f"{self.fruitless} texts in a row held no readable call{last}")
+            self._end(Done(None, "format", f"{self.fruitless} texts in a row held no readable call{last}"))
             return
         if self.settings.form == "chat":
             self.messages.append(Message("user", prompts.hand_back([flaw.message for flaw in wrong])))
@@ -302,14 +288,14 @@ class SerialCallsMachine(Machine):
         self.fruitless += 1
         if self.fruitless >= self.settings.patience:
             texts = f"{self.fruitless} texts in a row held no call that could run"
-            self._end("format", None, f"{texts}; the last: {refused[0]}")
+            self._end(Done(None, "format", f"{texts}; the last: {refused[0]}"))
 
     def _note(self, call: Call, content: Any) -> None:
         """A result into the notebook; the result of the answer tool ends the run, unless it is empty."""
         kind = self.settings.kind_of(call.name)
         if kind == "answer":
             if answer := answer_of(content):
-                self._end("answered", answer)
+                self._end(Done(answer, "answered"))
             else:
                 self.notebook = self.notebook.with_attempt(Attempt(_alias(call), ""))
         elif self.settings.form == "chat":
@@ -337,7 +323,7 @@ class SerialCallsMachine(Machine):
     def _out_of_turns(self) -> None:
         limit = self.settings.max_rounds
         if self.settings.form == "qa":
-            self._end("rounds", None, f"{limit} turns are over and {self.settings.answer_tool} gave no answer")
+            self._end(Done(None, "rounds", f"{limit} turns are over and {self.settings.answer_tool} gave no answer"))
             return
         self.final = Done(None, "rounds", f"{limit} turns are over")
         self.phase = "answer"
@@ -345,61 +331,27 @@ class SerialCallsMachine(Machine):
 
     def _take_answer(self, reply: Reply) -> None:
         turn = read_turn(reply)
-        self.messages.append(replace(Message.of(reply), tool_calls=()))
-        self.asked = len(self.messages)
+        self._heard(reply)
         answer = turn.answer or turn.message
         if answer is None:
             answer = "" if turn.calls else reply.text.strip()
-        self._end(self.final.stop, answer or None, self.final.detail)
-
-    def _end(self, stop: str, answer: str | None, detail: str = "") -> None:
-        self.final = Done(answer, stop, detail)
-        self.phase = "done"
-
-    def finish(self, stop: str, detail: str = "") -> None:
-        """End from outside."""
-        if self.phase != "done":
-            self.plan = None
-            self._end(stop, None, detail)
+        self._end(Done(answer or None, self.final.stop, self.final.detail))
 
     # -- copies ----------------------------------------------------------------------------------------------------
-
-    def fork(self) -> Self:
-        """An independent copy; what is immutable is shared, lists are not."""
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin.messages = list(self.messages)
-        twin.native_ids = list(self.native_ids)
-        return twin
 
     def dump(self) -> dict[str, Any]:
         """Plain JSON data."""
         return {
-            "settings": self.settings.to_json(),
-            "question": self.question,
-            "tools": self.tools,
-            "phase": self.phase,
-            "round": self.round,
-            "asked": self.asked,
-            "fruitless": self.fruitless,
-            "flaws": [flaw.to_json() for flaw in self.flaws],
+            **super().dump(),
             "plan": None if self.plan is None else self.plan.to_json(),
             "native_ids": self.native_ids,
-            "final": [self.final.answer, self.final.stop, self.final.detail],
             "notebook": self.notebook.to_json(),
-            "messages": [message.to_json() for message in self.messages],
         }
 
-    def _load(self, dumped: Mapping[str, Any], cutter: Cutter) -> None:
-        self.settings = replace(SerialCalls.from_json(dumped["settings"]), cutter=cutter)
-        for name in ("question", "phase", "round", "asked", "fruitless"):
-            setattr(self, name, dumped[name])
-        self.tools = list(dumped["tools"])
+    def _load(self, dumped: Mapping[str, Any]) -> None:
+        super()._load(dumped)
         self.native_ids = list(dumped["native_ids"])
-        self.flaws = tuple(Flaw.from_json(flaw) for flaw in dumped["flaws"])
-        self.final = Done(*dumped["final"])
         self.notebook = Notebook.from_json(dumped["notebook"])
-        self.messages = [Message.from_json(message) for message in dumped["messages"]]
         calls = dumped["plan"]
         self.plan = None if calls is None else Plan.parallel([Call.from_json(call) for call in calls])
 
