@@ -97,5 +97,4 @@ def _explain(seen: Observation) -> str:
         return seen.status.value
     place = f" at {error.path}" if error.path else ""
     near = f"; near names: {', '.join(error.near)}" if error.near else ""
-    message = error.message.replace("\n", "; ")
-    return clean(f"{seen.name}: {error.code}{place}: {message}{near}")
+    return clean(f"{seen.name}: {error.code}{place}: {error.message}{near}")

@@ -116,7 +116,3 @@ def test_a_model_is_not_called(cli: Any) -> None:
     done = cli("call", "band/parrot", "{}")
     assert done.exit_code == 2
     assert "'band/parrot' is a model" in done.stderr
-
-
-def test_several_violations_are_told_apart_on_one_line(cli: Any) -> None:
-    assert "; at /b: " in cli("call", "band/add", '{"a": "x", "b": "y"}').stderr

@@ -1,0 +1,178 @@
+"""One run being driven: a machine asks, and is answered by a model and by the executor.
+
+Invariant: what the machine wants is done once and recorded before it is seen, and whatever happens the run ends with
+a reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from ._budget import Budget
+from ._eager import Ahead
+from ._errors import CallFailed
+from ._models import ChatRequest
+from ._pool import Pool
+from ._run import Run, collect_rounds
+from ._usage import NOTHING
+from .events import Event, Planned, RunEnded, RunStarted
+from .executor import Executor, Scope
+from .executor._asking import ask
+from .strategies import Act, Ask, Done, Machine
+from .traces import JournalSink, TraceMemory
+
+if TYPE_CHECKING:
+    from ._orchestrator import Orchestrator
+    from .executor import Memory
+    from .executor._plan_run import PlanRun
+
+Listener = Callable[[Event], None]
+_STOPS = {"budget_exhausted": "budget", "deadline": "deadline", "queue_deadline": "deadline"}
+"""Why a run ends when its model could not be asked, by the code of the failed request."""
+
+
+class Drive:
+    """One run being driven."""
+
+    def __init__(
+        self, orchestrator: Orchestrator, machine: Machine, pool: Pool, budget: Budget, begun: RunStarted,
+        sink: JournalSink | None, memory: Memory | None, on_event: Listener | None, elapsed: float = 0.0,
+    ) -> None:  # fmt: skip
+        self.orchestrator = orchestrator
+        self.machine = machine
+        self.pool = pool
+        self.budget = budget
+        self.begun = begun
+        self.sink = sink
+        self.memory = memory
+        self.on_event = on_event
+        self.elapsed = elapsed
+        self.scope: Scope | None = None
+        self.ended: RunEnded | None = None
+        self.asks = 0
+        self.round = 0
+        self.ahead: Ahead | None = None
+        self.rounds = orchestrator._rounds(budget)
+
+    async def run(self) -> Run:
+        shared = self.orchestrator.executor
+        executor = shared or Executor()
+        try:
+            await self._run(executor)
+        finally:
+            if shared is None:
+                await executor.aclose()
+            elif self.scope is not None:
+                await shared.release(self.scope)
+            if self.sink is not None:
+                self.sink.close()
+        return self.collect()
+
+    async def _run(self, executor: Executor) -> None:
+        scope = self.scope = executor.open(
+            self.pool, run_id=self.begun.run_id, question=self.begun.question, budget=self.budget, sink=self.sink,
+            memory=self.memory, listeners=[self.on_event] if self.on_event else [],
+            before=self.orchestrator.before, after=self.orchestrator.after,
+            duplicates=self.orchestrator.duplicates, elapsed=self.elapsed,
+        )  # fmt: skip
+        scope.emit_result(self.begun, recalled=self.memory is not None)
+        try:
+            done = await self._drive(self.machine, executor, scope)
+        except asyncio.CancelledError:
+            self._end(Done(None, "cancelled", "the caller cancelled the run"))
+            raise
+        except Exception as error:
+            self._end(Done(None, "crashed", f"{type(error).__name__}: {error}"))
+            raise
+        self._end(done)
+
+    async def _drive(self, machine: Machine, executor: Executor, scope: Scope) -> Done:
+        while True:
+            step = machine.step()
+            if isinstance(step, Done):
+                return step
+            if isinstance(step, Ask):
+                await self._ask(step, machine, executor, scope)
+            else:
+                await self._act(step, machine, executor, scope)
+
+    async def _ask(self, step: Ask, machine: Machine, executor: Executor, scope: Scope) -> None:
+        if scope.seconds_left() <= 0:
+            machine.finish("deadline", f"its {self.budget.seconds:g} s are over")
+            return
+        self.asks += 1
+        scope.transcript = step.messages
+        role = step.role if step.role in self.pool.roles else "orchestrator"
+        request = ChatRequest(step.messages, [dict(t) for t in step.tools], step.sampling or self.orchestrator.sampling)
+        fresh = step.messages[len(step.messages) - step.fresh :]
+        if self.orchestrator.eager and type(machine).ahead is not Machine.ahead:
+            self.ahead = Ahead(machine, executor, scope, self.round + 1)
+        asked = f"ask.{self.asks}"
+        try:
+            reply, _ = await ask(executor, scope, role, request, asked, role=step.role, fresh=fresh, hearer=self.ahead)
+        except asyncio.CancelledError:
+            await self._leave_behind({})
+            raise
+        except CallFailed as failed:
+            await self._leave_behind({})
+            code = failed.observation.error.code if failed.observation.error else ""
+            stop = _STOPS.get(code, "model")
+            if stop == "deadline" and scope.seconds_left() > 0:
+                stop = "model"
+            machine.finish(stop, str(failed))
+            return
+        machine.tell(reply)
+        if self.ahead is not None and not isinstance(machine.step(), Act):
+            await self._leave_behind({})
+
+    async def _leave_behind(self, taken: Mapping[str, PlanRun]) -> None:
+        """Stop what was begun early and is not part of a plan."""
+        if self.ahead is not None:
+            ahead, self.ahead = self.ahead, None
+            await ahead.stop(but=taken)
+
+    async def _act(self, step: Act, machine: Machine, executor: Executor, scope: Scope) -> None:
+        self.round = step.round
+        scope.emit_result(Planned(step.round, step.plan, scope.now(), step.flaws), recalled=self._was_planned(step))
+        begun = self.ahead.taken_by(step.plan) if self.ahead is not None else {}
+        await self._leave_behind(begun)
+        try:
+            observations = await executor.run_plan(step.plan, scope, prefix=f"{step.round}.", begun=begun)
+        except asyncio.CancelledError:
+            for run in begun.values():
+                await executor.stop_plan(run)
+            raise
+        machine.observe(observations, scope.remaining(self.budget, self.rounds - step.round))
+
+    def _was_planned(self, step: Act) -> bool:
+        memory = self.memory
+        return isinstance(memory, TraceMemory) and memory.planned(step.round)
+
+    def _end(self, done: Done) -> None:
+        scope = self.scope
+        assert scope is not None
+        detail = done.detail
+        if scope.sink_failed:
+            detail = f"{detail}; the trace is incomplete: {scope.sink_failed}".strip("; ")
+        self.ended = RunEnded(done.answer, done.stop, detail, scope.ledger.usage.to_json(), scope.now())
+        scope.emit_result(self.ended)
+
+    def collect(self) -> Run:
+        """The run as far as it went."""
+        scope, ended = self.scope, self.ended
+        events: list[Event] = scope.events if scope is not None else [self.begun]
+        return Run(
+            id=self.begun.run_id,
+            question=self.begun.question,
+            answer=ended.answer if ended else None,
+            stop=ended.stop if ended else "cancelled",
+            detail=ended.detail if ended else "",
+            rounds=collect_rounds(events),
+            usage=scope.ledger.usage if scope is not None else NOTHING,
+            seconds=ended.at if ended else 0.0,
+            pool_id=self.pool.id,
+            events=events,
+            path=self.sink.path if self.sink is not None else None,
+        )
