@@ -50,7 +50,7 @@ def invalid_arguments(violations: tuple[Violation, ...], validator: Validator) -
     first = violations[0]
     return ErrorInfo(
         "invalid_arguments",
-        shorten(explain(violations, validator, limit=LIMIT)),
+        shorten(explain(violations, validator, limit=LIMIT).replace("\n", "; ")),
         first.pointer,
         first.expected,
         first.got,
