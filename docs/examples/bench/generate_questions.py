@@ -1,6 +1,6 @@
 """Generate questions, check their answers from the text, and grade three solvers of different honesty."""
 
-from concertino_bench import check, generate, grade, make_task, measure
+from concertino_bench.masbench import check, generate, grade, make_task, measure
 
 task = make_task("depth", 3, index=0, seed=7, rules=False)
 print(task.question)

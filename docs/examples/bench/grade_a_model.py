@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 
 import concertino as ct
-from concertino_bench import generate, grade
+from concertino_bench.masbench import generate, grade
 
 pool = ct.Pool.installed("sim/steady")
 

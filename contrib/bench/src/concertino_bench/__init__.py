@@ -1,8 +1,12 @@
-"""concertino-bench: tasks with known answers, and graders that give reasons.
+"""concertino-bench: tasks with known answers, graders that give reasons, and runs of many systems over many tasks.
 
-Here is the generator of MASBENCH-like questions on five axes (depth, horizon, breadth, parallel, robustness), an
-evaluator that checks their answers from the text alone, the columns of the published rows, and a grader. Importing this
-module imports none of them; the names and the hooks below do.
+The words that the parts share are here: what a task is, what a grader says. The parts are subpackages:
+
+    concertino_bench.masbench       generated questions with controlled dependency graphs
+    concertino_bench.graders        what compares answers
+    concertino_bench.loaders        what reads the files of known benchmarks
+
+Importing this module imports none of them; the names and the hooks below do.
 """
 
 from __future__ import annotations
@@ -13,72 +17,37 @@ from typing import TYPE_CHECKING, Any
 from concertino import hookimpl
 
 if TYPE_CHECKING:
-    from .checking import Difference, Report, check
-    from .grading import Grade, Verdict, grade
-    from .masbench import AXES, LEVELS, SPLITS, generate, make_task
-    from .oracle import Measures, NoAnswer, answers, measure, other_answers
-    from .reading import ReadingError
-    from .rows import RowError, from_row, read_jsonl, to_row, write_jsonl
-    from .tasks import Task, TaskSet
-    from .wording import RULES
+    from .grading import Bench, Grade, Grader, Submission, Verdict, text_grader
+    from .items import Item, Key, MemberUse
+    from .systems import System
+    from .tasks import DataError, Task, TaskSet, World
 
 _HOMES = {
-    "AXES": "masbench",
-    "LEVELS": "masbench",
-    "RULES": "wording",
-    "SPLITS": "masbench",
-    "Difference": "checking",
-    "Grade": "grading",
-    "Measures": "oracle",
-    "NoAnswer": "oracle",
-    "ReadingError": "reading",
-    "Report": "checking",
-    "RowError": "rows",
-    "Task": "tasks",
-    "TaskSet": "tasks",
-    "Verdict": "grading",
-    "answers": "oracle",
-    "check": "checking",
-    "from_row": "rows",
-    "generate": "masbench",
-    "grade": "grading",
-    "make_task": "masbench",
-    "measure": "oracle",
-    "other_answers": "oracle",
-    "read_jsonl": "rows",
-    "to_row": "rows",
-    "write_jsonl": "rows",
+    "grading": ["Bench", "Grade", "Grader", "Submission", "Verdict", "text_grader"],
+    "items": ["Item", "Key", "MemberUse"],
+    "systems": ["System"],
+    "tasks": ["DataError", "Task", "TaskSet", "World"],
 }
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "AXES",
-    "LEVELS",
-    "RULES",
-    "SPLITS",
-    "Difference",
+    "Bench",
+    "DataError",
     "Grade",
-    "Measures",
-    "NoAnswer",
-    "ReadingError",
-    "Report",
-    "RowError",
+    "Grader",
+    "Item",
+    "Key",
+    "MemberUse",
+    "Submission",
+    "System",
     "Task",
     "TaskSet",
     "Verdict",
-    "answers",
-    "check",
+    "World",
     "concertino_cli",
     "concertino_graders",
     "concertino_tasks",
-    "from_row",
-    "generate",
-    "grade",
-    "make_task",
-    "measure",
-    "other_answers",
-    "read_jsonl",
-    "to_row",
-    "write_jsonl",
+    "text_grader",
 ]
 
 
@@ -87,28 +56,28 @@ def concertino_tasks() -> list[TaskSet]:
     """One task set per axis: `masbench/depth` and so on."""
     from .masbench import task_sets
 
-    return task_sets()
+    return [*task_sets()]
 
 
 @hookimpl
 def concertino_graders() -> list[Any]:
     """The grader of tasks of the kind `masbench`."""
-    from .grading import grade
+    from .masbench import grade
 
-    return [grade]
+    return [grade.grader]
 
 
 @hookimpl
 def concertino_cli() -> list[Any]:
     """`concertino bench generate` and `concertino bench verify`."""
-    from ._cli import bench
+    from .cli import bench
 
     return [bench]
 
 
 def __getattr__(name: str) -> Any:
     """Import a name's module at its first use."""
-    home = _HOMES.get(name)
+    home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f".{home}", __name__), name)

@@ -1,19 +1,18 @@
-"""The grader of tasks with whole-number answers: right, wrong or unparsable, and why.
+"""What a grader is given, and what it says: right, wrong or unparsable, and why.
 
-An answer is looked for in the last `<answer>…</answer>` if there is one, else in the whole text; there in `\\boxed{}`,
-else in lines `Problem 2: 7`, else, for one answer, in "the answer is 7" or in an `<answer>` that is a number alone.
-
-The invariants: several answers need exactly as many boxes as there are answers, so guessing twice never pays; with one
-answer the last box counts. What cannot be read is *unparsable*, never wrong, and what can be read is right only if
-every answer is. A number is compared as it stands: 30 is not 7, though they agree modulo 23.
+The invariants: a grade has no truth value, for *unparsable* is not *wrong*; its reason is never empty; and a grader
+never raises because of what a solver wrote. A task that is itself broken raises, before anything is paid.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NoReturn
+from typing import Any, ClassVar, NoReturn, Protocol
+
+from concertino import ChatRequest, Observation, Reply
 
 from .tasks import Task
 
@@ -36,13 +35,19 @@ class Grade:
         expected: the right answers.
         found: the answers that were read; empty where nothing could be read.
         marks: for each expected answer whether it was given; empty where the answers could not be matched one to one.
+        values: further measures of the same answer, each 0 to 1: `{"f1": 0.8}`.
     """
 
     verdict: Verdict
     reason: str
-    expected: tuple[str, ...]
+    expected: tuple[str, ...] = ()
     found: tuple[str, ...] = ()
     marks: tuple[bool, ...] = ()
+    values: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.reason:
+            raise ValueError(f"Grade({self.verdict}): expected a reason")
 
     @property
     def score(self) -> float:
@@ -51,110 +56,88 @@ class Grade:
 
     @property
     def share(self) -> float:
-        """The share of expected answers that were given, 0 to 1."""
-        return sum(self.marks) / len(self.expected)
+        """The share of expected answers that were given, 0 to 1; the score where there are no marks to count."""
+        return sum(self.marks) / len(self.marks) if self.marks else self.score
 
     def __bool__(self) -> NoReturn:
         raise TypeError("a grade has no truth value; compare .verdict, or use .score")
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            "verdict": self.verdict.value,
+            "reason": self.reason,
+            "expected": list(self.expected),
+            "found": list(self.found),
+            "marks": list(self.marks),
+            "values": dict(self.values),
+        }
 
-_BRACES = re.compile(r"\\boxed\s*\{|[{}]")
-_LINE = re.compile(r"[^\w\n]{0,8}Problem (\d{1,4})[^\w\n]{0,8}?: *[^\w\n]{0,8}?(-?\d[\d,]*)[^\w\n]{0,8}")
-_SAID = re.compile(r"\banswer(?: is|:)\W{0,8}?(-?\d[\d,]*)", re.I)
-_NUMBER = re.compile(r"-?(?:\d{1,40}|\d{1,3}(?:,\d{3}){1,12})(?:\.0*)?")
 
+@dataclass(frozen=True)
+class Submission:
+    """What a solver hands in.
 
-def grade(task: Task, text: str) -> Grade:
-    """Grade a solver's text.
-
-    Args:
-        task: a task whose answers are whole numbers.
-        text: everything the solver said last.
-
-    Raises:
-        ValueError: an answer of the task is no whole number.
+    Attributes:
+        text: its answer; empty where it gave none.
+        calls: the calls that it made, in order: `{"name": …, "arguments": {…}, "status": …}`.
+        state: the state of the task's world afterwards; None without a world.
+        stop: why its run ended, one of `concertino.STOP_REASONS`; empty where there was no run.
     """
-    expected = tuple(_expected(task, answer) for answer in task.answers)
-    said = _last_answer(text)
-    place = text if said is None else said
-    found, trouble = _choose(boxes(place), place, len(expected), in_answer=said is not None)
-    if trouble:
-        verdict = Verdict.WRONG if found else Verdict.UNPARSABLE
-        return Grade(verdict, trouble, task.answers, found)
-    numbers = [_number(item) for item in found]
-    unread = next((item for item, number in zip(found, numbers, strict=True) if number is None), None)
-    if unread is not None:
-        return Grade(Verdict.UNPARSABLE, f"{unread!r} is no whole number", task.answers, found)
-    marks = tuple(number == right for number, right in zip(numbers, expected, strict=True))
-    verdict = Verdict.RIGHT if all(marks) else Verdict.WRONG
-    return Grade(verdict, _reason(marks, found, task.answers), task.answers, found, marks)
+
+    text: str
+    calls: Sequence[Mapping[str, Any]] = ()
+    state: Any = None
+    stop: str = ""
 
 
-def boxes(text: str) -> list[str]:
-    r"""What stands in each `\boxed{}`, in order, with balanced braces.
+class Bench(Protocol):
+    """What a grader may use of the pool. Its spending is counted apart from the solver's."""
 
-    A box that is never closed does not count, nor one around another box.
+    async def ask(self, role: str, request: ChatRequest) -> Reply:
+        """Ask a model, by role or name in the pool.
+
+        Raises:
+            PoolError: the pool has no such model.
+            ProviderError: it did not answer.
+        """
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Observation:
+        """Call a tool of the pool, such as the sandbox."""
+
+
+class Grader(ABC):
+    """Grades submissions of the kinds of tasks that it names.
+
+    Attributes:
+        name: "exact-match"; what `--grader` takes.
+        kinds: kinds of tasks that it grades unless another grader is asked for; no two graders share one.
+        needs: members or roles that the pool must have: `("tool:code/python",)`, `("model:judge",)`.
     """
-    found: list[tuple[int, str]] = []
-    opened: list[int | None] = []  # where the text of each open box begins, None for another brace
-    for match in _BRACES.finditer(text):
-        if match[0] != "}":
-            opened.append(match.end() if match[0] != "{" else None)
-        elif opened:
-            start = opened.pop()
-            if start is not None and (not found or found[-1][0] < start):
-                found.append((start, text[start : match.start()].strip()))
-    return [content for _, content in found]
+
+    name: ClassVar[str]
+    kinds: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
+        """Grade one submission.
+
+        Raises:
+            ValueError: the task lacks what this grader compares with.
+        """
 
 
-def _last_answer(text: str) -> str | None:
-    """What stands in the last `<answer>` that is closed."""
-    end = text.rfind("</answer>")
-    start = text.rfind("<answer>", 0, max(end, 0))
-    return text[start + len("<answer>") : end] if start >= 0 else None
+def text_grader(name: str, *kinds: str) -> Callable[[Callable[[Task, str], Grade]], Callable[[Task, str], Grade]]:
+    """Make a function of task and text a grader too: it gets an attribute `grader`. The function stays as it was."""
 
+    def declare(function: Callable[[Task, str], Grade]) -> Callable[[Task, str], Grade]:
+        class TextGrader(Grader):
+            async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
+                return function(task, submission.text)
 
-def _choose(shown: list[str], place: str, count: int, *, in_answer: bool) -> tuple[tuple[str, ...], str]:
-    """The answers to compare, and what is wrong with their number."""
-    if shown:
-        if count == 1:
-            return (shown[-1],), ""
-        if len(shown) != count:
-            return tuple(shown), f"{len(shown)} {'box' if len(shown) == 1 else 'boxes'}, expected {count}"
-        return tuple(shown), ""
-    lines = [match.groups() for line in place.splitlines() if (match := _LINE.fullmatch(line.rstrip()))]
-    if lines:
-        if [int(number) for number, _ in lines] != list(range(1, count + 1)):
-            return tuple(value for _, value in lines), f"lines for other problems than 1 to {count}, each once"
-        return tuple(value for _, value in lines), ""
-    if count == 1:
-        if in_answer and place.strip():
-            return (place.strip(),), ""
-        if said := _SAID.findall(place):
-            return (said[-1],), ""
-    return (), "no \\boxed{} was found"
+        TextGrader.name, TextGrader.kinds, TextGrader.__doc__ = name, kinds, function.__doc__
+        function.grader = TextGrader()  # type: ignore[attr-defined]
+        return function
 
-
-def _number(text: str) -> int | None:
-    """A whole number as models write it: `7`, `7.0`, `$7$`, `1,234,567`, `x = 7`, `\\text{7}`."""
-    text = re.sub(r"\\(?:text|mathbf|mathrm|textbf)\s*\{([^{}]*)\}", r"\1", text)
-    text = text.rpartition("=")[2].replace("{,}", ",").strip(" \n\t$*.").replace("\\,", "")
-    if not _NUMBER.fullmatch(text):
-        return None
-    return int(text.partition(".")[0].replace(",", ""))
-
-
-def _expected(task: Task, answer: str) -> int:
-    number = _number(answer)
-    if number is None:
-        raise ValueError(f"{task.id}: {answer!r} is no whole number; this grader is for tasks of the kind masbench")
-    return number
-
-
-def _reason(marks: tuple[bool, ...], found: tuple[str, ...], answers: tuple[str, ...]) -> str:
-    if all(marks):
-        return "the answer is right" if len(marks) == 1 else f"all {len(marks)} answers are right"
-    first = marks.index(False)
-    which = "" if len(marks) == 1 else f"answer {first + 1} of {len(marks)}: "
-    more = f"; {sum(marks)} of {len(marks)} are right" if len(marks) > 1 else ""
-    return f"{which}{found[first]}, expected {answers[first]}{more}"
+    return declare

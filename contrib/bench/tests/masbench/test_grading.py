@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from concertino_bench import Grade, Task, Verdict, generate, grade
-from concertino_bench.grading import boxes
+from concertino_bench import Grade, Task, Verdict
+from concertino_bench.masbench import boxes, generate, grade
 
 ONE = Task("one", "?", ("7",), "masbench")
 BIG = Task("big", "?", ("1234567",), "masbench")

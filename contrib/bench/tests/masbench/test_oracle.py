@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from concertino_bench import NoAnswer, ReadingError, Task, answers, check, generate, measure, other_answers
-from concertino_bench.oracle import Measures
+from concertino_bench import Task
+from concertino_bench.masbench import NoAnswer, ReadingError, answers, check, generate, measure, other_answers
+from concertino_bench.masbench.oracle import Measures
 
 KNOWN = "The number of each Loft's Trunk equals 5. The number of each Loft's Basket equals 9. "
 

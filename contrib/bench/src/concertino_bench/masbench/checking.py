@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from concertino_bench.tasks import Task
+
 from . import oracle
-from .tasks import Task
 
 
 class Difference(NamedTuple):

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import click
 
-from .checking import Difference, Report, check
-from .masbench import AXES, LEVELS, SPLITS, Axis, Split, generate
-from .rows import RowError, read_jsonl, write_jsonl
-from .tasks import Task
+from concertino_bench.masbench.checking import Difference, Report, check
+from concertino_bench.masbench.generator import AXES, LEVELS, SPLITS, Axis, Split, generate
+from concertino_bench.masbench.rows import RowError, read_jsonl, write_jsonl
+from concertino_bench.tasks import Task
 
 
 @click.group("bench")

@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal, get_args
 
+from concertino_bench.tasks import Task, TaskSet
+
 from . import wording
 from .graph import MODULUS, Draft, Graph, Quantity, Stuck
-from .tasks import Task, TaskSet
 from .worlds import WORLDS, World
 
 Axis = Literal["depth", "horizon", "breadth", "parallel", "robustness"]

@@ -12,8 +12,7 @@ import re
 from pathlib import Path
 
 import pytest
-from concertino_bench import AXES, LEVELS, SPLITS, Measures, answers, generate, measure
-from concertino_bench.masbench import Axis
+from concertino_bench.masbench import AXES, LEVELS, SPLITS, Axis, Measures, answers, generate, measure
 from concertino_sim.grammar import read
 from concertino_sim.solver import solve
 

@@ -8,10 +8,22 @@ import sys
 from itertools import islice
 
 import pytest
-from concertino_bench import AXES, RULES, SPLITS, answers, generate, make_task, masbench, measure
-from concertino_bench.graph import MODULUS
-from concertino_bench.masbench import Axis, Split, split_of, task_sets
-from concertino_bench.worlds import WORLDS
+from concertino_bench import masbench
+from concertino_bench.masbench import (
+    AXES,
+    RULES,
+    SPLITS,
+    Axis,
+    Split,
+    answers,
+    generate,
+    make_task,
+    measure,
+    split_of,
+    task_sets,
+)
+from concertino_bench.masbench.graph import MODULUS
+from concertino_bench.masbench.worlds import WORLDS
 from concertino_sim.grammar import Problem, Quantity, read
 from concertino_sim.ontology import WORLDS as SIM_WORLDS
 from concertino_sim.ontology import Ontology
@@ -111,7 +123,7 @@ def test_every_problem_of_a_question_is_on_the_side_of_its_split(axis: Axis) -> 
 
 PROGRAM = """
 import hashlib
-from concertino_bench import AXES, generate
+from concertino_bench.masbench import AXES, generate
 texts = [task.question + str(task.answers) for axis in AXES for task in generate(axis, 7, 5, seed=3)]
 print(hashlib.sha256("".join(texts).encode()).hexdigest())
 """
