@@ -10,10 +10,11 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from ._ask_line import AskLine
 from ._budget import Budget
 from ._eager import Ahead
 from ._errors import CallFailed
-from ._models import ChatRequest
+from ._models import ChatRequest, Reply
 from ._pool import Pool
 from ._run import Run, collect_rounds
 from ._usage import NOTHING
@@ -51,7 +52,8 @@ class Drive:
         self.elapsed = elapsed
         self.scope: Scope | None = None
         self.ended: RunEnded | None = None
-        self.asks = 0
+        self.line = AskLine()
+        self.early: dict[str, asyncio.Task[Reply]] = {}
         self.round = 0
         self.ahead: Ahead | None = None
         self.rounds = orchestrator._rounds(budget)
@@ -79,7 +81,10 @@ class Drive:
         )  # fmt: skip
         scope.emit_result(self.begun, recalled=self.memory is not None)
         try:
-            done = await self._drive(self.machine, executor, scope)
+            try:
+                done = await self._drive(self.machine, executor, scope)
+            finally:
+                await self._forget_early()
         except asyncio.CancelledError:
             self._end(Done(None, "cancelled", "the caller cancelled the run"))
             raise
@@ -102,16 +107,11 @@ class Drive:
         if scope.seconds_left() <= 0:
             machine.finish("deadline", f"its {self.budget.seconds:g} s are over")
             return
-        self.asks += 1
         scope.transcript = step.messages
-        role = step.role if step.role in self.pool.roles else "orchestrator"
-        request = ChatRequest(step.messages, [dict(t) for t in step.tools], step.sampling or self.orchestrator.sampling)
-        fresh = step.messages[len(step.messages) - step.fresh :]
         if self.orchestrator.eager and type(machine).ahead is not Machine.ahead:
             self.ahead = Ahead(machine, executor, scope, self.round + 1)
-        asked = f"ask.{self.asks}"
         try:
-            reply, _ = await ask(executor, scope, role, request, asked, role=step.role, fresh=fresh, hearer=self.ahead)
+            reply = await self._reply(step, machine, executor, scope)
         except asyncio.CancelledError:
             await self._leave_behind({})
             raise
@@ -126,6 +126,37 @@ class Drive:
         machine.tell(reply)
         if self.ahead is not None and not isinstance(machine.step(), Act):
             await self._leave_behind({})
+
+    async def _reply(self, step: Ask, machine: Machine, executor: Executor, scope: Scope) -> Reply:
+        """What the machine asks for; with it begins whatever it will ask for in any case."""
+        name = self.line.name(step)
+        running = self.early.pop(name, None)
+        if running is None and type(machine).upcoming is Machine.upcoming:
+            return await self._request(step, name, executor, scope)
+        if running is None:
+            running = asyncio.ensure_future(self._request(step, name, executor, scope))
+        for known, other in self.line.look_ahead(machine):
+            self.early[known] = asyncio.ensure_future(self._request(other, known, executor, scope))
+        try:
+            return await running
+        except asyncio.CancelledError:
+            running.cancel()
+            await asyncio.wait({running})
+            raise
+
+    async def _request(self, step: Ask, name: str, executor: Executor, scope: Scope) -> Reply:
+        role = step.role if step.role in self.pool.roles else "orchestrator"
+        request = ChatRequest(step.messages, [dict(t) for t in step.tools], step.sampling or self.orchestrator.sampling)
+        fresh = step.messages[len(step.messages) - step.fresh :]
+        reply, _ = await ask(executor, scope, role, request, name, role=step.role, fresh=fresh, hearer=self.ahead)
+        return reply
+
+    async def _forget_early(self) -> None:
+        """Stop requests that were made early and that nobody will ask for."""
+        running, self.early = list(self.early.values()), {}
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
 
     async def _leave_behind(self, taken: Mapping[str, PlanRun]) -> None:
         """Stop what was begun early and is not part of a plan."""

@@ -20,12 +20,13 @@ from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequenc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ._ask_line import AskLine
 from ._budget import Budget
 from ._drive import Drive, Listener
 from ._errors import BudgetError, PoolError, TraceError, UsageError
 from ._lent_model import LentModel
 from ._live_pool import LivePool
-from ._models import Model, Sampling
+from ._models import Model, Reply, Sampling
 from ._pool import Pool
 from ._run import Run
 from ._specs import ModelSpec, Spec, ToolSpec
@@ -322,14 +323,16 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
         strategy = strategy_by_name(setup["strategy"]["name"]).from_json(setup["strategy"])
     budget = Budget(**setup.get("budget", {}))
     machine = strategy.begin(Brief(trace.question, setup.get("tools", ()), budget.rounds, budget.parallel))
-    replies = iter(trace.replies())
+    replies = {record["id"].partition("~")[0]: record["reply"] for record in trace.of_kind("reply")}
+    line = AskLine()
     results = {seen.call_id: seen for seen in trace.observations()}
     while True:
         step = machine.step()
         if isinstance(step, Done):
             return step
         if isinstance(step, Ask):
-            reply = next(replies, None)
+            reply = replies.get(line.name(step))
+            line.look_ahead(machine)
             if reply is None:
                 end = trace.records[-1]
                 if end["t"] == "end":
@@ -337,7 +340,7 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
                 raise TraceError(
                     f"trace {trace.run_id}: it ends before the {step.role} was asked again; resume it instead"
                 )
-            machine.tell(reply)
+            machine.tell(Reply.from_json(reply))
         else:
             missing = [call.id for call in step.plan.calls if f"{step.round}.{call.id}" not in results]
             if missing:

@@ -103,9 +103,11 @@ class Run:
 
     def critical_path(self) -> float:
         """Seconds that the run would have taken with unlimited parallelism: model turns and longest chains."""
-        thinking = sum(
-            event.observation.ended - event.observation.started for event in self.events if isinstance(event, Replied)
-        )
+        replies = [event.observation for event in self.events if isinstance(event, Replied)]
+        thinking, until = 0.0, 0.0
+        for seen in sorted(replies, key=lambda seen: seen.started):  # what was asked at once counts once
+            thinking += max(0.0, seen.ended - max(seen.started, until))
+            until = max(until, seen.ended)
         return thinking + sum(round_.critical_path() for round_ in self.rounds)
 
     def require_answer(self) -> str:

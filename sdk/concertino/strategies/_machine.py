@@ -123,6 +123,14 @@ class Machine(ABC):
         """
         return ()
 
+    def upcoming(self) -> Sequence[Ask]:
+        """While it asks: further asks that it will make whatever the reply is, so that they may be made at once.
+
+        Pure. Each must be as `step` will give it, messages included, before the machine wants anything else. None by
+        default.
+        """
+        return ()
+
     def fork(self) -> Self:
         """An independent copy: what happens to one never shows in the other."""
         return copy.deepcopy(self)

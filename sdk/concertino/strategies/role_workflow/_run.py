@@ -105,6 +105,14 @@ class RoleWorkflowMachine(Machine):
         speakers = dict.fromkeys(job.owner for job in self.jobs if job.owner)
         return Act(self.plan, self.acts + 1, tuple(flaw for name in speakers for flaw in self.said[name].flaws))
 
+    def upcoming(self) -> list[Ask]:
+        """Of simultaneous roles, those that come after this one in the turn."""
+        if self.settings.order != "simultaneous" or self.phase != "ask":
+            return []
+        later = [role for role in self.settings.roles[self.place + 1 :] if not self._skipped(role)]
+        prompts_ = [(role, self._prompt(role)) for role in later]
+        return [Ask(role.speaker, prompt, len(prompt), (), role.sampling) for role, prompt in prompts_]
+
     def _next_plan(self) -> None:
         """The next calls as a plan, at most as many as may run in parallel; the budget may allow no further one."""
         batch = self.jobs[len(self.seen) :][: self.parallel or _MOST_CALLS]

@@ -5,9 +5,8 @@ At the end of the turn comes a check: two roles say the same, a program passes t
 environment says that the goal is reached. What did not match is told to the roles in the next turn. After `turns`
 turns the run ends with the last word of the answering role and the stop `rounds`.
 
-`sequential` roles see what was said before them in the same turn; `simultaneous` ones see only earlier turns, and their
-tools run together, in one plan. They are asked one after another all the same, since a machine asks for one text at a
-time, and their prompts are as if it were at once.
+`sequential` roles see what was said before them in the same turn; `simultaneous` ones see only earlier turns, are asked
+at once, and their tools run together, in one plan.
 
 Each role asks `Ask(role=…)` for the model of its policy, so whether roles share a model or have one each is a matter of
 the pool's roles. A prompt is made anew in every turn: what carries over is the record, not a conversation.
