@@ -1,0 +1,48 @@
+"""A second of the fuzzer per reader; `python -m tests.sdk.strategies.fuzzing --seconds 600` makes it ten minutes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from concertino.strategies import Brief, ParallelRounds
+from concertino.strategies.parallel_rounds import ParallelRoundsMachine
+
+from tests.sdk.strategies.fuzzing import Case, cases, fuzz, places
+
+
+@pytest.mark.parametrize("case", [case for group in cases().values() for case in group], ids=lambda case: case.name)
+def test_no_mutated_text_makes_a_reader_fail(case: Case) -> None:
+    faults = list(fuzz(case, 1.0, longest=50_000))
+    assert case.runs > 20
+    assert faults == []
+
+
+class Fragile(ParallelRoundsMachine):
+    """Cannot stand a certain piece of text."""
+
+    def tell(self, reply: Any) -> None:
+        if "</reasoning></reasoning>" in reply.text:
+            raise RecursionError("twice")
+        super().tell(reply)
+
+
+class FragileRounds(ParallelRounds):
+    def begin(self, brief: Brief) -> Fragile:
+        return Fragile(self, brief)
+
+
+def test_a_fault_of_a_reader_is_found_and_its_text_is_shown() -> None:
+    case = Case("fragile", FragileRounds(), Brief("?"), ["<reasoning>a</reasoning>"])
+    fault = next(fuzz(case, 60.0))
+    assert "RecursionError: twice" in fault
+    assert "</reasoning></reasoning>" in fault
+
+
+def test_new_places_of_the_reader_are_noticed() -> None:
+    from random import Random
+
+    (case,) = cases()["parallel-rounds"]
+    plain = places(case, "nothing", Random(0))
+    assert places(case, '<tool_call>{"name": "solve"}</tool_call>', Random(0)) - plain
+    assert not places(case, "nothing", Random(0)) - plain
