@@ -18,7 +18,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ._ask_line import AskLine
 from ._budget import Budget
@@ -186,8 +186,15 @@ class Orchestrator:
         finally:
             await handle.cancel()
 
-    async def resume(self, path: str | Path, *, pool: Pool | LivePool, on_event: Listener | None = None) -> Run:
+    async def resume(
+        self, path: str | Path, *, pool: Pool | LivePool, on_event: Listener | None = None,
+        finished: Literal["refuse", "recall"] = "refuse",
+    ) -> Run:  # fmt: skip
         """Go on with an interrupted run: finished calls are not repeated, calls in doubt are asked under the same key.
+
+        Args:
+            finished: what to do with a run that has ended: refuse it, or go through it again from its trace alone,
+                which is not written to and costs nothing.
 
         Raises:
             TraceError: the run is finished, the file is in use or damaged at its head, or pool or strategy have
@@ -196,8 +203,13 @@ class Orchestrator:
         from .traces._journal import Journal
 
         target = Path(path)
-        durability: Durability = Trace.load(target).setup.get("durability", "process")
+        known = Trace.load(target)
+        durability: Durability = known.setup.get("durability", "process")
         pool = self._with_model(_current(pool, Budget()))
+        if finished == "recall" and known.finished and known.records[-1]["stop"] not in _RESUMABLE:
+            run = await self._go_on(known, pool, None, on_event)
+            run.path = target
+            return run
         journal, _ = Journal.resume(target, durability=durability)
         with contextlib.ExitStack() as undo:
             undo.callback(journal.close)
@@ -205,16 +217,20 @@ class Orchestrator:
             if known.finished and known.records[-1]["stop"] not in _RESUMABLE:
                 stop = known.records[-1]["stop"]
                 raise TraceError(f"{target}: the run is finished ({stop}); there is nothing to resume")
-            budget = Budget(**known.setup.get("budget", {}))
-            _refuse_changes(known, self._setup(pool, budget))
-            machine = self._begin(known.question, pool, budget)
+            going = self._go_on(known, pool, JournalSink(journal), on_event)
             undo.pop_all()
         if journal.damage is not None and not journal.damage.torn:
             logger.warning("%s was damaged: %s; what stood behind is done again", target, journal.damage.reason)
+        return await going
+
+    def _go_on(self, known: Trace, pool: Pool, sink: JournalSink | None, on_event: Listener | None) -> RunHandle:
+        """A run that begins with what a trace knows."""
+        budget = Budget(**known.setup.get("budget", {}))
+        _refuse_changes(known, self._setup(pool, budget))
+        machine = self._begin(known.question, pool, budget)
         begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
-        sink, memory = JournalSink(journal), TraceMemory(known)
-        drive = Drive(self, machine, pool, budget, begun, sink, memory, on_event, known.seconds())
-        return await RunHandle(self, drive)
+        drive = Drive(self, machine, pool, budget, begun, sink, TraceMemory(known), on_event, known.seconds())
+        return RunHandle(self, drive)
 
     # -- preparation -----------------------------------------------------------------------------------------------
 

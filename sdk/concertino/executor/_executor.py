@@ -38,7 +38,7 @@ from ._stall import StallWatch
 from ._threads import Crew, abandoned
 
 if TYPE_CHECKING:
-    from concertino._models import Model
+    from concertino._models import ChatRequest, Model, Reply
     from concertino._pool import Pool
     from concertino._specs import Spec
 
@@ -204,6 +204,23 @@ class Executor:
             return await self.run_plan(plan if isinstance(plan, Plan) else Plan(plan), scope)
         finally:
             await self.release(scope)
+
+    async def ask(self, model: str, request: ChatRequest, scope: Scope, *, call_id: str = "") -> Reply:
+        """Ask a model inside a scope, outside of any strategy: with its limits, retries, budget and record.
+
+        Args:
+            model: a role or name of the scope's pool.
+            call_id: unique in the scope; by default `ask.1`, `ask.2`, …
+
+        Raises:
+            CallFailed: it did not answer; the observation says why.
+            PoolError: no such role or model.
+        """
+        from ._asking import ask
+
+        scope.asks += 1
+        reply, _ = await ask(self, scope, model, request, call_id or f"ask.{scope.asks}")
+        return reply
 
     async def run_plan(
         self, plan: Plan, scope: Scope, *, prefix: str = "", parent: Invocation | None = None,

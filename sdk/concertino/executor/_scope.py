@@ -106,6 +106,8 @@ class Scope:
     transcript: Sequence[Message] = ()
     counted: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     sink_failed: str = ""
+    asks: int = 0
+    """Requests made by `Executor.ask`."""
     switched_off: dict[str, str] = field(default_factory=dict)
     """Providers that refused key or quota in this run, with what they said."""
 

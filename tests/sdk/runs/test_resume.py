@@ -9,6 +9,7 @@ from pathlib import Path
 import concertino as ct
 import pytest
 from concertino.strategies import Done
+from concertino.testing import ScriptedModel
 
 from .conftest import FINAL, round_of
 
@@ -191,3 +192,29 @@ async def test_time_spent_before_an_interruption_counts_against_the_budget(
     assert resumed.seconds >= 0.15
     shown = next(record for record in resumed.trace.records if record["t"] == "ask" and record["id"] == "ask.2")
     assert float(shown["messages"][-1]["text"].split('"seconds": ')[1].split("}")[0]) <= 10 - 0.15
+
+
+async def test_a_finished_run_can_be_gone_through_again_without_asking_or_calling_anybody(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    @ct.tool
+    def note(text: str) -> str:
+        """Note it."""
+        calls.append(text)
+        return text
+
+    turns = (
+        '<reasoning>r</reasoning><tool_call>{"name": "note", "arguments": {"text": "a"}}</tool_call>',
+        '<reasoning>r</reasoning><tool_call>{"name": "final_answer", "arguments": {}}</tool_call>',
+        "<answer>done</answer>",
+    )
+    pool, path = ct.Pool.of(note), tmp_path / "run.trace.jsonl"
+    first = await ct.Orchestrator(ScriptedModel(*turns)).run("What?", pool=pool, trace=path)
+    before = path.read_bytes()
+    with pytest.raises(ct.TraceError, match="is finished"):
+        await ct.Orchestrator(ScriptedModel()).resume(path, pool=pool)
+    again = await ct.Orchestrator(ScriptedModel()).resume(path, pool=pool, finished="recall")
+    assert (again.answer, again.stop, again.usage) == (first.answer, first.stop, first.usage)
+    assert [seen.content for seen in again.observations] == ["a"]
+    assert calls == ["a"]
+    assert path.read_bytes() == before

@@ -18,12 +18,14 @@ from concertino import hookimpl
 
 if TYPE_CHECKING:
     from .grading import Bench, Grade, Grader, Submission, Verdict, text_grader
+    from .installed import installed_graders, installed_task_sets
     from .items import Item, Key, MemberUse
     from .systems import System
     from .tasks import DataError, Task, TaskSet, World
 
 _HOMES = {
     "grading": ["Bench", "Grade", "Grader", "Submission", "Verdict", "text_grader"],
+    "installed": ["installed_graders", "installed_task_sets"],
     "items": ["Item", "Key", "MemberUse"],
     "systems": ["System"],
     "tasks": ["DataError", "Task", "TaskSet", "World"],
@@ -47,6 +49,8 @@ __all__ = [
     "concertino_cli",
     "concertino_graders",
     "concertino_tasks",
+    "installed_graders",
+    "installed_task_sets",
     "text_grader",
 ]
 

@@ -7,7 +7,7 @@ another machine, without the pool, the traces or the task files, and two reports
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +18,7 @@ from .grading import Grade, Verdict
 from .tasks import Task
 
 if TYPE_CHECKING:
-    from concertino import Pool, Run
+    from concertino import Pool, Run, Trace
 
 
 _NONE = Usage()
@@ -114,9 +114,17 @@ class Item:
 
     @classmethod
     def of_run(
-        cls, key: Key, task: Task, grade: Grade, run: Run, pool: Pool, *, graded: Usage = _NONE, trace: str = ""
-    ) -> Item:
-        """The item of a finished and graded run."""
+        cls, key: Key, task: Task, grade: Grade, run: Run, pool: Pool, *, graded: Usage = _NONE, trace: str = "",
+        record: Trace | None = None,
+    ) -> Item:  # fmt: skip
+        """The item of a finished and graded run.
+
+        Args:
+            graded: what grading consumed.
+            trace: where its trace is.
+            record: the trace itself, needed of a run that was resumed: its events leave out what went on inside of
+                calls that had ended before.
+        """
         calls = run.observations
         return cls(
             key, task.kind, grade.verdict, grade.reason, grade.share, dict(grade.values), grade.found,
@@ -130,7 +138,7 @@ class Item:
             widths=tuple(len(round_.plan.calls) for round_ in run.rounds if round_.plan.calls),
             depths=tuple(len(round_.plan.levels()) for round_ in run.rounds if round_.plan.calls),
             usage=run.usage,
-            members=_members(run, pool),
+            members=_members(_ended(run) if record is None else _recorded(record), pool),
             graded=graded,
             pool=pool.id,
             trace=trace,
@@ -170,22 +178,36 @@ class Item:
             raise ValueError(f"no item of a results file: {type(error).__name__}: {error}") from error
 
 
-def _members(run: Run, pool: Pool) -> dict[str, MemberUse]:
-    """What each member did; an agent's usage without that of the calls below it, which are listed themselves."""
-    below: dict[str, Usage] = {}
-    ended: list[Observation] = []
+def _ended(run: Run) -> Iterator[tuple[Observation, str]]:
+    """All calls and replies of a run, each with the id of the call that it was made in."""
     for event in run.events:
         if isinstance(event, CallEnded):
-            ended.append(event.observation)
-            if event.parent:
-                below[event.parent] = below.get(event.parent, Usage()).plus(event.observation.usage)
+            yield event.observation, event.parent
         elif isinstance(event, Replied):
-            ended.append(event.observation)
+            yield event.observation, ""
+
+
+def _recorded(record: Trace) -> Iterator[tuple[Observation, str]]:
+    """The same, from a trace; of a call that was stopped and made again, the last."""
+    results = {each["id"]: (Observation.from_json(each), each.get("parent", "")) for each in record.of_kind("result")}
+    yield from results.values()
+    for each in record.of_kind("reply"):
+        yield Observation.from_json({"content": None, **each["observation"]}), ""
+
+
+def _members(ended: Iterable[tuple[Observation, str]], pool: Pool) -> dict[str, MemberUse]:
+    """What each member did; an agent's usage without that of the calls below it, which are listed themselves."""
+    below: dict[str, Usage] = {}
+    observations = []
+    for observation, parent in ended:
+        observations.append(observation)
+        if parent:
+            below[parent] = below.get(parent, _NONE).plus(observation.usage)
     seen: dict[str, list[tuple[Observation, Usage]]] = {}
-    for observation in ended:
+    for observation in observations:
         own = _minus(observation.usage, below.get(observation.call_id))
         seen.setdefault(observation.name, []).append((observation, own))
-    return {name: _use(pool, name, uses) for name, uses in seen.items()}
+    return {name: _use(pool, name, uses) for name, uses in sorted(seen.items())}
 
 
 def _use(pool: Pool, name: str, uses: Iterable[tuple[Observation, Usage]]) -> MemberUse:

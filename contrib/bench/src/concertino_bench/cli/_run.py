@@ -1,0 +1,276 @@
+"""`concertino bench run`, `tasks` and `graders`: from a file or from options to a results file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    import concertino as ct
+
+    from concertino_bench.runner import Evaluation, Outcome, Progress, Selection
+    from concertino_bench.systems import System
+    from concertino_bench.tasks import TaskSet
+
+_EVERY = 15.0
+"""Seconds between two lines of progress where no terminal shows one."""
+
+
+@click.command("run")
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--tasks", multiple=True, metavar="SET[,OPTION=VALUE…]", help="A task set: masbench/depth,level=4.")
+@click.option("--system", "systems", multiple=True, metavar="[NAME=]STRATEGY[,KEY=VALUE…]",
+              help="What is compared: serial=serial-calls,model=sim/steady.")  # fmt: skip
+@click.option("--pool", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Pool file; by default everything that is installed.")  # fmt: skip
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many tasks of each set.")
+@click.option("--samples", type=click.IntRange(min=1), help="How often each system gets each task.")
+@click.option("--seed", type=int, help="Of sampling.")
+@click.option("--grader", help="One grader for all tasks.")
+@click.option("--max-usd", type=click.FloatRange(min=0), help="Begin nothing more once so many $ are spent.")
+@click.option("--units", type=click.FloatRange(min=0), help="Budget of each run, in cost units.")
+@click.option("--usd", type=click.FloatRange(min=0), help="Budget of each run, in $.")
+@click.option("--seconds", type=click.FloatRange(min=0), help="Budget of each run, in seconds.")
+@click.option("--concurrency", type=click.IntRange(min=1), help="Runs at once.  [default: 16]")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), default=Path("results.jsonl"),
+              show_default=True, help="Results file; one that is there is continued.")  # fmt: skip
+@click.option("--no-traces", is_flag=True, help="Keep no traces; what a crash interrupts is then begun anew.")
+@click.option("--redo", multiple=True, metavar="STOP", help="Do items again that ended so: model, deadline, error.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+def run_command(
+    file: Path | None, out: Path, no_traces: bool, redo: tuple[str, ...], as_json: bool, **options: Any
+) -> None:
+    """Run systems over tasks, many at once, and keep every result.
+
+    FILE is an evaluation in TOML; options go before what it says. The same command goes on where it was interrupted.
+
+    JSON: {"file", "items", "total", "missing", "stopped", "seconds", "usd", "systems": {NAME: {"right", "done"}}}
+    """
+    from concertino_bench.installed import installed_graders
+    from concertino_bench.runner import evaluate
+
+    evaluation, pool, concurrency = _evaluation(file, options)
+    shown = Shown(quiet=as_json)
+    began = time.monotonic()
+
+    async def run() -> Outcome:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        return await evaluate(
+            evaluation, pool, out, graders=installed_graders(), concurrency=concurrency,
+            traces=None if no_traces else "", redo=redo, on_progress=shown,
+        )  # fmt: skip
+
+    try:
+        outcome = asyncio.run(run())
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        shown.end()
+        click.echo(f"interrupted; what is done is in {out}, and the same command goes on", err=True)
+        sys.exit(130)
+    shown.end()
+    _tell(outcome, shown, time.monotonic() - began, as_json)
+    if outcome.missing:
+        sys.exit(1)
+
+
+@click.command("tasks")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+def tasks_command(as_json: bool) -> None:
+    """List the task sets that are installed.
+
+    JSON: [{"name", "summary", "world"}]
+    """
+    from concertino_bench.installed import installed_task_sets
+
+    sets = sorted(installed_task_sets().values(), key=lambda each: each.name)
+    if as_json:
+        rows = [{"name": s.name, "summary": s.summary, "world": s.world is not None} for s in sets]
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    width = max((len(each.name) for each in sets), default=0)
+    for each in sets:
+        click.echo(f"{each.name:<{width}}  {each.summary}")
+
+
+@click.command("graders")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+def graders_command(as_json: bool) -> None:
+    """List the graders that are installed, and the kinds of tasks that each has.
+
+    JSON: [{"name", "kinds", "needs", "summary"}]
+    """
+    from concertino_bench.installed import installed_graders
+
+    graders = sorted(installed_graders(), key=lambda each: each.name)
+    rows = [
+        {
+            "name": g.name,
+            "kinds": list(g.kinds),
+            "needs": list(g.needs),
+            "summary": (g.__doc__ or "").partition("\n")[0],
+        }
+        for g in graders
+    ]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    width = max((len(each.name) for each in graders), default=0)
+    for row in rows:
+        kinds = f" ({', '.join(row['kinds'])})" if row["kinds"] else ""
+        click.echo(f"{row['name']:<{width}}  {row['summary']}{kinds}")
+
+
+# -- from options to an evaluation -----------------------------------------------------------------------------------
+
+
+def _evaluation(file: Path | None, options: dict[str, Any]) -> tuple[Evaluation, ct.Pool, int]:
+    from dataclasses import replace
+
+    import concertino as ct
+
+    from concertino_bench.installed import installed_task_sets
+    from concertino_bench.runner import Evaluation, load_evaluation
+
+    sets = installed_task_sets()
+    selections = [_selection(text, sets) for text in options["tasks"]]
+    systems = [_system(text) for text in options["systems"]]
+    pool_file, concurrency = options["pool"], options["concurrency"]
+    if file is not None:
+        loaded = load_evaluation(file, sets)
+        evaluation = loaded.evaluation
+        pool_file = pool_file or loaded.pool
+        concurrency = concurrency or loaded.concurrency
+        changes = {"selections": selections, "systems": systems}
+        evaluation = replace(evaluation, **{key: value for key, value in changes.items() if value})
+    else:
+        if not selections or not systems:
+            raise click.UsageError(
+                "name what to run: a FILE, or --tasks and --system; concertino bench tasks lists the task sets"
+            )
+        evaluation = Evaluation(selections, systems)
+    plain = {key: options[key] for key in ("samples", "seed", "grader", "max_usd") if options[key] is not None}
+    limits = {key: options[key] for key in ("units", "usd", "seconds") if options[key] is not None}
+    if limits:
+        plain["budget"] = replace(evaluation.budget, **limits)
+    if options["limit"] is not None:
+        plain["selections"] = [replace(each, limit=options["limit"]) for each in evaluation.selections]
+    pool = ct.Pool.load(pool_file) if pool_file is not None else ct.Pool.installed()
+    return replace(evaluation, **plain), pool, concurrency or 16
+
+
+def _selection(text: str, sets: dict[str, TaskSet]) -> Selection:
+    """`masbench/depth,level=4,limit=100`."""
+    from concertino_bench.runner import Selection, find_set
+
+    name, *parts = text.split(",")
+    options = dict(_pair(part, "--tasks") for part in parts)
+    limit, seed = options.pop("limit", None), options.pop("draw", None)
+    return Selection(find_set(name.strip(), sets, "--tasks"), options, limit, seed)
+
+
+def _system(text: str) -> System:
+    """`name=strategy,key=value`: keys of a system first, what is none goes to its strategy."""
+    from concertino_bench.runner import make_system
+
+    head, *parts = text.split(",")
+    name, equals, strategy = head.partition("=")
+    entry: dict[str, Any] = {"name": name.strip(), "strategy": (strategy if equals else name).strip(), "options": {}}
+    for part in parts:
+        key, value = _pair(part, "--system")
+        if key in ("only", "offer"):
+            entry[key] = str(value).split("+")
+        elif key in ("model", "eager"):
+            entry[key] = value
+        elif key in ("temperature", "max_tokens", "top_p"):
+            entry.setdefault("sampling", {})[key] = value
+        else:
+            entry["options"][key] = value
+    return make_system(entry, "--system")
+
+
+def _pair(text: str, option: str) -> tuple[str, Any]:
+    """`key=value`, the value read as JSON if it is that."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise click.UsageError(f"{option}: {text!r} is no KEY=VALUE")
+    try:
+        return key.strip(), json.loads(value)
+    except ValueError:
+        return key.strip(), value.strip()
+
+
+# -- what people see -------------------------------------------------------------------------------------------------
+
+
+class Shown:
+    """Progress on stderr: one line that changes in a terminal, a line now and then elsewhere."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet
+        self.terminal = sys.stderr.isatty()
+        self.last: Progress | None = None
+        self._told = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        """Show how far it is."""
+        self.last = progress
+        if self.quiet and not self.terminal:
+            return
+        now = time.monotonic()
+        finished = progress.done == progress.total
+        if now - self._told < (0.1 if self.terminal else _EVERY) and not (finished and self.terminal):
+            return
+        self._told = now
+        line = progress_line(progress)
+        click.echo(f"\r\x1b[K{line}" if self.terminal else line, err=True, nl=not self.terminal)
+
+    def end(self) -> None:
+        """Leave the line."""
+        if self.terminal and self.last is not None:
+            click.echo(err=True)
+
+
+def progress_line(progress: Progress) -> str:
+    """`120/400  30%  serial 55%  graph 61%  0.0123 $  1:02 left`."""
+    parts = [f"{progress.done}/{progress.total}", f"{100 * progress.done / max(1, progress.total):.0f}%"]
+    scores = [f"{name} {100 * right / done:.0f}%" for name, (right, done) in progress.right.items() if done]
+    parts += scores[:4] + ([f"and {len(scores) - 4} more"] if len(scores) > 4 else [])
+    parts.append(f"{progress.usd:.4f} $")
+    if progress.eta is not None and progress.done < progress.total:
+        minutes, seconds = divmod(round(progress.eta), 60)
+        parts.append(f"{minutes}:{seconds:02d} left")
+    return "  ".join(parts)
+
+
+def _tell(outcome: Outcome, shown: Shown, seconds: float, as_json: bool) -> None:
+    right: dict[str, Sequence[int]] = dict(shown.last.right) if shown.last is not None else {}
+    usd = shown.last.usd if shown.last is not None else 0.0
+    if as_json:
+        summary = {
+            "file": str(outcome.path), "items": len(outcome.items), "total": outcome.total, "missing": outcome.missing,
+            "stopped": outcome.stopped, "seconds": round(seconds, 3), "usd": round(usd, 6),
+            "systems": {name: {"right": counts[0], "done": counts[1]} for name, counts in right.items()},
+        }  # fmt: skip
+        click.echo(json.dumps(summary, ensure_ascii=False))
+        return
+    width = max((len(name) for name in right), default=0)
+    for name, (good, done) in right.items():
+        click.echo(f"{name:<{width}}  {good}/{done}  {100 * good / max(1, done):.1f} %")
+    if outcome.stopped:
+        click.echo(f"stopped: {outcome.stopped}; {outcome.missing} of {outcome.total} items are not done", err=True)
+    broken = [item for item in outcome.items if item.error]
+    if broken:
+        click.echo(f"{len(broken)} items did not begin: {broken[0].error}", err=True)
+    click.echo(f"{len(outcome.items)} items in {outcome.path}; concertino bench report {outcome.path}")

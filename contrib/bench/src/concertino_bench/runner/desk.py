@@ -1,0 +1,111 @@
+"""Where graders get what they need: models and tools of the pool, on an account of their own.
+
+The invariant: what grading spends is never counted as a system's spending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from concertino import Call, ChatRequest, Executor, Observation, Plan, Pool, PoolError, Reply, Usage, UsageError
+from concertino.executor import Scope
+
+from concertino_bench.grading import Grader
+from concertino_bench.tasks import Task
+
+
+class Desk:
+    """One grading: what a grader asks and calls, and what that costs. Used as `async with`."""
+
+    def __init__(self, executor: Executor, pool: Pool, task: str) -> None:
+        self._executor, self._pool, self._task = executor, pool, task
+        self._scope: Scope | None = None
+        self._rounds = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._scope is not None:
+            await self._executor.release(self._scope)
+
+    @property
+    def usage(self) -> Usage:
+        """What was spent."""
+        return self._scope.ledger.usage if self._scope is not None else Usage()
+
+    async def ask(self, role: str, request: ChatRequest) -> Reply:
+        """Ask a model, by role or name in the pool."""
+        return await self._executor.ask(role, request, self._open())
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Observation:
+        """Call a member of the pool."""
+        self._rounds += 1
+        plan = Plan([Call(name, dict(arguments))])
+        (seen,) = await self._executor.run_plan(plan, self._open(), prefix=f"{self._rounds}.")
+        return seen
+
+    def _open(self) -> Scope:
+        if self._scope is None:
+            self._scope = self._executor.open(self._pool, run_id=f"grading {self._task}")
+        return self._scope
+
+
+def grading_pool(pool: Pool, graders: Sequence[Grader]) -> Pool:
+    """The pool that graders use: with the tools that they need, from what is installed.
+
+    Raises:
+        UsageError: something that a grader needs is not there.
+    """
+    for grader in graders:
+        for need in grader.needs:
+            kind, _, name = need.partition(":")
+            if kind == "model":
+                try:
+                    pool.model(name)
+                except PoolError as error:
+                    raise UsageError(
+                        f"the grader {grader.name} asks the model {name!r}: bind one in the pool, [roles] {name} = …"
+                    ) from error
+            elif name not in pool:
+                pool = pool.adding(*_installed(name, grader.name))
+    return pool
+
+
+def _installed(name: str, grader: str) -> Sequence[Any]:
+    try:
+        return Pool.installed(name).members
+    except PoolError as error:
+        package = f"concertino-{name.partition('/')[0]}"
+        raise UsageError(f"the grader {grader} calls {name}, which is not installed: pip install {package}") from error
+
+
+def choose_graders(tasks: Sequence[Task], graders: Sequence[Grader], name: str = "") -> dict[str, Grader]:
+    """By kind of task, who grades it.
+
+    Raises:
+        UsageError: there is no such grader, or none for a kind, or two.
+    """
+    from concertino.schema import near_names
+
+    kinds = sorted({task.kind for task in tasks})
+    if name:
+        for grader in graders:
+            if grader.name == name:
+                return dict.fromkeys(kinds, grader)
+        near = near_names(name, [grader.name for grader in graders], limit=3)
+        raise UsageError(
+            f"no grader {name!r}; " + (f"did you mean {' or '.join(near)}?" if near else "see bench graders")
+        )
+    chosen: dict[str, Grader] = {}
+    for kind in kinds:
+        fitting = [grader for grader in graders if kind in grader.kinds]
+        if len(fitting) != 1:
+            found = " and ".join(grader.name for grader in fitting) or "none"
+            raise UsageError(f"tasks of the kind {kind!r} need one grader, and there is {found}; name one with grader=")
+        chosen[kind] = fitting[0]
+    return chosen

@@ -1,0 +1,283 @@
+"""Running an evaluation: many items at once, each written the moment it is graded.
+
+    task, system, sample -> (world) -> Orchestrator.run -> grade -> Item -> results file
+
+The invariants: what is in the results file is never done again, and what a crashed process had paid for is taken up
+from the traces, call by call. A system that breaks costs its own items and no others. The first item that cannot be
+written stops everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import concertino as ct
+from concertino.executor import Limits
+
+from concertino_bench.grading import Grade, Grader, Submission, Verdict
+from concertino_bench.items import Item, Key
+from concertino_bench.systems import System
+from concertino_bench.tasks import Task, TaskSet, World
+
+from .desk import Desk, choose_graders, grading_pool
+from .evaluation import Evaluation
+from .results_file import ResultsFile
+
+logger = logging.getLogger("concertino.bench")
+_SHOWN = 20_000
+"""Characters of an answer that a results file keeps."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an evaluation is.
+
+    Attributes:
+        done, total: items, those of earlier processes included.
+        fresh: items that this process did.
+        right: by system, right and done items.
+        usd: spent so far, grading included, earlier processes included.
+        seconds: since this process began.
+        item: the item that was done just now.
+    """
+
+    done: int
+    total: int
+    fresh: int
+    right: dict[str, tuple[int, int]]
+    usd: float
+    seconds: float
+    item: Item | None = None
+
+    @property
+    def eta(self) -> float | None:
+        """Seconds that the rest will take at the pace so far; None before the first item."""
+        return self.seconds / self.fresh * (self.total - self.done) if self.fresh else None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an evaluation.
+
+    Attributes:
+        path: the results file.
+        items: all items in it.
+        total: items that the evaluation has.
+        stopped: why it ended before all items were done; empty if it did not.
+    """
+
+    path: Path
+    items: Sequence[Item]
+    total: int
+    stopped: str = ""
+
+    @property
+    def missing(self) -> int:
+        """Items that are not done."""
+        return self.total - len(self.items)
+
+
+async def evaluate(
+    evaluation: Evaluation, pool: ct.Pool, out: str | Path, *, graders: Sequence[Grader], concurrency: int = 16,
+    traces: str | Path | None = "", redo: Sequence[str] = (), executor: ct.Executor | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Outcome:  # fmt: skip
+    """Run an evaluation, or go on with it.
+
+    Args:
+        out: the results file; if it is there, its items are kept and the missing ones are done.
+        graders: who may grade; `concertino_bench.installed_graders()` gives those of all distributions.
+        concurrency: runs at once.
+        traces: folder of the traces, by default beside the results file; None keeps none, and then what a crash
+            interrupts is begun anew.
+        redo: stop reasons whose finished items are done again: `model` for those whose model did not answer, `error`.
+        executor: shared with others; without one the evaluation has its own.
+
+    Raises:
+        UsageError: tasks, systems, graders and pool do not fit together, or the file belongs to another evaluation.
+            Nothing has run.
+        DataError: a task set cannot be read.
+    """
+    tasks = evaluation.tasks()
+    chosen = choose_graders([task for task, _ in tasks], graders, evaluation.grader)
+    jury = grading_pool(pool, list({id(grader): grader for grader in chosen.values()}.values()))
+    pools = {system.name: _pool_of(system, pool) for system in evaluation.systems}
+    if evaluation.max_usd is not None:
+        _refuse_unpriced(pools)
+    header = {
+        **evaluation.to_json(),
+        "fingerprint": evaluation.fingerprint(pool),
+        "pool": pool.id,
+        "pools": {name: each.id for name, each in pools.items()},
+        "tasks": len(tasks),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {name: version(name) for name in ("concertino", "concertino-bench")},
+    }
+    folder = None if traces is None else Path(traces or Path(out).with_suffix(".traces"))
+    with ResultsFile(out, header, tuple(redo)) as file:
+        own = executor or ct.Executor(limits=Limits(calls=max(256, 4 * concurrency)))
+        runner = _Runner(evaluation, pools, jury, chosen, file, folder, own, on_progress, total=0)
+        try:
+            return await runner.run(tasks, concurrency)
+        finally:
+            if executor is None:
+                await own.aclose()
+
+
+@dataclass
+class _Runner:
+    evaluation: Evaluation
+    pools: dict[str, ct.Pool]
+    jury: ct.Pool
+    graders: dict[str, Grader]
+    file: ResultsFile
+    folder: Path | None
+    executor: ct.Executor
+    on_progress: Callable[[Progress], None] | None
+    total: int
+    stopped: str = ""
+    usd: float = 0.0
+    fresh: int = 0
+    began: float = 0.0
+
+    async def run(self, tasks: Sequence[tuple[Task, TaskSet]], concurrency: int) -> Outcome:
+        self.began = time.monotonic()
+        self.total = len(tasks) * len(self.evaluation.systems) * self.evaluation.samples
+        self.right = {system.name: [0, 0] for system in self.evaluation.systems}
+        for item in self.file.items.values():
+            self._count(item)
+        self._tell(None)
+        todo = self._todo(tasks)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(concurrency, max(1, self.total - len(self.file.items)))):
+                group.create_task(self._work(todo))
+        return Outcome(self.file.path, list(self.file.items.values()), self.total, self.stopped)
+
+    def _todo(self, tasks: Sequence[tuple[Task, TaskSet]]) -> Iterator[tuple[Key, System, Task, TaskSet]]:
+        """What is left, all systems task by task, so that an unfinished file compares them on the same tasks."""
+        for sample in range(self.evaluation.samples):
+            for task, home in tasks:
+                for system in self.evaluation.systems:
+                    key = Key(system.name, task.id, sample)
+                    if key not in self.file.items:
+                        yield key, system, task, home
+
+    async def _work(self, todo: Iterator[tuple[Key, System, Task, TaskSet]]) -> None:
+        for key, system, task, home in todo:
+            limit = self.evaluation.max_usd
+            if limit is not None and self.usd >= limit:
+                self.stopped = f"{self.usd:.4f} $ are spent, of max_usd={limit:g}"
+                return
+            item = await self._item(key, system, task, home)
+            self.file.append(item)
+            self.fresh += 1
+            self._count(item)
+            self._tell(item)
+
+    async def _item(self, key: Key, system: System, task: Task, home: TaskSet) -> Item:
+        try:
+            world = home.world(task) if home.world is not None else None
+            pool = self.pools[system.name]
+            if world is not None:
+                pool = pool.adding(*world.members())
+            run, record = await self._run(key, system, task, pool, world is None)
+        except Exception as error:
+            logger.debug("%s broke on %s", system.name, task.id, exc_info=True)
+            return Item.of_failure(key, task, f"{type(error).__name__}: {error}")
+        async with Desk(self.executor, self.jury, task.id) as desk:
+            grade = await self._grade(task, run, world, desk)
+            return Item.of_run(
+                key, task, grade, run, pool, graded=desk.usage, trace=self._shown(run.path), record=record
+            )
+
+    async def _run(
+        self, key: Key, system: System, task: Task, pool: ct.Pool, resumable: bool
+    ) -> tuple[ct.Run, ct.Trace | None]:
+        """A run, and its whole trace if an earlier process had begun it."""
+        sampling = system.sampling or ct.Sampling()
+        sampling = sampling.with_(seed=(sampling.seed or self.evaluation.seed) + key.sample)
+        orchestrator = ct.Orchestrator(
+            system.model, system.strategy, executor=self.executor, sampling=sampling, eager=system.eager
+        )
+        run_id = run_id_of(key)
+        path = None if self.folder is None else self.folder / f"{run_id}.trace.jsonl"
+        if path is not None and path.exists():
+            if resumable and key not in self.file.redone:
+                with contextlib.suppress(ct.TraceError, ct.UsageError):
+                    return await orchestrator.resume(path, pool=pool, finished="recall"), ct.Trace.load(path)
+            path.unlink(missing_ok=True)
+        budget = self.evaluation.budget
+        return await orchestrator.run(task.question, pool=pool, budget=budget, trace=path, run_id=run_id), None
+
+    def _shown(self, path: Path | None) -> str:
+        """A path as the results file says it: relative to its own folder where it can be."""
+        home = self.file.path.parent
+        return "" if path is None else str(path.relative_to(home) if path.is_relative_to(home) else path)
+
+    async def _grade(self, task: Task, run: ct.Run, world: World | None, desk: Desk) -> Grade:
+        calls = [
+            {"name": call.name, "arguments": call.arguments, "status": seen.status.value}
+            for round_ in run.rounds
+            for call, seen in zip(round_.plan.calls, round_.observations, strict=True)
+        ]
+        submission = Submission(
+            (run.answer or "")[:_SHOWN], calls, world.state() if world is not None else None, run.stop
+        )
+        if run.answer is None and world is None:
+            return Grade(
+                Verdict.UNPARSABLE, f"no answer: {run.stop}{f' ({run.detail})' if run.detail else ''}", task.answers
+            )
+        try:
+            return await self.graders[task.kind].grade(task, submission, desk)
+        except Exception as error:
+            logger.exception("grading %s", task.id)
+            return Grade(Verdict.UNPARSABLE, f"the grader failed: {type(error).__name__}: {error}", task.answers)
+
+    def _count(self, item: Item) -> None:
+        self.usd += item.usage.usd + item.graded.usd
+        counts = self.right[item.key.system]
+        counts[0] += item.right
+        counts[1] += 1
+
+    def _tell(self, item: Item | None) -> None:
+        if self.on_progress is not None:
+            right = {name: (counts[0], counts[1]) for name, counts in self.right.items()}
+            seconds = time.monotonic() - self.began
+            self.on_progress(Progress(len(self.file.items), self.total, self.fresh, right, self.usd, seconds, item))
+
+
+def run_id_of(key: Key) -> str:
+    """The id of an item's run, the same in every process: readable, and safe as a file's name."""
+    readable = re.sub(r"[^\w-]+", "-", f"{key.system}-{key.task}")[:60].strip("-")
+    digest = hashlib.sha256("\0".join(map(str, key)).encode()).hexdigest()[:10]
+    return f"{readable}-{key.sample}-{digest}"
+
+
+def _pool_of(system: System, pool: ct.Pool) -> ct.Pool:
+    """The pool of a system, with whoever leads it."""
+    try:
+        own = system.pool(pool)
+        if isinstance(system.model, str):
+            own.model(system.model)
+    except ct.PoolError as error:
+        raise ct.UsageError(f"system {system.name}: {error}") from error
+    return own
+
+
+def _refuse_unpriced(pools: dict[str, ct.Pool]) -> None:
+    unpriced = sorted({spec.name for pool in pools.values() for spec in pool.models if spec.prices is None})
+    if unpriced:
+        raise ct.UsageError(
+            f"max_usd needs prices, and the price of {', '.join(unpriced[:5])} is unknown; give them in the pool file, "
+            "[prices], or leave max_usd out"
+        )
