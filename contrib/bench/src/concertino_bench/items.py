@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from concertino import Observation, Status, Usage
@@ -154,11 +154,21 @@ class Item:
 
     def to_json(self) -> dict[str, Any]:
         """One line of a results file; fields that say nothing are left out."""
-        data = {each.name: getattr(self, each.name) for each in fields(self)}
-        data |= {"key": list(self.key), "verdict": self.verdict.value, "usage": self.usage.to_json()}
-        data |= {"graded": self.graded.to_json(), "members": {n: _use_to_json(use) for n, use in self.members.items()}}
-        kept = ("key", "kind", "verdict", "reason")
-        return {name: value for name, value in data.items() if name in kept or value not in (None, "", 0, 0.0, (), {})}
+        data: dict[str, Any] = {
+            "key": list(self.key),
+            "kind": self.kind,
+            "verdict": self.verdict.value,
+            "reason": self.reason,
+        }
+        for name in _PLAIN:
+            if (value := getattr(self, name)) not in _NOTHING:
+                data[name] = value
+        for name in ("usage", "graded"):
+            if used := getattr(self, name).to_json():
+                data[name] = used
+        if self.members:
+            data["members"] = {name: _use_to_json(use) for name, use in self.members.items()}
+        return data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Item:
@@ -176,6 +186,14 @@ class Item:
             return cls(**known)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"no item of a results file: {type(error).__name__}: {error}") from error
+
+
+_PLAIN = tuple(
+    each.name
+    for each in fields(Item)
+    if each.name not in ("key", "kind", "verdict", "reason", "usage", "graded", "members")
+)
+_NOTHING: tuple[object, ...] = (None, "", 0, (), {})
 
 
 def _ended(run: Run) -> Iterator[tuple[Observation, str]]:
@@ -241,7 +259,13 @@ def _recovered(run: Run) -> int:
 
 
 def _use_to_json(use: MemberUse) -> dict[str, Any]:
-    return {**asdict(use), "usage": use.usage.to_json(), "seconds": list(use.seconds)}
+    return {
+        "kind": use.kind,
+        "calls": use.calls,
+        "statuses": use.statuses,
+        "usage": use.usage.to_json(),
+        "seconds": use.seconds,
+    }
 
 
 def _use_from_json(data: Mapping[str, Any]) -> MemberUse:

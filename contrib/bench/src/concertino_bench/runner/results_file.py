@@ -19,6 +19,7 @@ from concertino import UsageError
 from concertino_bench.items import Item, Key
 
 VERSION = 1
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 class ResultsFile:
@@ -147,4 +148,4 @@ class ResultsFile:
 
 
 def _line(data: Mapping[str, Any]) -> bytes:
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "replace") + b"\n"
+    return _ENCODER.encode(data).encode("utf-8", "replace") + b"\n"
