@@ -144,9 +144,10 @@ class Executor:
         started = loop.time() - elapsed
         deadline = started + budget.seconds if budget.seconds is not None else float("inf")
         ledger = Ledger(budget.limits())
+        plugins_before, plugins_after = plugin_hooks(pool)
         scope = Scope(
             run_id or "run", pool, ledger, loop, started, deadline, question, sink, memory, list(listeners),
-            [*before, *plugin_hooks(pool, "before")], [*plugin_hooks(pool, "after"), *after], duplicates,
+            [*before, *plugins_before], [*plugins_after, *after], duplicates,
         )  # fmt: skip
         if members != self._newest:
             self._newest, self._stale = members, True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from concertino._observation import Observation
 from concertino._settings import load_settings
@@ -21,16 +21,19 @@ if TYPE_CHECKING:
 Hooks = Sequence[Callable[..., Any]]
 
 
-def plugin_hooks(pool: Pool, which: Literal["before", "after"]) -> Hooks:
-    """The hooks of the plugins that the pool came from; also a pool made by hand is under those of every run."""
+def plugin_hooks(pool: Pool) -> tuple[Hooks, Hooks]:
+    """Those before and after a call of the plugins that the pool came from.
+
+    A pool made by hand is under those of every run too.
+    """
     manager = pool.manager
     if manager is None:
         if not load_settings().always:
-            return ()
+            return (), ()
         from concertino.plugins import default_manager
 
         manager = default_manager()
-    return manager.before_call_hooks() if which == "before" else manager.after_call_hooks()
+    return manager.before_call_hooks(), manager.after_call_hooks()
 
 
 async def before_call(hooks: Hooks, spec: ToolSpec, arguments: Any, call_id: str) -> Observation | None:
