@@ -5,7 +5,7 @@
     make bench ARGS="--quick"               one short process each: shows that they work
     make bench ARGS="--json"                one JSON object
 
-Scenarios (S1 to S13) run round after round, each time in a fresh process; a figure is the median of its processes, its
+Scenarios (S1 to S14) run round after round, each time in a fresh process; a figure is the median of its processes, its
 spread their least and greatest. The other benchmarks have tables of their own and run once. Progress goes to stderr.
 """
 
@@ -23,7 +23,7 @@ from typing import Any
 from measure import Row, machine, merge, table
 
 HERE = Path(__file__).parent
-SCENARIOS = ("startup", "overhead", "rounds", "waiting", "faults", "graphs", "pools", "clients", "search", "early")
+SCENARIOS = ("startup", "overhead", "rounds", "waiting", "faults", "graphs", "pools", "clients", "search", "early", "bench")
 OTHERS = {
     "local": "Local models against the `generate` of transformers",
     "reading": "Reading what models write",
@@ -35,6 +35,7 @@ OTHERS = {
     "sandbox": "The Python sandbox",
     "mcp_servers": "MCP servers",
     "strategies": "All strategies on the same questions",
+    "baselines": "Baselines on recorded models",
 }
 SHORTENED = ("sandbox", "strategies")
 """These run with `--quick`: all counts take eight minutes and more, by `python benchmarks/sandbox.py`."""

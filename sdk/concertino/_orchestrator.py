@@ -82,7 +82,7 @@ class Orchestrator:
             raise UsageError(f"strategy={strategy!r}: expected a Strategy or the name of one")
         self.model = model
         self._leader = ModelSpec("orchestrator", lambda: LentModel(model)) if isinstance(model, Model) else None
-        self.strategy = _named_strategy(strategy) if isinstance(strategy, str) else strategy
+        self.strategy = _strategy_class(strategy)() if isinstance(strategy, str) else strategy
         self.executor = executor
         self.sampling = sampling or Sampling()
         self.duplicates: Duplicates = duplicates
@@ -236,7 +236,8 @@ class Orchestrator:
 
     def _with_model(self, pool: Pool) -> Pool:
         """The pool with the orchestrator's model bound to its role."""
-        if not pool.actions and not isinstance(self.model, str):
+        nothing = self.strategy.needs_members and not pool.actions
+        if nothing and not isinstance(self.model, str):
             raise PoolError(_NOTHING_TO_LEAD)
         if self._leader is not None:
             return pool.adding(self._leader).bind(orchestrator=self._leader.name)
@@ -245,7 +246,7 @@ class Orchestrator:
             known = pool if self.model.name in pool else pool.adding(self.model)
             return known.bind(orchestrator=self.model.name)
         found = pool.model(self.model)
-        if not pool.actions:
+        if nothing:
             raise PoolError(_NOTHING_TO_LEAD)
         return pool if pool.roles.get("orchestrator") == found.name else pool.bind(orchestrator=found.name)
 
@@ -336,7 +337,7 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
     """
     setup = trace.setup
     if strategy is None:
-        strategy = strategy_by_name(setup["strategy"]["name"]).from_json(setup["strategy"])
+        strategy = _strategy_class(setup["strategy"]["name"]).from_json(setup["strategy"])
     budget = Budget(**setup.get("budget", {}))
     machine = strategy.begin(Brief(trace.question, setup.get("tools", ()), budget.rounds, budget.parallel))
     replies = {record["id"].partition("~")[0]: record["reply"] for record in trace.of_kind("reply")}
@@ -366,13 +367,13 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
             machine.observe([results[f"{step.round}.{call.id}"] for call in step.plan.calls])
 
 
-def _named_strategy(name: str) -> Strategy:
-    """A built-in strategy, or one of an installed distribution, with its default settings."""
+def _strategy_class(name: str) -> type[Strategy]:
+    """A built-in strategy, or one of an installed distribution."""
     if name in BUILT_IN:
-        return BUILT_IN[name]()
+        return BUILT_IN[name]
     from .plugins._manager import default_manager
 
-    return strategy_by_name(name, default_manager().strategies())()
+    return strategy_by_name(name, default_manager().strategies())
 
 
 def _own_hooks(name: str, functions: Sequence[Callable[..., Any]]) -> list[Callable[..., Any]]:

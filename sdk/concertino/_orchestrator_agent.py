@@ -100,7 +100,7 @@ def orchestrator_of(name: str, table: Mapping[str, Any]) -> OrchestratorAgent:
     Raises:
         PoolError: a key or value cannot be; names it.
     """
-    from ._orchestrator import _named_strategy
+    from ._orchestrator import _strategy_class
 
     check_keys(repr(name), table, OPTIONS, PoolError)
     for key in ("description", "model", "strategy"):
@@ -114,7 +114,7 @@ def orchestrator_of(name: str, table: Mapping[str, Any]) -> OrchestratorAgent:
     if not isinstance(settings, dict):
         raise PoolError(f"{name!r}: settings = {settings!r}; expected a table")
     try:
-        plain = _named_strategy(table.get("strategy", "parallel-rounds"))
+        plain = _strategy_class(table.get("strategy", "parallel-rounds"))()
         check_keys(f"{name!r}: settings", settings, [key for key in plain.to_json() if key != "name"], PoolError)
         return orchestrator_agent(
             name, table["description"], type(plain).from_json({**plain.to_json(), **settings}),

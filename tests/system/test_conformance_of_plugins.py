@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -16,16 +17,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PLUGINS = [
-    project["name"]
-    for project in (tomllib.loads(file.read_text())["project"] for file in sorted(ROOT.glob("*/*/pyproject.toml")))
-    if "concertino" in project.get("entry-points", {})
-]
+PROJECTS = {file.parent: tomllib.loads(file.read_text())["project"] for file in sorted(ROOT.glob("*/*/pyproject.toml"))}
+PLUGINS = {
+    project["name"]: home for home, project in PROJECTS.items() if "concertino" in project.get("entry-points", {})
+}
+"""Folders of the distributions, by name; what one is checked with, if it needs settings, is in its tests."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("distribution", PLUGINS)
 def test_a_distribution_of_the_tree_conforms_and_leaves_nothing_unchecked(distribution: str, tmp_path: Path) -> None:
+    settings = PLUGINS[distribution] / "tests/concertino.toml"
+    if settings.exists():
+        shutil.copy(settings, tmp_path)
     done = run(sys.executable, "-m", "concertino", "check", distribution, "--strict", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{distribution} conforms: " in done.stdout

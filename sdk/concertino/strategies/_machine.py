@@ -150,6 +150,9 @@ class Strategy(ABC):
     reads_tools: ClassVar[bool] = False
     """Its reader needs to know the pool: a trace then keeps the action space, and a replay gives it to `begin`."""
 
+    needs_members: ClassVar[bool] = True
+    """A pool without any tool or agent is refused; without this, a strategy may do with its model alone."""
+
     @abstractmethod
     def begin(self, brief: Brief) -> Machine:
         """A machine at the start of a run."""

@@ -5,11 +5,13 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import concertino as ct
 import pytest
 from concertino.events import CallEnded, Planned, Replied
 from concertino.strategies import DependencyPlan
+from concertino.testing import ScriptedModel
 
 from .conftest import FINAL, Texts, round_of
 
@@ -274,3 +276,27 @@ async def test_a_strategy_that_cannot_work_with_the_pool_says_so_before_anything
     with pytest.raises(ct.UsageError, match="no such member is on offer"):
         await orchestrator.run("?", pool=pool, trace=tmp_path)
     assert os.listdir(tmp_path) == []  # noqa: PTH208
+
+
+class Alone(ct.strategies.Strategy):
+    """Its model's text is the answer."""
+
+    name = "alone"
+    needs_members = False
+
+    def begin(self, brief: ct.strategies.Brief) -> ct.strategies.Machine:
+        return ct.strategies.RoleWorkflow(
+            (ct.strategies.Role("one", prompt="{question}"),), ct.strategies.Agree("one.text", "one.text")
+        ).begin(brief)
+
+    def restore(self, dumped: Any) -> ct.strategies.Machine:
+        raise NotImplementedError
+
+
+async def test_a_strategy_that_needs_no_members_may_have_a_pool_of_models_alone() -> None:
+    pool = ct.Pool.of(ct.ModelSpec("only", lambda: ScriptedModel("Seven.")), orchestrator="only")
+    assert (await ct.Orchestrator(strategy=Alone()).run("What?", pool=pool)).answer == "Seven."
+    with pytest.raises(ct.PoolError, match="nothing to orchestrate"):
+        await ct.Orchestrator().run("What?", pool=pool)
+    with pytest.raises(ct.PoolError, match="nothing to orchestrate"):
+        await ct.Orchestrator(ScriptedModel()).run("What?", pool=ct.Pool.of())

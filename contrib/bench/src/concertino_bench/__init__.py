@@ -48,6 +48,7 @@ __all__ = [
     "World",
     "concertino_cli",
     "concertino_graders",
+    "concertino_strategies",
     "concertino_tasks",
     "installed_graders",
     "installed_task_sets",
@@ -72,8 +73,16 @@ def concertino_graders() -> list[Any]:
 
 
 @hookimpl
+def concertino_strategies() -> list[Any]:
+    """The baselines, from a single model to a prompted orchestrator."""
+    from .baselines import strategies
+
+    return list(strategies())
+
+
+@hookimpl
 def concertino_cli() -> list[Any]:
-    """`concertino bench generate` and `concertino bench verify`."""
+    """`concertino bench`."""
     from .cli import bench
 
     return [bench]

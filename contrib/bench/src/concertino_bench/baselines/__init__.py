@@ -1,0 +1,58 @@
+"""Baselines: what an orchestrator has to beat on the same pool, budget and tasks.
+
+Each is a `Strategy`, so it runs through the same executor, budget and trace as the others and is found by name:
+`concertino run --strategy majority-vote`. `systems` makes the systems of a bench of them.
+
+single     one model, asked once; or asked to correct itself
+voting     a majority vote, and a cascade that stops when enough agree
+routing    a router by nearest questions; profiles: what it knows
+workflow   a fixed graph of calls
+loops      serial and prompted loops of a leader, as configurations of the SDK's strategies
+systems    all of them as systems for a pool
+
+_procedure, the machine of a fixed procedure; _members, who is asked; _votes, which answers are equal.
+"""
+
+from __future__ import annotations
+
+from ._procedure import Procedure, ProcedureMachine
+from ._votes import Candidate, Vote, answer_key, count
+from .loops import Prompted, Serial, SingleWithTools
+from .profiles import Known, Outcome, Ranked, RouterProfile
+from .routing import KnnRouter
+from .single import SelfRefine, SingleModel
+from .systems import NAMES, systems
+from .voting import Cascade, MajorityVote
+from .workflow import StaticWorkflow
+
+__all__ = [
+    "NAMES",
+    "Candidate",
+    "Cascade",
+    "KnnRouter",
+    "Known",
+    "MajorityVote",
+    "Outcome",
+    "Procedure",
+    "ProcedureMachine",
+    "Prompted",
+    "Ranked",
+    "RouterProfile",
+    "SelfRefine",
+    "Serial",
+    "SingleModel",
+    "SingleWithTools",
+    "StaticWorkflow",
+    "Vote",
+    "answer_key",
+    "count",
+    "strategies",
+    "systems",
+]
+
+
+def strategies() -> list[type]:
+    """The classes, simplest first: what the hook `concertino_strategies` gives."""
+    return [
+        SingleModel, SingleWithTools, MajorityVote, SelfRefine, KnnRouter, Cascade, StaticWorkflow, Serial, Prompted,
+    ]  # fmt: skip

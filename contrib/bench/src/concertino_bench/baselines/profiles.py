@@ -1,0 +1,250 @@
+"""What a router knows: questions like those to come, and how well each model did on them, at what cost.
+
+Questions are compared by their words: cosine of TF-IDF vectors, numbers left out. Nothing is learnt but the weights of
+words, so a profile is made in a moment, and a file of it can be read by people.
+
+    profile = RouterProfile.fit(concertino_replay.read("recorded.jsonl").rows())
+    profile.save("profile.json")
+
+Invariant: the same profile and question give the same ranking; models of equal utility stay in the profile's order.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from concertino import Prices, UsageError
+
+from concertino_bench.items import Item
+from concertino_bench.tasks import Task
+
+FORMAT = "concertino-router-profile/1"
+_WORD = re.compile(r"[^\W\d_]{2,}")
+
+
+class Outcome(NamedTuple):
+    """What one model did with one question, averaged over its samples.
+
+    Attributes:
+        score: 0 to 1.
+        usd: what it cost.
+        samples: how many there were.
+    """
+
+    score: float
+    usd: float
+    samples: int = 1
+
+
+class Known(NamedTuple):
+    """A question of the profile with the outcomes of the models that were asked it."""
+
+    question: str
+    outcomes: Mapping[str, Outcome]
+
+
+class Ranked(NamedTuple):
+    """A model as a router sees it for one question.
+
+    Attributes:
+        model: its name in the profile.
+        utility: `score - cost_weight * usd`.
+        score, usd: means over the neighbours that it was asked.
+        neighbours: how many these were; 0 where the means are those of the whole profile.
+    """
+
+    model: str
+    utility: float
+    score: float
+    usd: float
+    neighbours: int
+
+
+class RouterProfile:
+    """Questions with outcomes.
+
+    Args:
+        known: at least one question, each with at least one outcome.
+
+    Raises:
+        UsageError: there is nothing to learn from.
+    """
+
+    def __init__(self, known: Iterable[Known]) -> None:
+        self.known = tuple(each for each in known if each.outcomes)
+        if not self.known:
+            raise UsageError("a router profile needs questions with outcomes; there are none")
+        self.models: tuple[str, ...] = tuple(dict.fromkeys(m for each in self.known for m in each.outcomes))
+
+    # -- making one ------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def fit(cls, rows: Iterable[Mapping[str, Any]], prices: Mapping[str, Prices] | None = None) -> RouterProfile:
+        """Make a profile of rows: plain data with `question`, `model`, and `correct` or `score`.
+
+        Args:
+            rows: what a row costs is its `usd`, or its `input_tokens` and `output_tokens` at the price of its model;
+                0 where neither is known. A row whose `correct` is None was not graded and is left out.
+            prices: $ per million tokens by model.
+
+        Raises:
+            UsageError: a row lacks what is needed; says which.
+        """
+        found: dict[str, dict[str, list[tuple[float, float]]]] = {}
+        for number, row in enumerate(rows, 1):
+            score = row.get("score", row.get("correct"))
+            if score is None and ("score" in row or "correct" in row):
+                continue
+            question, model = row.get("question"), row.get("model")
+            if not isinstance(question, str) or not isinstance(model, str) or not isinstance(score, (int, float)):
+                given = {key: row.get(key) for key in ("question", "model", "correct")}
+                raise UsageError(
+                    f"row {number}: {given!r:.120}; expected texts, and 'correct' or a 'score' from 0 to 1"
+                )
+            usd = row.get("usd")
+            if usd is None:
+                price = (prices or {}).get(model)
+                counts = row.get("input_tokens") or 0, row.get("output_tokens") or 0
+                usd = price.usd(*counts) if price else 0.0
+            found.setdefault(question, {}).setdefault(model, []).append((float(score), float(usd)))
+        return cls(Known(text, {m: _mean(given) for m, given in by.items()}) for text, by in found.items())
+
+    @classmethod
+    def of_items(
+        cls, items: Iterable[Item], tasks: Iterable[Task], models: Mapping[str, str] | None = None
+    ) -> RouterProfile:
+        """Make a profile of a results file.
+
+        Args:
+            items: of systems that ask one model each; those of other tasks are left out.
+            tasks: whose questions the items answer.
+            models: the model of each system; by default what stands behind the last `:` of the system's name.
+
+        Raises:
+            UsageError: no item is left.
+        """
+        questions = {task.id: task.question for task in tasks}
+        chosen = [item for item in items if item.key.task in questions and not item.error]
+        named = models or {}
+        return cls.fit(
+            {
+                "question": questions[item.key.task],
+                "model": named.get(item.key.system, item.key.system.rpartition(":")[2]),
+                "correct": item.right,
+                "usd": item.usage.usd,
+            }
+            for item in chosen
+            if not models or item.key.system in models
+        )
+
+    # -- files -----------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write it as JSON."""
+        rows = [
+            {"question": each.question, "outcomes": {model: list(seen) for model, seen in each.outcomes.items()}}
+            for each in self.known
+        ]
+        text = json.dumps({"format": FORMAT, "questions": rows}, ensure_ascii=False)
+        Path(path).write_text(text, encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> RouterProfile:
+        """Read what `save` wrote.
+
+        Raises:
+            UsageError: the file is missing or is no profile; says what to do.
+        """
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            step = "make one with RouterProfile.fit(rows).save(path)"
+            raise UsageError(f"router profile {path}: there is no such file; {step}") from None
+        except (OSError, ValueError, RecursionError) as error:
+            raise UsageError(f"router profile {path}: cannot be read: {error}") from None
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            given = data.get("format") if isinstance(data, dict) else type(data).__name__
+            raise UsageError(f"router profile {path}: its format is {given!r}; expected {FORMAT!r}")
+        try:
+            rows = [
+                (row["question"], {m: Outcome(*o) for m, o in row["outcomes"].items()}) for row in data["questions"]
+            ]
+            return cls(Known(str(text), outcomes) for text, outcomes in rows)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise UsageError(f"router profile {path}: {type(error).__name__}: {error}; make it anew") from None
+
+    # -- asking it -------------------------------------------------------------------------------------------------
+
+    def rank(
+        self, question: str, *, k: int = 20, cost_weight: float = 0.0, among: Sequence[str] | None = None
+    ) -> list[Ranked]:
+        """The models for a question, the most useful first.
+
+        Args:
+            question: any text.
+            k: how many of the most similar questions count.
+            cost_weight: how much accuracy a $ is worth; 0 looks at accuracy alone.
+            among: only these models; all of the profile by default.
+        """
+        near = self.nearest(question, k)
+        chosen = self.models if among is None else [model for model in self.models if model in among]
+        ranked = []
+        for model in chosen:
+            seen = [self.known[at].outcomes[model] for at, _ in near if model in self.known[at].outcomes]
+            mean = _mean([(o.score, o.usd) for o in seen]) if seen else self.overall[model]
+            utility = mean.score - cost_weight * mean.usd
+            ranked.append(Ranked(model, utility, mean.score, mean.usd, len(seen)))
+        return sorted(ranked, key=lambda each: -each.utility)
+
+    def nearest(self, question: str, k: int) -> list[tuple[int, float]]:
+        """Places of the most similar questions with their cosines, most similar first; only with a word in common."""
+        vector = self._vector(Counter(_words(question)))
+        likeness: dict[int, float] = {}
+        for word, weight in vector.items():
+            for at, other in self._places.get(word, ()):
+                likeness[at] = likeness.get(at, 0.0) + weight * other
+        return sorted(likeness.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
+
+    @cached_property
+    def overall(self) -> dict[str, Outcome]:
+        """Each model over the whole profile."""
+        return {
+            model: _mean([(o.score, o.usd) for each in self.known if (o := each.outcomes.get(model)) is not None])
+            for model in self.models
+        }
+
+    @cached_property
+    def _rarity(self) -> dict[str, float]:
+        """Inverse document frequency of each word."""
+        count = Counter(word for each in self.known for word in set(_words(each.question)))
+        return {word: math.log((1 + len(self.known)) / (1 + seen)) + 1 for word, seen in count.items()}
+
+    @cached_property
+    def _places(self) -> dict[str, list[tuple[int, float]]]:
+        """For each word, the questions that have it, with its weight there."""
+        places: dict[str, list[tuple[int, float]]] = {}
+        for at, each in enumerate(self.known):
+            for word, weight in self._vector(Counter(_words(each.question))).items():
+                places.setdefault(word, []).append((at, weight))
+        return places
+
+    def _vector(self, counts: Mapping[str, int]) -> dict[str, float]:
+        """A unit vector of the words that the profile knows."""
+        raw = {word: (1 + math.log(n)) * self._rarity[word] for word, n in counts.items() if word in self._rarity}
+        length = math.sqrt(sum(value * value for value in raw.values()))
+        return {word: value / length for word, value in raw.items()} if length else {}
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+def _mean(given: Sequence[tuple[float, float]]) -> Outcome:
+    return Outcome(sum(s for s, _ in given) / len(given), sum(u for _, u in given) / len(given), len(given))

@@ -1,0 +1,175 @@
+"""Several answers to one question: a majority vote over all, or a cascade that stops as soon as enough agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from concertino import Plan, Sampling
+from concertino.strategies import Act, Brief, Done, Step
+
+from ._members import Asked, members_of
+from ._procedure import Log, Procedure, ask, failures, with_instruction
+from ._votes import FORMS, Form, Vote, count
+
+
+@dataclass(frozen=True)
+class MajorityVote(Procedure):
+    """Every voter answers; the answer that most of them gave wins.
+
+    The answer of the run is the whole text of its first voter. Of tied answers the one that was given first wins, and
+    the detail of the run says that there was a tie.
+
+    Args:
+        voters: `members` asks members of the pool side by side; `leader` asks the orchestrator's model several times,
+            one after another, with the seeds `seed`, `seed + 1` and so on.
+        members: who votes, by visible name; by default every model that is offered as an agent.
+        samples: k: how often each of them is asked, or the leader.
+        answers: how answers are compared: `number`, `text`, or `auto`.
+        temperature, seed: how the leader samples.
+        instruction: put below the question.
+    """
+
+    voters: Literal["members", "leader"] = "members"
+    members: tuple[str, ...] = ()
+    samples: int = 1
+    answers: Form = "auto"
+    temperature: float = 0.7
+    seed: int = 0
+    instruction: str = ""
+
+    name = "majority-vote"
+    reads_tools = True
+
+    def __post_init__(self) -> None:
+        self._one_of("voters", ("members", "leader"))
+        self._one_of("answers", FORMS)
+        self._names("members")
+        self._at_least(samples=1)
+
+    def prepare(self, brief: Brief) -> Log:
+        """Find the voters."""
+        log = super().prepare(brief)
+        if self.voters == "leader":
+            return log
+        found = members_of(brief.tools, self.members, self.name)
+        return replace(log, members=tuple(member for _ in range(self.samples) for member in found))
+
+    def decide(self, log: Log) -> Step:
+        """Ask all of them, then count."""
+        text = with_instruction(log.question, self.instruction)
+        if self.voters == "leader":
+            if len(log.replies) < self.samples:
+                seed = self.seed + len(log.replies)
+                return ask(text, sampling=Sampling(temperature=self.temperature, seed=seed))
+            return outcome(self._count(log), list(log.replies), "")
+        asked = len(log.results)
+        if asked < len(log.members):
+            width = log.parallel or len(log.members)
+            return act(log.members[asked : asked + width], text, log)
+        return outcome(self._count(log), log.texts, failures(log.results))
+
+    def best(self, log: Log) -> str | None:
+        """The answer that has most votes so far."""
+        vote = self._count(log)
+        return _text_of(vote, self._texts(log))
+
+    def _texts(self, log: Log) -> list[str | None]:
+        return [*log.replies] if self.voters == "leader" else log.texts
+
+    def _count(self, log: Log) -> Vote:
+        return count(self._texts(log), self.answers)
+
+
+@dataclass(frozen=True)
+class Cascade(Procedure):
+    """Members are asked in their order, cheap ones first, until enough answers agree.
+
+    Where they never do, the last member, the strongest, is believed; if it gave no answer, the vote of all decides.
+
+    Args:
+        members: in the order of asking; by default every model that is offered as an agent, in the pool's order.
+        agreement: so many equal answers end it.
+        first: members that are asked at once at the beginning.
+        width: members that are asked at once later.
+        samples: how often each member is asked. With 2 and more, `first=1` stops at a cheap model that agrees with
+            itself.
+        answers: how answers are compared: `number`, `text`, or `auto`.
+        instruction: put below the question.
+    """
+
+    members: tuple[str, ...] = ()
+    agreement: int = 2
+    first: int = 2
+    width: int = 1
+    samples: int = 1
+    answers: Form = "auto"
+    instruction: str = ""
+
+    name = "cascade"
+    reads_tools = True
+
+    def __post_init__(self) -> None:
+        self._one_of("answers", FORMS)
+        self._names("members")
+        self._at_least(agreement=1, first=1, width=1, samples=1)
+
+    def prepare(self, brief: Brief) -> Log:
+        """Find the members."""
+        found = members_of(brief.tools, self.members, self.name)
+        return replace(super().prepare(brief), members=tuple(m for m in found for _ in range(self.samples)))
+
+    def decide(self, log: Log) -> Step:
+        """Ask the next ones unless enough agree."""
+        asked, vote = len(log.results), count(log.texts, self.answers)
+        agreed = bool(vote.candidates) and len(vote.candidates[0].voters) >= self.agreement
+        if agreed and not self._inside_a_stage(log):
+            return Done(_text_of(vote, log.texts), "answered", f"{self._asked(log)} agreed: {vote.describe()}")
+        if asked < len(log.members):
+            width = self._stage_end(log) - asked
+            text = with_instruction(log.question, self.instruction)
+            return act(log.members[asked : asked + min(width, log.parallel or width)], text, log)
+        last = log.texts[-1] if log.texts else None
+        if last is not None and count([last], self.answers).candidates:
+            detail = f"no {self.agreement} agreed ({vote.describe()}); {log.members[-1].name} decided"
+            return Done(last, "answered", detail)
+        return outcome(vote, log.texts, failures(log.results))
+
+    def best(self, log: Log) -> str | None:
+        """The answer that has most votes so far."""
+        return _text_of(count(log.texts, self.answers), log.texts)
+
+    def _stage_end(self, log: Log) -> int:
+        """How many answers there are when the stage under way, or the next one, is over."""
+        asked, end = len(log.results), self.first * self.samples
+        while end <= asked:
+            end += self.width * self.samples
+        return min(end, len(log.members))
+
+    def _inside_a_stage(self, log: Log) -> bool:
+        """Whether a limit on calls at once has cut a stage in two."""
+        asked = len(log.results)
+        ends = {self.first * self.samples + n * self.width * self.samples for n in range(len(log.members) + 1)}
+        return asked not in ends and asked < len(log.members)
+
+    def _asked(self, log: Log) -> str:
+        return f"{len(log.results)} of {len(log.members)} answers"
+
+
+def act(members: Sequence[Asked], text: str, log: Log) -> Act:
+    """Ask some members the same, side by side."""
+    return Act(Plan([member.call(text) for member in members]), len(log.rounds) + 1)
+
+
+def outcome(vote: Vote, texts: list[str | None], wrong: str) -> Done:
+    """The end of a vote: the first text of the winner, or why there is none."""
+    answer = _text_of(vote, texts)
+    detail = "; ".join(filter(None, [vote.describe(), wrong]))
+    if answer is not None:
+        return Done(answer, "answered", detail)
+    return Done(None, "model" if all(text is None for text in texts) else "format", detail)
+
+
+def _text_of(vote: Vote, texts: list[str | None]) -> str | None:
+    return texts[vote.candidates[0].voters[0]] if vote.candidates else None
