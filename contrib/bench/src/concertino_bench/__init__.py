@@ -58,10 +58,10 @@ __all__ = [
 
 @hookimpl
 def concertino_tasks() -> list[TaskSet]:
-    """One task set per axis: `masbench/depth` and so on."""
-    from .masbench import task_sets
+    """The sets of every part: `masbench/depth`, `environment/sudoku`, `gsm8k` and so on."""
+    from . import environments, masbench
 
-    return [*task_sets()]
+    return [*masbench.task_sets(), *environments.task_sets()]
 
 
 @hookimpl

@@ -5,7 +5,7 @@ holds. Its state travels: the tool takes a snapshot and an action, and returns t
 seen; the machine keeps the snapshot among its own data. Two branches of a search then cannot disturb each other, a
 reward is always computed on the state on which its action ran, and a trace replays without the environment.
 
-Any object with the five methods of `Environment` works; it needs no base class.
+Any object with the four methods of `Environment` works; it needs no base class.
 """
 
 from __future__ import annotations
@@ -80,6 +80,8 @@ def environment_tool(
         if "action" not in arguments:
             stepped = Stepped(environment.reset(str(arguments.get("task", ""))))
         else:
+            if "state" not in arguments:
+                raise ValueError("an action needs the state to act on: give the `state` that the last call returned")
             environment.restore(arguments["state"])
             stepped = Stepped(*environment.step(arguments["action"]))
         return {

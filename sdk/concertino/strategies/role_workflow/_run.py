@@ -57,7 +57,8 @@ class RoleWorkflowMachine(Machine):
         said: the last word of each role.
         records: the turns that are over.
         world: the environment, if the ending has one.
-        actions: the actions that the environment took, in order.
+        actions: the actions that were handed to the environment, in order.
+        rewards: what it gave for each turn's action.
     """
 
     def __init__(self, settings: RoleWorkflow, brief: Brief) -> None:
@@ -80,6 +81,7 @@ class RoleWorkflowMachine(Machine):
         self.seen: list[Observation] = []
         self.world = World()
         self.actions: list[Any] = []
+        self.rewards: list[float] = []
         self.final = Done(None, "answered")
         self.phase: Phase = "ask"
         if isinstance(settings.until, ReachGoal):
@@ -342,6 +344,7 @@ class RoleWorkflowMachine(Machine):
         value = self.said[until.action].value
         self.actions.extend(value if isinstance(value, list) else [value])
         self.world = world
+        self.rewards.append(world.reward)
         if world.done:
             self._end("answered")
         else:
@@ -381,7 +384,7 @@ class RoleWorkflowMachine(Machine):
         """An independent copy; what is immutable is shared, lists and tables are not."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        for name in ("messages", "records", "jobs", "seen", "actions"):
+        for name in ("messages", "records", "jobs", "seen", "actions", "rewards"):
             setattr(twin, name, list(getattr(self, name)))
         twin.said, twin.earlier = dict(self.said), dict(self.earlier)
         return twin
@@ -401,6 +404,7 @@ class RoleWorkflowMachine(Machine):
             "seen": [seen.to_json() for seen in self.seen],
             "world": list(self.world),
             "actions": list(self.actions),
+            "rewards": list(self.rewards),
             "final": [self.final.answer, self.final.stop, self.final.detail],
         }
 
@@ -419,6 +423,7 @@ class RoleWorkflowMachine(Machine):
         self.seen = [Observation.from_json(seen) for seen in dumped["seen"]]
         self.world = World(*dumped["world"])
         self.actions = list(dumped["actions"])
+        self.rewards = list(dumped["rewards"])
         self.final = Done(*dumped["final"])
 
 

@@ -2,8 +2,8 @@
 
 The design is that of MAS-Orchestra's MASBENCH study: questions whose dependency graph grows along one axis at a time, a
 single agent system (SAS) that answers alone, and multi-agent systems (MAS) whose leader hands parts to others. The
-invariant: the SAS's model is the only one that the first MAS has, so what differs between those two is the division of
-work; the second may use the whole pool.
+invariant: all that the first MAS can hand parts to are copies of the SAS's model, so what differs between those two is
+the division of work; the second may use the whole pool.
 """
 
 from __future__ import annotations
@@ -54,18 +54,26 @@ def sas_mas(
     ]
     systems = [
         System("SAS", SingleModel(), single, summary=f"{single} alone"),
-        System("MAS, same model", AgentGraph(), prepare=_Without(others), summary=f"{leader} leads {single}"),
+        System(
+            "MAS, same model",
+            AgentGraph(),
+            prepare=_Copies(single, others),
+            summary=f"{leader} leads copies of {single}",
+        ),
     ]
     if others:
         systems.append(System("MAS, whole pool", AgentGraph(), summary=f"{leader} leads the whole pool"))
     return Evaluation(selections, systems, samples=samples, title="One agent against many")
 
 
-class _Without:
-    """A pool without some models."""
+class _Copies:
+    """A pool in which other models are copies of one, so that members which name them find what that one can do."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = tuple(names)
+    def __init__(self, model: str, others: Sequence[str]) -> None:
+        self.model, self.others = model, tuple(others)
 
     def __call__(self, pool: Pool) -> Pool:
-        return pool.without(*self.names) if self.names else pool
+        copied = pool.model(self.model)
+        for name in self.others:
+            pool = pool.replace(name, copied.with_(name=name))
+        return pool

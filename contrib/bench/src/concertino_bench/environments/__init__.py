@@ -1,0 +1,64 @@
+"""Environments for role workflows and training, after AT-GRPO: tasks that are acted in, oracles, and reward terms.
+
+A task holds its instance; its environment is an object that is reset, acted in, written down and taken up again; its
+world offers the environment to any strategy as a member of the pool.
+
+    domains      the five by name: tasks, environments, oracles, worlds, task sets
+    acting       what every environment is; runner runs scripts where there is no pool
+    plan_path, sudoku, sokoban, code, maths
+    rewards      the terms of AT-GRPO, App. A.1
+    workflows    the role workflow of each
+    world        one member of the pool, and the state that a grader looks at
+"""
+
+from .acting import ActingEnvironment, Judged, Ran, Runner, Turn, UnreadableAction
+from .code import CodeTests
+from .domains import DOMAINS, Domain, environment_of, oracle_of, task_sets, tasks, world_of
+from .maths import Maths
+from .plan_path import Grid, PlanPath
+from .rewards import COEFFICIENTS, LAMBDAS, TurnReward, alpha_mix, lambda_mix
+from .runner import ScriptRunner
+from .sokoban import Sokoban
+from .sokoban_level import Level
+from .sokoban_solver import SearchLimit, Solution, solve_level
+from .splits import SPLITS, Split
+from .sudoku import Sudoku
+from .workflows import MEMBERS, workflow_for
+from .world import EnvironmentWorld
+
+__all__ = [
+    "COEFFICIENTS",
+    "DOMAINS",
+    "LAMBDAS",
+    "MEMBERS",
+    "SPLITS",
+    "ActingEnvironment",
+    "CodeTests",
+    "Domain",
+    "EnvironmentWorld",
+    "Grid",
+    "Judged",
+    "Level",
+    "Maths",
+    "PlanPath",
+    "Ran",
+    "Runner",
+    "ScriptRunner",
+    "SearchLimit",
+    "Sokoban",
+    "Solution",
+    "Split",
+    "Sudoku",
+    "Turn",
+    "TurnReward",
+    "UnreadableAction",
+    "alpha_mix",
+    "environment_of",
+    "lambda_mix",
+    "oracle_of",
+    "solve_level",
+    "task_sets",
+    "tasks",
+    "workflow_for",
+    "world_of",
+]

@@ -1,0 +1,158 @@
+"""The world of a task: one member of the pool through which a run acts, and the state that a grader looks at.
+
+The member is called in two ways. With `state` and `action` it acts on a state that travels with the calls, as
+`concertino.strategies.environment_tool` does: `RoleWorkflow` keeps it among its own data, so branches of a search
+cannot disturb each other. With `action` alone it acts on the state that this world keeps, so any other strategy can use
+it, and what comes back is the observation alone.
+
+The invariant: `reached` is never taken from a state that somebody passed in; it follows from an action that was judged
+here. What would tell hidden tests or answers, the reward, is left out of what callers see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from concertino import AgentSpec, CallFailed, Context, Observation, ToolSpec
+from concertino.strategies import Stepped
+
+from .acting import ActingEnvironment, Ran, UnreadableAction
+
+_MOST_CHARS = 1_000_000
+
+
+class EnvironmentWorld:
+    """What one run of a task acts in.
+
+    Args:
+        make: makes the environment of the task.
+        name: of the member.
+        summary: what the member's description says that an action is.
+        scripted: actions take scripts, so the member is an agent that calls the pool's Python tool.
+        python: the member that runs scripts.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], ActingEnvironment],
+        name: str,
+        summary: str,
+        *,
+        scripted: bool = False,
+        python: str = "python",
+    ) -> None:
+        self._make, self._name, self._summary = make, name, summary
+        self._scripted, self._python = scripted, python
+        self._environment = make()
+        self._environment.reset()
+        self._reached = self._environment.reached
+        self._steps = self._illegal = self._unreadable = 0
+        self._rewards: list[float] = []
+
+    def members(self) -> Sequence[ToolSpec]:
+        """The member through which this world is acted in."""
+        kind = AgentSpec if self._scripted else ToolSpec
+        text = f"Act in the task and see what comes of it. {self._summary} Without an action: see how things stand."
+        schema = {
+            "type": "object",
+            "properties": {
+                "action": {"description": self._summary},
+                "task": {"type": "string", "description": "for programs: begin anew"},
+                "state": {"description": "for programs: the state to act on; leave it out to go on from where you are"},
+            },
+            "additionalProperties": False,
+        }
+        function: Any = self._act_with_scripts if self._scripted else self._act
+        options: dict[str, Any] = {"context": "ctx"} if self._scripted else {}
+        options = {"takes_mapping": True, "writes": True, "max_chars": _MOST_CHARS, **options}
+        return [kind(self._name, text, schema, function, **options)]
+
+    def state(self) -> dict[str, Any]:
+        """Whether the goal is reached, why not, and counts of what was done; plain JSON data."""
+        environment = self._environment
+        return {
+            "reached": self._reached,
+            "reward": min(1.0, max(0.0, self._rewards[-1])) if self._rewards else 0.0,
+            "reason": "" if self._reached else environment.last.illegal or environment.observation.splitlines()[-1],
+            "done": environment.done,
+            "steps": self._steps,
+            "illegal": self._illegal,
+            "unreadable": self._unreadable,
+            "rewards": list(self._rewards),
+            "snapshot": environment.snapshot(),
+        }
+
+    # -- acting ----------------------------------------------------------------------------------------------------
+
+    def _act(self, arguments: Mapping[str, Any]) -> Any:
+        environment = self._taken_up(arguments)
+        if "action" not in arguments:
+            return self._shown(environment, arguments)
+        self._scripts(environment, arguments["action"])
+        return self._judge(environment, arguments, [])
+
+    async def _act_with_scripts(self, arguments: Mapping[str, Any], *, ctx: Context) -> Any:
+        environment = self._taken_up(arguments)
+        if "action" not in arguments:
+            return self._shown(environment, arguments)
+        scripts = self._scripts(environment, arguments["action"])
+        ran = [_ran(await ctx.call(self._python, {"code": script})) for script in scripts]
+        return self._judge(environment, arguments, ran)
+
+    def _taken_up(self, arguments: Mapping[str, Any]) -> ActingEnvironment:
+        """An environment in the state that is to be acted on; nobody else's."""
+        environment = self._make()
+        environment.reset()
+        if "task" in arguments:
+            self._environment, self._reached = environment, environment.reached
+        elif "state" in arguments:
+            environment.restore(arguments["state"])
+        else:
+            environment.restore(self._environment.snapshot())
+        return environment
+
+    def _scripts(self, environment: ActingEnvironment, action: Any) -> tuple[str, ...]:
+        try:
+            return environment.scripts(action)
+        except UnreadableAction:
+            self._unreadable += 1
+            raise
+
+    def _judge(self, environment: ActingEnvironment, arguments: Mapping[str, Any], ran: list[Ran]) -> Any:
+        try:
+            stepped = environment.judge(arguments["action"], ran)
+        except UnreadableAction:
+            self._unreadable += 1
+            raise
+        self._environment, self._reached = environment, environment.reached
+        self._steps += 1
+        self._illegal += bool(environment.last.illegal)
+        self._rewards.append(stepped.reward)
+        return self._shown(environment, arguments, stepped)
+
+    def _shown(
+        self, environment: ActingEnvironment, arguments: Mapping[str, Any], stepped: Stepped | None = None
+    ) -> Any:
+        stepped = stepped or Stepped(environment.observation, environment.done)
+        if "task" not in arguments and "state" not in arguments:
+            return stepped.observation
+        reward = {"reward": stepped.reward} if environment.tells_reward else {}
+        return {
+            "observation": stepped.observation,
+            "done": stepped.done,
+            **reward,
+            "state": environment.snapshot(),
+        }
+
+
+def _ran(seen: Observation) -> Ran:
+    """What came of a script, from the observation of the Python tool.
+
+    Raises:
+        CallFailed: nothing was run: there is no such tool, or the budget or the time was used up.
+    """
+    if not isinstance(seen.content, Mapping):
+        raise CallFailed(seen)
+    cause = seen.error.message if seen.error is not None else ""
+    return Ran(seen.ok, str(seen.content.get("stdout", "")), cause)
