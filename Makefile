@@ -24,6 +24,7 @@ setup full:
 
 servers: full # the model servers that have environments of their own; what cannot be had is said, and skipped
 	@$(PYTHON) scripts/servers.py
+	@$(PYTHON) scripts/browser.py
 
 demo: setup ## Ask one question of the whole pool, without a key or a network
 	@$(DEMO) $(ARGS)

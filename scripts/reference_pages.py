@@ -268,7 +268,19 @@ def _cell(text: str) -> str:
 
 # -- writing -------------------------------------------------------------------------------------------------------
 
-MADE = {"cli.md": cli_page, "members.md": members_page, "strategy-flaws.md": flaws_page}
+def metrics_page() -> str:
+    """`metrics.md`: every metric of concertino-bench."""
+    from concertino_bench.metrics import reference_page
+
+    return reference_page()
+
+
+MADE = {
+    "cli.md": cli_page,
+    "members.md": members_page,
+    "metrics.md": metrics_page,
+    "strategy-flaws.md": flaws_page,
+}
 """The pages that this script writes."""
 
 

@@ -1,10 +1,16 @@
 """concertino-bench: tasks with known answers, graders that give reasons, and runs of many systems over many tasks.
 
-The words that the parts share are here: what a task is, what a grader says. The parts are subpackages:
+The words that the parts share are here: what a task is, what a grader says, what a system is, what is kept of a run.
+The parts are subpackages:
 
-    concertino_bench.masbench       generated questions with controlled dependency graphs
-    concertino_bench.graders        what compares answers
-    concertino_bench.loaders        what reads the files of known benchmarks
+    masbench       generated questions with controlled dependency graphs
+    loaders        the files of known benchmarks, and your own
+    environments   worlds to act in: grids, puzzles, programs, problems
+    toolkits       domains with a database and tools; toolscale makes tasks for them
+    graders        what compares answers
+    baselines      what an orchestrator has to beat
+    runner         running systems over tasks; studies are ready to run
+    metrics        figures of what came of it; reports show them
 
 Importing this module imports none of them; the names and the hooks below do.
 """
@@ -59,17 +65,20 @@ __all__ = [
 @hookimpl
 def concertino_tasks() -> list[TaskSet]:
     """The sets of every part: `masbench/depth`, `environment/sudoku`, `gsm8k` and so on."""
-    from . import environments, masbench
+    from . import environments, loaders, masbench, toolkits, toolscale
 
-    return [*masbench.task_sets(), *environments.task_sets()]
+    parts = (masbench, loaders, environments, toolkits, toolscale)
+    return [each for part in parts for each in part.task_sets()]
 
 
 @hookimpl
 def concertino_graders() -> list[Any]:
-    """The grader of tasks of the kind `masbench`."""
+    """The graders of every part; each kind of task has one that grades it unless another is asked for."""
+    from .graders import all_graders
     from .masbench import grade
+    from .toolscale import ToolscaleGrader
 
-    return [grade.grader]
+    return [grade.grader, *all_graders(), ToolscaleGrader()]
 
 
 @hookimpl

@@ -40,7 +40,7 @@ class MemberUse:
         kind: tool, agent or model.
         calls: how often it was called.
         statuses: how often each status came back: `{"OK": 3, "TIMEOUT": 1}`.
-        usage: what it consumed; an agent's does not include what it called.
+        usage: what it consumed; an agent's does not include what it called, but for the seconds that it waited.
         seconds: of each call, in the order of ending.
     """
 
@@ -63,6 +63,7 @@ class Item:
         stop, detail: why its run ended.
         seconds: wall time of the run, grading not included.
         critical_path: seconds that it would have taken with unlimited parallelism.
+        turns: rounds, those without a call included.
         rounds: rounds that planned something.
         flawed: rounds whose text was not in the strategy's exact form.
         calls: calls of the orchestrator, that is of its plans; those inside agents are in `members` only.
@@ -93,6 +94,7 @@ class Item:
     detail: str = ""
     seconds: float = 0.0
     critical_path: float = 0.0
+    turns: int = 0
     rounds: int = 0
     flawed: int = 0
     calls: int = 0
@@ -130,6 +132,7 @@ class Item:
             key, task.kind, grade.verdict, grade.reason, grade.share, dict(grade.values), grade.found,
             task.axis, task.level, task.split, run.answer, run.stop, run.detail,
             round(run.seconds, 6), round(run.critical_path(), 6),
+            turns=len(run.rounds),
             rounds=sum(1 for round_ in run.rounds if round_.plan.calls),
             flawed=sum(1 for round_ in run.rounds if round_.flaws),
             calls=len(calls),

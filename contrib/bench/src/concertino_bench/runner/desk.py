@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from concertino import Call, ChatRequest, Executor, Observation, Plan, Pool, PoolError, Reply, Usage, UsageError
 from concertino.executor import Scope
+from concertino.schema import near_names
 
 from concertino_bench.grading import Grader
 from concertino_bench.tasks import Task
@@ -85,27 +86,35 @@ def _installed(name: str, grader: str) -> Sequence[Any]:
 
 
 def choose_graders(tasks: Sequence[Task], graders: Sequence[Grader], name: str = "") -> dict[str, Grader]:
-    """By kind of task, who grades it.
+    """By task id, who grades it: the grader asked for, else the one that the task names, else that of its kind.
 
     Raises:
         UsageError: there is no such grader, or none for a kind, or two.
     """
-    from concertino.schema import near_names
-
-    kinds = sorted({task.kind for task in tasks})
-    if name:
-        for grader in graders:
-            if grader.name == name:
-                return dict.fromkeys(kinds, grader)
-        near = near_names(name, [grader.name for grader in graders], limit=3)
-        raise UsageError(
-            f"no grader {name!r}; " + (f"did you mean {' or '.join(near)}?" if near else "see bench graders")
-        )
+    by_name = {grader.name: grader for grader in graders}
+    by_kind: dict[str, Grader] = {}
     chosen: dict[str, Grader] = {}
-    for kind in kinds:
-        fitting = [grader for grader in graders if kind in grader.kinds]
-        if len(fitting) != 1:
-            found = " and ".join(grader.name for grader in fitting) or "none"
-            raise UsageError(f"tasks of the kind {kind!r} need one grader, and there is {found}; name one with grader=")
-        chosen[kind] = fitting[0]
+    for task in tasks:
+        if wanted := name or str(task.metadata.get("grader", "")):
+            chosen[task.id] = _named(wanted, by_name)
+            continue
+        if task.kind not in by_kind:
+            by_kind[task.kind] = _for_kind(task.kind, graders)
+        chosen[task.id] = by_kind[task.kind]
     return chosen
+
+
+def _named(name: str, graders: Mapping[str, Grader]) -> Grader:
+    if name in graders:
+        return graders[name]
+    near = near_names(name, list(graders), limit=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else "concertino bench graders lists them"
+    raise UsageError(f"no grader {name!r}; {hint}")
+
+
+def _for_kind(kind: str, graders: Sequence[Grader]) -> Grader:
+    fitting = [grader for grader in graders if kind in grader.kinds]
+    if len(fitting) == 1:
+        return fitting[0]
+    found = " and ".join(grader.name for grader in fitting) or "none"
+    raise UsageError(f"tasks of the kind {kind!r} need one grader, and there is {found}; name one with --grader")

@@ -119,6 +119,7 @@ async def evaluate(
         "fingerprint": evaluation.fingerprint(pool),
         "pool": pool.id,
         "pools": {name: each.id for name, each in pools.items()},
+        "prices": {spec.name: _price(spec) for each in pools.values() for spec in each.models},
         "tasks": len(tasks),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {name: version(name) for name in ("concertino", "concertino-bench")},
@@ -238,7 +239,7 @@ class _Runner:
                 Verdict.UNPARSABLE, f"no answer: {run.stop}{f' ({run.detail})' if run.detail else ''}", task.answers
             )
         try:
-            return await self.graders[task.kind].grade(task, submission, desk)
+            return await self.graders[task.id].grade(task, submission, desk)
         except Exception as error:
             logger.exception("grading %s", task.id)
             return Grade(Verdict.UNPARSABLE, f"the grader failed: {type(error).__name__}: {error}", task.answers)
@@ -272,6 +273,14 @@ def _pool_of(system: System, pool: ct.Pool) -> ct.Pool:
     except ct.PoolError as error:
         raise ct.UsageError(f"system {system.name}: {error}") from error
     return own
+
+
+def _price(spec: ct.ModelSpec) -> str:
+    """A model's price as a report shows it: $ per million tokens in and out, and the date of the table."""
+    prices = spec.prices
+    if prices is None:
+        return "unknown"
+    return f"{prices.input:g} / {prices.output:g} $ per million tokens" + (f", {prices.as_of}" if prices.as_of else "")
 
 
 def _refuse_unpriced(pools: dict[str, ct.Pool]) -> None:

@@ -1,0 +1,165 @@
+r"""The letter of a choice, A to J or as far as there are choices, out of what models really write.
+
+Looked for, in this order: a marked answer (`\boxed{C}`, `<answer>`), "the answer is (C)" and its kin, a text that is or
+begins with a letter, a last line that is one, the words of exactly one choice. A text that goes on to invent a next
+question is cut there. The invariant: "none of the above" and silence are *unparsable*; no letter is guessed.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from concertino_bench.grading import Grade, Verdict
+from concertino_bench.tasks import Task
+
+from ._base import TextGrader, shown
+from .answers import bare, marked, spoken
+from .exact_match import normalise
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_USUAL = 10
+
+_OPEN = r"[ \t\n*_$]{0,6}(?:\\\(|\\\[)?[ \t\n*_$]{0,6}(?:\\(?:boxed|text|mathbf|textbf|mathrm)\{){0,3}[ \t*_]{0,4}"
+_NOUN = r"(?:answer|option|choice|alternative|response)s?"
+_REASON = r"(?:because|since|as|due|for|which|and|but|or|based|according|with)\b"
+_NEXT = re.compile(r"\n\s{0,8}(?:Question|Q)\s{0,4}\d{0,4}\s{0,4}[:.]")
+_REFUSED = re.compile(rf"\b{_NOUN} (?:is|:)[ \t*:]{{0,4}}\(?\s?(?:none|not |cannot|impossible|unknown)", re.IGNORECASE)
+
+
+class _Patterns(NamedTuple):
+    """How a letter is said to be the answer, begins a text, or stands alone; its group is the first that matched."""
+
+    said: re.Pattern[str]
+    is_right: re.Pattern[str]
+    begins: re.Pattern[str]
+    alone: re.Pattern[str]
+
+
+@functools.cache
+def _patterns(count: int) -> _Patterns:
+    upper = f"A-{LETTERS[count - 1]}"
+    either = f"{upper}{upper.lower()}"
+    # "A" and "I" are words too: before a small letter they count only if a reason follows.
+    letter = (
+        rf"(?:[(\[{{][ \t*]{{0,3}}([{either}])[ \t*]{{0,3}}[)\]}}]"
+        rf"|(?-i:([{upper}])(?![\w'’]|\.\w)(?!(?<=[AI]) (?!{_REASON})[a-z])))"
+    )
+    said = (
+        rf"\b{_NOUN}(?:[ \t]{{1,3}}(?:choice|option|letter))?(?:[ \t]{{1,3}}to[ \t](?:the|this)[ \t]question)?"
+        r"[ \t*_}]{0,6}(?:\bis|\bwould be|\bmust be|\bshould be|:|=)[ \t*_}:]{0,6}(?:for sure[ \t]|clearly[ \t])?"
+        rf"(?:(?:the[ \t])?(?:correct[ \t])?(?:option|choice|letter|answer)[ \t]{{1,3}})?{_OPEN}{letter}"
+    )
+    is_right = (
+        rf"\b(?:option|choice|answer)[ \t]{{1,3}}{_OPEN}{letter}[ \t*_}})\]]{{0,6}}[ \t]"
+        r"(?:is|would be)[ \t](?:the[ \t])?(?:correct|right|best|most)"
+    )
+    begins = rf"\s{{0,20}}(?:\*\*)?(?:[(\[]([{upper}])[)\]]|([{upper}])(?=\s{{0,4}}(?:$|[).:,;*。、])|\s*\n))"
+    alone = rf"[\s*_$(\[\\{{}}]{{0,12}}(?:boxed\{{|text\{{)?([{either}])[\s*_$)\]\\}}.]{{0,12}}"
+    return _Patterns(
+        re.compile(said, re.IGNORECASE), re.compile(is_right, re.IGNORECASE), re.compile(begins), re.compile(alone)
+    )
+
+
+class Choice(TextGrader):
+    """Right if the letter is the task's. `metadata["choices"]` says how many letters there are, and their texts."""
+
+    name = "choice"
+    kinds = ("choice",)
+
+    def judge(self, task: Task, text: str) -> Grade:
+        """Grade a text.
+
+        Raises:
+            ValueError: the task's answer is neither a letter of a choice nor the text of one.
+        """
+        choices = _choices(task)
+        expected = _expected(task, choices)
+        found, how = read_letter(text, choices)
+        if not found:
+            return Grade(Verdict.UNPARSABLE, how, (expected,))
+        if choices and LETTERS.index(found) >= len(choices):
+            reason = f"{found} is none of the {len(choices)} choices, expected {expected}"
+            return Grade(Verdict.WRONG, reason, (expected,), (found,))
+        if found == expected:
+            return Grade(Verdict.RIGHT, f"the answer is right ({how})", (expected,), (found,))
+        return Grade(Verdict.WRONG, f"{found}, expected {expected} ({how})", (expected,), (found,))
+
+
+def read_letter(text: str, choices: Sequence[str] = ()) -> tuple[str, str]:
+    """The letter that a text chooses, and how it was found; an empty letter and why not.
+
+    Args:
+        text: everything that was said.
+        choices: the texts of the choices, if it may name one by its words.
+    """
+    text, patterns = _own(spoken(text)), _patterns(max(_USUAL, len(choices)))
+    if not text.strip():
+        return "", "the text is empty"
+    for place in reversed(marked(text)):
+        if letter := _alone(place.text, patterns) or _begins(place.text, patterns) or _worded(place.text, choices):
+            return letter, f"in {place.marker}"
+    said = [*patterns.said.finditer(text), *patterns.is_right.finditer(text)]
+    if said:
+        last = max(said, key=lambda match: match.start())
+        return (last[1] or last[2]).upper(), "said to be the answer"
+    if letter := _begins(text, patterns):
+        return letter, "at the beginning"
+    last_line = text.rstrip()[-200:].rpartition("\n")[2]
+    if letter := _alone(last_line, patterns):
+        return letter, "on the last line"
+    if letter := _worded(text, choices):
+        return letter, "by its words"
+    if _REFUSED.search(text):
+        return "", "it says that no choice is the answer"
+    return "", f"no letter is chosen: …{shown(text.rstrip()[-60:])!r}"
+
+
+def _own(text: str) -> str:
+    """The text up to the next question that a model makes up."""
+    cut = _NEXT.search(text, len(text) - len(text.lstrip()) + 1)
+    return text[: cut.start()] if cut else text
+
+
+def _alone(text: str, patterns: _Patterns) -> str:
+    match = patterns.alone.fullmatch(bare(text)) if len(text) <= 60 else None
+    return match[1].upper() if match else ""
+
+
+def _begins(text: str, patterns: _Patterns) -> str:
+    match = patterns.begins.match(text)
+    return (match[1] or match[2]).upper() if match else ""
+
+
+def _worded(text: str, choices: Sequence[str]) -> str:
+    """The letter of the only choice that the text is, or that its last line is."""
+    if not choices or len(text) > 20_000:
+        return ""
+    for said in (bare(text), bare(text.strip().rpartition("\n")[2])):
+        same = [
+            letter for letter, choice in zip(LETTERS, choices, strict=False) if normalise(choice) == normalise(said)
+        ]
+        if len(same) == 1 and normalise(said):
+            return same[0]
+    return ""
+
+
+def _choices(task: Task) -> tuple[str, ...]:
+    choices = task.metadata.get("choices", ())
+    if isinstance(choices, str) or len(choices) > len(LETTERS):
+        raise ValueError(f"{task.id}: metadata['choices'] is {choices!r}; expected up to {len(LETTERS)} texts")
+    return tuple(str(choice) for choice in choices)
+
+
+def _expected(task: Task, choices: tuple[str, ...]) -> str:
+    answer = task.answer.strip()
+    letter = answer.strip("().").upper()
+    if len(letter) == 1 and letter in (LETTERS[: len(choices)] if choices else LETTERS):
+        return letter
+    if worded := _worded(answer, choices):
+        return worded
+    raise ValueError(
+        f"{task.id}: the answer {answer!r} is no letter of the {len(choices)} choices, nor the text of one"
+    )

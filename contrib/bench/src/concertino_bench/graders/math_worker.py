@@ -1,0 +1,108 @@
+r"""The process that compares mathematical answers: a line of JSON in, a line of JSON out.
+
+    {"golds": ["\\frac12"], "found": "0.5", "whole": true, "rounding": true}
+    {"equal": true, "found": "0.5", "error": ""}
+
+It is started by `comparing`, which kills it when a comparison takes too long. It ends by itself when its input ends,
+even in the middle of a comparison, so it never outlives the process that started it. With `whole` the text is one
+answer in LaTeX; without, math-verify looks for an answer in it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import queue
+import re
+import sys
+import threading
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+from typing import Any
+
+_MEMORY = 3 << 30
+_DECIMAL = re.compile(r"-?(\d*)\.(\d{1,12})")
+
+
+def main() -> None:
+    """Compare until the input ends."""
+    _bound_memory()
+    logging.disable(logging.CRITICAL)
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    import math_verify  # type: ignore[import-untyped]  # noqa: F401 - ready means that the slow import is over
+
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(lines,), daemon=True).start()
+    print("{}", file=out, flush=True)
+    while True:
+        print(json.dumps(_answer(lines.get())), file=out, flush=True)
+
+
+def _read(lines: queue.SimpleQueue[str]) -> None:
+    for line in sys.stdin:
+        lines.put(line)
+    os._exit(0)
+
+
+def _answer(line: str) -> dict[str, Any]:
+    try:
+        return _compare(**json.loads(line))
+    except Exception as error:  # whatever a library raises about a text is an answer, not an end
+        return {"equal": False, "found": None, "error": f"{type(error).__name__}: {str(error)[:120]}"}
+
+
+def _compare(golds: list[str], found: str, whole: bool, rounding: bool) -> dict[str, Any]:
+    from math_verify import parse, verify
+
+    ours = _read_latex(found) if whole else parse(found, parsing_timeout=0)
+    if not ours:
+        return {"equal": False, "found": None, "error": ""}
+    shown = ours[-1] if isinstance(ours[-1], str) else str(ours[0])
+    error = ""
+    for gold in golds:
+        try:
+            theirs = _read_latex(gold)
+            options = {"allow_set_relation_comp": True, "timeout_seconds": 0, "raise_on_error": True}
+            if verify(theirs, ours, **options) or (rounding and _rounds_to(ours, gold)):
+                return {"equal": True, "found": shown, "error": ""}
+        except Exception as trouble:
+            error = f"{type(trouble).__name__}: {str(trouble)[:120]}"
+    return {"equal": False, "found": shown, "error": error}
+
+
+def _read_latex(latex: str) -> list[Any]:
+    """The answer as math-verify reads it, and last its text; never a part of a text that it cannot read as a whole."""
+    from math_verify import LatexExtractionConfig, parse
+
+    read = parse(f"${latex}$", [LatexExtractionConfig()], parsing_timeout=0)
+    return read or [latex]
+
+
+def _rounds_to(ours: list[Any], gold: str) -> bool:
+    """Whether an exact answer is the decimal gold once it is rounded to the gold's own digits; three at least."""
+    match = _DECIMAL.fullmatch(gold.strip())
+    if not match or len((match[1] + match[2]).lstrip("0")) < 3:
+        return False
+    import sympy  # type: ignore[import-untyped]
+
+    value = ours[0]
+    if not isinstance(value, sympy.Expr) or not value.is_number or not value.is_real:
+        return False
+    exact = Decimal(str(sympy.N(value, 40)))
+    place = Decimal(1).scaleb(-len(match[2]))
+    return any(exact.quantize(place, way) == Decimal(gold.strip()) for way in (ROUND_HALF_EVEN, ROUND_HALF_UP))
+
+
+def _bound_memory() -> None:
+    try:
+        import resource
+    except ImportError:  # not everywhere; there the time limit has to do
+        return
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    limit = _MEMORY if hard == resource.RLIM_INFINITY else min(_MEMORY, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+
+
+if __name__ == "__main__":
+    main()

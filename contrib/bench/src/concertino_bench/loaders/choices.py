@@ -1,0 +1,76 @@
+"""MMLU-Pro and other questions with lettered options.
+
+The options are written below the question, one a line, `A. …`; the answer is a letter. The metadata keeps the question
+without them as `stem`, and the options as `choices`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from string import ascii_uppercase
+
+from concertino_bench.tasks import Task
+
+from .rows import Row, is_number
+from .stream import id_of, rest, split_of, stream
+
+_ASK = "Answer with the letter of the right option."
+
+
+def mmlu_pro(*, path: str | Path, split: str = "") -> Iterator[Task]:
+    """Tasks of the kind "choice".
+
+    Args:
+        path: rows with `question`, `options` (2 to 26 texts) and `answer` (a letter) or `answer_index` (from 0).
+        split: what every task's split is; else the column `split`.
+
+    Returns:
+        The tasks; metadata holds `stem`, `choices`, and `category` and `src` where a row has them.
+
+    Raises:
+        DataError: the file or a row is wrong, an answer is no option, or letter and index differ.
+    """
+    return stream(path, lambda row: _task(row, split))
+
+
+def lettered(choices: list[str]) -> str:
+    """The options, one a line, each behind its letter."""
+    return "\n".join(f"{letter}. {choice}" for letter, choice in zip(ascii_uppercase, choices, strict=False))
+
+
+def _task(row: Row, split: str) -> Task:
+    stem, choices = row.text("question"), _choices(row)
+    return Task(
+        id_of("mmlu-pro", row, "question_id", "id"),
+        f"{stem}\n\n{lettered(choices)}\n\n{_ASK}",
+        (_letter(row, len(choices)),),
+        "choice",
+        split=split_of(row, split),
+        metadata={"stem": stem, "choices": choices} | rest(row, "category", "src"),
+    )
+
+
+def _choices(row: Row) -> list[str]:
+    column = row.needed("options", "choices")
+    choices = row.texts(column)
+    while choices and choices[-1].strip() == "N/A":
+        choices = choices[:-1]  # older files fill up to ten
+    if not 2 <= len(choices) <= len(ascii_uppercase):
+        row.wrong(column, f"2 to 26 options, and there are {len(choices)}; correct the row")
+    return choices
+
+
+def _letter(row: Row, count: int) -> str:
+    letters = ascii_uppercase[:count]
+    index = row.data.get("answer_index")
+    if index is not None and (not is_number(index) or index not in range(count)):
+        row.wrong("answer_index", f"a number from 0 to {count - 1}")
+    if row.column("answer") is None and index is not None:
+        return letters[int(index)]
+    letter = row.text("answer").strip()
+    if len(letter) != 1 or letter not in letters:
+        row.wrong("answer", f"a letter from A to {letters[-1]}, one of the {count} options")
+    if index is not None and letters[int(index)] != letter:
+        raise row.error(f"answer {letter!r} and answer_index {index} ({letters[int(index)]!r}) differ; correct one")
+    return letter

@@ -1,0 +1,146 @@
+r"""Problems of mathematics competitions: MATH and MATH-500, whose answers are LaTeX, AIME and AMC, whose are numbers.
+
+A row gives its answer, or only a solution: then it is what stands in the last `\boxed{}`. LaTeX stays as it is written;
+an AIME answer `033` or `33.0` is given as `33`, and the metadata keeps what was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from concertino_bench.tasks import Task
+
+from .rows import Row, is_number
+from .stream import id_of, rest, split_of, stream
+
+_PROBLEM = ("problem", "question", "Problem", "Question")
+_ANSWER = ("answer", "Answer", "expected_answer")
+_SOLUTION = ("solution", "Solution")
+_IDS = ("unique_id", "id", "ID")
+_KEPT = ("subject", "type", "difficulty", "url", "year", "source")
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)")
+_LEVEL = re.compile(r"(?:level )?(\d+)(?:\.0)?", re.I)
+_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{|\\boxed\s+(?P<bare>[^\s$]+)")
+
+
+def math(*, path: str | Path, split: str = "") -> Iterator[Task]:
+    """Tasks of the kind "math", with the axis "difficulty" where a row tells its level.
+
+    Args:
+        path: rows with `problem` and `answer` or `solution`, and maybe `level`, `subject`, `unique_id`.
+        split: what every task's split is; else the column `split`.
+
+    Raises:
+        DataError: the file or a row is wrong.
+    """
+    return stream(path, lambda row: _problem("math", row, split, "math", _answer(row)))
+
+
+def aime(*, path: str | Path, split: str = "") -> Iterator[Task]:
+    """Tasks of the kind "number", whose answers are whole numbers from 0 to 999.
+
+    Args:
+        path: rows with `problem` (or `question`) and `answer`, in any of the usual capitals.
+        split: what every task's split is; else the column `split`.
+
+    Raises:
+        DataError: the file or a row is wrong, or an answer is out of range.
+    """
+    return stream(path, lambda row: _problem("aime", row, split, "number", _contest_answer(row)))
+
+
+def amc(*, path: str | Path, split: str = "") -> Iterator[Task]:
+    """Tasks of the kind "number", or "math" where an answer is no plain number.
+
+    Args:
+        path: rows with `problem` (or `question`) and `answer`; `27.0` is 27.
+        split: what every task's split is; else the column `split`.
+
+    Raises:
+        DataError: the file or a row is wrong.
+    """
+    return stream(path, lambda row: _either("amc", row, split))
+
+
+def boxed(text: str) -> str | None:
+    r"""What stands in the last `\boxed{}` whose braces are balanced, None where there is none."""
+    found = None
+    for match in _BOX.finditer(text):
+        if match["bare"] is not None:
+            found = match["bare"]
+            continue
+        depth, at = 1, match.end()
+        while depth and at < len(text):
+            sign = text[at]
+            at += 2 if sign == "\\" else 1
+            depth += (sign == "{") - (sign == "}")
+        if not depth:
+            found = text[match.end() : at - 1].strip()
+    return found
+
+
+def _answer(row: Row) -> str:
+    if row.column(*_ANSWER) is not None:
+        return row.plain(*_ANSWER)
+    if row.column(*_SOLUTION) is None:
+        return row.plain(*_ANSWER)  # says that it is missing
+    found = boxed(row.text(*_SOLUTION))
+    if not found:
+        row.wrong(row.needed(*_SOLUTION), "a solution with its answer in \\boxed{…}; or add a column 'answer'")
+    return found
+
+
+def _contest_answer(row: Row) -> str:
+    answer = _answer(row)
+    number = _plain(answer)
+    if number is None or not number.isdecimal() or int(number) > 999:
+        row.wrong(row.needed(*_ANSWER, *_SOLUTION), "a whole number from 0 to 999, as in AIME; else load it as 'math'")
+    return number
+
+
+def _either(name: str, row: Row, split: str) -> Task:
+    answer = _answer(row)
+    number = _plain(answer)
+    return _problem(name, row, split, "math" if number is None else "number", answer if number is None else number)
+
+
+def _plain(answer: str) -> str | None:
+    """A number in one way of writing, None for what is no plain number."""
+    text = answer.strip().strip("$").replace(",", "")
+    if not _NUMBER.fullmatch(text):
+        return None
+    whole, _, part = text.removeprefix("+").partition(".")
+    sign, digits = ("-", whole[1:]) if whole.startswith("-") else ("", whole)
+    part = part.rstrip("0")
+    digits = digits.lstrip("0") or "0"
+    return f"{sign if digits != '0' or part else ''}{digits}{'.' if part else ''}{part}"
+
+
+def _problem(name: str, row: Row, split: str, kind: str, answer: str) -> Task:
+    level = _level(row)
+    metadata: dict[str, Any] = rest(row, *_KEPT)
+    if row.column(*_SOLUTION):
+        metadata["solution"] = row.text(*_SOLUTION)
+    written = row.column(*_ANSWER)
+    if written and str(row.data[written]) != answer:
+        metadata["gold"] = row.data[written]
+    return Task(
+        id_of(name, row, *_IDS),
+        row.text(*_PROBLEM),
+        (answer,),
+        kind,
+        "" if level is None else "difficulty",
+        level,
+        split_of(row, split),
+        metadata,
+    )
+
+
+def _level(row: Row) -> int | None:
+    """`5`, `5.0` or "Level 5" as 5; None where there is none, and for "Level ?"."""
+    value = row.data.get("level")
+    match = _LEVEL.fullmatch(str(value)) if isinstance(value, str) or is_number(value) else None
+    return int(match[1]) if match else None

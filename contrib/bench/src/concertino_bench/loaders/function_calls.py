@@ -1,0 +1,281 @@
+"""BFCL: questions that are answered with calls of functions, and the world in which they are called.
+
+A task's metadata holds the row as published, in BFCL's own dialect: `category`, `functions`, `ground_truth` (per call
+and argument the accepted values; `""` means that it may be left out; None in categories without gold), `turns` (lists
+of messages). In multi-turn categories `ground_truth` is Python text, and `turn_calls` holds the same calls as data.
+
+The functions do not exist: in a task's world each is a tool that says it was called, and the world keeps what was
+called with which arguments. Gold is never held against its own schema, for some of it breaks it.
+
+The invariants: no text of a file is executed; a function's dots become `_` where a provider wants it, so two names that
+differ only there are refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import concertino as ct
+
+from concertino_bench.tasks import DataError, Task
+
+from .dialect import Tell, json_schema
+from .rows import Row, brief, read_rows
+from .stream import DataWarning, id_of, rest, split_of, stream
+
+WITHOUT_GOLD = ("irrelevance", "live_irrelevance", "live_relevance")
+"""Categories without gold: right is no call at all, but at least one for `live_relevance`."""
+
+_FILE = re.compile(r"(?:BFCL_v\d+_)?(.+?)\.jsonl?(?:\.gz)?")
+_KEPT = ("initial_config", "involved_classes", "path", "missed_function", "excluded_function")
+_DOCUMENTS = {
+    "GorillaFileSystem": "gorilla_file_system",
+    "MathAPI": "math_api",
+    "MemoryAPI_kv": "memory_kv",
+    "MemoryAPI_rec_sum": "memory_rec_sum",
+    "MemoryAPI_vector": "memory_vector",
+    "MessageAPI": "message_api",
+    "TicketAPI": "ticket_api",
+    "TradingBot": "trading_bot",
+    "TravelAPI": "travel_booking",
+    "TwitterAPI": "posting_api",
+    "VehicleControlAPI": "vehicle_control",
+    "WebSearchAPI": "web_search",
+}
+
+
+def bfcl(*, path: str | Path, category: str = "", answers: str | Path = "", split: str = "") -> Iterator[Task]:
+    """Tasks of the kind "calls".
+
+    Args:
+        path: one category's file, such as `BFCL_v4_parallel.json`: JSON Lines with `id`, `question`, `function`. In
+            multi-turn categories the functions are read from the folder `multi_turn_func_doc` beside it.
+        category: of the file; else the column `category`, else from the file's name.
+        answers: the file with the gold, joined by id; else the column `ground_truth`, else the file of the same name
+            in the folder `possible_answer` beside it.
+        split: what every task's split is; else the column `split`.
+
+    Returns:
+        The tasks; a question of several turns has them numbered.
+
+    Raises:
+        DataError: a file or a row is wrong, gold is missing, or two names differ only in dots and underscores.
+    """
+    file = Path(path)
+    beside = file.parent / "possible_answer" / file.name
+    gold = _Gold(answers or beside) if answers or beside.is_file() else None
+    documents = _Documents(file.parent / "multi_turn_func_doc")
+    return stream(path, lambda row: _task(row, _category(row, file, category), gold, documents, split))
+
+
+def world(task: Task) -> CallWorld:
+    """A world in which the functions of a task can be called."""
+    return CallWorld(task)
+
+
+class CallWorld:
+    """The functions of one task as tools that record their calls.
+
+    Functions that a later turn brings (`missed_function`) are there from the beginning, for a run has one question.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self._calls: list[dict[str, Any]] = []
+        self._tools = [_tool(function, self._calls, lambda _: None) for function in task.metadata["functions"]]
+
+    def members(self) -> Sequence[ct.ToolSpec]:
+        """One tool per function."""
+        return self._tools
+
+    def state(self) -> list[dict[str, Any]]:
+        """The calls that ran, in the order in which they began: `{"name": …, "arguments": {…}}`."""
+        return list(self._calls)
+
+
+def _tool(function: Mapping[str, Any], calls: list[dict[str, Any]], tell: Tell) -> ct.ToolSpec:
+    """A function as a tool that writes its calls down."""
+    name = function["name"]
+
+    def record(arguments: Mapping[str, Any]) -> str:
+        calls.append({"name": name, "arguments": dict(arguments)})
+        return "called"
+
+    schema = json_schema(function.get("parameters") or {}, tell)
+    text = str(function.get("description") or "").strip() or name
+    return ct.ToolSpec(name, text, schema, record, takes_mapping=True, retry_safe=True)
+
+
+# -- a row -------------------------------------------------------------------------------------------------------------
+
+
+def _task(row: Row, category: str, gold: _Gold | None, documents: _Documents, split: str) -> Task:
+    name = id_of("bfcl", row, "id")
+    turns = _turns(row)
+    functions = _functions(row, documents)
+    metadata: dict[str, Any] = {
+        "category": category,
+        "functions": functions,
+        "ground_truth": _ground_truth(row, name, category, gold),
+        "turns": turns,
+    } | rest(row, *_KEPT)
+    if "multi_turn" in category and metadata["ground_truth"] is not None:
+        metadata["turn_calls"] = _turn_calls(row, metadata["ground_truth"], functions)
+    return Task(name, _question(turns), (), "calls", split=split_of(row, split), metadata=metadata)
+
+
+def _category(row: Row, file: Path, given: str) -> str:
+    match = _FILE.fullmatch(file.name)
+    return given or row.text("category", default="") or (match[1] if match else file.stem)
+
+
+def _turns(row: Row) -> list[list[dict[str, str]]]:
+    turns = row.items("question")
+    if turns and all(isinstance(message, dict) for message in turns):
+        turns = [turns]
+    for turn in turns:
+        for message in turn if isinstance(turn, list) else [turn]:
+            texts = isinstance(message, dict) and isinstance(message.get("content"), str) and "role" in message
+            if not texts:
+                row.wrong("question", "a list of turns, each a list of {'role', 'content'}")
+    if not any(turns):
+        row.wrong("question", "at least one message")
+    return turns
+
+
+def _question(turns: list[list[dict[str, str]]]) -> str:
+    texts = ["\n\n".join(message["content"] for message in turn) for turn in turns]
+    if len(texts) == 1:
+        return texts[0]
+    empty = "(Further functions can be called from here on.)"
+    return "\n\n".join(f"Turn {number}: {text or empty}" for number, text in enumerate(texts, 1))
+
+
+def _ground_truth(row: Row, name: str, category: str, gold: _Gold | None) -> Any:
+    value = row.data.get("ground_truth")
+    if value is None and gold is not None:
+        value = gold.of(name)
+    if value is None and category not in WITHOUT_GOLD:
+        known = ", ".join(WITHOUT_GOLD)
+        raise row.error(
+            f"no gold for {name!r} of the category {category!r}; expected a column 'ground_truth', or a file with that "
+            f"id: give answers=…, or a category without gold ({known})"
+        )
+    if value is not None and not isinstance(value, list):
+        raise row.error(f"ground_truth is {brief(value)}; expected a list of calls: correct the row")
+    return value
+
+
+class _Gold:
+    """The gold of a file, found by id; read on only as far as needed, since the two files have one order."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._rows = read_rows(path)
+        self._passed: dict[str, Any] = {}
+
+    def of(self, name: str) -> Any:
+        while name not in self._passed:
+            row = next(self._rows, None)
+            if row is None:
+                return None
+            self._passed[id_of("bfcl", row, "id")] = row.items("ground_truth")
+        return self._passed[name]
+
+
+# -- functions ---------------------------------------------------------------------------------------------------------
+
+
+class _Documents:
+    """The functions of the classes of multi-turn rows, each file read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.of = cache(self._of)
+
+    def _of(self, name: str) -> tuple[Mapping[str, Any], ...]:
+        stem = _DOCUMENTS.get(name)
+        if stem is None:
+            known = ", ".join(_DOCUMENTS)
+            raise ValueError(f"involved_classes names {name!r}; expected some of {known}")
+        return tuple(row.data for row in read_rows(self.folder / f"{stem}.json"))
+
+
+def _functions(row: Row, documents: _Documents) -> list[dict[str, Any]]:
+    if row.column("function"):
+        value = row.data["function"]
+        functions = [value] if isinstance(value, dict) else row.items("function")
+    else:
+        left_out = set(row.texts("excluded_function"))
+        column = row.needed("involved_classes", "function")
+        found = [function for name in row.texts(column) for function in documents.of(name)]
+        functions = [dict(each) for each in found if each["name"] not in left_out]
+    for function in functions:
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            raise row.error(f"a function is {brief(function)}; expected 'name', 'description' and 'parameters'")
+        if not isinstance(function.get("parameters", {}), dict):
+            raise row.error(f"the parameters of {function['name']!r} are no object; expected a schema")
+        try:
+            _tool(function, [], partial(_warn, row, function["name"])).validator  # noqa: B018
+        except ct.SpecError as error:
+            raise row.error(f"function {function['name']!r} can be no tool ({error}); correct the row") from error
+    _refuse_clashes(row, [function["name"] for function in functions])
+    return functions
+
+
+def _warn(row: Row, name: str, text: str) -> None:
+    warnings.warn(f"{row.place}: function {name!r}: {text}", DataWarning, stacklevel=2)
+
+
+def _refuse_clashes(row: Row, names: list[str]) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.replace(".", "_"), name)
+        if other is not name:
+            raise row.error(
+                f"the functions {other!r} and {name!r} are one name where providers write '_' for '.'; expected names "
+                "that differ: rename one"
+            )
+
+
+# -- multi-turn gold ---------------------------------------------------------------------------------------------------
+
+
+def _turn_calls(row: Row, turns: list[Any], functions: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Gold calls as data, per turn; what is given by position gets the name that the function's schema has there."""
+    order = {each["name"]: [*(each.get("parameters") or {}).get("properties", {})] for each in functions}
+    missed = row.data.get("missed_function") or {}
+    if not isinstance(missed, dict) or not all(isinstance(names, list) for names in missed.values()):
+        row.wrong("missed_function", "lists of names by turn")
+    if not all(isinstance(turn, list) for turn in turns):
+        row.wrong("ground_truth", "a list of calls per turn")
+    return [[_call(row, text, order) for text in turn] for turn in turns]
+
+
+def _call(row: Row, text: Any, order: Mapping[str, list[str]]) -> dict[str, Any]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an odd escape in a text is no matter of ours
+            tree = ast.parse(str(text).strip(), mode="eval").body
+        if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name | ast.Attribute):
+            raise ValueError("it is no call")
+        name = ast.unparse(tree.func)
+        names = order.get(name, [])
+        if len(tree.args) > len(names):
+            raise ValueError(f"{len(tree.args)} arguments by position, and {name!r} has {len(names)} parameters")
+        given = {key: ast.literal_eval(value) for key, value in zip(names, tree.args, strict=False)}
+        for keyword in tree.keywords:
+            if keyword.arg is None or keyword.arg in given:
+                raise ValueError("an argument is given twice")
+            given[keyword.arg] = ast.literal_eval(keyword.value)
+        return {"name": name, "arguments": json.loads(json.dumps(given))}
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
+        raise DataError(
+            f"{row.place}: ground_truth holds {brief(text)} ({error}); expected a call of literals, such as "
+            "`cd(folder='a')`: correct the row"
+        ) from None

@@ -1,0 +1,233 @@
+"""Questions that need several facts: HotpotQA, 2WikiMultihopQA, MuSiQue, Bamboogle, and the rows of FanOutQA.
+
+The published files give paragraphs in four shapes and supporting facts in two; a task has one of each:
+
+    metadata["paragraphs"]          [{"title": …, "text": …}, …], with `sentences` where the file splits them, and
+                                    `supporting` where it marks them
+    metadata["supporting_facts"]    [[title, index of the sentence], …]; an index may be out of range, as upstream
+    metadata["aliases"]             further texts that are as right as the answer
+
+The question is given alone, or, if asked for, below its paragraphs.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from concertino_bench.tasks import Task
+
+from .rows import Row, is_number, number_text
+from .stream import DataWarning, id_of, rest, split_of, stream
+
+_IDS = ("_id", "id", "idx", "question_id")
+_QUESTION = ("question", "Question")
+_ANSWER = ("answer", "Answer", "golden_answers", "answers")
+_ALIASES = ("answer_aliases", "aliases", "answer_alias")
+_KEPT = ("type", "level", "evidences", "question_decomposition", "cot", "category", "data_source")
+
+
+def hotpotqa(*, path: str | Path, paragraphs: bool = False, split: str = "") -> Iterator[Task]:
+    """HotpotQA, in its own shape and that of the data sets' hub. Arguments as in `multihop`."""
+    return multihop("hotpotqa", path=path, paragraphs=paragraphs, split=split)
+
+
+def two_wiki(*, path: str | Path, paragraphs: bool = False, split: str = "") -> Iterator[Task]:
+    """2WikiMultihopQA. Arguments as in `multihop`."""
+    return multihop("2wiki", path=path, paragraphs=paragraphs, split=split)
+
+
+def musique(*, path: str | Path, paragraphs: bool = False, split: str = "") -> Iterator[Task]:
+    """MuSiQue; rows that are marked as unanswerable are left out, with a warning. Arguments as in `multihop`."""
+    return multihop("musique", path=path, paragraphs=paragraphs, split=split)
+
+
+def bamboogle(*, path: str | Path, split: str = "") -> Iterator[Task]:
+    """Bamboogle: questions and answers alone. Arguments as in `multihop`."""
+    return multihop("bamboogle", path=path, split=split)
+
+
+def multihop(name: str, *, path: str | Path, paragraphs: bool = False, split: str = "") -> Iterator[Task]:
+    """Tasks of the kind "text".
+
+    Args:
+        name: of the set, for ids where the file has none.
+        path: rows with `question` and `answer` (a text, or a list of which the first is the answer and the others are
+            aliases).
+        paragraphs: write the paragraphs above the question.
+        split: what every task's split is; else the column `split`.
+
+    Raises:
+        DataError: the file or a row is wrong.
+    """
+    left_out = _LeftOut()
+
+    def make(row: Row) -> Task | None:
+        if row.data.get("answerable") is False:
+            left_out.tell(row)
+            return None
+        return _task(name, row, paragraphs, split)
+
+    return stream(path, make)
+
+
+class _LeftOut:
+    """Says once that rows are left out."""
+
+    def __init__(self) -> None:
+        self.told = False
+
+    def tell(self, row: Row) -> None:
+        if not self.told:
+            self.told = True
+            text = "a question marked as unanswerable; it and further ones are left out, for no answer to them is right"
+            warnings.warn(f"{row.place}: {text}", DataWarning, stacklevel=4)
+
+
+def _task(name: str, row: Row, shown: bool, split: str) -> Task:
+    question = row.text(*_QUESTION)
+    answer, *others = _answers(row)
+    paragraphs = _paragraphs(row)
+    aliases = [*dict.fromkeys(other for other in (*others, *_other_names(row)) if other != answer)]
+    metadata: dict[str, Any] = {
+        "aliases": aliases,
+        "paragraphs": paragraphs,
+        "supporting_facts": _facts(row),
+    } | rest(row, *_KEPT)
+    if shown and not paragraphs:
+        row.needed("context", "paragraphs")
+    text = f"{rendered(paragraphs)}\n\nQuestion: {question}" if shown else question
+    return Task(
+        id_of(name, row, *_IDS), text, (answer,), "text", split=split_of(row, split),
+        metadata=metadata,
+    )  # fmt: skip
+
+
+def _answers(row: Row) -> list[str]:
+    column = row.needed(*_ANSWER)
+    if not isinstance(row.data[column], list):
+        return [row.plain(column)]
+    texts = [number_text(item) if is_number(item) else item for item in row.items(column)]
+    if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+        row.wrong(column, "a list of texts, the first of them the answer")
+    return texts
+
+
+def _other_names(row: Row) -> list[str]:
+    column = row.column(*_ALIASES)
+    return [row.text(column)] if column and isinstance(row.data[column], str) else row.texts(*_ALIASES)
+
+
+def rendered(paragraphs: list[dict[str, Any]]) -> str:
+    """Paragraphs as a model reads them, numbered, in the order of the file."""
+    return "\n\n".join(f"[{number}] {each['title']}\n{each['text']}" for number, each in enumerate(paragraphs, 1))
+
+
+def _paragraphs(row: Row) -> list[dict[str, Any]]:
+    column = row.column("context", "paragraphs")
+    if column is None:
+        return []
+    value = row.data[column]
+    if isinstance(value, dict):
+        titles, sentences = value.get("title"), value.get("sentences", value.get("content"))
+        if not isinstance(titles, list) or not isinstance(sentences, list) or len(titles) != len(sentences):
+            row.wrong(column, "'title' and 'sentences', two lists of equal length")
+        value = list(zip(titles, sentences, strict=True))
+    if not isinstance(value, list):
+        row.wrong(column, "a list of paragraphs")
+    return [_paragraph(row, column, item) for item in value]
+
+
+def _paragraph(row: Row, column: str, item: Any) -> dict[str, Any]:
+    title: Any = None
+    body: Any = None
+    marked: dict[str, Any] = {}
+    if isinstance(item, Mapping):
+        title = item.get("title")
+        body = next((item[key] for key in ("text", "paragraph_text", "sentences") if key in item), None)
+        mark = next((item[key] for key in ("is_supporting", "is_gold") if key in item), None)
+        marked = {} if mark is None else {"supporting": bool(mark)}
+    elif isinstance(item, list | tuple) and len(item) == 2:
+        title, body = item
+    if isinstance(title, str) and isinstance(body, str):
+        return {"title": title, "text": body} | marked
+    if isinstance(title, str) and isinstance(body, list) and all(isinstance(each, str) for each in body):
+        text = " ".join(filter(None, (each.strip() for each in body)))
+        return {"title": title, "text": text, "sentences": body} | marked
+    raise row.error(
+        f"column {column!r} holds {item!r:.60}; expected paragraphs as {{'title', 'text'}} or [title, [sentence, …]]: "
+        "correct the row"
+    )
+
+
+def _facts(row: Row) -> list[list[Any]]:
+    """Supporting facts as pairs, from pairs or from two lists."""
+    value = row.data.get("supporting_facts")
+    if value is None:
+        return []
+    if isinstance(value, dict):
+        titles, numbers = value.get("title"), value.get("sent_id")
+        if not isinstance(titles, list) or not isinstance(numbers, list) or len(titles) != len(numbers):
+            row.wrong("supporting_facts", "'title' and 'sent_id', two lists of equal length")
+        value = list(zip(titles, numbers, strict=True))
+    if not isinstance(value, list):
+        row.wrong("supporting_facts", "[[title, index], …] or {'title': […], 'sent_id': […]}")
+    for pair in value:
+        fits = isinstance(pair, list | tuple) and len(pair) == 2
+        if not fits or not isinstance(pair[0], str) or type(pair[1]) is not int:
+            row.wrong("supporting_facts", f"pairs of a title and a number, and one is {pair!r:.40}")
+    return [list(pair) for pair in value]
+
+
+# -- FanOutQA ----------------------------------------------------------------------------------------------------------
+
+
+def fanoutqa(*, path: str | Path, split: str = "") -> Iterator[Task]:
+    """FanOutQA: tasks of the kind "text" for one answer, "answers" for a list or a table of them.
+
+    The names of a table are the metadata's `keys`; a list has any order (`ordered` is false). The answer as it is
+    (`gold`) and the human decomposition are in the metadata too.
+
+    Args:
+        path: rows with `question`, `answer` (a text, number, list or object) and `decomposition`.
+        split: what every task's split is; else the column `split`.
+
+    Raises:
+        DataError: the file or a row is wrong.
+    """
+    return stream(path, lambda row: _fan_out(row, split))
+
+
+def _fan_out(row: Row, split: str) -> Task:
+    value = row.data[row.needed("answer")]
+    how: dict[str, Any] = {"aliases": []}
+    if isinstance(value, dict):
+        answers, how = tuple(_flat(item) for item in value.values()), {"keys": [*value]}
+    elif isinstance(value, list):
+        answers, how = tuple(_flat(item) for item in value), {"ordered": False}
+    else:
+        answers = (row.plain("answer"),)
+    if not answers:
+        row.wrong("answer", "at least one answer")
+    metadata = {"gold": value} | rest(
+        row, "decomposition", "categories", "depth", "n_subquestions", "necessary_evidence"
+    )
+    return Task(
+        id_of("fanoutqa", row, "id"),
+        row.text("question"),
+        answers,
+        "answers" if isinstance(value, dict | list) else "text",
+        split=split_of(row, split),
+        metadata=metadata | how,
+    )
+
+
+def _flat(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(_flat(item) for item in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_flat(item)}" for key, item in value.items())
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

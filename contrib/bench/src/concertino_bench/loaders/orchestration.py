@@ -1,0 +1,177 @@
+"""Rows that papers on orchestration published: MASBench questions, ToolOrchestra tasks, GAP traces and training rows.
+
+MASBench rows and ToolOrchestra tasks have readers of their own, `concertino_bench.masbench.from_row` and
+`concertino.strategies.read_task`; here they become tasks. A GAP row is a trace for imitation (`instruction`, `input`,
+`output`), a row for reinforcement (`prompt`, `reward_model`, `extra_info`), or a question with its answers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from concertino_bench.tasks import DataError, Task
+
+from .rows import Row, brief
+from .stream import id_of, rest, split_of, stream
+
+CATEGORIES = ("", "qa", "func_call")
+_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.S)
+
+
+def masbench_rows(*, path: str | Path, split: str = "") -> Iterator[Task]:
+    """Tasks of the kind "masbench", from rows in the columns of the published set.
+
+    Args:
+        path: rows with `prompt_json` and `reward_model_json`; the published Parquet files, written as JSON Lines.
+        split: for published rows, which do not tell it.
+
+    Raises:
+        DataError: the file or a row is wrong.
+    """
+    from concertino_bench.masbench import from_row
+
+    # The number in an id is that of the line, as `masbench.read_jsonl` counts.
+    return stream(path, lambda row: from_row(row.data, number=row.line, split=split))
+
+
+def toolorchestra(*, path: str | Path, category: str = "", split: str = "") -> Iterator[Task]:
+    """Tasks of the kind "text" from rows of the category `qa`, "state" from those of `func_call`.
+
+    Args:
+        path: rows with `index` (or `id`), `problem` (or `question`), `answer`, and maybe `category`, `tools`,
+            `model_mapping`, `tool_pricing`, `pref_vec`, `example`.
+        category: only rows of this one; both by default.
+        split: what every task's split is; else the column `split`.
+
+    Returns:
+        The tasks; metadata holds `category`, `domain`, `tools`, `models` (by alias), `prices` ($ per million tokens),
+        `preference` and, for `func_call`, `example`, the task as tau2-bench writes it.
+
+    Raises:
+        DataError: the file or a row is wrong.
+    """
+    if category not in CATEGORIES:
+        raise DataError(f"category={category!r}; expected 'qa', 'func_call', or nothing for both")
+    return stream(path, lambda row: _tool_task(row, category, split))
+
+
+def _tool_task(row: Row, category: str, split: str) -> Task | None:
+    from concertino import UsageError
+    from concertino.strategies import read_task
+
+    try:
+        task = read_task(row.data, row.place)
+    except UsageError as error:
+        raise DataError(f"{error}; correct the row") from error
+    if category and task.category != category:
+        return None
+    metadata = {
+        "category": task.category,
+        "domain": task.domain,
+        "tools": [dict(tool) for tool in task.tools],
+        "models": dict(task.models),
+        "prices": {name: {"input": each.input, "output": each.output} for name, each in task.prices.items()},
+        "preference": dict(task.preference),
+    }
+    name, split = id_of("toolorchestra", row, "index", "id"), split_of(row, split)
+    if task.category == "func_call":
+        metadata["example"] = dict(task.example)
+        return Task(name, task.question or _told(row, task.example), (), "state", split=split, metadata=metadata)
+    return Task(name, task.question, (task.answer,), "text", split=split, metadata=metadata | {"aliases": []})
+
+
+def _told(row: Row, example: Mapping[str, Any]) -> str:
+    """What the user of a customer-service task knows and wants."""
+    scenario = example.get("user_scenario")
+    instructions = scenario.get("instructions") if isinstance(scenario, Mapping) else None
+    if isinstance(instructions, str) and instructions.strip():
+        return instructions
+    keys = ("reason_for_call", "known_info", "task_instructions")
+    told = instructions if isinstance(instructions, Mapping) else {}
+    texts = [told[key].strip() for key in keys if isinstance(told.get(key), str) and told[key].strip()]
+    if not texts:
+        expected = "user_scenario.instructions with 'reason_for_call', 'known_info' or 'task_instructions'"
+        raise row.error(f"column 'example' tells no instructions; expected {expected}: correct the row")
+    return "\n\n".join(texts)
+
+
+# -- GAP ---------------------------------------------------------------------------------------------------------------
+
+
+def gap(*, path: str | Path, split: str = "") -> Iterator[Task]:
+    """Tasks of the kind "text".
+
+    Args:
+        path: rows of one of the three shapes.
+        split: what every task's split is; else the column `split`.
+
+    Returns:
+        The tasks; metadata holds `aliases`, `data_source`, and for traces `trace` (the recorded output) and
+        `instruction`.
+
+    Raises:
+        DataError: the file or a row is wrong, or a trace has no `<answer>`.
+    """
+    return stream(path, lambda row: _gap_task(row, split))
+
+
+def _gap_task(row: Row, split: str) -> Task:
+    metadata: dict[str, Any] = dict(rest(row, "data_source"))
+    if row.column("output"):
+        question, answers = _trace(row, metadata)
+    elif row.column("reward_model"):
+        question, answers = _training(row)
+    else:
+        row.needed("question", "output", "reward_model")
+        question, answers = row.text("question"), _texts(row, "answer", row.data[row.needed("answer")])
+    extra = row.data.get("extra_info")
+    given = extra.get("split") if isinstance(extra, Mapping) else None
+    split = split_of(row, split) or (given if isinstance(given, str) else "")
+    metadata["aliases"] = [*dict.fromkeys(text for text in answers[1:] if text != answers[0])]
+    return Task(id_of("gap", row, "id"), question, (answers[0],), "text", split=split, metadata=metadata)
+
+
+def _trace(row: Row, metadata: dict[str, Any]) -> tuple[str, list[str]]:
+    output = row.text("output")
+    found = [text.strip() for text in _ANSWER.findall(output) if text.strip()]
+    if not found:
+        row.wrong("output", "a trace that ends in <answer>…</answer>")
+    metadata |= {"trace": output} | rest(row, "instruction", "conversion_status")
+    asked = row.text("input", default="")
+    question = asked if asked.strip() else row.text("instruction")
+    # `|` separates several answers in this format.
+    return question, [part.strip() for part in found[-1].split("|") if part.strip()] or [found[-1]]
+
+
+def _training(row: Row) -> tuple[str, list[str]]:
+    reward = row.data["reward_model"]
+    truth = reward.get("ground_truth") if isinstance(reward, Mapping) else None
+    if isinstance(truth, str) and truth.lstrip().startswith("{"):
+        try:
+            truth = json.loads(truth)
+        except ValueError as error:
+            raise row.error(f"reward_model.ground_truth is no JSON ({error}); expected {{'target': […]}}") from None
+    target = truth.get("target") if isinstance(truth, Mapping) else truth
+    extra = row.data.get("extra_info")
+    question = extra.get("question") if isinstance(extra, Mapping) else None
+    return question if isinstance(question, str) and question.strip() else _asked(row), _texts(row, "target", target)
+
+
+def _asked(row: Row) -> str:
+    """The last message of the user, where `extra_info` has no question."""
+    messages = row.items("prompt")
+    told = [each.get("content") for each in messages if isinstance(each, Mapping) and each.get("role") == "user"]
+    if not told or not isinstance(told[-1], str) or not told[-1].strip():
+        row.wrong("prompt", "chat messages, one of them the user's; or extra_info.question")
+    return told[-1]
+
+
+def _texts(row: Row, name: str, value: Any) -> list[str]:
+    texts = [str(value)] if isinstance(value, str | int | float) and not isinstance(value, bool) else value
+    if not isinstance(texts, list) or not texts or not all(isinstance(each, str) and each.strip() for each in texts):
+        raise row.error(f"{name!r} is {brief(value)}; expected a text or a list of texts: correct the row")
+    return texts

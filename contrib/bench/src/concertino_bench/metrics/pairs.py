@@ -1,0 +1,198 @@
+"""Two systems on the same tasks: how far apart they are, and whether chance explains it.
+
+The invariant: only keys count, task and sample, that both systems have; how many others there were is said. Both
+systems see the same draws of tasks, so what makes a task hard for both cancels out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import comb
+from typing import Any, NamedTuple
+
+from concertino_bench.items import Item
+
+from ._metric import Metric, by_task
+from .accuracy import accuracy
+from .intervals import LEVEL, RESAMPLES, check, draws, percentiles
+
+
+class McNemar(NamedTuple):
+    """McNemar's exact test.
+
+    Attributes:
+        only_a, only_b: tasks that only one of the two got right.
+        both, neither: the others.
+        p: two-sided probability of a split at least as uneven, if both were equally good; 0 to 1.
+    """
+
+    only_a: int
+    only_b: int
+    both: int
+    neither: int
+    p: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much larger a metric is for b than for a, on common keys.
+
+    Attributes:
+        metric: its name.
+        a, b: the values; None where unknown.
+        difference: b - a, with the ends of its interval.
+        ratio: b / a, None where a is 0 or unknown.
+    """
+
+    metric: str
+    a: float | None
+    b: float | None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    ratio: float | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two systems compared.
+
+    Attributes:
+        a, b: their names.
+        items, tasks: common keys, and the tasks that these belong to.
+        dropped_a, dropped_b: items of one system that the other has not.
+        differences: one per metric.
+        mcnemar: over one sample per task, the first that both have.
+    """
+
+    a: str
+    b: str
+    items: int
+    tasks: int
+    dropped_a: int
+    dropped_b: int
+    differences: tuple[Difference, ...]
+    mcnemar: McNemar
+
+    def __getitem__(self, metric: str) -> Difference:
+        """The difference of one metric.
+
+        Raises:
+            KeyError: it was not compared.
+        """
+        return next((each for each in self.differences if each.metric == metric), None) or _missing(self, metric)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        data = {name: getattr(self, name) for name in ("a", "b", "items", "tasks", "dropped_a", "dropped_b")}
+        differences = [vars(each) for each in self.differences]
+        return {**data, "differences": differences, "mcnemar": self.mcnemar._asdict()}
+
+
+def compare(
+    items: Iterable[Item],
+    a: str,
+    b: str,
+    metrics: Sequence[Metric] = (accuracy,),
+    *,
+    level: float = LEVEL,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Comparison:
+    """Compare two systems on the keys that both have: a paired bootstrap of the differences, and McNemar's test.
+
+    Raises:
+        ValueError: a system has no items, or the two share no key.
+    """
+    check(level, resamples)
+    of_a, of_b = _items_of(items, a, b)
+    common = of_a.keys() & of_b.keys()
+    if not common:
+        raise ValueError(f"{a!r} and {b!r} share no task: {len(of_a)} and {len(of_b)} items, 0 common keys")
+    groups_a = by_task(of_a[key] for key in common)
+    groups_b = by_task(of_b[key] for key in common)
+    differences = _differences([*groups_a.values()], [*groups_b.values()], metrics, level, resamples, seed)
+    pairs = [
+        (first[0].right, second[0].right) for first, second in zip(groups_a.values(), groups_b.values(), strict=True)
+    ]
+    return Comparison(
+        a, b, len(common), len(groups_a), len(of_a) - len(common), len(of_b) - len(common), differences, _table(pairs)
+    )
+
+
+def mcnemar_p(only_a: int, only_b: int) -> float:
+    """Two-sided exact p of McNemar's test, 0 to 1: a binomial test of `only_a` against `only_b` at one half.
+
+    McNemar 1947; the exact form is the sign test (Conover 1999, §3.5).
+    """
+    n = only_a + only_b
+    tail = sum(comb(n, k) for k in range(min(only_a, only_b) + 1))
+    return min(1.0, 2 * tail / (1 << n))
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """p-values corrected for their number (Holm 1979): the chance of any false alarm stays below the level."""
+    order = sorted(range(len(p)), key=p.__getitem__)
+    corrected, least = [0.0] * len(p), 0.0
+    for rank, i in enumerate(order):
+        least = max(least, min(1.0, (len(p) - rank) * p[i]))
+        corrected[i] = least
+    return corrected
+
+
+def _differences(
+    groups_a: list[list[Item]],
+    groups_b: list[list[Item]],
+    metrics: Sequence[Metric],
+    level: float,
+    resamples: int,
+    seed: int,
+) -> tuple[Difference, ...]:
+    sides = []
+    for groups in (groups_a, groups_b):
+        columns = [metric.columns(groups) for metric in metrics]
+        drawn = draws(columns, resamples, seed) if len(groups) > 1 and metrics else None
+        values = [metric.value(each).value for metric, each in zip(metrics, columns, strict=True)]
+        sides.append((values, drawn))
+    (values_a, drawn_a), (values_b, drawn_b) = sides
+    found = []
+    for k, metric in enumerate(metrics):
+        a, b = values_a[k], values_b[k]
+        if a is None or b is None or math.isinf(a) or math.isinf(b):
+            found.append(Difference(metric.name, a, b))
+            continue
+        ends = None
+        if drawn_a is not None and drawn_b is not None:
+            ends = percentiles(_minus(metric.many(drawn_b[k]), metric.many(drawn_a[k])), level)
+        low, high = (None, None) if ends is None else (min(ends[0], b - a), max(ends[1], b - a))
+        found.append(Difference(metric.name, a, b, b - a, low, high, b / a if a else None))
+    return tuple(found)
+
+
+def _minus(b: Any, a: Any) -> Any:
+    import numpy as np
+
+    with np.errstate(invalid="ignore"):  # inf - inf is no number, and such draws do not count
+        return b - a
+
+
+def _items_of(items: Iterable[Item], a: str, b: str) -> tuple[dict[tuple[str, int], Item], dict[tuple[str, int], Item]]:
+    items = list(items)
+    of_a, of_b = ({item.key[1:]: item for item in items if item.key.system == name} for name in (a, b))
+    for name, of in ((a, of_a), (b, of_b)):
+        if not of:
+            there = ", ".join(sorted({item.key.system for item in items})) or "none"
+            raise ValueError(f"system {name!r} has no items; there are: {there}")
+    return of_a, of_b
+
+
+def _table(pairs: Sequence[tuple[bool, bool]]) -> McNemar:
+    counts = {pair: pairs.count(pair) for pair in ((True, False), (False, True), (True, True), (False, False))}
+    only_a, only_b, both, neither = counts.values()
+    return McNemar(only_a, only_b, both, neither, mcnemar_p(only_a, only_b))
+
+
+def _missing(comparison: Comparison, metric: str) -> Difference:
+    raise KeyError(f"{metric!r} was not compared; there are {[each.metric for each in comparison.differences]}")

@@ -1,0 +1,235 @@
+"""A report: everything that a reader of results wants to see, computed once and written as Markdown, HTML or JSON.
+
+The invariant: a report is made from the items and the header alone, and the same results give the same report.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+from concertino_bench import metrics as m
+from concertino_bench.items import Item
+
+from ._failures import Failure, failures
+from ._results import Results
+from .pareto import Point, mark
+
+MANY = 6
+"""Up to so many systems are compared each with each; of more, each with the one that is right most often."""
+COMPARED = ("accuracy", "usd", "seconds", "calls")
+Curve = Sequence[tuple[int, m.Value]]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `build` computed.
+
+    Attributes:
+        results: what it was made from.
+        level: share of the draws that an interval holds.
+        metrics: what was computed of every system, in the order of tables.
+        values: by system and name of the metric.
+        comparisons: pairs of systems.
+        points: by name of the metric on the x axis, the systems against accuracy.
+        curves: by axis and system, accuracy at each level.
+        several: systems that used agents, or models beside their leader.
+        gains: by axis and level, how much more often these are right than the others; empty without either.
+        tools, models: shares by system and member.
+        statuses: shares of each status by system.
+        latency: seconds of members' calls.
+        failures: answers worth reading.
+        preference: what the systems were held against, if anything.
+    """
+
+    results: Results
+    level: float
+    metrics: Sequence[m.Metric]
+    values: Mapping[str, Mapping[str, m.Value]]
+    comparisons: Sequence[m.Comparison]
+    points: Mapping[str, Sequence[Point]]
+    curves: Mapping[str, Mapping[str, Curve]]
+    several: frozenset[str]
+    gains: Mapping[tuple[str, int], m.Value]
+    tools: Mapping[str, Mapping[str, m.Share]]
+    models: Mapping[str, Mapping[str, m.Share]]
+    statuses: Mapping[str, Mapping[str, float]]
+    latency: Mapping[str, m.Latency]
+    failures: Sequence[Failure]
+    preference: m.Preference | None = None
+    times: Mapping[str, Sequence[float]] = field(default_factory=dict, repr=False)
+
+    @property
+    def systems(self) -> list[str]:
+        """Names of the systems, in the order of the header."""
+        return list(self.values)
+
+    @property
+    def title(self) -> str:
+        """What the report is called."""
+        return str(self.results.header.get("title") or "Evaluation")
+
+    def metric(self, name: str) -> m.Metric:
+        """A metric of this report by its name."""
+        return next(each for each in self.metrics if each.name == name)
+
+    def markdown(self) -> str:
+        """The report as Markdown: the tables of the page, without plots."""
+        from ._markdown import write
+
+        return write(self)
+
+    def html(self) -> str:
+        """The report as one HTML page that needs nothing else.
+
+        Raises:
+            UsageError: matplotlib is not installed; says which extra brings it.
+        """
+        from ._html import write
+
+        return write(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data: what tables and plots are made from."""
+        return {
+            "title": self.title,
+            "level": self.level,
+            "header": dict(self.results.header),
+            "notes": list(self.results.notes),
+            "systems": {name: {k: v.to_json() for k, v in of.items()} for name, of in self.values.items()},
+            "comparisons": [each.to_json() for each in self.comparisons],
+            "pareto": {x: [point.to_json() for point in points] for x, points in self.points.items()},
+            "curves": {
+                axis: {name: [{"level": at, **value.to_json()} for at, value in curve] for name, curve in of.items()}
+                for axis, of in self.curves.items()
+            },
+            "several": sorted(self.several),
+            "gains": [{"axis": axis, "at": at, **v.to_json()} for (axis, at), v in self.gains.items()],
+            "tools": {name: {k: v._asdict() for k, v in of.items()} for name, of in self.tools.items()},
+            "models": {name: {k: v._asdict() for k, v in of.items()} for name, of in self.models.items()},
+            "statuses": {name: dict(of) for name, of in self.statuses.items()},
+            "latency": {name: of._asdict() for name, of in self.latency.items()},
+            "failures": [{"key": list(f.item.key), "solved": f.solved, "others": f.others} for f in self.failures],
+        }
+
+
+def build(
+    results: Results,
+    *,
+    preference: m.Preference | None = None,
+    level: float = m.LEVEL,
+    resamples: int = m.RESAMPLES,
+    seed: int = 0,
+) -> Report:
+    """Compute a report.
+
+    Args:
+        results: what was run; `read_all` reads it from files.
+        preference: what a user would like; by default what the header says under `preference`, if anything.
+        level: share of the draws that an interval holds, 0 to 1.
+        resamples, seed: of the bootstrap.
+
+    Raises:
+        ValueError: there is no item, or an argument cannot be.
+    """
+    if not results.items:
+        raise ValueError("results without items: expected at least one; has the evaluation begun?")
+    of = {name: [item for item in results.items if item.key.system == name] for name in results.systems}
+    if preference is None and results.header.get("preference"):
+        preference = m.Preference.from_json(results.header["preference"])
+    metrics = _metrics(results.items, preference)
+    how = {"level": level, "resamples": resamples, "seed": seed}
+    several = frozenset(name for name, items in of.items() if _several(items))
+    values = {name: {v.metric: v for v in m.intervals(items, metrics, **how)} for name, items in of.items()}  # type: ignore[arg-type]
+    return Report(
+        results, level, metrics, values, _comparisons(results.items, values, how), _points(values),
+        _curves(of, how), several, _gains(results.items, several, how),
+        {name: m.tool_share(items) for name, items in of.items()},
+        {name: m.model_share(items) for name, items in of.items()},
+        {name: m.status_mix(items) for name, items in of.items()},
+        m.latency(results.items), failures(results.items), preference,
+        {name: sorted(item.seconds for item in items if not item.error) for name, items in of.items()},
+    )  # fmt: skip
+
+
+def _metrics(items: Sequence[Item], preference: m.Preference | None) -> list[m.Metric]:
+    """What applies to these items: pass@k and maj@k where there are samples, what graders gave, a preference."""
+    samples = 1 + max(item.key.sample for item in items)
+    several = [k for k in (2, 4, 8, 16, 32, 64) if k < samples] + [samples] if samples > 1 else []
+    found: list[m.Metric] = []
+    for metric in m.METRICS.values():
+        if metric.name == "pass@k":
+            found += [m.pass_at(k) for k in several]
+        elif metric.name == "maj@k":
+            found += [m.majority_at(samples)] if several else []
+        elif metric.name == "grader_value":
+            found += [m.value_mean(name) for name in sorted({name for item in items for name in item.values})]
+        elif metric.name == "preference_adherence":
+            found += [m.preference_adherence(items, preference)] if preference else []
+        elif metric.terms is not None or isinstance(metric, m.Entropy):
+            found.append(metric)
+    return found
+
+
+def _comparisons(
+    items: Sequence[Item], values: Mapping[str, Mapping[str, m.Value]], how: Mapping[str, Any]
+) -> list[m.Comparison]:
+    names = list(values)
+    if len(names) > MANY:
+        best = max(names, key=lambda name: values[name]["accuracy"].value or 0.0)
+        pairs = [(best, name) for name in names if name != best]
+    else:
+        pairs = list(combinations(names, 2))
+    of = m.by_system(items)
+    keys = {name: {item.key[1:] for item in of[name]} for name in names}
+    metrics = [m.METRICS[name] for name in COMPARED]
+    return [m.compare([*of[a], *of[b]], a, b, metrics, **how) for a, b in pairs if keys[a] & keys[b]]
+
+
+def _points(values: Mapping[str, Mapping[str, m.Value]]) -> dict[str, list[Point]]:
+    y = m.METRICS["accuracy"]
+    return {
+        x: mark([Point(name, of[x], of["accuracy"]) for name, of in values.items()], m.METRICS[x], y)
+        for x in ("usd", "seconds")
+    }
+
+
+def _curves(of: Mapping[str, Sequence[Item]], how: Mapping[str, Any]) -> dict[str, dict[str, Curve]]:
+    groups: dict[str, dict[str, dict[int, list[Item]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    for name, items in of.items():
+        for item in items:
+            if item.axis and item.level is not None:
+                groups[item.axis][name][item.level].append(item)
+    return {
+        axis: {
+            name: [(at, m.intervals(levels[at], [m.accuracy], **how)[0]) for at in sorted(levels)]
+            for name, levels in systems.items()
+        }
+        for axis, systems in sorted(groups.items())
+    }
+
+
+def _gains(items: Sequence[Item], several: frozenset[str], how: Mapping[str, Any]) -> dict[tuple[str, int], m.Value]:
+    """Accuracy of the systems of several agents less that of the single ones, on tasks that both kinds tried."""
+
+    def terms(group: Sequence[Item]) -> m.Terms | None:
+        many = [item.right for item in group if item.key.system in several]
+        one = [item.right for item in group if item.key.system not in several]
+        return m.Terms(sum(many) / len(many) - sum(one) / len(one), 1.0) if many and one else None
+
+    gain = m.METRICS["accuracy"].named("gain", terms)
+    groups: dict[tuple[str, int], list[Item]] = defaultdict(list)
+    for item in items:
+        if item.axis and item.level is not None:
+            groups[item.axis, item.level].append(item)
+    found = {where: m.intervals(group, [gain], **how)[0] for where, group in sorted(groups.items())}
+    return {where: value for where, value in found.items() if value.value is not None}
+
+
+def _several(items: Sequence[Item]) -> bool:
+    """Whether a system is one of several agents: it used an agent, or more than one model."""
+    kinds = {(use.kind, name) for item in items for name, use in item.members.items() if use.calls}
+    return any(kind == "agent" for kind, _ in kinds) or sum(kind == "model" for kind, _ in kinds) > 1

@@ -1,0 +1,67 @@
+"""The task board of tau2-bench's mock domain: users with tasks that are pending or completed.
+
+Written from the published tasks and policy. A new task's number is one more than there are tasks.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from .toolkit import ToolError, Toolkit, reads, writes
+
+TaskStatus = Literal["pending", "completed"]
+
+
+class TaskBoard(Toolkit):
+    """The board. Its database has the tables `tasks` and `users`."""
+
+    name: ClassVar[str] = "mock"
+
+    @writes
+    def create_task(self, user_id: str, title: str, description: str | None = None) -> dict[str, Any]:
+        """Make a new task for a user.
+
+        Args:
+            user_id: id of the user
+            title: title of the task
+            description: what is to be done
+        """
+        user = self._known("users", user_id, "User")
+        tasks = self.db["tasks"]
+        task_id = f"task_{len(tasks) + 1}"
+        tasks[task_id] = {"task_id": task_id, "title": title, "description": description, "status": "pending"}
+        user["tasks"].append(task_id)
+        created: dict[str, Any] = tasks[task_id]
+        return created
+
+    @reads
+    def get_users(self) -> list[dict[str, Any]]:
+        """List all users with the ids of their tasks."""
+        return list(self.db["users"].values())
+
+    @writes
+    def update_task_status(self, task_id: str, status: TaskStatus) -> dict[str, Any]:
+        """Change the status of a task.
+
+        Args:
+            task_id: id of the task
+            status: the new status
+        """
+        task = self._known("tasks", task_id, "Task")
+        task["status"] = status
+        return task
+
+    @reads(ends=True)
+    def transfer_to_human_agents(self, summary: str) -> str:
+        """Hand the user over to a human agent, if the user asks for one or the tools cannot solve the matter.
+
+        Args:
+            summary: what the matter is
+        """
+        return "Transfer successful"
+
+    def _known(self, table: str, key: str, what: str) -> dict[str, Any]:
+        found: dict[str, Any] | None = self.db[table].get(key)
+        if found is None:
+            raise ToolError(f"{what} {key} not found")
+        return found

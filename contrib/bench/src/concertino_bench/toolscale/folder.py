@@ -1,0 +1,131 @@
+"""The folder of a synthesised domain: every artefact a file of its own, written whole or not at all.
+
+    settings.json   what was asked for       schema.json, subjects.json, tools.json, intents.json
+    entries/        a file for each batch    tasks/, evolved/, judged/   a file for each task
+    domain.json     the finished domain      tasks.jsonl, report.json    its tasks and how they came about
+
+The invariant: a file that is there is finished. So a run that was cut off goes on with the first one that is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from concertino_bench.tasks import DataError, Task
+from concertino_bench.toolkits import Database, Operated
+
+from .rows import KIND, TaskRow, question
+from .sandboxed import SandboxedToolkit, ToolCode, installed_runner
+from .schemas import Schema
+
+
+class Folder:
+    """A folder of artefacts.
+
+    Args:
+        path: of the folder; made at the first write.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def load(self, name: str) -> Any:
+        """An artefact, None if it is not there.
+
+        Raises:
+            DataError: it is there and is no JSON.
+        """
+        file = self.path / f"{name}.json"
+        try:
+            return json.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise DataError(f"{file} cannot be read: {error}; remove it to have it made again") from error
+
+    def save(self, name: str, data: Any) -> None:
+        """Write an artefact, whole or not at all.
+
+        Raises:
+            DataError: it cannot be written.
+        """
+        self.write(f"{name}.json", json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file, whole or not at all.
+
+        Raises:
+            DataError: it cannot be written.
+        """
+        file = self.path / name
+        beside = file.with_name(f".{file.name}.{os.getpid()}")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            beside.write_text(text, encoding="utf-8")
+            beside.replace(file)
+        except OSError as error:
+            raise DataError(f"{file} cannot be written: {error.strerror}") from error
+        finally:
+            beside.unlink(missing_ok=True)
+
+    def write_rows(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write JSON Lines."""
+        self.write(name, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+@lru_cache(maxsize=8)
+def open_domain(path: str) -> SandboxedToolkit:
+    """The toolkit of a finished folder; its functions run with the installed tool `code/python`.
+
+    Raises:
+        DataError: the folder has no finished domain.
+        PoolError: there is no sandbox installed.
+    """
+    data = Folder(path).load("domain")
+    if data is None:
+        raise DataError(f"{Path(path) / 'domain.json'} is not there; `concertino bench synthesise --out {path}` "
+                        "goes on with the folder")  # fmt: skip
+    try:
+        schema = Schema.from_json(data["schema"])
+        tools = [ToolCode.from_json(tool) for tool in data["tools"]]
+        database, policy = Database(data["database"]), str(data["schema"]["policy"])
+    except (KeyError, TypeError) as error:
+        raise DataError(f"{Path(path) / 'domain.json'} is no domain: {error!r}") from error
+    return SandboxedToolkit(database, tools, installed_runner(), instructions=policy, schema=schema)
+
+
+def folder_tasks(path: str | Path) -> Iterator[Task]:
+    """The tasks of a finished folder.
+
+    Raises:
+        DataError: the folder is not finished, or a row is wrong.
+    """
+    folder = Path(path).resolve()
+    file = folder / "tasks.jsonl"
+    data = Folder(folder).load("domain")
+    if data is None or not file.is_file():
+        raise DataError(f"{folder} has no finished tasks; `concertino bench synthesise --out {folder}` goes on with it")
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            given = json.loads(line)
+            yield _task(TaskRow.from_json(given), given, data, str(folder))
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{file}:{number}: {error}; expected a row that `synthesise` has written") from error
+
+
+def _task(row: TaskRow, given: Mapping[str, Any], data: Mapping[str, Any], folder: str) -> Task:
+    policy, written = data["schema"]["policy"], row.to_json()
+    operated = Operated.from_json(given["operations"]).to_json()
+    return Task(
+        f"toolscale/{data['name']}-{row.id}", question(policy, row.request), (), KIND, row.axis, row.level, "train",
+        {
+            "folder": folder, "domain": data["name"], "policy": policy, "request": row.request,
+            "digest": given["digest"], "operations": operated, "golden": written["golden"],
+            "required": written["required"], "reads": True,
+        },
+    )  # fmt: skip

@@ -1,0 +1,405 @@
+"""Synthesis of tool tasks: domain, schema, entries, tools, intents, tasks, harder tasks, three filters.
+
+The steps are those of ToolScale (ToolOrchestra, arXiv 2511.21689, appendix "Data Synthesis"). Each is a request to the
+pool's `writer`, whose JSON is checked, repaired and kept in a folder; the tools that it wrote run in the sandbox alone;
+the pool's `solver` shows which tasks can be solved.
+
+The invariants: the same folder goes on where it was left, and asks nothing again; a task that is given has golden calls
+that were carried out; and everything that was not taken over is in the report with its reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from concertino import AgentSpec, Budget, Call, CallFailed, Context, Executor, Observation, Pool, Strategy, Usage
+from concertino.schema import explain
+
+from concertino_bench.tasks import DataError
+from concertino_bench.toolkits import Database, GoldenCall, Replayed, Toolkit, digest, replay_async
+
+from . import prompts, schemas
+from .asking import Asker, Checked, Problem, StepFailed
+from .filters import attempt, golden_error, same_task, without_action
+from .folder import Folder
+from .rows import TaskRow, question
+from .sandboxed import Runner, SandboxedToolkit, ToolCode, pool_runner
+from .schemas import Schema
+from .settings import Progress, Report, Settings
+from .trying import try_tools
+
+T = TypeVar("T")
+SANDBOX = "code/python"
+
+
+async def synthesise(
+    pool: Pool, settings: Settings, out: str | Path, *, budget: Budget | None = None, concurrency: int = 4,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Report:  # fmt: skip
+    """Fill a folder with a domain and its tasks.
+
+    Args:
+        pool: binds the roles `writer` and `solver`, and has the tool `code/python`.
+        settings: what is asked for; a folder keeps to those it was begun with.
+        out: the folder. One that was begun goes on.
+        budget: of all requests of this process together.
+        concurrency: tasks at once.
+        on_progress: called after every step.
+
+    Raises:
+        DataError: the folder was begun with other settings, or cannot be written.
+        PoolError: the pool lacks a role or the sandbox.
+        StepFailed: a step failed without which there is nothing to go on with; the folder keeps what there is.
+        CallFailed: a model did not answer, or the budget is used up; the same call goes on.
+    """
+    sandbox = pool[SANDBOX]
+    for role in ("writer", "solver"):
+        pool.model(role)
+    folder = _begin(Path(out), settings)
+    run, result = pool_runner(sandbox, seconds=settings.seconds), list[Report]()  # type: ignore[arg-type]
+    wrong: list[Exception] = []
+
+    async def work(arguments: dict[str, Any], *, ctx: Context) -> str:
+        try:
+            job = _Synthesis(ctx, pool, settings, folder, run, asyncio.Semaphore(concurrency), on_progress)
+            result.append(await job.run_all())
+        except Exception as error:
+            wrong.append(error)
+        return "done"
+
+    agent = AgentSpec.from_schema(
+        "synthesise", "Fills a folder with tasks.", {"type": "object"}, work, context="ctx", timeout=None,
+        models=("writer", "solver"),
+    )  # fmt: skip
+    async with Executor() as executor:
+        (seen,) = await executor.run([Call(agent.name, {})], pool.adding(agent), budget=budget)
+    if wrong:
+        raise wrong[0]
+    if not result:
+        raise CallFailed(seen)
+    report = _with_usage(result[0], seen)
+    folder.save("report", report.to_json())
+    return report
+
+
+def _with_usage(report: Report, seen: Observation) -> Report:
+    fields = {**report.__dict__, "usage": seen.usage.plus(report.usage)}
+    return Report(**fields)
+
+
+def _begin(out: Path, settings: Settings) -> Folder:
+    """The folder, begun or gone on with.
+
+    Raises:
+        DataError: it was begun with other settings.
+    """
+    folder, wanted = Folder(out), asdict(settings)
+    known = folder.load("settings")
+    if known is None:
+        if out.is_dir() and any(out.iterdir()):
+            raise DataError(f"{out} is not empty and has no settings.json; give an empty folder, or one that was begun")
+        folder.save("settings", wanted)
+    elif known != wanted:
+        other = sorted(name for name in {*known, *wanted} if known.get(name) != wanted.get(name))
+        raise DataError(
+            f"{out} was begun with {', '.join(f'{name}={known.get(name)!r}' for name in other)}; give the same, or "
+            "another folder"
+        )
+    return folder
+
+
+@dataclass
+class _Synthesis:
+    """One run over a folder. The methods are the steps, in their order."""
+
+    ctx: Context
+    pool: Pool
+    settings: Settings
+    folder: Folder
+    runner: Runner
+    places: asyncio.Semaphore
+    on_progress: Callable[[Progress], None] | None
+    started: float = field(default_factory=time.monotonic)
+    spent: Usage = field(default_factory=Usage)
+    kept: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.asker = Asker(self.ctx, self.folder, self.settings.repairs, self._told)
+
+    def _told(self, step: str) -> None:
+        if self.on_progress is not None:
+            self.on_progress(Progress(step, self.asker.asked, self.asker.known, len(self.asker.rejected)))
+
+    async def run_all(self) -> Report:
+        """All steps."""
+        written = await self._schema()
+        schema = Schema.from_json(written)
+        database = await self._entries(written, schema)
+        tools = await self._tools(written, schema, database)
+        toolkit = SandboxedToolkit(
+            Database(database), [ToolCode.from_json(tool) for tool in tools], self.runner,
+            instructions=schema.policy, schema=schema,
+        )  # fmt: skip
+        self.folder.save("domain", {"name": self.settings.name, "schema": written, "tools": tools,
+                                    "database": database})  # fmt: skip
+        intents = await self._intents(tools)
+        made = await self._each(self._task(tools, toolkit, n, intent) for n, intent in enumerate(intents, 1))
+        rows = self._unlike([row for chain in made for row in chain])
+        judged = await self._each(self._judged(row, toolkit) for row in rows)
+        kept = [row for row in judged if row is not None]
+        self.folder.write_rows("tasks.jsonl", kept)
+        reasons = Counter(each["reason"] for each in self.asker.rejected)
+        return Report(
+            str(self.folder.path), len(schema.tables), sum(map(len, database.values())), len(tools), len(intents),
+            dict(Counter(row["level"] for row in kept)), dict(reasons), self.asker.rejected, self.asker.asked,
+            self.asker.known, self.spent, time.monotonic() - self.started,
+        )  # fmt: skip
+
+    async def _each(self, work: Iterable[Awaitable[T]]) -> list[T]:
+        """Several at once, but not too many; in order."""
+
+        async def one(item: Awaitable[T]) -> T:
+            async with self.places:
+                return await item
+
+        return await self.ctx.gather([one(item) for item in work])
+
+    # -- the environment -----------------------------------------------------------------------------------------------
+
+    async def _schema(self) -> Any:
+        async def check(data: Any) -> Checked:
+            found = [Problem("schema_invalid", text) for text in schemas.schema_problems(data)]
+            return Checked(found, None if found else data)
+
+        prompt = prompts.for_schema(self.settings.domain)
+        return self._needed("schema", await self.asker.artefact("schema", prompt, schemas.SCHEMA_REPLY, check))
+
+    async def _entries(self, written: Any, schema: Schema) -> dict[str, dict[str, Any]]:
+        """The database: for each subject, some entries of each table, so that later ones can refer to earlier ones."""
+
+        async def check_subjects(data: Any) -> Checked:
+            return Checked(usable=list(dict.fromkeys(data["subjects"]))[: self.settings.subjects])
+
+        prompt = prompts.for_subjects(self.settings.domain, self.settings.subjects)
+        subjects = self._needed(
+            "subjects", await self.asker.artefact("subjects", prompt, schemas.SUBJECTS_REPLY, check_subjects)
+        )
+        database: dict[str, dict[str, Any]] = {table: {} for table in schema.tables}
+        for number, subject in enumerate(subjects, 1):
+            for table in schema.tables.values():
+                name = f"entries/{table.name}-{number}"
+                found = await self._batch(name, written, schema, table.name, subject, database)
+                database[table.name] |= {entry[table.key]: entry for entry in found}
+        empty = [table for table, entries in database.items() if not entries]
+        if empty:
+            for name in empty:  # so that the next run asks again
+                for file in (self.folder.path / "entries").glob(f"{name}-*.json"):
+                    file.unlink()
+            raise StepFailed(f"entries: no entry of {', '.join(empty)} could be used; see report.json")
+        return database
+
+    async def _batch(
+        self, name: str, written: Any, schema: Schema, table: str, subject: str, database: dict[str, dict[str, Any]]
+    ) -> list[Any]:
+        key = schema.tables[table].key
+
+        async def check(data: Any) -> Checked:
+            entries = data["entries"]
+            wrong = schemas.entries_problems(schema, table, entries, database)
+            found = [
+                Problem("entry_invalid", text, str(entries[place].get(key, f"entry {place + 1}")))
+                for place, text in wrong.items()
+            ]
+            return Checked(found, [entry for place, entry in enumerate(entries) if place not in wrong])
+
+        known = {each: list(rows) for each, rows in database.items()}
+        prompt = prompts.for_entries(written, table, subject, self.settings.entries, known)
+        entries = await self.asker.artefact(name, prompt, schemas.ENTRIES_REPLY, check) or []
+        if not (entries and self.settings.review):
+            return list(entries)
+
+        async def check_review(data: Any) -> Checked:
+            keys = {entry[key] for entry in entries}
+            named = {each["key"]: each["problem"] for each in data["problems"] if each["key"] in keys}
+            # They are not wrong replies, so the model is not asked again; what it named is left out below.
+            return Checked(usable=[{"key": each, "problem": text} for each, text in named.items()])
+
+        prompt = prompts.for_review(written, table, entries)
+        named = await self.asker.artefact(f"{name}-review", prompt, schemas.REVIEW_REPLY, check_review) or []
+        self._reject(Problem("entry_implausible", each["problem"], each["key"]).to_json(name) for each in named)
+        refused = {each["key"] for each in named}
+        return [entry for entry in entries if entry[key] not in refused]
+
+    async def _tools(self, written: Any, schema: Schema, database: Mapping[str, Any]) -> Any:
+        async def check(data: Any) -> Checked:
+            wrong = {name: Problem("tool_invalid", text, name)
+                     for name, text in schemas.tools_problems(data["tools"]).items()}  # fmt: skip
+            sound = [tool for tool in data["tools"] if tool["name"] not in wrong]
+            broken = await try_tools([ToolCode.from_json(tool) for tool in sound], schema, database, self.runner)
+            wrong |= {name: Problem("tool_broken", text, name) for name, text in broken.items()}
+            usable = [tool for tool in data["tools"] if tool["name"] not in wrong]
+            return Checked(list(wrong.values()), usable or None)
+
+        sample = {name: dict(list(rows.items())[:3]) for name, rows in database.items()}
+        prompt = prompts.for_tools(self.settings.domain, written, sample, self.settings.tools)
+        return self._needed("tools", await self.asker.artefact("tools", prompt, schemas.TOOLS_REPLY, check))
+
+    # -- the tasks -----------------------------------------------------------------------------------------------------
+
+    async def _intents(self, tools: Any) -> list[str]:
+        async def check(data: Any) -> Checked:
+            return Checked(usable=list(dict.fromkeys(data["intents"]))[: self.settings.intents])
+
+        prompt = prompts.for_intents(self.settings.domain, tools, self.settings.intents)
+        found = await self.asker.artefact("intents", prompt, schemas.INTENTS_REPLY, check)
+        return list(self._needed("intents", found))
+
+    async def _task(self, tools: Any, toolkit: SandboxedToolkit, number: int, intent: str) -> list[dict[str, Any]]:
+        """A task of an intent, and the harder ones made of it."""
+        policy, database = toolkit.instructions, toolkit.database.data
+        prompt = prompts.for_task(tools, database, policy, intent)
+        first = TaskRow(f"{number:03}", "-", (), source={"intent": intent})
+        row = await self._written("tasks", first, prompt, toolkit, None)
+        chain = [] if row is None else [row]
+        for level in range(1, self.settings.evolve + 1):
+            if len(chain) < level:
+                break
+            old = chain[-1]
+            next_row = TaskRow(f"{number:03}-{level}", "-", (), level=level, source={"evolved_from": old["id"]})
+            prompt = prompts.for_evolved(tools, database, policy, old)
+            row = await self._written("evolved", next_row, prompt, toolkit, old)
+            chain += [] if row is None else [row]
+        return chain
+
+    async def _written(
+        self, kind: str, blank: TaskRow, prompt: str, toolkit: SandboxedToolkit, old: Mapping[str, Any] | None
+    ) -> dict[str, Any] | None:
+        async def check(data: Any) -> Checked:
+            golden = tuple(GoldenCall(call["name"], call["arguments"]) for call in data["calls"])
+            row = TaskRow(blank.id, data["request"], golden, tuple(data["required"]), blank.level, "", blank.source)
+            if old is not None and same_task(row, old):
+                return Checked([Problem("evolve_unchanged", "its calls and its facts are those of the old task")])
+            invalid = _invalid_calls(golden, toolkit)
+            if invalid:
+                return Checked([Problem("task_invalid", text) for text in invalid])
+            done = await replay_async(toolkit, golden)
+            fault = golden_error(done)
+            if fault:
+                return Checked([Problem("golden_error", fault)])
+            carried = {"digest": done.digest, "initial": done.initial, "operations": done.operated.to_json()}
+            return Checked(usable={**row.to_json(), **carried})
+
+        found: dict[str, Any] | None = await self.asker.artefact(
+            f"{kind}/{blank.id}", prompt, schemas.TASK_REPLY, check
+        )
+        return found
+
+    def _unlike(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The tasks without those that repeat one before them."""
+        seen: set[str] = set()
+        unlike = []
+        for row in rows:
+            keys = {row["request"].casefold(), digest([row["golden"], row["required"]]) if row["golden"] else row["id"]}
+            if keys & seen:
+                self._reject([Problem("duplicate", "it repeats a task before it").to_json(f"tasks/{row['id']}")])
+            else:
+                unlike.append(row)
+            seen |= keys
+        return unlike
+
+    async def _judged(self, row: dict[str, Any], toolkit: Toolkit) -> dict[str, Any] | None:
+        """The second and the third filter."""
+        name = f"judged/{row['id']}"
+        known = self.folder.load(name)
+        if known is None:
+            known = await self._judge(TaskRow.from_json(row), toolkit)
+            self.folder.save(name, known)
+        else:
+            self.asker.known += 1
+        if known["reason"]:
+            self._reject([Problem(known["reason"], known["detail"]).to_json(f"tasks/{row['id']}")])
+        self._told(name)
+        return None if known["reason"] else {**row, "attempts": known["attempts"]}
+
+    async def _judge(self, row: TaskRow, toolkit: Toolkit) -> dict[str, Any]:
+        done = await replay_async(toolkit, row.golden)
+        if without_action(row, done):
+            return _judgement("no_action_needed", "nothing has to be done, and nothing said", 0)
+        if not done.changed:
+            said = await self._without_tools(row, toolkit)
+            if said and without_action(row, done, said):
+                return _judgement("no_action_needed", f"without any tool the solver said: {said[:200]}", 0)
+        reasons: list[str] = []
+        for number in range(1, self.settings.attempts + 1):
+            tried = await attempt(row, done, toolkit, self.pool, strategy=self._strategy(), budget=self._left())
+            self.spent = self.spent.plus(tried.usage)
+            self.asker.asked += 1
+            if tried.verification.passed:
+                return _judgement("", "", number)
+            reasons.append(tried.verification.reason)
+        if reasons:
+            return _judgement("unsolved", f"{len(reasons)} attempts; the last: {reasons[-1]}", len(reasons))
+        return _judgement("", "", 0)
+
+    async def _without_tools(self, row: TaskRow, toolkit: Toolkit) -> str:
+        self.asker.asked += 1
+        asked = f"{question(toolkit.instructions, row.request)}\n\nYou have no tools. Answer as well as you can."
+        return (await self.ctx.model("solver").chat(asked)).text
+
+    def _strategy(self) -> Strategy | str:
+        return self.settings.strategy
+
+    def _left(self) -> Budget | None:
+        """What an attempt may use of what is left."""
+        left = self.ctx.remaining
+        usd, tokens = left.usd - self.spent.usd, left.tokens - self.spent.tokens
+        seconds = self.ctx.remaining_seconds()
+        limits = {"usd": usd, "tokens": tokens, "seconds": seconds}
+        finite = {name: value for name, value in limits.items() if value != float("inf")}
+        spent = [name for name, value in finite.items() if value <= 0]
+        if spent:
+            raise StepFailed(f"the budget is used up ({', '.join(spent)}); the same command goes on from here")
+        if not finite:
+            return None
+        most = {name: int(value) for name, value in finite.items() if name == "tokens"}
+        return Budget(tokens=most.get("tokens"), usd=finite.get("usd"), seconds=finite.get("seconds"))
+
+    # -- what the steps share ------------------------------------------------------------------------------------------
+
+    def _reject(self, rejections: Iterable[dict[str, str]]) -> None:
+        self.asker.rejected += rejections
+
+    def _needed(self, step: str, found: Any) -> Any:
+        if not found:
+            why = next((each["detail"] for each in reversed(self.asker.rejected)), "nothing was given")
+            self.folder.save("report", {"failed": step, "rejected": self.asker.rejected})
+            (self.folder.path / f"{step}.json").unlink(missing_ok=True)
+            raise StepFailed(f"{step}: nothing of it could be used: {why}; the same command asks again")
+        return found
+
+
+def _judgement(reason: str, detail: str, attempts: int) -> dict[str, Any]:
+    return {"reason": reason, "detail": detail, "attempts": attempts}
+
+
+def _invalid_calls(golden: Sequence[GoldenCall], toolkit: Toolkit) -> list[str]:
+    """What is wrong with calls before they are tried."""
+    functions, problems = toolkit.functions(), []
+    for call in golden:
+        function = functions.get(call.name)
+        if function is None:
+            problems.append(f"there is no tool {call.name!r}; there are {', '.join(functions)}")
+        elif violations := function.spec.validator.check(dict(call.arguments)):
+            problems.append(f"{call}: {explain(violations, function.spec.validator).partition(chr(10))[0]}")
+    return problems
+
+
+def replayed(row: Mapping[str, Any], toolkit: Toolkit) -> Awaitable[Replayed]:
+    """The golden calls of a row that was written into a folder, carried out anew."""
+    return replay_async(toolkit, row["golden"])

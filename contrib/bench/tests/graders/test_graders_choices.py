@@ -1,0 +1,62 @@
+"""Letters out of messy outputs."""
+
+from __future__ import annotations
+
+import pytest
+from concertino_bench import Task, Verdict
+from concertino_bench.graders import Choice, read_letter
+
+CHOICES = ["Rome", "Paris", "the Oslo fjord", "Bern"]
+TASK = Task("t", "?", ("B",), "choice", metadata={"choices": CHOICES})
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("The answer is (C).", "C"), ("the answer is **(D)**", "D"), ("The answer is A because it is.", "A"),
+        ("Answer: C\n\nQuestion: 2 + 2? Answer: D", "C"), ("\\text{The answer is } (J)", "J"),
+        ("The answer is $\\boxed{A}$.", "A"), ("The answer is \\( \\boxed{F} \\).", "F"), ("\\boxed{\\text{(B)}}", "B"),
+        ("<answer>C</answer>", "C"), ("<answer>(B) Paris</answer>", "B"), ("C", "C"), ("(c)", "C"), ("**B**", "B"),
+        ("B) Paris", "B"), ("D, since it is late", "D"), ("B。 不是 A", "B"), ("Option B is correct.", "B"),
+        ("The answer is for sure D, it can't be A or B", "D"), ("The correct option is B", "B"), ("so it is\nC.", "C"),
+        ("The answer is (A). Wait. The answer is (B).", "B"), ("It must be Paris.\n\nParis", "B"), ("Oslo fjord.", "C"),
+        ("<think>The answer is (A)</think>The answer is (B)", "B"), ("Answer: I", "I"),
+    ],
+)  # fmt: skip
+def test_the_chosen_letter_is_found(text: str, letter: str) -> None:
+    assert read_letter(text, CHOICES)[0] == letter, read_letter(text, CHOICES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "I cannot answer.", "The answer is I cannot say.", "The answer is a dog",
+        "The answer is (None of the above)",
+        "A man walks in.", "(a) The flow rate is given by Q.", "Borax", "The answer is Borax.", "x = C + 1",
+    ],
+)  # fmt: skip
+def test_no_letter_is_guessed(text: str) -> None:
+    assert read_letter(text, CHOICES)[0] == ""
+    seen = Choice().judge(TASK, text)
+    assert seen.verdict == "unparsable"
+    assert seen.reason
+
+
+def test_a_letter_is_right_wrong_or_none_of_the_choices() -> None:
+    assert Choice().judge(TASK, "The answer is B.").verdict == "right"
+    assert Choice().judge(TASK, "The answer is C.").reason == "C, expected B (said to be the answer)"
+    seen = Choice().judge(TASK, "The answer is J.")
+    assert (seen.verdict, seen.reason) == (Verdict.WRONG, "J is none of the 4 choices, expected B")
+
+
+def test_the_gold_may_be_a_letter_in_brackets_or_the_text_of_a_choice() -> None:
+    for gold in ("(B)", "b", "Paris"):
+        assert Choice().judge(Task("t", "?", (gold,), "choice", metadata={"choices": CHOICES}), "B").verdict == "right"
+    with pytest.raises(ValueError, match="no letter of the 4 choices"):
+        Choice().judge(Task("t", "?", ("E",), "choice", metadata={"choices": CHOICES}), "B")
+
+
+def test_more_than_ten_choices_have_further_letters() -> None:
+    task = Task("t", "?", ("M",), "choice", metadata={"choices": [f"choice {n}" for n in range(14)]})
+    assert Choice().judge(task, "The answer is (M).").verdict == "right"
+    assert read_letter("The answer is (M).")[0] == ""

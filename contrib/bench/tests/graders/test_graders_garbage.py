@@ -1,0 +1,187 @@
+"""Whatever a solver writes: no grader raises, every verdict has a reason, and the time grows with the length."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+from concertino import Observation, Status
+from concertino_bench import Bench, Grade, Grader, Submission, Task, Verdict
+from concertino_bench.graders import (
+    CallMatch,
+    Choice,
+    Environment,
+    ExactMatch,
+    FinalState,
+    LlmJudge,
+    Mathematics,
+    MultiAnswer,
+    Numeric,
+    TokenF1,
+    UnitTests,
+    all_graders,
+    read_programs,
+)
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+GOLD = {"ground_truth": [{"f": {"a": [1, ""]}}], "functions": [{"name": "f", "parameters": {"properties": {"a": {}}}}]}
+TASKS = {
+    "exact-match": Task("t", "?", ("Paris",), "text"),
+    "token-f1": Task("t", "?", ("Paris",), "text"),
+    "numeric": Task("t", "?", ("5",), "number"),
+    "math": Task("t", "?", ("\\frac12",), "math"),
+    "choice": Task("t", "?", ("B",), "choice", metadata={"choices": ["Rome", "Paris"]}),
+    "multi-answer": Task("t", "?", ("a", "b"), "answers", metadata={"ordered": False}),
+    "call-match": Task("t", "?", (), "calls", metadata=GOLD),
+    "unit-tests": Task("t", "?", (), "code", metadata={"tests": "pass", "entry_point": "f", "prompt": "def f():\n"}),
+    "final-state": Task("t", "?", (), "state", metadata={"state": {"a": 1}}),
+    "environment": Task("t", "?", (), "environment"),
+    "llm-judge": Task("t", "?", ("Paris",), "text"),
+}
+GRADERS: dict[str, Grader] = {
+    each.name: each
+    for each in (
+        ExactMatch(), TokenF1(), Numeric(), Mathematics(3.0), Choice(), MultiAnswer(), CallMatch(), UnitTests(),
+        FinalState(), Environment(), LlmJudge(),
+    )
+}  # fmt: skip
+PIECES = [
+    "\\boxed{", "}", "{", "\\{", "<answer>", "</answer>", "finish[", "]", "the answer is ", "Answer: ", "#### ",
+    "A: ", "$", "1,000", "3 or 4", "-", ".", "/", "0", "1e999", "10^{99}", "²", "٣", "½", "∞", "\\frac",
+    "\\frac{1}{0}", "^", "_", "%", ",", "(B)", "**", "yes", "the", "\n", "\r", "\t", " ", "```python\n", "```",
+    "def f(", "):", "[f(a=", "f(a=1)", "'", '"', "\\", '{"name": "f", "arguments": {"a": 1}}', "<tool_call>",
+    "</think>", "<think>", "\0", "\ud800", "\ufeff", "é", "字", "🙂", "\\text{", "x = ", "\\le", "\\in", "(1, 2)",
+    "\\begin{pmatrix}", "<<", ">>", "NaN", "None", "true", ": ", "; ", "<|begin_of_documents|>",
+    "<|end_of_documents|>", "<function=f>", "9" * 400,
+]  # fmt: skip
+TEXTS = st.one_of(st.text(max_size=60), st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+STATES = JSON | st.dictionaries(st.sampled_from(["reached", "reward", "done", "a"]), JSON, max_size=4)
+CALLS = st.lists(
+    st.fixed_dictionaries({}, optional={"name": st.sampled_from(["f", "", "g"]), "arguments": JSON, "status": JSON}),
+    max_size=3,
+)
+
+
+class Silent:
+    """A bench whose sandbox says nothing and whose judge says what it was given last."""
+
+    said: Any = None
+
+    async def call(self, name: str, arguments: Any) -> Observation:
+        return Observation("1", name, Status.OK, self.said)
+
+    async def ask(self, role: str, request: Any) -> Any:
+        from concertino import Reply
+
+        return Reply(str(self.said), data=self.said)
+
+
+def graded(name: str, submission: Submission, bench: Bench) -> Grade:
+    return asyncio.run(GRADERS[name].grade(TASKS[name], submission, bench))
+
+
+@pytest.mark.parametrize("name", [name for name in GRADERS if name != "math"])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(text=TEXTS, calls=CALLS, state=STATES)
+def test_a_grader_never_raises_whatever_it_is_given(name: str, text: str, calls: Any, state: Any) -> None:
+    bench = Silent()
+    bench.said = state
+    seen = graded(name, Submission(text, calls, state), bench)  # type: ignore[arg-type]
+    assert isinstance(seen.verdict, Verdict)
+    assert seen.reason
+    assert all(0 <= value <= 1 for value in seen.values.values())
+    assert seen.to_json()["reason"]
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(text=TEXTS)
+def test_the_comparison_of_mathematics_never_raises(text: str) -> None:
+    for said in (text, f"\\boxed{{{text}}}"):
+        assert GRADERS["math"].judge(TASKS["math"], said).reason  # type: ignore[attr-defined]
+
+
+@given(text=TEXTS)
+def test_the_gold_itself_in_the_last_mark_is_right_whatever_stands_before(text: str) -> None:
+    before = text.replace("<|begin_of_documents|>", "").replace("<think>", "").replace("<", "(")
+    for name, gold in (("exact-match", "Paris"), ("numeric", "5")):
+        said = Submission(f"{before}\n<answer>{gold}</answer>")
+        assert graded(name, said, Silent()).verdict == "right"  # type: ignore[arg-type]
+
+
+HOSTILE = [
+    "\\boxed{", "\\boxed", "<answer>", "</answer>", "finish[", "]", "{", "}", "[", "answer is ", "answer: ", "(A)",
+    "A ", "####", "A: ", "1,111", "1,", "9", "9 ", "1.", "-", "/", "$", "\n", " ", "\t", "```\n", "```python\n",
+    "def f(", "f(", "(", '"', "'", "\\", '{"name":', '{"a": ', "<tool_call>", "<function=f>", "<<", "$x$",
+    "\\frac{1}{2}", "a", "the ", "\\(", "<|begin_of_documents|>", "<information>", "</think>", "1 000 ", "1e9",
+    "10^{999}", "\\text{", "*", "_", "; ", "the answer to the question ", "final answer is x. ", "f(a=1), ",
+    "[f(a=", "Question:", "\nQ",
+]  # fmt: skip
+SECONDS = 1.0
+TIMED = ["exact-match", "numeric", "choice", "multi-answer", "call-match"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TIMED)
+def test_a_hostile_megabyte_takes_at_most_a_second(name: str) -> None:
+    """CPU seconds of this process, one run in two: what else the machine does is not the grader's."""
+    for piece in HOSTILE:
+        submission = Submission((piece * (1_000_000 // len(piece) + 1))[:1_000_000])
+        assert any(_seconds(name, submission) <= SECONDS for _ in range(2)), piece
+
+
+def _seconds(name: str, submission: Submission) -> float:
+    started = time.process_time()
+    graded(name, submission, Silent())  # type: ignore[arg-type]
+    return time.process_time() - started
+
+
+@pytest.mark.slow
+def test_a_hostile_megabyte_of_mathematics_takes_at_most_a_second_here_and_its_limit_in_the_worker() -> None:
+    for piece in HOSTILE:
+        submission = Submission((piece * (1_000_000 // len(piece) + 1))[:1_000_000])
+        started = time.monotonic()
+        assert any(_seconds("math", submission) <= SECONDS for _ in range(2)), piece
+        assert time.monotonic() - started < 60
+
+
+@pytest.mark.slow
+def test_programs_are_looked_for_in_linear_time() -> None:
+    for piece in HOSTILE:
+        started = time.process_time()
+        read_programs((piece * (1_000_000 // len(piece) + 1))[:1_000_000], "f", "def f():\n")
+        assert time.process_time() - started <= SECONDS, piece
+
+
+def test_all_graders_have_names_kinds_and_needs_of_their_own() -> None:
+    graders = all_graders()
+    assert [each.name for each in graders] == [
+        "exact-match", "token-f1", "numeric", "math", "choice", "multi-answer", "unit-tests", "call-match",
+        "final-state", "environment", "llm-judge",
+    ]  # fmt: skip
+    kinds = [kind for each in graders for kind in each.kinds]
+    assert len(set(kinds)) == len(kinds)
+    assert {*kinds} == {
+        "text", "number", "plan", "math", "choice", "answers", "code", "calls", "state", "environment"
+    }  # fmt: skip
+    assert {each.name: each.needs for each in graders if each.needs} == {
+        "unit-tests": ("tool:code/python",), "llm-judge": ("model:judge",)
+    }  # fmt: skip
+
+
+def test_importing_the_graders_imports_no_computer_algebra() -> None:
+    program = (
+        "import sys, concertino_bench.graders as g; g.all_graders();"
+        "assert not {'sympy', 'math_verify', 'numpy'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,92 @@
+"""Streams: 100,000 rows take little more memory than 10,000, and the first task comes before the last is read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from concertino_bench.loaders import gsm8k, overlap, subset
+
+PROGRAM = """
+import sys, concertino_bench.loaders
+heavy = {"numpy", "pandas", "sympy", "pickle5", "torch", "aiohttp"} & set(sys.modules)
+assert not heavy, heavy
+"""
+
+
+def rows(count: int) -> Iterator[str]:
+    for number in range(count):
+        question = f"What is {number} plus {number}? " + "x" * 800
+        yield json.dumps({"id": f"row-{number}", "question": question, "answer": f"Twice.\n#### {2 * number}"})
+
+
+def write(path: Path, count: int) -> Path:
+    with path.open("w", encoding="utf-8") as file:
+        listed = path.suffix == ".json"
+        file.write("[\n" if listed else "")
+        for number, row in enumerate(rows(count)):
+            file.write((",\n" if listed and number else "") + row + ("" if listed else "\n"))
+        file.write("]" if listed else "")
+    return path
+
+
+def peak_of(path: Path) -> tuple[int, int]:
+    """Tasks, and the most bytes that were held at once."""
+    tracemalloc.start()
+    try:
+        count = sum(1 for _ in gsm8k(path=path))
+        return count, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".jsonl", ".json"])
+def test_memory_is_flat_while_a_hundred_thousand_rows_stream(suffix: str, tmp_path: Path) -> None:
+    few, small = peak_of(write(tmp_path / f"few{suffix}", 10_000))
+    file = write(tmp_path / f"many{suffix}", 100_000)
+    many, large = peak_of(file)
+    assert (few, many) == (10_000, 100_000)
+    assert file.stat().st_size > 85e6
+    assert large - small < 36 * 90_000, f"{large - small:,} bytes more"
+
+
+@pytest.mark.slow
+def test_rows_are_read_at_more_than_five_thousand_a_second(tmp_path: Path) -> None:
+    file = write(tmp_path / "rows.jsonl", 20_000)
+    started = time.perf_counter()
+    assert sum(1 for _ in gsm8k(path=file)) == 20_000
+    assert 20_000 / (time.perf_counter() - started) > 5_000  # about 50,000 on one idle core
+
+
+def test_the_first_task_is_there_before_the_last_row_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl.gz"
+    with gzip.open(file, "wt", encoding="utf-8") as packed:
+        packed.writelines(f"{row}\n" for row in rows(500))
+        packed.write("no JSON")
+    stream = gsm8k(path=file)
+    assert next(stream).id == "row-0"
+    assert [task.id for task in subset((task for task, _ in zip(stream, range(400), strict=False)), 2)]
+
+
+def test_importing_the_loaders_is_light() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_two_real_sets_are_compared_within_seconds(shared_data: Path) -> None:
+    test = list(gsm8k(path=shared_data / "gsm8k" / "test_400.jsonl"))
+    train = list(gsm8k(path=shared_data / "gsm8k" / "train_600.jsonl"))
+    started = time.perf_counter()
+    report = overlap(train, test)
+    assert time.perf_counter() - started < 10
+    assert report.exact == ()
+    assert overlap(train, train).shared == 600

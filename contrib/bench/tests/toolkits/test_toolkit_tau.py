@@ -1,0 +1,215 @@
+"""The domains of tau-bench and tau2-bench: our tools reproduce what was recorded with theirs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from concertino_bench import DataError
+from concertino_bench.toolkits import (
+    AIRLINE_DIGEST,
+    Airline,
+    Database,
+    TaskBoard,
+    airline_tasks,
+    digest,
+    left_out,
+    replay,
+    task_sets,
+    tau2_tasks,
+)
+
+SETS = {each.name: each for each in task_sets()}
+
+
+@pytest.fixture(scope="module")
+def folder(shared_data: Path) -> Path:
+    return shared_data / "tau_bench_airline"
+
+
+@pytest.fixture(scope="module")
+def airline(folder: Path) -> Airline:
+    return Airline(Database({name: json.loads((folder / f"{name}.json").read_text())
+                             for name in ("flights", "reservations", "users")}))  # fmt: skip
+
+
+def rows(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_the_database_is_the_one_that_the_recorded_digests_belong_to(airline: Airline) -> None:
+    assert airline.database.digest() == digest(airline.database.data) == AIRLINE_DIGEST
+
+
+def test_every_recorded_digest_is_reproduced_by_replaying_the_golden_calls(folder: Path, airline: Airline) -> None:
+    recorded = [row for row in rows(folder / "tasks_golden.jsonl") if row["gt_data_hash"]]
+    wrong = []
+    for row in recorded:
+        calls = [call for call in row["golden_actions"] if call["name"] != "transfer_to_human_agents"]
+        if replay(airline, calls).digest != row["gt_data_hash"]:
+            wrong.append(row["task_id"])
+    assert wrong == []
+    assert len(recorded) == 22
+    assert digest(airline.database.data) == AIRLINE_DIGEST
+
+
+def test_recorded_calls_give_the_recorded_results_and_the_recorded_reward(folder: Path, airline: Airline) -> None:
+    golden = {row["task_id"]: row["gt_data_hash"] for row in rows(folder / "tasks_golden.jsonl")}
+    calls = rewards = 0
+    for run in rows(folder / "recorded_calls.jsonl"):
+        toolkit = airline.fresh()
+        for call in run["calls"]:
+            outcome = toolkit.call(call["call"], json.loads(call["arguments_raw"]))
+            shown = outcome.content if isinstance(outcome.content, str) else json.dumps(outcome.content)
+            text = shown if outcome.ok else f"Error: {outcome.error}"
+            assert (text[: len(call["result"])], not outcome.ok) == (call["result"], call["is_error"])
+            calls += 1
+        if golden[run["task_id"]]:
+            assert (toolkit.digest() == golden[run["task_id"]]) == (run["reward"] == 1.0)
+            rewards += 1
+    assert (calls, rewards) == (144, 22)
+
+
+def test_the_fourteen_tools_take_what_the_published_schemas_take(folder: Path, airline: Airline) -> None:
+    published = {tool["function"]["name"]: tool["function"]["parameters"]
+                 for tool in json.loads((folder / "tools_openai.json").read_text())}  # fmt: skip
+    functions = airline.functions()
+    assert set(functions) == set(published)
+    for name, schema in published.items():
+        own = functions[name].spec.input_schema
+        assert set(own["properties"]) == set(schema["properties"])
+        assert set(own.get("required", ())) == set(schema["required"])
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "error"),
+    [
+        ("book_reservation", {"user_id": "nobody"}, "user not found"),
+        ("book_reservation", {"flights": [{"flight_number": "X", "date": "2024-05-20"}]}, "flight X not found"),
+        ("book_reservation", {"flights": [{"flight_number": "HAT136", "date": "2023-01-01"}]}, "not found on date"),
+        ("book_reservation", {"payment_methods": [{"payment_id": "x", "amount": 1}]}, "payment method x not found"),
+        ("book_reservation", {"payment_methods": [{"payment_id": "certificate_7504069", "amount": 251}]}, "balance"),
+        ("book_reservation", {"payment_methods": []}, "payment amount does not add up, total price is 255, but paid 0"),
+    ],
+)
+def test_the_airline_refuses_in_the_recorded_words_and_changes_nothing(
+    folder: Path, airline: Airline, name: str, change: dict[str, Any], error: str
+) -> None:
+    toolkit = airline.fresh()
+    (first, *_) = rows(folder / "tasks_golden.jsonl")
+    outcome = toolkit.call(name, {**first["golden_actions"][0]["kwargs"], **change})
+    assert error in outcome.error
+    assert toolkit.digest() == AIRLINE_DIGEST
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [("2 * (3 + 4)", "14.0"), ("-5 + 2.345", "-2.65"), ("7 // 2", "3.0"), ("2**3", "8.0"), ("10/3", "3.33")],
+)
+def test_calculate_rounds_to_two_digits(expression: str, value: str) -> None:
+    assert Airline({}).call("calculate", {"expression": expression}).content == value
+
+
+@pytest.mark.parametrize("expression", ["__import__", "1/0", "(", "9**9**9", "", "()"])
+def test_calculate_refuses_what_is_no_arithmetic(expression: str) -> None:
+    outcome = Airline({}).call("calculate", {"expression": expression})
+    assert outcome.error
+    assert not outcome.broken
+
+
+def test_at_most_three_certificates_are_sent(airline: Airline) -> None:
+    toolkit = airline.fresh()
+    sent = [toolkit.call("send_certificate", {"user_id": "mia_li_3668", "amount": 50}) for _ in range(4)]
+    assert [outcome.ok for outcome in sent] == [True, True, True, False]
+
+
+def test_loaded_tasks_carry_digest_golden_calls_and_facts_and_have_a_world(folder: Path) -> None:
+    tasks = list(SETS["tau/airline"].load(path=folder))
+    assert len(tasks) == 25
+    assert sum(task.metadata["recorded"] for task in tasks) == 22
+    assert {task.kind for task in tasks} == {"state"}
+    (told,) = [task for task in tasks if task.id == "tau/airline-2"]
+    assert (told.metadata["required"], told.metadata["recorded"]) == (["23553"], False)
+    assert SETS["tau/airline"].world is not None
+    world = SETS["tau/airline"].world(tasks[0])
+    assert len(world.members()) == 14
+    assert digest(world.state()) == AIRLINE_DIGEST
+
+
+def test_another_database_is_refused_before_anything_runs(folder: Path, tmp_path: Path) -> None:
+    for file in folder.glob("*.json*"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    users = json.loads((tmp_path / "users.json").read_text())
+    users["mia_li_3668"]["dob"] = "1990-04-06"
+    (tmp_path / "users.json").write_text(json.dumps(users))
+    with pytest.raises(DataError, match=AIRLINE_DIGEST):
+        next(airline_tasks(tmp_path))
+
+
+def test_a_missing_or_wrong_file_is_named_with_the_next_step(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"flights\.json cannot be read"):
+        next(airline_tasks(tmp_path))
+    for file in folder.glob("*.json"):
+        (tmp_path / file.name).symlink_to(file)
+    (tmp_path / "tasks_golden.jsonl").write_text('{"task_id": 1}\n')
+    with pytest.raises(DataError, match=r"tasks_golden\.jsonl:1: instruction, golden_actions"):
+        next(airline_tasks(tmp_path))
+    row = {"task_id": 1, "instruction": "x", "gt_data_hash": "a", "golden_actions": [{"name": "fly", "kwargs": {}}]}
+    (tmp_path / "tasks_golden.jsonl").write_text(json.dumps(row) + "\nno json\n")
+    with pytest.raises(DataError, match="golden call of 'fly'"):
+        next(airline_tasks(tmp_path))
+
+
+# -- tau2-bench ------------------------------------------------------------------------------------------------------
+
+
+def test_the_mock_domain_gives_the_tasks_that_a_database_decides_and_names_the_others(shared_data: Path) -> None:
+    mock = shared_data / "tau2_bench" / "mock"
+    tasks = list(tau2_tasks(mock))
+    others = left_out(mock)
+    assert len(tasks) + len(others) == len(json.loads((mock / "tasks.json").read_text()))
+    assert {each.id for each in others} == {
+        "create_task_1_nl_eval", "update_task_with_history_and_env_assertions", "update_task_with_user_tools",
+    }  # fmt: skip
+    assert all(each.reason for each in others)
+    assert [task.metadata["faults"] for task in tasks] == [[]] * len(tasks)
+
+
+def test_three_ways_to_give_a_first_state_lead_to_the_same_final_state(shared_data: Path) -> None:
+    tasks = {task.id.removeprefix("tau2/mock-"): task for task in tau2_tasks(shared_data / "tau2_bench" / "mock")}
+    ways = [tasks[f"update_task_with_{way}"] for way in
+            ("message_history", "initialization_data", "initialization_actions")]  # fmt: skip
+    assert len({task.metadata["digest"] for task in ways}) == 1
+    assert SETS["tau2/mock"].world is not None
+    for task in ways:
+        world = SETS["tau2/mock"].world(task)
+        (update,) = task.metadata["golden"]
+        assert world.toolkit.call(update["name"], update["arguments"]).ok
+        assert world.toolkit.digest() == task.metadata["digest"]
+
+
+def test_all_golden_calls_of_tau2s_airline_go_through_on_the_airlines_database(shared_data: Path, folder: Path) -> None:
+    tasks = list(SETS["tau2/airline"].load(path=shared_data / "tau2_bench" / "airline", database=folder))
+    assert len(tasks) == 50
+    assert [task.id for task in tasks if task.metadata["faults"]] == []
+    writing = {name for name, function in Airline({}).functions().items() if function.writes}
+    for task in tasks:
+        wrote = any(call["name"] in writing for call in task.metadata["golden"])
+        assert (task.metadata["digest"] != AIRLINE_DIGEST) == wrote
+
+
+def test_telecom_is_left_out_as_a_whole_with_the_reason(shared_data: Path) -> None:
+    telecom = shared_data / "tau2_bench" / "telecom"
+    assert len(left_out(telecom)) == 20
+    with pytest.raises(DataError, match="simulated phone"):
+        next(tau2_tasks(telecom, domain="telecom"))
+
+
+def test_the_board_counts_tasks_and_refuses_unknown_users() -> None:
+    board = TaskBoard({"tasks": {}, "users": {"u": {"user_id": "u", "name": "U", "tasks": []}}})
+    assert board.call("create_task", {"user_id": "u", "title": "x"}).content["task_id"] == "task_1"
+    assert board.call("create_task", {"user_id": "v", "title": "x"}).error == "User v not found"
+    assert not board.call("update_task_status", {"task_id": "task_1", "status": "late"}).ok
+    assert board.call("get_users", {}).content[0]["tasks"] == ["task_1"]

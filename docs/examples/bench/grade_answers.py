@@ -1,0 +1,65 @@
+"""One answer for each grader. The sandbox is the pool's own; the judge's reply is written here, for want of a model."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import concertino as ct
+from concertino_bench import Submission, Task
+from concertino_bench.graders import all_graders, digest
+
+FUNCTION = {"name": "weather.at", "parameters": {"properties": {"city": {"type": "string"}}}}
+DOUBLE = {"tests": ["assert double(2) == 4", "assert double(-1) == -2"], "entry_point": "double"}
+TASKS = {
+    "exact-match": (("Tisch",), {"aliases": ["Tisch School of the Arts"]}),
+    "token-f1": (("19 June 2013",), {}),
+    "numeric": (("70,000",), {}),
+    "math": ((r"\frac{1}{2}",), {}),
+    "choice": (("B",), {"choices": ["Rome", "Paris", "Oslo"]}),
+    "multi-answer": (("7", "12"), {}),
+    "unit-tests": ((), DOUBLE),
+    "call-match": ((), {"functions": [FUNCTION], "ground_truth": [{"weather.at": {"city": ["Bern", "Berne"]}}]}),
+    "final-state": ((), {"digest": digest({"doors": {"red": "open"}})}),
+    "environment": ((), {}),
+    "llm-judge": (("Louisville",), {}),
+}
+SUBMISSIONS = {
+    "exact-match": Submission("So the answer is: the Tisch School of the Arts."),
+    "token-f1": Submission("<answer>June 19th, 2013</answer>"),
+    "numeric": Submission("She has <<80000-10000=70000>>70000 left.\n#### $70,000.00"),
+    "math": Submission(r"Hence $x = \boxed{0.5}$."),
+    "choice": Submission("None of them fits. The answer is (None of the above)."),
+    "multi-answer": Submission(r"\boxed{7}, \boxed{12} and, to be safe, \boxed{13}"),
+    "unit-tests": Submission("```python\ndef double(x):\n    return abs(2 * x)\n```"),
+    "call-match": Submission("", calls=[{"name": "weather_at", "arguments": {"city": "bern"}, "status": "OK"}]),
+    "final-state": Submission("Done.", state={"doors": {"red": "open"}}),
+    "environment": Submission("I am there!", state={"reached": False, "reason": "a wall is in the way"}),
+    "llm-judge": Submission("Louisville, Kentucky"),
+}
+
+
+class Bench:
+    """What graders may use: tools through the executor, and a judge."""
+
+    def __init__(self, pool: ct.Pool, executor: ct.Executor) -> None:
+        self.pool, self.executor = pool, executor
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ct.Observation:
+        (seen,) = await self.executor.run([ct.Call(name, dict(arguments))], self.pool)
+        return seen
+
+    async def ask(self, role: str, request: ct.ChatRequest) -> ct.Reply:
+        return ct.Reply('{"reason": "the same city, with its state", "verdict": "right"}')
+
+
+async def main() -> None:
+    async with ct.Executor() as executor:
+        bench = Bench(ct.Pool.installed("code/python"), executor)
+        for grader in all_graders():
+            answers, metadata = TASKS[grader.name]
+            task = Task(f"example/{grader.name}", "?", answers, "example", metadata=metadata)
+            seen = await grader.grade(task, SUBMISSIONS[grader.name], bench)
+            print(f"{grader.name}: {seen.verdict}, {seen.reason}")
+
+
+asyncio.run(main())
