@@ -23,7 +23,9 @@ from typing import Any
 from measure import Row, machine, merge, table
 
 HERE = Path(__file__).parent
-SCENARIOS = ("startup", "overhead", "rounds", "waiting", "faults", "graphs", "pools", "clients", "search", "early", "bench")
+SCENARIOS = (
+    "startup", "overhead", "rounds", "waiting", "faults", "graphs", "pools", "clients", "search", "early", "bench",
+)  # fmt: skip
 OTHERS = {
     "local": "Local models against the `generate` of transformers",
     "reading": "Reading what models write",

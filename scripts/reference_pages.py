@@ -268,6 +268,7 @@ def _cell(text: str) -> str:
 
 # -- writing -------------------------------------------------------------------------------------------------------
 
+
 def metrics_page() -> str:
     """`metrics.md`: every metric of concertino-bench."""
     from concertino_bench.metrics import reference_page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 import time
@@ -49,21 +50,14 @@ def peak_of(path: Path) -> tuple[int, int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".jsonl", ".json"])
-def test_memory_is_flat_while_a_hundred_thousand_rows_stream(suffix: str, tmp_path: Path) -> None:
-    few, small = peak_of(write(tmp_path / f"few{suffix}", 10_000))
-    file = write(tmp_path / f"many{suffix}", 100_000)
+def test_memory_is_flat_while_many_rows_stream(suffix: str, tmp_path: Path) -> None:
+    most = 100_000 if os.environ.get("CONCERTINO_FUZZ") else 25_000
+    few, small = peak_of(write(tmp_path / f"few{suffix}", 5_000))
+    file = write(tmp_path / f"many{suffix}", most)
     many, large = peak_of(file)
-    assert (few, many) == (10_000, 100_000)
-    assert file.stat().st_size > 85e6
-    assert large - small < 36 * 90_000, f"{large - small:,} bytes more"
-
-
-@pytest.mark.slow
-def test_rows_are_read_at_more_than_five_thousand_a_second(tmp_path: Path) -> None:
-    file = write(tmp_path / "rows.jsonl", 20_000)
-    started = time.perf_counter()
-    assert sum(1 for _ in gsm8k(path=file)) == 20_000
-    assert 20_000 / (time.perf_counter() - started) > 5_000  # about 50,000 on one idle core
+    assert (few, many) == (5_000, most)
+    assert file.stat().st_size > 850 * most
+    assert large - small < 40 * most, f"{large - small:,} bytes more"
 
 
 def test_the_first_task_is_there_before_the_last_row_is_read(tmp_path: Path) -> None:

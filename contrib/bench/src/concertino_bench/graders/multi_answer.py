@@ -105,11 +105,12 @@ def _named(text: str, names: Sequence[str]) -> dict[str, str]:
     data = _json(text)
     if isinstance(data, Mapping):
         return {normalise(key): value if isinstance(value, str) else json.dumps(value) for key, value in data.items()}
-    return dict(_named_line(line, names) for line in re.split(r"[\n;]", text) if ":" in line)
+    lines = text.splitlines() if "\n" in text else text.split(";")
+    return dict(_named_line(line, names) for line in lines if ":" in line)
 
 
 def _named_line(line: str, names: Sequence[str]) -> tuple[str, str]:
-    """Name and answer of a line; a name that is asked for may hold colons itself, and the longest such name is meant."""
+    """Name and answer of a line; a name that is asked for may hold colons; the longest is meant."""
     parts = line.split(":")
     splits = [(normalise(":".join(parts[:at])), bare(":".join(parts[at:]))) for at in range(1, min(len(parts), 8))]
     return next((split for split in reversed(splits) if split[0] in names), splits[0])
