@@ -101,10 +101,12 @@ def test_what_is_missing_is_done_and_a_torn_line_with_it(tmp_path: Path) -> None
 def test_a_file_of_another_evaluation_is_refused_with_what_differs(tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
     done(asked(), out)
-    with pytest.raises(ct.UsageError, match="belongs to another evaluation: samples differs"):
+    with pytest.raises(ct.UsageError, match="belongs to another evaluation, with another samples"):
         done(asked(samples=2), out)
-    with pytest.raises(ct.UsageError, match="pool differs"):
+    with pytest.raises(ct.UsageError, match="with another pool, another pools"):
         done(asked(), out, POOL.alias({"sim/solve": "other"}))
+    with pytest.raises(ct.UsageError, match="with another pools"):
+        done(asked(System("rounds", prepare=lambda pool: pool.without("sim/swift")), SYSTEMS[1]), out)
     (tmp_path / "notes.txt").write_text("hello\n")
     with pytest.raises(ct.UsageError, match=r"line 1: it is damaged"):
         done(asked(), tmp_path / "notes.txt")

@@ -116,7 +116,7 @@ async def evaluate(
         _refuse_unpriced(pools)
     header = {
         **evaluation.to_json(),
-        "fingerprint": evaluation.fingerprint(pool),
+        "fingerprint": evaluation.fingerprint(pools),
         "pool": pool.id,
         "pools": {name: each.id for name, each in pools.items()},
         "prices": {spec.name: _price(spec) for each in pools.values() for spec in each.models},

@@ -127,9 +127,13 @@ class Evaluation:
             "grader": self.grader,
         }
 
-    def fingerprint(self, pool: Pool) -> str:
-        """The same for two evaluations that ask the same of the same pool; `max_usd` and `title` do not count."""
-        data = {**self.to_json(), "title": "", "pool": pool.id}
+    def fingerprint(self, pools: Mapping[str, Pool]) -> str:
+        """The same for two evaluations that ask the same of the same pools; `max_usd` and `title` do not count.
+
+        Args:
+            pools: of each system.
+        """
+        data = {**self.to_json(), "title": "", "pools": {name: pool.id for name, pool in pools.items()}}
         return _digest(json.dumps(data, sort_keys=True, default=str))[:16]
 
 

@@ -109,11 +109,11 @@ class ResultsFile:
         if found.get("t") != "bench":
             raise UsageError(f"{self.path} is no results file: its first line is no header; choose another file")
         if found.get("fingerprint") != self.header["fingerprint"]:
-            changed = [key for key in ("sets", "systems", "samples", "seed", "budget", "grader", "pool")
+            changed = [key for key in ("sets", "systems", "samples", "seed", "budget", "grader", "pool", "pools")
                        if found.get(key) != json.loads(json.dumps(self.header.get(key), default=str))]  # fmt: skip
+            others = ", another ".join(changed) or "plan"
             raise UsageError(
-                f"{self.path} belongs to another evaluation: {', '.join(changed) or 'something'} differs; choose "
-                "another file, or remove this one"
+                f"{self.path} belongs to another evaluation, with another {others}; choose another file, or remove this one"
             )
 
     def _parse(self, line: bytes, number: int) -> Mapping[str, Any]:
