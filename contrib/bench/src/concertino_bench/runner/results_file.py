@@ -113,7 +113,7 @@ class ResultsFile:
                        if found.get(key) != json.loads(json.dumps(self.header.get(key), default=str))]  # fmt: skip
             others = ", another ".join(changed) or "plan"
             raise UsageError(
-                f"{self.path} belongs to another evaluation, with another {others}; choose another file, or remove this one"
+                f"{self.path} belongs to another evaluation, with another {others}; choose another file, or remove it"
             )
 
     def _parse(self, line: bytes, number: int) -> Mapping[str, Any]:
