@@ -1,6 +1,7 @@
 """The ParaManager text of one round: what is read, what is refused, and what the strict check accepts."""
 
 import json
+import os
 import time
 from typing import Any
 
@@ -15,7 +16,7 @@ from concertino.strategies.parallel_rounds._format import (
     write_call,
     write_round,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 CALL = '<tool_call>{"name": "search", "arguments": {"query": "x"}}</tool_call>'
@@ -32,6 +33,7 @@ def safe(value: Any) -> bool:
     return not any(bad in text for bad in ("\\b", "\\f", "\\u00", "tool_call>", "\x7f"))
 
 
+@settings(max_examples=int(os.environ.get("CONCERTINO_FUZZ", "100")), deadline=None)
 @given(
     st.lists(
         st.tuples(
