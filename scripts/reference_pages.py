@@ -276,10 +276,18 @@ def metrics_page() -> str:
     return reference_page()
 
 
+def rewards_page() -> str:
+    """`rewards.md`: every reward term of concertino-train."""
+    from concertino_train.rewards import reference_page
+
+    return reference_page()
+
+
 MADE = {
     "cli.md": cli_page,
     "members.md": members_page,
     "metrics.md": metrics_page,
+    "rewards.md": rewards_page,
     "strategy-flaws.md": flaws_page,
 }
 """The pages that this script writes."""
