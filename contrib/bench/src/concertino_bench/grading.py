@@ -119,6 +119,13 @@ class Grader(ABC):
     kinds: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[tuple[str, ...]] = ()
 
+    def check(self, task: Task) -> None:  # noqa: B027
+        """See that a task has what this grader compares with, before anything is run.
+
+        Raises:
+            ValueError: it has not; says what is missing.
+        """
+
     @abstractmethod
     async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
         """Grade one submission.

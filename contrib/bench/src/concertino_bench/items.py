@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from concertino import Observation, Status, Usage
@@ -59,7 +59,7 @@ class Item:
         key: system, task and sample.
         kind, axis, level, split: of the task.
         verdict, reason, share, values, found: of the grade.
-        answer: what the system answered, None if nothing.
+        answer: what the system answered, None if nothing; of a very long answer both ends.
         stop, detail: why its run ended.
         seconds: wall time of the run, grading not included.
         critical_path: seconds that it would have taken with unlimited parallelism.
@@ -130,7 +130,7 @@ class Item:
         calls = run.observations
         return cls(
             key, task.kind, grade.verdict, grade.reason, grade.share, dict(grade.values), grade.found,
-            task.axis, task.level, task.split, run.answer, run.stop, run.detail,
+            task.axis, task.level, task.split, _shortened(run.answer), run.stop, run.detail,
             round(run.seconds, 6), round(run.critical_path(), 6),
             turns=len(run.rounds),
             rounds=sum(1 for round_ in run.rounds if round_.plan.calls),
@@ -163,8 +163,8 @@ class Item:
             "verdict": self.verdict.value,
             "reason": self.reason,
         }
-        for name in _PLAIN:
-            if (value := getattr(self, name)) not in _NOTHING:
+        for name, nothing in _PLAIN.items():
+            if (value := getattr(self, name)) != nothing or type(value) is not type(nothing):
                 data[name] = value
         for name in ("usage", "graded"):
             if used := getattr(self, name).to_json():
@@ -191,12 +191,23 @@ class Item:
             raise ValueError(f"no item of a results file: {type(error).__name__}: {error}") from error
 
 
-_PLAIN = tuple(
-    each.name
+_PLAIN = {
+    each.name: {} if each.default is MISSING else each.default
     for each in fields(Item)
     if each.name not in ("key", "kind", "verdict", "reason", "usage", "graded", "members")
-)
-_NOTHING: tuple[object, ...] = (None, "", 0, (), {})
+}
+"""Fields that are written as they are, unless they say nothing."""
+
+
+_SHOWN = 20_000
+"""Characters of an answer that are kept; it was graded whole."""
+
+
+def _shortened(answer: str | None) -> str | None:
+    if answer is None or len(answer) <= _SHOWN:
+        return answer
+    half = _SHOWN // 2
+    return f"{answer[:half]}\n[{len(answer) - _SHOWN} characters left out]\n{answer[-half:]}"
 
 
 def _ended(run: Run) -> Iterator[tuple[Observation, str]]:

@@ -321,6 +321,149 @@ def test_a_run_that_ended_before_it_was_graded_is_not_run_again(tmp_path: Path) 
     assert {path: path.read_bytes() for path in traces} == traces
 
 
+def test_a_file_that_was_removed_is_begun_anew_and_nothing_is_taken_from_old_traces(tmp_path: Path) -> None:
+    asks: list[int] = []
+
+    class Counting(ct.Model):
+        async def chat(self, request: ct.ChatRequest) -> ct.Reply:
+            asks.append(1)
+            return ct.Reply(
+                '<reasoning>r</reasoning><tool_call>{"name": "final_answer", "arguments": {}}</tool_call>'
+            )
+
+    system, out = System("own", model=Counting()), tmp_path / "r.jsonl"
+    done(asked(system, count=2), out)
+    before = len(asks)
+    out.unlink()
+    done(asked(system, count=2), out)
+    assert len(asks) == 2 * before
+
+
+def test_a_task_that_has_changed_makes_another_evaluation(tmp_path: Path) -> None:
+    def home(answer: str) -> TaskSet:
+        return TaskSet("own", "Own.", lambda: iter([Task("t", "What?", (answer,), "masbench")]))
+
+    done(asked(selections=[Selection(home("1"))]), tmp_path / "r.jsonl")
+    with pytest.raises(ct.UsageError, match="belongs to another evaluation"):
+        done(asked(selections=[Selection(home("2"))]), tmp_path / "r.jsonl")
+
+
+@pytest.mark.parametrize("text", ["my notes", "line one\nline two", '{"t": "something"}\n', ""])
+def test_a_file_of_something_else_is_left_as_it_is(tmp_path: Path, text: str) -> None:
+    out = tmp_path / "notes.txt"
+    out.write_text(text)
+    if text:
+        with pytest.raises(ct.UsageError):
+            done(asked(), out)
+        assert out.read_text() == text
+    else:
+        assert not done(asked(count=1), out).missing
+
+
+def test_a_header_that_a_crash_cut_off_is_written_again(tmp_path: Path) -> None:
+    out = tmp_path / "r.jsonl"
+    out.write_text('{"t":"bench","version":1,"tit')
+    assert not done(asked(count=1), out).missing
+    assert json.loads(out.read_text().splitlines()[0])["t"] == "bench"
+
+
+def test_what_is_to_be_done_again_is_asked_again_even_if_that_crashed_before(tmp_path: Path) -> None:
+    class Down(ct.Model):
+        asked = 0
+
+        async def chat(self, request: ct.ChatRequest) -> ct.Reply:
+            Down.asked += 1
+            raise ct.ProviderError("it is down", failure="caller")
+
+    from concertino_bench.runner import ResultsFile
+
+    out, system = tmp_path / "r.jsonl", System("own", model=Down())
+    done(asked(system, count=2), out)
+    header = json.loads(out.read_text().splitlines()[0])
+    ResultsFile(out, header, redo=("model",)).close()  # a process that took them out, and died
+    before = Down.asked
+    done(asked(system, count=2), out)
+    assert Down.asked == 2 * before
+
+
+def test_an_answer_is_graded_whole_and_kept_shortened(tmp_path: Path) -> None:
+    long = "x" * 30_000 + r" \boxed{1}"
+
+    class Talker(ct.Model):
+        async def chat(self, request: ct.ChatRequest) -> ct.Reply:
+            return ct.Reply(long)
+
+    class Length(Grader):
+        name = "length"
+        kinds = ("masbench",)
+
+        async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
+            return Grade(Verdict.RIGHT, f"{len(submission.text)} characters")
+
+    from concertino_bench.baselines import SingleModel
+
+    system = System("own", SingleModel(), model=Talker())
+    (item,) = done(asked(system, count=1), tmp_path / "r.jsonl", graders=[Length()]).items
+    assert item.reason == f"{len(long)} characters"
+    assert item.answer is not None
+    assert "characters left out" in item.answer
+    assert item.answer.endswith(r"\boxed{1}")
+
+
+def test_calls_are_graded_with_the_arguments_that_they_ran_with(tmp_path: Path) -> None:
+    seen: list[Any] = []
+
+    class Calls(Grader):
+        name = "calls"
+        kinds = ("masbench",)
+
+        async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
+            seen.extend(submission.calls)
+            return Grade(Verdict.RIGHT, "seen")
+
+    done(asked(System("graph", "agent-graph"), count=2), tmp_path / "r.jsonl", graders=[Calls()])
+    json.dumps(seen)
+    combined = [call for call in seen if call["name"].endswith("combine")]
+    assert combined
+    assert "${" not in json.dumps(combined)
+    assert {call["status"] for call in seen} == {"OK"}
+
+
+def test_a_world_that_breaks_costs_its_own_item(tmp_path: Path) -> None:
+    class Broken(Counter):
+        def state(self) -> int:
+            raise RuntimeError("lost")
+
+    tasks = [Task(f"count-{n}", "Count up once.", (), "count", metadata={"start": n, "state": n}) for n in range(3)]
+    home = TaskSet(
+        "counts", "Counting.", lambda: iter(tasks), lambda task: (Broken if task.id == "count-1" else Counter)(0)
+    )
+    outcome = done(asked(System("rounds"), selections=[Selection(home)]), tmp_path / "r.jsonl", graders=[State()])
+    assert [item.key.task for item in outcome.items if item.error == "RuntimeError: lost"] == ["count-1"]
+    assert len(outcome.items) == 3
+
+
+def test_a_task_that_its_grader_cannot_grade_is_refused_before_anything_is_paid(tmp_path: Path) -> None:
+    class Picky(State):
+        def check(self, task: Task) -> None:
+            raise ValueError("it has no state to compare with")
+
+    home = TaskSet("counts", "Counting.", lambda: iter([Task("t", "Count.", (), "count")]))
+    with pytest.raises(ct.UsageError, match="the grader state cannot grade t: it has no state"):
+        done(asked(selections=[Selection(home)]), tmp_path / "r.jsonl", graders=[Picky()])
+    assert not (tmp_path / "r.jsonl").exists()
+
+
+def test_a_limit_above_a_generator_s_own_count_is_met() -> None:
+    assert len(list(Selection(DEPTH, {"level": 2}, limit=130).tasks())) == 130
+
+
+def test_a_level_of_zero_and_an_empty_answer_are_kept() -> None:
+    item = Item(("s", "t", 0), "k", Verdict.WRONG, "r", level=0, answer="")  # type: ignore[arg-type]
+    read = Item.from_json(json.loads(json.dumps(item.to_json())))
+    assert (read.level, read.answer) == (0, "")
+
+
 CHILD = """
 import asyncio, sys
 

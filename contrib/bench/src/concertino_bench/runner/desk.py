@@ -18,10 +18,14 @@ from concertino_bench.tasks import Task
 
 
 class Desk:
-    """One grading: what a grader asks and calls, and what that costs. Used as `async with`."""
+    """One grading: what a grader asks and calls, and what that costs. Used as `async with`.
 
-    def __init__(self, executor: Executor, pool: Pool, task: str) -> None:
-        self._executor, self._pool, self._task = executor, pool, task
+    Args:
+        run_id: of the grading; requests of two gradings are never taken for one.
+    """
+
+    def __init__(self, executor: Executor, pool: Pool, run_id: str) -> None:
+        self._executor, self._pool, self._run_id = executor, pool, run_id
         self._scope: Scope | None = None
         self._rounds = 0
 
@@ -52,7 +56,7 @@ class Desk:
 
     def _open(self) -> Scope:
         if self._scope is None:
-            self._scope = self._executor.open(self._pool, run_id=f"grading {self._task}")
+            self._scope = self._executor.open(self._pool, run_id=self._run_id)
         return self._scope
 
 
@@ -89,7 +93,7 @@ def choose_graders(tasks: Sequence[Task], graders: Sequence[Grader], name: str =
     """By task id, who grades it: the grader asked for, else the one that the task names, else that of its kind.
 
     Raises:
-        UsageError: there is no such grader, or none for a kind, or two.
+        UsageError: there is no such grader, none for a kind, or two; or a task lacks what its grader needs.
     """
     by_name = {grader.name: grader for grader in graders}
     by_kind: dict[str, Grader] = {}
@@ -97,10 +101,14 @@ def choose_graders(tasks: Sequence[Task], graders: Sequence[Grader], name: str =
     for task in tasks:
         if wanted := name or str(task.metadata.get("grader", "")):
             chosen[task.id] = _named(wanted, by_name)
-            continue
-        if task.kind not in by_kind:
-            by_kind[task.kind] = _for_kind(task.kind, graders)
-        chosen[task.id] = by_kind[task.kind]
+        else:
+            if task.kind not in by_kind:
+                by_kind[task.kind] = _for_kind(task.kind, graders)
+            chosen[task.id] = by_kind[task.kind]
+        try:
+            chosen[task.id].check(task)
+        except ValueError as error:
+            raise UsageError(f"the grader {chosen[task.id].name} cannot grade {task.id}: {error}") from error
     return chosen
 
 

@@ -20,8 +20,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import concertino as ct
+from concertino.events import CallStarted
 from concertino.executor import Limits
 
 from concertino_bench.grading import Grade, Grader, Submission, Verdict
@@ -34,8 +36,6 @@ from .evaluation import Evaluation
 from .results_file import ResultsFile
 
 logger = logging.getLogger("concertino.bench")
-_SHOWN = 20_000
-"""Characters of an answer that a results file keeps."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ async def evaluate(
         _refuse_unpriced(pools)
     header = {
         **evaluation.to_json(),
-        "fingerprint": evaluation.fingerprint(pools),
+        "fingerprint": evaluation.fingerprint(pools, [task for task, _ in tasks]),
         "pool": pool.id,
         "pools": {name: each.id for name, each in pools.items()},
         "prices": {spec.name: _price(spec) for each in pools.values() for spec in each.models},
@@ -186,23 +186,24 @@ class _Runner:
             self._tell(item)
 
     async def _item(self, key: Key, system: System, task: Task, home: TaskSet) -> Item:
+        """Whatever breaks in here breaks this item alone."""
+        run_id = run_id_of(key, self.file.nonce)
         try:
             world = home.world(task) if home.world is not None else None
             pool = self.pools[system.name]
             if world is not None:
                 pool = pool.adding(*world.members())
-            run, record = await self._run(key, system, task, pool, world is None)
+            run, record = await self._run(run_id, key, system, task, pool, world is None)
+            async with Desk(self.executor, self.jury, f"grading-{run_id}") as desk:
+                grade = await self._grade(task, run, record, world, desk)
+                trace = self._shown(run.path)
+                return Item.of_run(key, task, grade, run, pool, graded=desk.usage, trace=trace, record=record)
         except Exception as error:
             logger.debug("%s broke on %s", system.name, task.id, exc_info=True)
             return Item.of_failure(key, task, f"{type(error).__name__}: {error}")
-        async with Desk(self.executor, self.jury, task.id) as desk:
-            grade = await self._grade(task, run, world, desk)
-            return Item.of_run(
-                key, task, grade, run, pool, graded=desk.usage, trace=self._shown(run.path), record=record
-            )
 
     async def _run(
-        self, key: Key, system: System, task: Task, pool: ct.Pool, resumable: bool
+        self, run_id: str, key: Key, system: System, task: Task, pool: ct.Pool, resumable: bool
     ) -> tuple[ct.Run, ct.Trace | None]:
         """A run, and its whole trace if an earlier process had begun it."""
         sampling = system.sampling or ct.Sampling()
@@ -210,10 +211,9 @@ class _Runner:
         orchestrator = ct.Orchestrator(
             system.model, system.strategy, executor=self.executor, sampling=sampling, eager=system.eager
         )
-        run_id = run_id_of(key)
         path = None if self.folder is None else self.folder / f"{run_id}.trace.jsonl"
         if path is not None and path.exists():
-            if resumable and key not in self.file.redone:
+            if resumable:
                 with contextlib.suppress(ct.TraceError, ct.UsageError):
                     return await orchestrator.resume(path, pool=pool, finished="recall"), ct.Trace.load(path)
             path.unlink(missing_ok=True)
@@ -225,19 +225,12 @@ class _Runner:
         home = self.file.path.parent
         return "" if path is None else str(path.relative_to(home) if path.is_relative_to(home) else path)
 
-    async def _grade(self, task: Task, run: ct.Run, world: World | None, desk: Desk) -> Grade:
-        calls = [
-            {"name": call.name, "arguments": call.arguments, "status": seen.status.value}
-            for round_ in run.rounds
-            for call, seen in zip(round_.plan.calls, round_.observations, strict=True)
-        ]
-        submission = Submission(
-            (run.answer or "")[:_SHOWN], calls, world.state() if world is not None else None, run.stop
-        )
+    async def _grade(self, task: Task, run: ct.Run, record: ct.Trace | None, world: World | None, desk: Desk) -> Grade:
         if run.answer is None and world is None:
-            return Grade(
-                Verdict.UNPARSABLE, f"no answer: {run.stop}{f' ({run.detail})' if run.detail else ''}", task.answers
-            )
+            detail = f" ({run.detail})" if run.detail else ""
+            return Grade(Verdict.UNPARSABLE, f"no answer: {run.stop}{detail}", task.answers)
+        state = world.state() if world is not None else None
+        submission = Submission(run.answer or "", calls_of(run, record), state, run.stop)
         try:
             return await self.graders[task.id].grade(task, submission, desk)
         except Exception as error:
@@ -257,10 +250,30 @@ class _Runner:
             self.on_progress(Progress(len(self.file.items), self.total, self.fresh, right, self.usd, seconds, item))
 
 
-def run_id_of(key: Key) -> str:
-    """The id of an item's run, the same in every process: readable, and safe as a file's name."""
+def calls_of(run: ct.Run, record: ct.Trace | None = None) -> list[dict[str, Any]]:
+    """The calls of a run's plans in order, with the arguments that they ran with.
+
+    Args:
+        record: the trace of a resumed run, whose events leave out how finished calls had begun.
+    """
+    ran = {event.call_id: event.arguments for event in run.events if isinstance(event, CallStarted)}
+    if record is not None:
+        ran |= {each["id"]: each["arguments"] for each in record.of_kind("intent")}
+    return [
+        {
+            "name": call.name,
+            "arguments": ran.get(seen.call_id, call.to_json()["arguments"]),
+            "status": seen.status.value,
+        }
+        for round_ in run.rounds
+        for call, seen in zip(round_.plan.calls, round_.observations, strict=True)
+    ]
+
+
+def run_id_of(key: Key, nonce: str) -> str:
+    """The id of an item's run, the same in every process that works on one results file, and safe as a file's name."""
     readable = re.sub(r"[^\w-]+", "-", f"{key.system}-{key.task}")[:60].strip("-")
-    digest = hashlib.sha256("\0".join(map(str, key)).encode()).hexdigest()[:10]
+    digest = hashlib.sha256("\0".join([*map(str, key), nonce]).encode()).hexdigest()[:10]
     return f"{readable}-{key.sample}-{digest}"
 
 

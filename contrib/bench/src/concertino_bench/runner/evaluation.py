@@ -7,6 +7,7 @@ a results file, and what one process left unfinished another may finish.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import itertools
 import json
 import tomllib
@@ -45,8 +46,11 @@ class Selection:
             DataError: the set cannot be read.
             UsageError: it has no such option.
         """
+        options = dict(self.options)
+        if self.seed is None and self.limit is not None and "count" in inspect.signature(self.set.load).parameters:
+            options.setdefault("count", self.limit)  # of a generator, which makes a hundred unless told otherwise
         try:
-            loaded = self.set.load(**self.options)
+            loaded = self.set.load(**options)
         except TypeError as error:
             raise UsageError(f"task set {self.set.name}, options {dict(self.options)}: {error}") from error
         if self.seed is not None and self.limit is not None:
@@ -127,13 +131,20 @@ class Evaluation:
             "grader": self.grader,
         }
 
-    def fingerprint(self, pools: Mapping[str, Pool]) -> str:
+    def fingerprint(self, pools: Mapping[str, Pool], tasks: Sequence[Task]) -> str:
         """The same for two evaluations that ask the same of the same pools; `max_usd` and `title` do not count.
 
         Args:
             pools: of each system.
+            tasks: all of them: a file of tasks may have changed.
         """
-        data = {**self.to_json(), "title": "", "pools": {name: pool.id for name, pool in pools.items()}}
+        asked = _digest("\0".join(f"{task.id}\1{task.question}\1{task.answers}" for task in tasks))
+        data = {
+            **self.to_json(),
+            "title": "",
+            "pools": {name: pool.id for name, pool in pools.items()},
+            "asked": asked,
+        }
         return _digest(json.dumps(data, sort_keys=True, default=str))[:16]
 
 

@@ -27,7 +27,8 @@ class ResultsFile:
 
     Attributes:
         items: what is in the file.
-        redone: keys of items that were taken out of it, to be done again.
+        nonce: names this file's runs apart from those of any other, also of one that was removed; made anew when items
+            are to be done again.
         torn: whether its last line was torn, and cut off.
 
     Args:
@@ -41,14 +42,13 @@ class ResultsFile:
 
     def __init__(self, path: str | Path, header: Mapping[str, Any], redo: tuple[str, ...] = ()) -> None:
         self.path = Path(path)
-        self.header = {"t": "bench", "version": VERSION, **header}
+        self.nonce = os.urandom(5).hex()
+        self.header = {"t": "bench", "version": VERSION, **header, "nonce": self.nonce}
         self.items: dict[Key, Item] = {}
-        self.redone: set[Key] = set()
         self.torn = False
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        self._file = self._open()
         try:
-            self._lock()
             self._begin(redo)
         except BaseException:
             os.close(self._file)
@@ -79,31 +79,45 @@ class ResultsFile:
             os.close(self._file)
             self._file = -1
 
-    def _lock(self) -> None:
+    def _open(self) -> int:
+        """The file, locked; opened again if another process put a new one in its place meanwhile."""
+        while True:
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            try:
+                self._lock(file)
+                if self.path.exists() and os.path.samestat(os.fstat(file), self.path.stat()):
+                    return file
+            except BaseException:
+                os.close(file)
+                raise
+            os.close(file)
+
+    def _lock(self, file: int) -> None:
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(f"another process writes to {self.path}; wait for it, or choose another file") from None
 
     def _begin(self, redo: tuple[str, ...]) -> None:
         data = self.path.read_bytes()
         whole = data[: data.rfind(b"\n") + 1]
+        lines = whole.splitlines()
+        if lines:
+            found = self._parse(lines[0], 1)
+            self._check_header(found)
+            self.nonce = str(found.get("nonce", ""))
+        elif data and not _line(self.header).startswith(data[:12]):
+            raise UsageError(f"{self.path} is no results file: its first line is no header; choose another file")
         self.torn = len(whole) < len(data)
         if self.torn:
             os.ftruncate(self._file, len(whole))
-        lines = whole.splitlines()
         if not lines:
             self._write(self.header)
             return
-        self._check_header(self._parse(lines[0], 1))
-        for number, line in enumerate(lines[1:], 2):
-            item = self._item(self._parse(line, number), number)
-            if item.stop in redo or (item.error and "error" in redo):
-                self.redone.add(item.key)
-            else:
-                self.items[item.key] = item
-        if self.redone:
-            self._rewrite()
+        read = [self._item(self._parse(line, number), number) for number, line in enumerate(lines[1:], 2)]
+        self.items = {item.key: item for item in read if not _is_asked_again(item, redo)}
+        if len(self.items) < len(read):
+            self._rewrite(found)
 
     def _check_header(self, found: Mapping[str, Any]) -> None:
         if found.get("t") != "bench":
@@ -131,20 +145,26 @@ class ResultsFile:
         except ValueError as error:
             raise UsageError(f"{self.path}, line {number}: {error}") from error
 
-    def _rewrite(self) -> None:
-        """Write the kept items anew, whole or not at all."""
+    def _rewrite(self, header: Mapping[str, Any]) -> None:
+        """Write the kept items anew, whole or not at all, locked all the while."""
+        self.nonce = os.urandom(5).hex()
         beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        lines = [self.header, *({"t": "item", **item.to_json()} for item in self.items.values())]
+        lines = [{**header, "nonce": self.nonce}, *({"t": "item", **item.to_json()} for item in self.items.values())]
         beside.write_bytes(b"".join(_line(line) for line in lines))
+        file = os.open(beside, os.O_RDWR | os.O_APPEND)
+        self._lock(file)
         beside.replace(self.path)
         os.close(self._file)
-        self._file = os.open(self.path, os.O_RDWR | os.O_APPEND)
-        self._lock()
+        self._file = file
 
     def _write(self, data: Mapping[str, Any]) -> None:
         line = _line(data)
         if os.write(self._file, line) != len(line):
             raise OSError(f"{self.path}: a line could not be written whole; is the disk full?")
+
+
+def _is_asked_again(item: Item, redo: tuple[str, ...]) -> bool:
+    return item.stop in redo or (bool(item.error) and "error" in redo)
 
 
 def _line(data: Mapping[str, Any]) -> bytes:

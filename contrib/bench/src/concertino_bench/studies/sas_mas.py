@@ -2,8 +2,9 @@
 
 The design is that of MAS-Orchestra's MASBENCH study: questions whose dependency graph grows along one axis at a time, a
 single agent system (SAS) that answers alone, and multi-agent systems (MAS) whose leader hands parts to others. The
-invariant: all that the first MAS can hand parts to are copies of the SAS's model, so what differs between those two is
-the division of work; the second may use the whole pool.
+invariant: all that the first MAS can hand parts to are copies of the SAS's model, so what it can work out is what that
+model can; the second may use the whole pool. Both are led by the pool's orchestrator, which need not be that model: the
+study says what a division of work by this leader brings, not what one model brings by leading itself.
 """
 
 from __future__ import annotations
