@@ -17,6 +17,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -133,7 +134,7 @@ class Orchestrator:
         pool = self._with_model(_current(pool, budget))
         run_id = run_id or new_run_id()
         self._check_budget(pool, budget)
-        machine = self._begin(question, pool, budget)
+        machine = self._begin(question, pool, budget, self.sampling)
         setup = {**self._setup(pool, budget), "durability": durability}
         sink = None
         if trace is not None:
@@ -227,7 +228,7 @@ class Orchestrator:
         """A run that begins with what a trace knows."""
         budget = Budget(**known.setup.get("budget", {}))
         _refuse_changes(known, self._setup(pool, budget))
-        machine = self._begin(known.question, pool, budget)
+        machine = self._begin(known.question, pool, budget, _recorded_sampling(known) or self.sampling)
         begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
         drive = Drive(self, machine, pool, budget, begun, sink, TraceMemory(known), on_event, known.seconds())
         return RunHandle(self, drive)
@@ -272,10 +273,11 @@ class Orchestrator:
         if budget.calls == 0:
             raise BudgetError("budget calls=0 fits no call; leave it out for no limit")
 
-    def _begin(self, question: str, pool: Pool, budget: Budget) -> Machine:
+    def _begin(self, question: str, pool: Pool, budget: Budget, sampling: Sampling) -> Machine:
         """The run's machine; what the strategy cannot do with this pool is said before anything has run."""
         remaining = budget.whole(self._rounds(budget))
-        return self.strategy.begin(Brief(question, pool.to_openai(), budget.rounds, budget.parallel, remaining))
+        tools = pool.to_openai()
+        return self.strategy.begin(Brief(question, tools, budget.rounds, budget.parallel, remaining, sampling))
 
     def _rounds(self, budget: Budget) -> int:
         """Rounds that a run has at most."""
@@ -293,6 +295,7 @@ class Orchestrator:
             "budget": budget.to_json(),
             "duplicates": self.duplicates,
             **({"eager": True} if self.eager else {}),
+            **({"sampling": asdict(self.sampling)} if self.sampling != Sampling() else {}),
         }
 
 
@@ -339,7 +342,8 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
     if strategy is None:
         strategy = _strategy_class(setup["strategy"]["name"]).from_json(setup["strategy"])
     budget = Budget(**setup.get("budget", {}))
-    machine = strategy.begin(Brief(trace.question, setup.get("tools", ()), budget.rounds, budget.parallel))
+    tools, sampling = setup.get("tools", ()), _recorded_sampling(trace)
+    machine = strategy.begin(Brief(trace.question, tools, budget.rounds, budget.parallel, sampling=sampling))
     replies = {record["id"].partition("~")[0]: record["reply"] for record in trace.of_kind("reply")}
     line = AskLine()
     results = {seen.call_id: seen for seen in trace.observations()}
@@ -421,6 +425,14 @@ def _trace_path(path: Path, run_id: str) -> Path:
 
 def _digest(member: Spec) -> str:
     return hashlib.sha256(member.canonical.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def _recorded_sampling(trace: Trace) -> Sampling | None:
+    """How the run of a trace sampled, None where it left everything to the servers."""
+    said = trace.setup.get("sampling")
+    known = {field.name for field in fields(Sampling)}
+    given = {key: tuple(v) if isinstance(v, list) else v for key, v in (said or {}).items() if key in known}
+    return Sampling(**given) if said else None
 
 
 def _refuse_changes(known: Trace, setup: Mapping[str, Any]) -> None:

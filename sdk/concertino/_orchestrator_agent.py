@@ -144,7 +144,7 @@ class _Lead:
         Raises:
             CallFailed: there is none; says why.
         """
-        machine = self.strategy.begin(Brief(task, self.tools))
+        machine = self.strategy.begin(Brief(task, self.tools, sampling=self.sampling))
         while not isinstance(step := machine.step(), Done):
             if isinstance(step, Ask):
                 await self._ask(step, machine)

@@ -37,6 +37,8 @@ class Brief:
         rounds: turns that may call something; `None` leaves the strategy's own limit.
         parallel: calls in one round; `None` leaves the strategy's own limit.
         remaining: what is left of the budget at the start, as it is shown later with every observation.
+        sampling: how the run samples where an `Ask` says nothing; a strategy that sets seeds of its own derives them
+            from this one, so that two runs with different seeds never ask the same.
     """
 
     question: str
@@ -44,6 +46,7 @@ class Brief:
     rounds: int | None = None
     parallel: int | None = None
     remaining: Mapping[str, float] | None = None
+    sampling: Sampling | None = None
 
 
 @dataclass(frozen=True, slots=True)

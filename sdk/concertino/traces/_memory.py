@@ -137,8 +137,11 @@ class TraceMemory:
 
 
 def _was_stopped(record: dict[str, Any]) -> bool:
-    """A call that ended only because the run was cancelled has not had its chance."""
-    return record.get("error", {}).get("code") in ("cancelled", "queue_deadline")
+    """A call that ended only because the run was cancelled has not had its chance, nor have those that waited for it.
+
+    What waited for a call that really failed was not run either, and will be told so again.
+    """
+    return record.get("error", {}).get("code") in ("cancelled", "queue_deadline", "dependency_failed")
 
 
 def _fits(wanted: Any, recorded: Any) -> bool:

@@ -1,5 +1,6 @@
 """Traces of runs: written as they happen, read again, resumed without repeating a call, replayed without a model."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -218,3 +219,36 @@ async def test_a_finished_run_can_be_gone_through_again_without_asking_or_callin
     assert [seen.content for seen in again.observations] == ["a"]
     assert calls == ["a"]
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_what_waited_for_a_cancelled_call_has_its_chance_when_the_run_goes_on(
+    tmp_path: Path, fails: bool
+) -> None:
+    ran: list[str] = []
+    slow = asyncio.Event()
+
+    @ct.tool(retry_safe=True)
+    async def step(text: str) -> str:
+        """Take a step."""
+        ran.append(text)
+        if text == "first":
+            await slow.wait()
+            if fails:
+                raise ValueError("it broke")
+        return text
+
+    plan = '<graph><node id="s1">step("first")</node><node id="s2" depends="s1">step("{s1} second")</node></graph>'
+    pool, path = ct.Pool.of(step), tmp_path / "run.trace.jsonl"
+    strategy = ct.strategies.DependencyPlan()
+    handle = ct.Orchestrator(ScriptedModel(plan), strategy).start("What?", pool=pool, trace=path)
+    while not ran:
+        await asyncio.sleep(0.01)
+    cut = await handle.cancel()
+    assert cut.stop == "cancelled"
+    slow.set()
+    run = await ct.Orchestrator(ScriptedModel("<answer>done</answer>"), strategy).resume(path, pool=pool)
+    codes = [seen.error.code if seen.error else "OK" for seen in run.rounds[0].observations]
+    assert codes == (["raised", "dependency_failed"] if fails else ["OK", "OK"])
+    assert run.answer == "done"
+    assert ran == (["first", "first"] if fails else ["first", "first", "first second"])

@@ -92,15 +92,23 @@ def test_a_file_says_what_to_run_and_options_go_before_it(tmp_path: Path) -> Non
     assert len(items) == 4
 
 
+GSM8K = '{ level = 3 }\n\n[[tasks]]\nset = "gsm8k"\n'
 WRONG = {
-    "an unknown key": ("samples = 1", "smaples = 1", "no key 'smaples'; did you mean 'samples'?"),
+    "an unknown key": ("samples = 1", "smaples = 1", "(did you mean 'samples'?), got 'smaples'"),
     "an unknown set": ("masbench/depth", "masbench/dept", "no task set 'masbench/dept'; did you mean masbench/depth"),
     "an unknown strategy": ('"agent-graph"', '"agent-grph"', "agent-graph"),
-    "an unknown option": ("max_parallel", "max_paralel", "options of parallel-rounds: no key 'max_paralel'"),
+    "an unknown option": ("max_parallel", "max_paralel", "has no option 'max_paralel'; did you mean 'max_parallel'"),
     "a wrong budget": ("calls = 40", "calls = -1", "[budget]"),
     "two of one name": ('name = "graph"', 'name = "rounds"', "two systems are called 'rounds'"),
     "no TOML": ("[budget]", "[budget", "is no TOML file"),
-    "a wrong option of the set": ("{ level = 3 }", "{ levle = 3 }", "levle"),
+    "a wrong option of the set": ("{ level = 3 }", "{ levle = 3 }", "has no option 'levle'; did you mean 'level'?"),
+    "a wrong value of the set": ("{ level = 3 }", "{ level = 99 }", "task set masbench/depth: "),
+    "a text for a number": ("samples = 1", 'samples = "1"', "/samples: expected integer"),
+    "a wrong limit": ("limit = 3", "limit = 0", "/tasks/0/limit"),
+    "a wrong type of an option": ("max_parallel = 2", 'max_parallel = "many"', "expected a value like 4"),
+    "a wrong sampling": ('strategy = "agent-graph"', 'sampling = { temprature = 1 }', "did you mean 'temperature'?"),
+    "a file that is not there": ("{ level = 3 }", GSM8K + 'options = { path = "no.jsonl" }', "no.jsonl"),
+    "a set without its file": ("{ level = 3 }", GSM8K, "gsm8k needs the option path"),
 }  # fmt: skip
 
 
@@ -126,6 +134,78 @@ def test_nothing_named_is_a_question_of_usage() -> None:
     assert "'level' is no KEY=VALUE" in run("run", "--tasks", "masbench/depth,level", "--system", ROUNDS).stderr
 
 
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (("--system", "a=single-model,model=sim/steady,temperature=hot"), "temperature"),
+        (("--system", "a=single-model,model=sim/steady,max_tokens=-5"), "max_tokens"),
+        (("--system", "a=single-model,model=3"), "/model: expected"),
+        (("--system", "a=single-model,eager=maybe"), "/eager: expected boolean"),
+        (("--system", "a=parallel-rounds"), "name its model, model=PROVIDER/NAME, or bind the role in a pool file"),
+        (("--system", ROUNDS, "--redo", "modle"), "did you mean 'model'?"),
+        (("--system", ROUNDS, "--grader", "masbnch"), "did you mean masbench"),
+    ],
+)  # fmt: skip
+def test_a_wrong_option_is_refused_before_anything_runs(tmp_path: Path, option: tuple[str, ...], said: str) -> None:
+    out = tmp_path / "r.jsonl"
+    done = run("run", "--tasks", TASKS, *option, "--out", out)
+    assert done.exit_code != 0
+    assert said in f"{done.stderr}{done.exception}"
+    assert not out.exists()
+
+
+def test_a_declaration_of_tasks_of_one_s_own_is_a_set(tmp_path: Path) -> None:
+    (tmp_path / "quiz.jsonl").write_text('{"q": "What is 2 + 3?", "a": "5"}\n')
+    (tmp_path / "quiz.toml").write_text('path = "quiz.jsonl"\nquestion = "q"\nanswer = "a"\nkind = "number"\n')
+    done = run("run", "--tasks", tmp_path / "quiz.toml", "--system", ROUNDS, "--out", tmp_path / "r.jsonl", "--json")
+    assert json.loads(done.stdout)["total"] == 1, done.output
+
+
+def test_lists_and_texts_in_a_line_may_hold_commas(tmp_path: Path) -> None:
+    system = 'a=majority-vote,members=["sim/swift", "sim/steady"],offer=["sim/swift","sim/steady"],model=sim/conductor'
+    done = run("run", "--tasks", TASKS, "--system", system, "--out", tmp_path / "r.jsonl")
+    header = json.loads((tmp_path / "r.jsonl").read_text().splitlines()[0])
+    assert header["systems"][0]["strategy"]["members"] == ["sim/swift", "sim/steady"], done.output
+
+
+def test_a_system_whose_model_never_answers_is_said_and_fails(tmp_path: Path) -> None:
+    (tmp_path / "pool.toml").write_text('members = ["replay/*"]\n\n[providers.replay]\nfiles = ["example"]\n')
+    done = run("run", "--tasks", TASKS, "--system", "a=single-model,model=replay/example-small", "--pool",
+               tmp_path / "pool.toml", "--out", tmp_path / "r.jsonl")  # fmt: skip
+    assert done.exit_code == 1
+    assert "a: 4 of 4 items have no answer, for something broke" in done.stderr
+
+
+def test_a_report_never_takes_the_place_of_its_results(tmp_path: Path) -> None:
+    out = tmp_path / "r.jsonl"
+    run("run", "--tasks", TASKS, "--system", ROUNDS, "--out", out)
+    before = out.read_bytes()
+    assert "one of the results files" in run("report", out, "--html", out).stderr
+    assert out.read_bytes() == before
+
+
+def test_reports_comparisons_and_frontiers_are_printed(tmp_path: Path) -> None:
+    out = tmp_path / "r.jsonl"
+    run("run", "--tasks", TASKS, "--system", ROUNDS, "--system", "one=single-model,model=sim/swift", "--out", out)
+    assert "# Evaluation" in run("report", out).stdout
+    assert "one - rounds: " in run("compare", out).stdout
+    assert len(json.loads(run("compare", out, "--json").stdout)) == 1
+    assert "frontier" in run("pareto", out).stdout
+    assert "did you mean usd" in run("pareto", out, "--x", "usdd").stderr
+    assert run("pareto", out, "--y", "pass@k").exit_code == 2
+    page = tmp_path / "page.html"
+    assert run("report", out, "--html", page).exit_code == 0
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_the_study_runs_and_reports_in_one_command(tmp_path: Path) -> None:
+    done = run("study", "sas-mas", "--count", 1, "--level", 2, "--out", tmp_path, "--json")
+    summary = json.loads(done.stdout)
+    assert summary["items"] == 5 * 3
+    assert set(summary["systems"]) == {"SAS", "MAS, same model", "MAS, whole pool"}
+    assert {path.name for path in tmp_path.iterdir()} >= {"results.jsonl", "report.md", "report.html"}
+
+
 def test_an_interrupted_run_says_how_to_go_on_and_does(tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
     command = [sys.executable, "-m", "concertino", "bench", "run", "--tasks", "masbench/depth,level=4,limit=3000",
@@ -147,7 +227,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(tmp_path: Path) -> None:
 def test_the_lists_say_what_there_is() -> None:
     assert "masbench/depth" in run("tasks").stdout
     rows = json.loads(run("tasks", "--json").stdout)
-    assert {"name", "summary", "world"} == set(rows[0])
+    assert {"name", "summary", "world", "options"} == set(rows[0])
     assert "masbench" in run("graders").stdout
     assert {"name", "kinds", "needs", "summary"} == set(json.loads(run("graders", "--json").stdout)[0])
 
@@ -165,4 +245,7 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(capsys: pytest.Captu
     shown.terminal = False
     for done in range(50):
         shown(Progress(done, 50, done, {"a": (done, done)}, 0.0, 1.0))
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert capsys.readouterr().err == ""  # it is soon over
+    shown._told -= 60
+    shown(Progress(49, 50, 49, {"a": (49, 49)}, 0.0, 1.0))
+    assert capsys.readouterr().err == "49/50  98%  a 100%  0.0000 $  0:00 left\n"

@@ -21,7 +21,7 @@ from concertino_bench.tasks import Task
 
 @click.group("bench")
 def bench() -> None:
-    """Tasks with known answers: generate them, check them."""
+    """Run systems over tasks, compare them, and look at what came of it."""
 
 
 @bench.command("generate")

@@ -31,6 +31,9 @@ def report_command(
 
     JSON: {"title", "systems": {NAME: {METRIC: {"value", "low", "high"}}}, "comparisons", "pareto", "curves", …}
     """
+    for path in (html, markdown):
+        if path is not None and path.exists() and any(path.samefile(file) for file in files):
+            raise click.UsageError(f"{path} is one of the results files; the report would take its place")
     report = _built(files, lenient, seed)
     for path, write in ((html, report.html), (markdown, report.markdown)):
         if path is not None:
@@ -89,7 +92,10 @@ def pareto_command(files: tuple[Path, ...], x: str, y: str, lenient: bool, seed:
 
     for given in (x, y):
         _known(given, list(METRICS))
-    points = pareto(read_all(files, lenient=lenient).items, x, y, seed=seed)
+    try:
+        points = pareto(read_all(files, lenient=lenient).items, x, y, seed=seed)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
     if as_json:
         click.echo(json.dumps([point.to_json() for point in points], indent=2, ensure_ascii=False))
         return

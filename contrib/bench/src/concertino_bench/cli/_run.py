@@ -43,7 +43,9 @@ _EVERY = 15.0
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), default=Path("results.jsonl"),
               show_default=True, help="Results file; one that is there is continued.")  # fmt: skip
 @click.option("--no-traces", is_flag=True, help="Keep no traces; what a crash interrupts is then begun anew.")
-@click.option("--redo", multiple=True, metavar="STOP", help="Do items again that ended so: model, deadline, error.")
+@click.option(
+    "--redo", multiple=True, metavar="STOP", help="Do items again that ended so: model, deadline, unparsable, error."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
 def run_command(
@@ -53,13 +55,17 @@ def run_command(
 
     FILE is an evaluation in TOML; options go before what it says. The same command goes on where it was interrupted.
 
-    JSON: {"file", "items", "total", "missing", "stopped", "seconds", "usd", "systems": {NAME: {"right", "done"}}}
+    JSON: {"file", "items", "total", "missing", "stopped", "seconds", "usd", "broken",
+    "systems": {NAME: {"right", "done"}}}
+
+    `usd` is null where a price is unknown. Ends with status 1 if items are missing or a system broke.
     """
     from concertino_bench.installed import installed_graders
     from concertino_bench.runner import evaluate
 
     evaluation, pool, concurrency = _evaluation(file, options)
     shown = Shown(quiet=as_json)
+    tasks = evaluation.tasks()  # here, where an interrupt ends it at once
     began = time.monotonic()
 
     async def run() -> Outcome:
@@ -68,7 +74,7 @@ def run_command(
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         return await evaluate(
             evaluation, pool, out, graders=installed_graders(), concurrency=concurrency,
-            traces=None if no_traces else "", redo=redo, on_progress=shown,
+            traces=None if no_traces else "", redo=redo, tasks=tasks, on_progress=shown,
         )  # fmt: skip
 
     try:
@@ -79,7 +85,7 @@ def run_command(
         sys.exit(130)
     shown.end()
     _tell(outcome, shown, time.monotonic() - began, as_json)
-    if outcome.missing:
+    if outcome.missing or _broken(outcome):
         sys.exit(1)
 
 
@@ -89,18 +95,22 @@ def run_command(
 def tasks_command(as_json: bool) -> None:
     """List the task sets that are installed.
 
-    JSON: [{"name", "summary", "world"}]
+    JSON: [{"name", "summary", "world", "options": {NAME: whether it is needed}}]
     """
     from concertino_bench.installed import installed_task_sets
+    from concertino_bench.runner import options_of
 
     sets = sorted(installed_task_sets().values(), key=lambda each: each.name)
     if as_json:
-        rows = [{"name": s.name, "summary": s.summary, "world": s.world is not None} for s in sets]
+        rows = [
+            {"name": s.name, "summary": s.summary, "world": s.world is not None, "options": options_of(s)} for s in sets
+        ]
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
     width = max((len(each.name) for each in sets), default=0)
     for each in sets:
         click.echo(f"{each.name:<{width}}  {each.summary}")
+        click.echo(f"{'':<{width}}  options: {', '.join(options_of(each)) or 'none'}")
 
 
 @click.command("graders")
@@ -171,33 +181,49 @@ def _evaluation(file: Path | None, options: dict[str, Any]) -> tuple[Evaluation,
 
 
 def _selection(text: str, sets: dict[str, TaskSet]) -> Selection:
-    """`masbench/depth,level=4,limit=100`."""
-    from concertino_bench.runner import Selection, find_set
+    """`masbench/depth,level=4,limit=100`, or the TOML file that declares tasks."""
+    from concertino_bench.runner import make_selection
 
-    name, *parts = text.split(",")
-    options = dict(_pair(part, "--tasks") for part in parts)
-    limit, seed = options.pop("limit", None), options.pop("draw", None)
-    return Selection(find_set(name.strip(), sets, "--tasks"), options, limit, seed)
+    name, *parts = _parts(text)
+    entry: dict[str, Any] = {"set": name, "options": dict(_pair(part, "--tasks") for part in parts)}
+    for key, own in (("limit", "limit"), ("draw", "seed")):
+        if key in entry["options"]:
+            entry[own] = entry["options"].pop(key)
+    return make_selection(entry, sets, "--tasks", Path())
 
 
 def _system(text: str) -> System:
     """`name=strategy,key=value`: keys of a system first, what is none goes to its strategy."""
     from concertino_bench.runner import make_system
 
-    head, *parts = text.split(",")
+    head, *parts = _parts(text)
     name, equals, strategy = head.partition("=")
     entry: dict[str, Any] = {"name": name.strip(), "strategy": (strategy if equals else name).strip(), "options": {}}
     for part in parts:
         key, value = _pair(part, "--system")
         if key in ("only", "offer"):
-            entry[key] = str(value).split("+")
+            entry[key] = value if isinstance(value, list) else str(value).split("+")
         elif key in ("model", "eager"):
             entry[key] = value
         elif key in ("temperature", "max_tokens", "top_p"):
             entry.setdefault("sampling", {})[key] = value
         else:
             entry["options"][key] = value
-    return make_system(entry, "--system")
+    return make_system(entry, "--system", Path())
+
+
+def _parts(text: str) -> list[str]:
+    """Cut at the commas that stand in no brackets and no quotes."""
+    found, depth, quoted = [""], 0, False
+    for sign in text:
+        quoted ^= sign == '"'
+        if not quoted:
+            depth += (sign in "[{") - (sign in "]}")
+        if sign == "," and depth <= 0 and not quoted:
+            found.append("")
+        else:
+            found[-1] += sign
+    return [part.strip() for part in found]
 
 
 def _pair(text: str, option: str) -> tuple[str, Any]:
@@ -221,7 +247,7 @@ class Shown:
         self.quiet = quiet
         self.terminal = sys.stderr.isatty()
         self.last: Progress | None = None
-        self._told = 0.0
+        self._told = 0.0 if self.terminal else time.monotonic()
 
     def __call__(self, progress: Progress) -> None:
         """Show how far it is."""
@@ -247,30 +273,42 @@ def progress_line(progress: Progress) -> str:
     parts = [f"{progress.done}/{progress.total}", f"{100 * progress.done / max(1, progress.total):.0f}%"]
     scores = [f"{name} {100 * right / done:.0f}%" for name, (right, done) in progress.right.items() if done]
     parts += scores[:4] + ([f"and {len(scores) - 4} more"] if len(scores) > 4 else [])
-    parts.append(f"{progress.usd:.4f} $")
+    parts.append(f"{progress.usd:.4f} $" + (" and what has no price" if progress.unpriced else ""))
     if progress.eta is not None and progress.done < progress.total:
         minutes, seconds = divmod(round(progress.eta), 60)
         parts.append(f"{minutes}:{seconds:02d} left")
     return "  ".join(parts)
 
 
+def _broken(outcome: Outcome) -> dict[str, tuple[int, int, str]]:
+    """By system, items without a run or without a model that answered, of how many, and what the first one says."""
+    found: dict[str, tuple[int, int, str]] = {}
+    for item in outcome.items:
+        count, total, why = found.get(item.key.system, (0, 0, ""))
+        failed = bool(item.error) or item.stop == "model"
+        found[item.key.system] = (count + failed, total + 1, why or (item.error or item.detail if failed else ""))
+    return {name: told for name, told in found.items() if told[0]}
+
+
 def _tell(outcome: Outcome, shown: Shown, seconds: float, as_json: bool) -> None:
-    right: dict[str, Sequence[int]] = dict(shown.last.right) if shown.last is not None else {}
-    usd = shown.last.usd if shown.last is not None else 0.0
+    last = shown.last
+    right: dict[str, Sequence[int]] = dict(last.right) if last is not None else {}
     if as_json:
+        priced = last is not None and not last.unpriced
         summary = {
             "file": str(outcome.path), "items": len(outcome.items), "total": outcome.total, "missing": outcome.missing,
-            "stopped": outcome.stopped, "seconds": round(seconds, 3), "usd": round(usd, 6),
+            "stopped": outcome.stopped, "seconds": round(seconds, 3),
+            "usd": round(last.usd, 6) if priced and last is not None else None,
             "systems": {name: {"right": counts[0], "done": counts[1]} for name, counts in right.items()},
+            "broken": {name: count for name, (count, _, _) in _broken(outcome).items()},
         }  # fmt: skip
         click.echo(json.dumps(summary, ensure_ascii=False))
-        return
-    width = max((len(name) for name in right), default=0)
-    for name, (good, done) in right.items():
-        click.echo(f"{name:<{width}}  {good}/{done}  {100 * good / max(1, done):.1f} %")
+    else:
+        width = max((len(name) for name in right), default=0)
+        for name, (good, done) in right.items():
+            click.echo(f"{name:<{width}}  {good}/{done}  {100 * good / max(1, done):.1f} %")
+        click.echo(f"{len(outcome.items)} items in {outcome.path}; concertino bench report {outcome.path}")
     if outcome.stopped:
         click.echo(f"stopped: {outcome.stopped}; {outcome.missing} of {outcome.total} items are not done", err=True)
-    broken = [item for item in outcome.items if item.error]
-    if broken:
-        click.echo(f"{len(broken)} items did not begin: {broken[0].error}", err=True)
-    click.echo(f"{len(outcome.items)} items in {outcome.path}; concertino bench report {outcome.path}")
+    for name, (count, total, why) in _broken(outcome).items():
+        click.echo(f"{name}: {count} of {total} items have no answer, for something broke: {why}", err=True)

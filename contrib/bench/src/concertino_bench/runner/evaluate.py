@@ -25,6 +25,7 @@ from typing import Any
 import concertino as ct
 from concertino.events import CallStarted
 from concertino.executor import Limits
+from concertino.schema import near_names
 
 from concertino_bench.grading import Grade, Grader, Submission, Verdict
 from concertino_bench.items import Item, Key
@@ -46,7 +47,8 @@ class Progress:
         done, total: items, those of earlier processes included.
         fresh: items that this process did.
         right: by system, right and done items.
-        usd: spent so far, grading included, earlier processes included.
+        usd: spent so far, grading included, earlier processes included; what has no price is not in it.
+        unpriced: requests so far whose price is unknown.
         seconds: since this process began.
         item: the item that was done just now.
     """
@@ -58,6 +60,7 @@ class Progress:
     usd: float
     seconds: float
     item: Item | None = None
+    unpriced: int = 0
 
     @property
     def eta(self) -> float | None:
@@ -90,7 +93,7 @@ class Outcome:
 async def evaluate(
     evaluation: Evaluation, pool: ct.Pool, out: str | Path, *, graders: Sequence[Grader], concurrency: int = 16,
     traces: str | Path | None = "", redo: Sequence[str] = (), executor: ct.Executor | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
+    tasks: Sequence[tuple[Task, TaskSet]] | None = None, on_progress: Callable[[Progress], None] | None = None,
 ) -> Outcome:  # fmt: skip
     """Run an evaluation, or go on with it.
 
@@ -100,15 +103,16 @@ async def evaluate(
         concurrency: runs at once.
         traces: folder of the traces, by default beside the results file; None keeps none, and then what a crash
             interrupts is begun anew.
-        redo: stop reasons whose finished items are done again: `model` for those whose model did not answer, `error`.
+        redo: which finished items are done again: a stop reason such as `model`, a verdict, or `error`.
+        tasks: those of the evaluation, where they are loaded already.
         executor: shared with others; without one the evaluation has its own.
 
     Raises:
-        UsageError: tasks, systems, graders and pool do not fit together, or the file belongs to another evaluation.
-            Nothing has run.
-        DataError: a task set cannot be read.
+        UsageError: a task set cannot be read, tasks, systems, graders and pool do not fit together, or the file belongs
+            to another evaluation. Nothing has run.
     """
-    tasks = evaluation.tasks()
+    _check_redo(redo)
+    tasks = evaluation.tasks() if tasks is None else tasks
     chosen = choose_graders([task for task, _ in tasks], graders, evaluation.grader)
     jury = grading_pool(pool, list({id(grader): grader for grader in chosen.values()}.values()))
     pools = {system.name: _pool_of(system, pool) for system in evaluation.systems}
@@ -148,6 +152,7 @@ class _Runner:
     total: int
     stopped: str = ""
     usd: float = 0.0
+    unpriced: int = 0
     fresh: int = 0
     began: float = 0.0
 
@@ -239,6 +244,7 @@ class _Runner:
 
     def _count(self, item: Item) -> None:
         self.usd += item.usage.usd + item.graded.usd
+        self.unpriced += item.usage.unpriced + item.graded.unpriced
         counts = self.right[item.key.system]
         counts[0] += item.right
         counts[1] += 1
@@ -247,7 +253,8 @@ class _Runner:
         if self.on_progress is not None:
             right = {name: (counts[0], counts[1]) for name, counts in self.right.items()}
             seconds = time.monotonic() - self.began
-            self.on_progress(Progress(len(self.file.items), self.total, self.fresh, right, self.usd, seconds, item))
+            done = len(self.file.items)
+            self.on_progress(Progress(done, self.total, self.fresh, right, self.usd, seconds, item, self.unpriced))
 
 
 def calls_of(run: ct.Run, record: ct.Trace | None = None) -> list[dict[str, Any]]:
@@ -284,8 +291,22 @@ def _pool_of(system: System, pool: ct.Pool) -> ct.Pool:
         if isinstance(system.model, str):
             own.model(system.model)
     except ct.PoolError as error:
+        hint = "name its model, model=PROVIDER/NAME, or bind the role in a pool file, [roles]"
+        known = ", ".join(spec.name for spec in pool.models[:12])
+        if isinstance(system.model, str) and f"role {system.model!r}" in str(error):
+            missing = f"the pool has no model or role {system.model!r}"
+            raise ct.UsageError(f"system {system.name}: {missing}; {hint}; there are {known or 'none'}") from error
         raise ct.UsageError(f"system {system.name}: {error}") from error
     return own
+
+
+def _check_redo(redo: Sequence[str]) -> None:
+    known = [*sorted(ct.STOP_REASONS), *Verdict, "error"]
+    for word in redo:
+        if word not in known:
+            near = near_names(word, known, limit=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            raise ct.UsageError(f"redo={word!r}: no stop reason and no verdict; {hint}")
 
 
 def _price(spec: ct.ModelSpec) -> str:

@@ -123,11 +123,13 @@ class ResultsFile:
         if found.get("t") != "bench":
             raise UsageError(f"{self.path} is no results file: its first line is no header; choose another file")
         if found.get("fingerprint") != self.header["fingerprint"]:
-            changed = [key for key in ("sets", "systems", "samples", "seed", "budget", "grader", "pool", "pools")
-                       if found.get(key) != json.loads(json.dumps(self.header.get(key), default=str))]  # fmt: skip
-            others = ", another ".join(changed) or "plan"
+            compared = {"tasks": ("sets", "tasks"), "systems": ("systems",), "samples": ("samples",), "seed": ("seed",),
+                        "budget": ("budget",), "grader": ("grader",), "pool": ("pool", "pools")}  # fmt: skip
+            here = json.loads(_ENCODER.encode(self.header))
+            changed = [word for word, keys in compared.items() if any(found.get(k) != here.get(k) for k in keys)]
             raise UsageError(
-                f"{self.path} belongs to another evaluation, with another {others}; choose another file, or remove it"
+                f"{self.path} belongs to another evaluation; what differs: {', '.join(changed) or 'the tasks'}; choose "
+                "another file, or remove it"
             )
 
     def _parse(self, line: bytes, number: int) -> Mapping[str, Any]:
@@ -137,6 +139,8 @@ class ResultsFile:
                 return data
         except ValueError:
             pass
+        if number == 1:
+            raise UsageError(f"{self.path} is no results file: its first line is no header; choose another file")
         raise UsageError(f"{self.path}, line {number}: it is damaged; remove the line to have its item done again")
 
     def _item(self, data: Mapping[str, Any], number: int) -> Item:
@@ -164,7 +168,8 @@ class ResultsFile:
 
 
 def _is_asked_again(item: Item, redo: tuple[str, ...]) -> bool:
-    return item.stop in redo or (bool(item.error) and "error" in redo)
+    words = {item.stop, item.verdict.value, "error" if item.error else ""}
+    return bool(words & set(redo))
 
 
 def _line(data: Mapping[str, Any]) -> bytes:

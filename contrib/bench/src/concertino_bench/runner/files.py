@@ -1,0 +1,227 @@
+"""Evaluations as TOML files, and systems as tables or as one line of a command.
+
+The invariant: what a file or a line says is checked against one schema before anything is made of it, so a wrong type
+or a misspelt key is an error of the file, with its place, and never a fault in the middle of a run.
+"""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from concertino import Budget, BudgetError, Sampling, UsageError
+from concertino.schema import compile_schema, explain, near_names
+
+from concertino_bench.systems import System
+from concertino_bench.tasks import TaskSet
+
+from .evaluation import Evaluation, Selection
+
+_TEXT = {"type": "string", "minLength": 1}
+_TEXTS = {"type": "array", "items": _TEXT}
+_COUNT = {"type": "integer", "minimum": 1}
+_AMOUNT = {"type": "number", "minimum": 0}
+
+
+def _table(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+_SAMPLING = _table(
+    temperature=_AMOUNT, top_p={"type": "number", "minimum": 0, "maximum": 1}, max_tokens=_COUNT,
+    seed={"type": "integer"}, stop=_TEXTS,
+)  # fmt: skip
+SYSTEM = _table(
+    ("name",), name=_TEXT, strategy=_TEXT, model=_TEXT, only=_TEXTS, offer=_TEXTS, eager={"type": "boolean"},
+    roles={"type": "object", "additionalProperties": _TEXT}, sampling=_SAMPLING, options={"type": "object"},
+    summary={"type": "string"},
+)  # fmt: skip
+"""A table [[systems]]."""
+TASKS = _table(("set",), set=_TEXT, options={"type": "object"}, limit=_COUNT, seed={"type": "integer"})
+"""A table [[tasks]]."""
+FILE = _table(
+    ("tasks", "systems"),
+    title={"type": "string"}, pool=_TEXT, samples=_COUNT, seed={"type": "integer"}, grader=_TEXT, max_usd=_AMOUNT,
+    concurrency=_COUNT, budget={"type": "object"},
+    tasks={"type": "array", "items": TASKS, "minItems": 1}, systems={"type": "array", "items": SYSTEM, "minItems": 1},
+)  # fmt: skip
+"""The whole file."""
+
+
+@dataclass(frozen=True)
+class EvaluationFile:
+    """What a TOML file of an evaluation says, beside the evaluation itself.
+
+    Attributes:
+        pool: the pool file, None where there is none.
+        concurrency: runs at once, None where it is not said.
+    """
+
+    evaluation: Evaluation
+    pool: Path | None
+    concurrency: int | None
+
+
+def load_evaluation(path: str | Path, sets: Mapping[str, TaskSet]) -> EvaluationFile:
+    """Read an evaluation from TOML.
+
+    Args:
+        sets: the task sets that are there, by name.
+
+    Raises:
+        UsageError: the file cannot be read, or says something that is not known; names near ones.
+    """
+    path = Path(path)
+    try:
+        data = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is no TOML file: {error}") from error
+    _check(data, FILE, f"{path} is no evaluation")
+    selections = [
+        make_selection(entry, sets, f"{path}, [[tasks]] {number}", path.parent)
+        for number, entry in enumerate(data["tasks"], 1)
+    ]
+    systems = [
+        make_system(entry, f"{path}, [[systems]] {number}", path.parent)
+        for number, entry in enumerate(data["systems"], 1)
+    ]
+    try:
+        budget = Budget(**data.get("budget", {}))
+    except (TypeError, BudgetError) as error:
+        raise UsageError(f"{path}, [budget]: {error}") from error
+    plain = {key: data[key] for key in ("title", "samples", "seed", "grader", "max_usd") if key in data}
+    pool = path.parent / data["pool"] if "pool" in data else None
+    return EvaluationFile(Evaluation(selections, systems, budget=budget, **plain), pool, data.get("concurrency"))
+
+
+def make_selection(entry: Mapping[str, Any], sets: Mapping[str, TaskSet], where: str, folder: Path) -> Selection:
+    """A selection from a table.
+
+    Args:
+        where: for errors.
+        folder: what relative paths count from.
+
+    Raises:
+        UsageError: no such set, or no such option of it.
+    """
+    _check(entry, TASKS, where)
+    found = find_set(entry["set"], sets, where, folder)
+    options = {
+        key: folder / value if key in ("path", "folder") and isinstance(value, str) else value
+        for key, value in entry.get("options", {}).items()
+    }
+    _check_options(found, options, where)
+    return Selection(found, options, entry.get("limit"), entry.get("seed"))
+
+
+def find_set(name: str, sets: Mapping[str, TaskSet], where: str = "", folder: Path | None = None) -> TaskSet:
+    """A task set by its name, or by the TOML file that declares it.
+
+    Raises:
+        UsageError: there is none; names near ones.
+    """
+    if name in sets:
+        return sets[name]
+    prefix = f"{where}: " if where else ""
+    if name.endswith(".toml"):
+        from concertino_bench.loaders import load_toml
+        from concertino_bench.tasks import DataError
+
+        try:
+            return load_toml((folder or Path()) / name)
+        except DataError as error:
+            raise UsageError(f"{prefix}{error}") from error
+    near = near_names(name, list(sets), limit=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else "concertino bench tasks lists them"
+    raise UsageError(f"{prefix}no task set {name!r}; {hint}")
+
+
+def options_of(found: TaskSet) -> dict[str, bool]:
+    """The options of a task set, and whether each is needed."""
+    parameters = inspect.signature(found.load).parameters.values()
+    return {
+        each.name: each.default is inspect.Parameter.empty
+        for each in parameters
+        if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)
+    }
+
+
+def _check_options(found: TaskSet, options: Mapping[str, Any], where: str) -> None:
+    known = options_of(found)
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in inspect.signature(found.load).parameters.values())
+    for key in () if takes_any else options:
+        if key not in known:
+            near = near_names(key, list(known), limit=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known) or 'none'}"
+            raise UsageError(f"{where}: {found.name} has no option {key!r}; {hint}")
+    if missing := [key for key, needed in known.items() if needed and key not in options]:
+        raise UsageError(f"{where}: {found.name} needs the option {missing[0]}: {found.summary}")
+
+
+def make_system(entry: Mapping[str, Any], where: str, folder: Path | None = None) -> System:
+    """A system from a table: the fields of `System`, and `options` of its strategy.
+
+    Args:
+        where: for errors.
+        folder: what paths among the options count from.
+
+    Raises:
+        UsageError: a field cannot be, there is no such strategy, or no such option of it.
+    """
+    from concertino.plugins import default_manager
+    from concertino.strategies import RoleWorkflow, strategy_by_name
+
+    _check(entry, SYSTEM, where)
+    name = entry.get("strategy", "parallel-rounds")
+    if name.endswith(".toml"):
+        return System(**_plain(entry), strategy=RoleWorkflow.load((folder or Path()) / name), sampling=_sampling(entry))
+    try:
+        kind = strategy_by_name(name, default_manager().strategies())
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from error
+    known: dict[str, Any] = {each.name: each for each in fields(kind)}  # type: ignore[arg-type]
+    options = dict(entry.get("options", {}))
+    for key, value in options.items():
+        if key not in known:
+            near = near_names(key, list(known), limit=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known) or 'none'}"
+            raise UsageError(f"{where}: {name} has no option {key!r}; {hint}")
+        if folder is not None and key in ("profile", "workflow", "path") and isinstance(value, str):
+            options[key] = str(folder / value)
+        elif not _fits(known[key].default, value):
+            raise UsageError(f"{where}: {key} = {value!r} of {name}: expected a value like {known[key].default!r}")
+    return System(**_plain(entry), strategy=kind.from_json({"name": name, **options}), sampling=_sampling(entry))
+
+
+def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key not in ("options", "strategy", "sampling")}
+
+
+def _sampling(entry: Mapping[str, Any]) -> Sampling | None:
+    given = dict(entry.get("sampling", {}))
+    return Sampling(**{**given, "stop": tuple(given.get("stop", ()))}) if given else None
+
+
+def _fits(default: Any, value: Any) -> bool:
+    """Whether a value may stand where a default stood."""
+    if default is MISSING or default is None:
+        return True
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(value, bool) and isinstance(default, bool)
+    if isinstance(default, (int, float)):
+        return isinstance(value, (int, float))
+    if isinstance(default, (list, tuple)):
+        return isinstance(value, (list, tuple))
+    return not isinstance(default, str) or isinstance(value, str)
+
+
+def _check(data: Mapping[str, Any], schema: dict[str, Any], where: str) -> None:
+    validator = compile_schema(schema)
+    if not validator.is_valid(data):
+        raise UsageError(f"{where}: " + "; ".join(explain(validator.check(data), validator).splitlines()[:4]))
