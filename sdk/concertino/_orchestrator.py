@@ -17,7 +17,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -228,7 +228,7 @@ class Orchestrator:
         """A run that begins with what a trace knows."""
         budget = Budget(**known.setup.get("budget", {}))
         _refuse_changes(known, self._setup(pool, budget))
-        machine = self._begin(known.question, pool, budget, _recorded_sampling(known) or self.sampling)
+        machine = self._begin(known.question, pool, budget, _recorded_sampling(known))
         begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
         drive = Drive(self, machine, pool, budget, begun, sink, TraceMemory(known), on_event, known.seconds())
         return RunHandle(self, drive)
@@ -295,7 +295,7 @@ class Orchestrator:
             "budget": budget.to_json(),
             "duplicates": self.duplicates,
             **({"eager": True} if self.eager else {}),
-            **({"sampling": asdict(self.sampling)} if self.sampling != Sampling() else {}),
+            **({"sampling": _chosen(self.sampling)} if self.sampling != Sampling() else {}),
         }
 
 
@@ -427,12 +427,18 @@ def _digest(member: Spec) -> str:
     return hashlib.sha256(member.canonical.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def _recorded_sampling(trace: Trace) -> Sampling | None:
-    """How the run of a trace sampled, None where it left everything to the servers."""
-    said = trace.setup.get("sampling")
+def _chosen(sampling: Sampling) -> dict[str, Any]:
+    """What of a sampling is not left to the server, as plain JSON data."""
+    given = [(field, getattr(sampling, field.name)) for field in fields(sampling)]
+    chosen = {field.name: value for field, value in given if value != field.default}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in chosen.items()}
+
+
+def _recorded_sampling(trace: Trace) -> Sampling:
+    """How the run of a trace samples."""
     known = {field.name for field in fields(Sampling)}
-    given = {key: tuple(v) if isinstance(v, list) else v for key, v in (said or {}).items() if key in known}
-    return Sampling(**given) if said else None
+    said: dict[str, Any] = {key: value for key, value in trace.setup.get("sampling", {}).items() if key in known}
+    return Sampling(**{**said, "stop": tuple(said.get("stop", ()))})
 
 
 def _refuse_changes(known: Trace, setup: Mapping[str, Any]) -> None:

@@ -11,12 +11,12 @@ from concertino_bench.graders.numeric import Numeric
 recording = concertino_replay.read(concertino_replay.EXAMPLE)
 tasks = [Task(q.id, q.text, (q.gold,), "number") for q in recording.questions.values()]
 pool = ct.Pool(concertino_replay.models(concertino_replay.EXAMPLE))
-profile = RouterProfile.fit(recording.rows())  # of the very questions that follow: a router that has seen the answers
+profile = RouterProfile.fit(recording.rows())  # of the very questions that follow, so it has seen the answers
 names = ["single-model", "majority-vote", "cascade", "knn-router"]
 
 
 async def main() -> None:
-    for system in systems(pool, names, answers="number", profile=profile):
+    for system in systems(pool, names, answers="number", profile=profile, allow_seen=True):
         leader, right, usd = ct.Orchestrator(system.model, system.strategy), 0, 0.0
         for task in tasks:
             run = await leader.run(task.question, pool=system.pool(pool))

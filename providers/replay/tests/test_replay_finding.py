@@ -1,7 +1,7 @@
 """A recorded question is found by its words, wherever it stands, and never guessed."""
 
 import pytest
-from concertino_replay.finding import QuestionIndex, normalised, words_of
+from concertino_replay.finding import QuestionIndex, _outer, normalised, words_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,3 +70,40 @@ def test_every_question_is_found_between_any_other_words(texts: list[str], befor
         found = index.find(f"{before}\n\n{text}\n\n{behind}")
         assert any(normalised(text) in normalised(texts[int(key[1:])]) for key in found)
         assert f"q{place}" in found or len(found) >= 1
+
+
+def test_of_many_questions_in_a_message_each_is_compared_with_its_neighbour_only() -> None:
+    compared = 0
+
+    class Place(int):
+        """A place in a text that counts how often it is compared."""
+
+        def __gt__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return int(self) > int(other)  # type: ignore[call-overload]
+
+    spans = [(Place(10 * at), Place(10 * at + 8), f"q{at}") for at in range(2_000)]
+    inner = [(Place(10 * at + 2), Place(10 * at + 5), "short") for at in range(2_000)]
+    assert list(_outer(spans + inner)) == spans
+    assert compared == 4_000
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 6)), max_size=14))
+def test_the_sweep_gives_the_spans_that_stand_in_no_other_one(given_: list[tuple[int, int]]) -> None:
+    spans = [(begin, begin + length, f"{begin}-{length}") for begin, length in given_]
+    expected = {
+        (begin, end, text)
+        for begin, end, text in spans
+        if not any(b <= begin and end <= e and (b, e) != (begin, end) for b, e, _ in spans)
+    }
+    found = list(_outer(spans))
+    assert set(found) == expected
+    assert len(found) == len(expected)
+    assert [begin for begin, _, _ in found] == sorted(begin for begin, _, _ in found)
+
+
+def test_a_question_at_the_end_of_a_message_is_found_once() -> None:
+    assert QuestionIndex({"a": "How far?", "b": "one two three four five six seven eight nine"}).find(
+        "Well. How far?"
+    ) == ["a"]

@@ -82,9 +82,12 @@ texts = st.sampled_from(TEXTS) | st.text(max_size=60)
 replies = st.builds(lambda text, end: ct.Reply(text, finish_reason=end), texts, st.sampled_from(["stop", "length"]))
 contents = texts | st.sampled_from([None, 4, ["a"], {"answer": "4"}])
 briefs = st.builds(
-    lambda rounds, parallel: Brief(QUESTION, TOOLS, rounds, parallel),
+    lambda rounds, parallel, seed: Brief(
+        QUESTION, TOOLS, rounds, parallel, sampling=None if seed is None else ct.Sampling(seed=seed, stop=("END",))
+    ),
     st.none() | st.integers(1, 5),
     st.none() | st.integers(1, 4),
+    st.none() | st.integers(0, 9),
 )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +100,33 @@ async def test_samples_of_the_leader_have_seeds_of_their_own() -> None:
     assert [(r.sampling.seed, r.sampling.temperature) for r in model.asked] == [(7, 0.5), (8, 0.5), (9, 0.5)]
 
 
+async def test_runs_with_different_seeds_have_no_vote_in_common() -> None:
+    asked: list[int | None] = []
+    for sample in range(3):
+        model = Says("24", "25", "25")
+        sampling = ct.Sampling(seed=11 + sample, max_tokens=99, temperature=0.0)
+        leader = ct.Orchestrator("a", MajorityVote(voters="leader", samples=3), sampling=sampling)
+        await leader.run(QUESTION, pool=make_pool(a=model))
+        asked += [request.sampling.seed for request in model.asked]
+        assert {(r.sampling.max_tokens, r.sampling.temperature) for r in model.asked} == {(99, 0.7)}
+    assert asked == list(range(33, 42))
+
+
+async def test_a_vote_that_was_interrupted_goes_on_with_the_seeds_of_its_run(tmp_path: Path) -> None:
+    path, strategy = tmp_path / "run.trace.jsonl", MajorityVote(voters="leader", samples=3)
+    leader = ct.Orchestrator("a", strategy, sampling=ct.Sampling(seed=5, stop=("END",)))
+    whole = Says("24", "25", "25")
+    done = await leader.run(QUESTION, pool=make_pool(a=whole), trace=path)
+    assert ct.replay(ct.Trace.load(path)).answer == done.answer == "25"
+    lines = path.read_bytes().splitlines(keepends=True)
+    replies = [at for at, line in enumerate(lines) if json.loads(line[9:])["t"] == "reply"]
+    (tmp_path / "cut.trace.jsonl").write_bytes(b"".join(lines[: replies[0] + 1]))
+    rest = Says("25")
+    again = ct.Orchestrator("a", strategy)  # the sampling of the run is that of its trace
+    assert (await again.resume(tmp_path / "cut.trace.jsonl", pool=make_pool(a=rest))).answer == "25"
+    assert [request.sampling for request in rest.asked] == [request.sampling for request in whole.asked[1:]]
+
+
 async def test_samples_of_members_are_calls_side_by_side() -> None:
     model = Says("24", "25", "25")
     done = await run(MajorityVote(samples=3), make_pool(a=model))
@@ -182,9 +211,66 @@ async def test_a_router_asks_the_best_model_of_the_nearest_questions() -> None:
     assert done.detail == "ask_small: 1.00 right, $0.001000, over 2 neighbours"
 
 
+def test_profiles_that_differ_are_written_down_as_two(tmp_path: Path) -> None:
+    one, other = RouterProfile.fit(ROWS), RouterProfile.fit([{**row, "correct": True} for row in ROWS])
+    written = [KnnRouter(fitted=each).to_json() for each in (one, other)]
+    assert written[0] != written[1]
+    assert written[0] == KnnRouter(fitted=RouterProfile.fit(ROWS)).to_json()
+    one.save(tmp_path / "p.json")
+    of_file = KnnRouter(profile=str(tmp_path / "p.json"))
+    assert of_file.digest == written[0]["digest"] == RouterProfile.load(tmp_path / "p.json").digest
+    other.save(tmp_path / "p.json")
+    os.utime(tmp_path / "p.json", (1, 1))
+    brief = Brief("a sum", make_pool(small=Says(), large=Says()).to_openai())
+    with pytest.raises(ct.UsageError, match=r"the profile has the digest .* it has changed since"):
+        of_file.begin(brief)
+    KnnRouter(profile=str(tmp_path / "p.json")).begin(brief)
+
+
+async def test_a_router_is_not_asked_what_its_profile_was_fitted_to() -> None:
+    model, question = Says("S"), "An integral  of waves"
+    pool = make_pool(small=model, large=model)
+    router = KnnRouter(fitted=RouterProfile.fit(ROWS), k=2)
+    with pytest.raises(ct.UsageError, match="fitted to this very question"):
+        await ct.Orchestrator("large", router).run(question, pool=pool)
+    assert model.asked == []
+    seen = replace(router, allow_seen=True)
+    assert (await ct.Orchestrator("large", seen).run(question, pool=pool)).answer == "S"
+    (system,) = systems(pool, ["knn-router"], profile=RouterProfile.fit(ROWS), allow_seen=True)
+    assert system.strategy == KnnRouter(fitted=RouterProfile.fit(ROWS), allow_seen=True)
+
+
+async def test_a_model_of_unknown_price_is_never_the_cheapest(tmp_path: Path) -> None:
+    rows = [{**row, "usd": None} if row["model"] == "small" else row for row in ROWS]
+    profile = RouterProfile.fit(rows)
+    assert [each.usd for each in profile.rank("waves", k=2)] == [0.1, None]
+    with pytest.raises(ct.UsageError, match=r"is not known of small: fit the profile to rows with 'usd'"):
+        profile.rank("waves", cost_weight=1.0)
+    assert profile.rank("waves", cost_weight=1.0, among=["large"])[0].model == "large"
+    tokens = [{**row, "input_tokens": 10, "output_tokens": 5} for row in rows]
+    priced = RouterProfile.fit(tokens, {"small": ct.Prices(1, 1)})
+    assert priced.rank("waves", cost_weight=99.0)[0].model == "small"
+    profile.save(tmp_path / "p.json")
+    assert RouterProfile.load(tmp_path / "p.json").overall["small"].usd is None
+    done = await ct.Orchestrator("large", KnnRouter(fitted=profile, k=1)).run(
+        "apples", pool=make_pool(small=Says("S"), large=Says("L"))
+    )
+    assert done.detail == "ask_small: 1.00 right, $ unknown, over 1 neighbours"
+
+
+async def test_a_profile_of_results_does_not_know_what_an_unpriced_run_cost() -> None:
+    model = ct.ModelSpec("m", lambda: Says("25"))
+    task = Task("t1", QUESTION, ("25",), "number")
+    done = await ct.Orchestrator("m", SingleModel()).run(QUESTION, pool=ct.Pool([model]))
+    item = Item.of_run(Key("single-model:m", "t1"), task, Grade(Verdict.RIGHT, "equal"), done, ct.Pool([model]))
+    assert RouterProfile.of_items([item], [task]).overall["m"].usd is None
+
+
 async def test_a_router_goes_on_to_the_next_model_when_one_fails() -> None:
     router = KnnRouter(fitted=RouterProfile.fit(ROWS), k=2)
-    done = await ct.Orchestrator("large", router).run("a sum of apples", pool=make_pool(small=Says(), large=Says("L")))
+    done = await ct.Orchestrator("large", router).run(
+        "one sum of apples", pool=make_pool(small=Says(), large=Says("L"))
+    )
     assert (done.answer, len(done.rounds)) == ("L", 2)
     done = await ct.Orchestrator("large", router).run("a sum", pool=make_pool(small=Says(), large=Says(" ")))
     assert (done.answer, done.stop) == (None, "model")
@@ -438,11 +524,18 @@ async def test_the_systems_of_a_pool_share_its_models_and_each_works(tmp_path: P
     assert seen["single-model:small"] == ["ask_small"]
     assert seen["single-with-tools"] == ["rolls"]
     assert sorted(seen["majority-vote"]) == ["ask_large", "ask_small"]
-    assert "rolls" in seen["prompted"]
+    assert sorted(seen["prompted"]) == sorted(seen["serial"]) == ["ask_large", "ask_small", "rolls"]
     for system in found[:2] + found[3:8]:
         done = await ct.Orchestrator(system.model, system.strategy).run(QUESTION, pool=system.pool(pool))
         assert done.answer in ("24", "25"), system.name
         assert system.to_json()["strategy"]["name"] in system.name
+
+
+def test_a_tool_in_the_pool_takes_no_model_from_a_loop() -> None:
+    pool = ct.Pool([rolls, ct.ModelSpec("a", Says), ct.ModelSpec("b", Says)])
+    for system in systems(pool, ["majority-vote", "cascade", "serial", "prompted"]):
+        seen = {visible for visible, _ in system.pool(pool).actions} - {"rolls"}
+        assert seen == {"ask_a", "ask_b"}, system.name
 
 
 def test_systems_ask_the_cheap_first_and_let_the_dear_break_a_tie() -> None:

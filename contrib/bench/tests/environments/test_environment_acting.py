@@ -382,6 +382,13 @@ def test_a_sudoku_turn_is_scored_by_what_is_filled_and_whether_it_is_sane() -> N
     assert unread.unverifiable == {"planner"}
 
 
+def test_a_sudoku_turn_pays_the_team_at_the_end_only() -> None:
+    environment = Sudoku(PUZZLE)
+    whole, early = (environment.turn_reward(Turn([[4, 2, 3]], [[4, 3, 2]], final=final)) for final in (True, False))
+    assert (whole.team, early.team) == (1, 0)
+    assert early.scores == whole.scores
+
+
 def test_a_sokoban_turn_is_scored_by_legality_and_deadlocks() -> None:
     rows = ["######", "#    #", "# $. #", "#@   #", "######"]
     environment = Sokoban(rows)

@@ -12,6 +12,7 @@ import pytest
 from concertino.schema import compile_schema
 from concertino_bench import DataError, Task
 from concertino_bench.loaders import CallWorld, DataWarning, bfcl, json_schema, task_sets
+from concertino_bench.loaders.function_calls import _Gold
 
 ASK = [[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Play two songs."}]]
 PLAY = {
@@ -73,6 +74,25 @@ def test_categories_without_gold_need_none(category: str, tmp_path: Path) -> Non
     assert one(tmp_path, row, f"BFCL_v4_{category}.json").metadata["ground_truth"] is None
     with pytest.raises(DataError, match="no gold for 'parallel_1' of the category 'simple'"):
         one(tmp_path, row, "BFCL_v4_simple.json")
+
+
+def test_gold_is_let_go_when_its_row_is_read(tmp_path: Path) -> None:
+    gold = [{"id": f"parallel_{number}", "ground_truth": [{"f": {"n": [number]}}]} for number in range(50)]
+    known = _Gold(write(tmp_path / "gold.json", *gold))
+    for number in range(50):
+        assert known.of(f"parallel_{number}") == [{"f": {"n": [number]}}]
+        assert not known._passed
+    assert known.of("parallel_7") == [{"f": {"n": [7]}}], "asked for again"
+    assert known.of("parallel_50") is None
+
+
+def test_an_id_that_is_there_twice_is_told_where_gold_is_in_another_file(tmp_path: Path) -> None:
+    rows = [{**ROW, "id": f"parallel_{number}", "ground_truth": None} for number in (0, 1, 2, 1)]
+    path = write(tmp_path / "BFCL_v4_parallel.json", *rows)
+    gold = [{"id": f"parallel_{number}", "ground_truth": [{"f": {"n": [number]}}]} for number in range(3)]
+    write(tmp_path / "possible_answer" / path.name, *gold)
+    with pytest.raises(DataError, match="the id 'parallel_1' is that of line 2 too"):
+        list(bfcl(path=path))
 
 
 def test_gold_that_breaks_its_own_schema_is_no_error(tmp_path: Path) -> None:

@@ -68,12 +68,19 @@ def test_a_question_keeps_its_tools_prices_and_preference(tmp_path: Path) -> Non
 
 def test_a_customer_s_task_asks_with_what_the_customer_knows_and_keeps_the_example(tmp_path: Path) -> None:
     tasks = load(toolorchestra, tmp_path, QA, CALL)
-    assert [task.kind for task in tasks] == ["text", "state"]
+    assert [task.kind for task in tasks] == ["text", "func_call"]
     assert tasks[1].question == "A refund.\n\nYou are Ann."
     assert (tasks[1].metadata["domain"], tasks[1].metadata["example"]) == ("bank", CALL["example"])
     assert [task.id for task in load(toolorchestra, tmp_path, QA, CALL, category="func_call")] == ["bank____12"]
     with pytest.raises(DataError, match="category='chat'; expected 'qa', 'func_call', or nothing"):
         load(toolorchestra, tmp_path, QA, category="chat")
+
+
+def test_no_grader_takes_a_customer_s_task_for_one_that_it_can_grade(tmp_path: Path) -> None:
+    from concertino_bench.graders import all_graders
+
+    (task,) = load(toolorchestra, tmp_path, CALL)
+    assert [grader.name for grader in all_graders() if task.kind in grader.kinds] == []
 
 
 def test_rows_of_frames_are_questions(tmp_path: Path) -> None:

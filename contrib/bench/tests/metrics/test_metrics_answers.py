@@ -7,6 +7,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from concertino_bench.metrics import (
     METRICS,
     Metric,
     accuracy,
+    found_key,
     majority_at,
     mean_at,
     partial_credit,
@@ -135,6 +137,31 @@ def test_tied_answers_count_by_lot_and_silence_does_not_vote(item: MakeItem) -> 
     assert majority_at(4)([item(sample=i, right=False) for i in range(4)]).value == 0.0
 
 
+def test_spellings_of_one_answer_vote_together(item: MakeItem) -> None:
+    said = [(True, "37"), (True, "37.00"), (True, "$37"), (False, "9"), (False, "9")]
+    assert (
+        majority_at(5)([item(sample=i, right=right, found=(text,)) for i, (right, text) in enumerate(said)]).value == 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("x+1", "x-1"), ("-x", "x"), ("(1, 2)", "12"), ("3:15", "315"), ("x-y", "xy"), ("1.5 m", "15 m"), ("5!", "5"),
+     ("[1, 2)", "(1, 2]"), ("print(a + b)\nend", "print(a - b)\nend")],
+)  # fmt: skip
+def test_answers_that_differ_in_a_sign_that_counts_are_two(one: str, other: str) -> None:
+    assert found_key(one) != found_key(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("1,000", "1000.0"), ("x + 1", "x+1."), ("1, 2", "1,2"), ("The Beatles", "beatles."), ("(B)", "b"),
+     ("July 4, 1776", "july 4 1776"), ("\\text{Paris}", "Paris"), ("0.5", "1/2")],
+)  # fmt: skip
+def test_answers_that_differ_in_spelling_are_one(one: str, other: str) -> None:
+    assert found_key(one) == found_key(other)
+
+
 def test_every_task_weighs_the_same_in_an_accuracy(item: MakeItem) -> None:
     items = [item(task="a", sample=i, right=False) for i in range(9)] + [item(task="b", right=True)]
     assert accuracy(items).value == 0.5
@@ -147,11 +174,27 @@ def test_a_system_that_could_not_begin_is_not_right(item: MakeItem) -> None:
     assert partial_credit(items).value == 0.5
 
 
-def test_what_the_grader_measured_is_averaged_where_it_is(item: MakeItem) -> None:
-    items = [item(task="a", values={"f1": 0.8}), item(task="b", values={"f1": 0.4}), item(task="c")]
+def test_an_answer_that_was_not_given_counts_nothing_in_what_the_grader_measures(item: MakeItem) -> None:
+    items = [item(task=f"t{n}", values={"f1": 1.0}) for n in range(5)]
+    items += [item(task=f"s{n}", right=False, verdict=Verdict.UNPARSABLE) for n in range(5)]
     value = value_mean("f1")(items)
+    assert (value.value, value.tasks, value.missing) == (0.5, 10, 0)
+    assert accuracy(items).value == value.value
+
+
+def test_a_kind_of_task_that_is_not_measured_so_is_missing(item: MakeItem) -> None:
+    items = [item(task="a", values={"f1": 0.8}), item(task="b", values={"f1": 0.4})]
+    other = replace(item(task="c"), kind="code")
+    value = value_mean("f1")([*items, other])
     assert (value.value, value.tasks, value.missing) == (pytest.approx(0.6), 2, 1)
     assert value_mean("em")(items).value is None
+
+
+def test_a_system_that_answered_nothing_has_the_value_0_where_others_are_measured(item: MakeItem) -> None:
+    answered = [item("a", f"t{n}", values={"f1": 0.5}) for n in range(3)]
+    silent = [item("b", f"t{n}", right=False) for n in range(3)]
+    assert value_mean("f1")(silent).value is None
+    assert value_mean("f1", [*answered, *silent])(silent).value == 0.0
 
 
 def test_no_items_have_no_value() -> None:

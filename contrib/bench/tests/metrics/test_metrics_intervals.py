@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from concertino import Usage
-from concertino_bench import Item, Key, Verdict
+from concertino_bench import Item, Key, MemberUse, Verdict
 from concertino_bench import metrics as m
 from concertino_bench.metrics import compare, holm, intervals, mcnemar_p
 from hypothesis import given, settings
@@ -148,6 +148,37 @@ def test_an_unknown_price_has_no_difference(item: MakeItem) -> None:
     items += [item("b", f"t{i}", usage=Usage(unpriced=1)) for i in range(3)]
     gap = compare(items, "a", "b", [m.usd])["usd"]
     assert (gap.a, gap.b, gap.difference, gap.low, gap.ratio) == (1.0, None, None, None, None)
+
+
+def test_what_one_system_did_not_answer_is_compared_as_nothing(item: MakeItem) -> None:
+    items = [item("a", f"t{i}", right=i < 5, values={"f1": 1.0} if i < 5 else {}) for i in range(10)]
+    items += [item("b", f"t{i}", values={"f1": 0.5}) for i in range(10)]
+    gap = compare(items, "a", "b", [m.value_mean("f1")])["f1"]
+    assert (gap.a, gap.b, gap.tasks) == (0.5, 0.5, 10)
+    silent = [item("c", f"t{i}", right=False) for i in range(10)]
+    assert compare([*items, *silent], "c", "b", [m.value_mean("f1")])["f1"].a == 0.0
+
+
+@pytest.mark.parametrize("metric", [m.seconds, m.tool_entropy], ids=lambda metric: metric.name)
+def test_a_run_that_did_not_begin_is_left_out_with_its_counterpart(metric: m.Metric, item: MakeItem) -> None:
+    def used(count: int) -> dict[str, MemberUse]:
+        return {name: MemberUse("tool", n, {"OK": n}, Usage(n)) for name, n in (("x", 1), ("y", count))}
+
+    items = [item("a", f"t{i}", seconds=2.0, members=used(1)) for i in range(4)]
+    items += [item("a", f"t{i}", right=False, error="PoolError: no") for i in range(4, 8)]
+    items += [item("b", f"t{i}", seconds=2.0 if i < 4 else 9.0, members=used(1 if i < 4 else 9)) for i in range(8)]
+    gap = compare(items, "a", "b", [metric])[metric.name]
+    assert (gap.difference, gap.low, gap.high, gap.tasks) == (0.0, 0.0, 0.0, 4)
+    assert compare(items, "a", "b")["accuracy"].tasks == 8
+
+
+def test_of_several_samples_only_the_broken_one_and_its_counterpart_are_left_out(item: MakeItem) -> None:
+    items = [item("a", "t", 0, seconds=2.0), item("a", "t", 1, right=False, error="PoolError: no")]
+    items += [item("b", "t", 0, seconds=3.0), item("b", "t", 1, seconds=99.0)]
+    gap = compare(items, "a", "b", [m.seconds])["seconds"]
+    assert (gap.a, gap.b, gap.tasks) == (2.0, 3.0, 1)
+    nothing = [item(name, "t", right=False, error="PoolError: no") for name in "ab"]
+    assert compare(nothing, "a", "b", [m.seconds, m.tool_entropy])["seconds"].a is None
 
 
 def test_draws_have_the_right_spread(item: MakeItem) -> None:

@@ -195,6 +195,34 @@ def test_systems_of_several_agents_are_told_from_single_ones(make_results: Make)
     assert set(report.gains) == {(axis, level) for axis in report.curves for level in (2, 4, 6, 8)}
 
 
+@pytest.mark.parametrize(
+    ("strategy", "several"),
+    [
+        ("single-model", False), ("self-refine", False), ("single-with-tools", False), ("agent-graph", True),
+        ("parallel-rounds", True), ("majority-vote", True), ("of-another-plugin", False), ("", False),
+    ],
+)  # fmt: skip
+def test_a_system_is_single_or_several_by_what_it_may_do(strategy: str, several: bool) -> None:
+    lone = {"lead": MemberUse("model", 1, {"OK": 1}, Usage(1))}
+    items = [
+        Item(Key(name, f"t{n}"), "number", Verdict.RIGHT, "r", axis="depth", level=2, members=lone)
+        for name in ("alone", "other")
+        for n in range(4)
+    ]
+    systems = [{"name": "alone", "strategy": "single-model"}, {"name": "other", "strategy": {"name": strategy}}]
+    report = build(Results({"systems": systems}, items), resamples=20)
+    assert report.several == ({"other"} if several else set())
+    assert bool(report.gains) is several
+
+
+def test_a_system_of_an_unknown_strategy_is_told_by_what_it_used() -> None:
+    members = {"m": MemberUse("model", 1, {"OK": 1}, Usage(1)), "ask_n": MemberUse("agent", 1, {"OK": 1}, Usage(1))}
+    item = Item(Key("other", "t"), "number", Verdict.RIGHT, "r", members=members)
+    assert build(Results({"systems": [{"name": "other", "strategy": "of-another"}]}, [item])).several == {"other"}
+    assert build(Results({"systems": [{"name": "other", "strategy": "self-refine"}]}, [item])).several == frozenset()
+    assert build(Results({}, [item])).several == {"other"}
+
+
 # -- in a browser ----------------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -47,6 +47,15 @@ def words_of(text: str) -> list[str]:
 def normalised(text: str) -> str:
     """The text as it is compared: its words, each with a blank before and behind."""
     return f" {' '.join(words_of(text))} "
+
+
+def _outer(spans: Iterable[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
+    """The spans that stand in no other one, in the order of the text; found in one sweep from its beginning."""
+    reached = -1
+    for begin, end, text in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if end > reached:  # else one that begins no later reaches as far
+            reached = end
+            yield begin, end, text
 
 
 class QuestionIndex:
@@ -102,12 +111,7 @@ class QuestionIndex:
                 likely = self._starts.get(start, ())
                 spans += [(at, at + len(text), text) for text in likely if whole.startswith(text, at)]
             at += len(word) + 1
-        outer = [
-            text
-            for begin, end, text in spans
-            if not any(b <= begin and end <= e and (b, e) != (begin, end) for b, e, _ in spans)
-        ]
-        return list(dict.fromkeys(outer))
+        return list(dict.fromkeys(text for _, _, text in _outer(spans)))
 
     def nearest(self, message: str) -> Near | None:
         """The question whose words are most like those of a message; None without any in common."""

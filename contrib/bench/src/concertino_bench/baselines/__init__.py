@@ -10,15 +10,17 @@ workflow   a fixed graph of calls
 loops      serial and prompted loops of a leader, as configurations of the SDK's strategies
 systems    all of them as systems for a pool
 
-_procedure, the machine of a fixed procedure; _members, who is asked; _votes, which answers are equal.
+_procedure, the machine of a fixed procedure; _members, who is asked; _votes, who won.
 """
 
 from __future__ import annotations
 
+from concertino_bench.metrics import answer_key
+
 from ._procedure import Procedure, ProcedureMachine
-from ._votes import Candidate, Vote, answer_key, count
+from ._votes import Candidate, Vote, count
 from .loops import Prompted, Serial, SingleWithTools
-from .profiles import Known, Outcome, Ranked, RouterProfile
+from .profiles import Known, Performance, Ranked, RouterProfile
 from .routing import KnnRouter
 from .single import SelfRefine, SingleModel
 from .systems import NAMES, systems
@@ -32,7 +34,7 @@ __all__ = [
     "KnnRouter",
     "Known",
     "MajorityVote",
-    "Outcome",
+    "Performance",
     "Procedure",
     "ProcedureMachine",
     "Prompted",

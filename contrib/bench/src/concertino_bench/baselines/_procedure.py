@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
 from concertino import Message, Observation, Reply, Sampling, UsageError
@@ -38,6 +38,7 @@ class Log:
         replies: texts of the leader, in order.
         rounds: results of each round of calls, in order.
         notes: what the baseline settled when it began.
+        sampling: how the run samples; None where that is not known.
     """
 
     question: str
@@ -46,6 +47,7 @@ class Log:
     replies: tuple[str, ...] = ()
     rounds: tuple[tuple[Result, ...], ...] = ()
     notes: str = ""
+    sampling: Sampling | None = None
 
     @property
     def results(self) -> tuple[Result, ...]:
@@ -76,7 +78,7 @@ class Procedure(Strategy):
         Raises:
             UsageError: the pool lacks what the baseline needs.
         """
-        return Log(brief.question, parallel=brief.parallel)
+        return Log(brief.question, parallel=brief.parallel, sampling=brief.sampling)
 
     def begin(self, brief: Brief) -> ProcedureMachine:
         """A machine at the start of a run.
@@ -182,6 +184,7 @@ class ProcedureMachine(Machine):
             "replies": list(log.replies),
             "rounds": [[[result.text, result.error] for result in round_] for round_ in log.rounds],
             "notes": log.notes,
+            "sampling": {**asdict(log.sampling), "stop": list(log.sampling.stop)} if log.sampling else None,
             "limit": self.limit,
             "ended": [self.ended.answer, self.ended.stop, self.ended.detail] if self.ended else None,
         }
@@ -196,6 +199,7 @@ class ProcedureMachine(Machine):
             tuple(dumped["replies"]),
             tuple(tuple(Result(*result) for result in round_) for round_ in dumped["rounds"]),
             dumped["notes"],
+            Sampling(**{**given, "stop": tuple(given["stop"])}) if (given := dumped["sampling"]) else None,
         )
         machine = cls(settings, log, dumped["limit"])
         machine.ended = Done(*dumped["ended"]) if dumped["ended"] else None

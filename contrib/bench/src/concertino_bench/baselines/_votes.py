@@ -1,4 +1,4 @@
-"""Votes: which answers mean the same, how many gave each, and who won.
+"""Votes: how many gave each answer, and who won. Which answers mean the same is what `answer_key` says.
 
 Invariant: the outcome depends on the answers and their order alone; equal counts are a tie, which is always told.
 """
@@ -6,16 +6,10 @@ Invariant: the outcome depends on the answers and their order alone; equal count
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from concertino_bench.graders.answers import final_answer
-from concertino_bench.graders.exact_match import normalise
-from concertino_bench.graders.numeric import Number, plain_number, read_answer
+from concertino_bench.metrics import Form, answer_key
 
-Form = Literal["auto", "number", "text"]
-FORMS = ("auto", "number", "text")
-_SHORT = 200
-"""Characters of a text without any mark that is an answer as a whole."""
 _SHOWN = 40
 
 
@@ -57,27 +51,6 @@ class Vote(NamedTuple):
         return f"{text}; a tie of {len(self.tied)}" if self.tied else text
 
 
-def answer_key(text: str, form: Form) -> str | None:
-    """What equal answers share, None where no answer can be read.
-
-    Args:
-        text: a whole reply.
-        form: `number` reads the answer as a number, whose spelling does not count; `text` compares words without
-            case, punctuation and articles; `auto` tells from the answer which of them it is.
-    """
-    if form == "number":
-        return _number(read_answer(text))
-    found = final_answer(text)
-    if form == "text":
-        return normalise(found.text) or None
-    value = plain_number(found.text)
-    if value is not None:
-        return str(value)
-    if found.marker or (len(found.text) <= _SHORT and "\n" not in found.text):
-        return normalise(found.text) or None
-    return _number(read_answer(text))
-
-
 def count(texts: Sequence[str | None], form: Form) -> Vote:
     """Count the answers of some replies; None for one that did not come."""
     voters: dict[str, list[int]] = {}
@@ -90,10 +63,6 @@ def count(texts: Sequence[str | None], form: Form) -> Vote:
             voters.setdefault(key, []).append(place)
     candidates = sorted(voters.items(), key=lambda item: (-len(item[1]), item[1][0]))
     return Vote(tuple(Candidate(key, tuple(places)) for key, places in candidates), silent)
-
-
-def _number(read: Number | str) -> str | None:
-    return str(read.value) if isinstance(read, Number) else None
 
 
 def _short(text: str) -> str:

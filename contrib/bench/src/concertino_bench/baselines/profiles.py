@@ -7,10 +7,12 @@ words, so a profile is made in a moment, and a file of it can be read by people.
     profile.save("profile.json")
 
 Invariant: the same profile and question give the same ranking; models of equal utility stay in the profile's order.
+What is not known is not zero: with one price unknown, what its model costs is unknown, and no cost is weighed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -23,23 +25,24 @@ from typing import Any, NamedTuple
 from concertino import Prices, UsageError
 
 from concertino_bench.items import Item
+from concertino_bench.metrics import known_usd
 from concertino_bench.tasks import Task
 
 FORMAT = "concertino-router-profile/1"
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
-class Outcome(NamedTuple):
+class Performance(NamedTuple):
     """What one model did with one question, averaged over its samples.
 
     Attributes:
         score: 0 to 1.
-        usd: what it cost.
+        usd: what it cost; None where the price of a sample is unknown.
         samples: how many there were.
     """
 
     score: float
-    usd: float
+    usd: float | None
     samples: int = 1
 
 
@@ -47,7 +50,7 @@ class Known(NamedTuple):
     """A question of the profile with the outcomes of the models that were asked it."""
 
     question: str
-    outcomes: Mapping[str, Outcome]
+    outcomes: Mapping[str, Performance]
 
 
 class Ranked(NamedTuple):
@@ -56,14 +59,14 @@ class Ranked(NamedTuple):
     Attributes:
         model: its name in the profile.
         utility: `score - cost_weight * usd`.
-        score, usd: means over the neighbours that it was asked.
+        score, usd: means over the neighbours that it was asked; usd is None where a price is unknown.
         neighbours: how many these were; 0 where the means are those of the whole profile.
     """
 
     model: str
     utility: float
     score: float
-    usd: float
+    usd: float | None
     neighbours: int
 
 
@@ -91,13 +94,13 @@ class RouterProfile:
 
         Args:
             rows: what a row costs is its `usd`, or its `input_tokens` and `output_tokens` at the price of its model;
-                0 where neither is known. A row whose `correct` is None was not graded and is left out.
+                unknown without both. A row whose `correct` is None was not graded and is left out.
             prices: $ per million tokens by model.
 
         Raises:
             UsageError: a row lacks what is needed; says which.
         """
-        found: dict[str, dict[str, list[tuple[float, float]]]] = {}
+        found: dict[str, dict[str, list[tuple[float, float | None]]]] = {}
         for number, row in enumerate(rows, 1):
             score = row.get("score", row.get("correct"))
             if score is None and ("score" in row or "correct" in row):
@@ -108,12 +111,8 @@ class RouterProfile:
                 raise UsageError(
                     f"row {number}: {given!r:.120}; expected texts, and 'correct' or a 'score' from 0 to 1"
                 )
-            usd = row.get("usd")
-            if usd is None:
-                price = (prices or {}).get(model)
-                counts = row.get("input_tokens") or 0, row.get("output_tokens") or 0
-                usd = price.usd(*counts) if price else 0.0
-            found.setdefault(question, {}).setdefault(model, []).append((float(score), float(usd)))
+            usd = _spent(row, (prices or {}).get(model))
+            found.setdefault(question, {}).setdefault(model, []).append((float(score), usd))
         return cls(Known(text, {m: _mean(given) for m, given in by.items()}) for text, by in found.items())
 
     @classmethod
@@ -138,7 +137,7 @@ class RouterProfile:
                 "question": questions[item.key.task],
                 "model": named.get(item.key.system, item.key.system.rpartition(":")[2]),
                 "correct": item.right,
-                "usd": item.usage.usd,
+                "usd": known_usd(item),
             }
             for item in chosen
             if not models or item.key.system in models
@@ -174,13 +173,23 @@ class RouterProfile:
             raise UsageError(f"router profile {path}: its format is {given!r}; expected {FORMAT!r}")
         try:
             rows = [
-                (row["question"], {m: Outcome(*o) for m, o in row["outcomes"].items()}) for row in data["questions"]
+                (row["question"], {m: Performance(*o) for m, o in row["outcomes"].items()}) for row in data["questions"]
             ]
             return cls(Known(str(text), outcomes) for text, outcomes in rows)
         except (KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"router profile {path}: {type(error).__name__}: {error}; make it anew") from None
 
+    @cached_property
+    def digest(self) -> str:
+        """The same for profiles that know the same: 16 hexadecimal digits."""
+        rows = [[each.question, {model: list(seen) for model, seen in each.outcomes.items()}] for each in self.known]
+        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
+
     # -- asking it -------------------------------------------------------------------------------------------------
+
+    def has_seen(self, question: str) -> bool:
+        """Whether it was fitted to this very question; case and blanks do not count."""
+        return _squeezed(question) in self._seen
 
     def rank(
         self, question: str, *, k: int = 20, cost_weight: float = 0.0, among: Sequence[str] | None = None
@@ -192,14 +201,23 @@ class RouterProfile:
             k: how many of the most similar questions count.
             cost_weight: how much accuracy a $ is worth; 0 looks at accuracy alone.
             among: only these models; all of the profile by default.
+
+        Raises:
+            UsageError: cost is weighed, and what a model costs is not known.
         """
         near = self.nearest(question, k)
         chosen = self.models if among is None else [model for model in self.models if model in among]
+        if cost_weight and (unknown := [model for model in chosen if self.overall[model].usd is None]):
+            raise UsageError(
+                f"cost_weight={cost_weight:g} weighs what models cost, and that is not known of {', '.join(unknown)}: "
+                "fit the profile to rows with 'usd', or with token counts and prices={model: Prices(...)}; "
+                "or use cost_weight=0"
+            )
         ranked = []
         for model in chosen:
             seen = [self.known[at].outcomes[model] for at, _ in near if model in self.known[at].outcomes]
             mean = _mean([(o.score, o.usd) for o in seen]) if seen else self.overall[model]
-            utility = mean.score - cost_weight * mean.usd
+            utility = mean.score - (cost_weight * mean.usd if cost_weight and mean.usd is not None else 0.0)
             ranked.append(Ranked(model, utility, mean.score, mean.usd, len(seen)))
         return sorted(ranked, key=lambda each: -each.utility)
 
@@ -213,12 +231,17 @@ class RouterProfile:
         return sorted(likeness.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
 
     @cached_property
-    def overall(self) -> dict[str, Outcome]:
+    def overall(self) -> dict[str, Performance]:
         """Each model over the whole profile."""
         return {
             model: _mean([(o.score, o.usd) for each in self.known if (o := each.outcomes.get(model)) is not None])
             for model in self.models
         }
+
+    @cached_property
+    def _seen(self) -> frozenset[str]:
+        """All questions, as they are compared."""
+        return frozenset(_squeezed(each.question) for each in self.known)
 
     @cached_property
     def _rarity(self) -> dict[str, float]:
@@ -246,5 +269,19 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
-def _mean(given: Sequence[tuple[float, float]]) -> Outcome:
-    return Outcome(sum(s for s, _ in given) / len(given), sum(u for _, u in given) / len(given), len(given))
+def _squeezed(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _spent(row: Mapping[str, Any], price: Prices | None) -> float | None:
+    """What a row cost in $, None where that is not known."""
+    if row.get("usd") is not None:
+        return float(row["usd"])
+    read, written = row.get("input_tokens"), row.get("output_tokens")
+    return None if price is None or read is None or written is None else price.usd(read, written)
+
+
+def _mean(given: Sequence[tuple[float, float | None]]) -> Performance:
+    known = [usd for _, usd in given if usd is not None]
+    usd = sum(known) / len(known) if len(known) == len(given) else None
+    return Performance(sum(score for score, _ in given) / len(given), usd, len(given))

@@ -23,6 +23,9 @@ class KnnRouter(Procedure):
 
     If its call fails or gives no text, the next one in the ranking is asked.
 
+    A profile that was fitted to the question at hand knows the answers of all models to it, which no router does that
+    is to be measured: such a run is refused before anything is asked.
+
     Args:
         profile: path of a file that `RouterProfile.save` wrote.
         k: neighbours that count.
@@ -30,7 +33,10 @@ class KnnRouter(Procedure):
         members: visible names to choose from; by default every model that is offered as an agent.
         tries: members that are asked, at most.
         instruction: put below the question; the router does not see it.
-        fitted: a profile at hand, instead of `profile`; no part of the settings that are written down.
+        allow_seen: answer questions of the profile itself, too.
+        digest: of the profile, found by itself: it is written down, so that systems with other profiles are not taken
+            for one. A profile with another digest than the one that is given is refused.
+        fitted: a profile at hand, instead of `profile`; only its digest is written down.
     """
 
     profile: str = ""
@@ -39,6 +45,8 @@ class KnnRouter(Procedure):
     members: tuple[str, ...] = ()
     tries: int = 2
     instruction: str = ""
+    allow_seen: bool = False
+    digest: str = ""
     fitted: RouterProfile | None = field(default=None, compare=False, repr=False)
 
     name = "knn-router"
@@ -51,6 +59,8 @@ class KnnRouter(Procedure):
             self._refuse("cost_weight", "a number, 0 or more")
         if self.fitted is not None and not isinstance(self.fitted, RouterProfile):
             self._refuse("fitted", "a RouterProfile; the path of a file is `profile`")
+        if not self.digest and (self.fitted is not None or (self.profile and Path(self.profile).is_file())):
+            object.__setattr__(self, "digest", self._profile().digest)
 
     def prepare(self, brief: Brief) -> Log:
         """Rank the members for this question."""
@@ -59,6 +69,16 @@ class KnnRouter(Procedure):
         if not members:  # a replay that does not know the pool
             return log
         profile = self._profile()
+        if self.digest and profile.digest != self.digest:
+            raise UsageError(
+                f"{self.name}: the profile has the digest {profile.digest}, and the settings say {self.digest}: it has "
+                "changed since; give the profile that was meant, or make the strategy anew without a digest"
+            )
+        if not self.allow_seen and profile.has_seen(brief.question):
+            raise UsageError(
+                f"{self.name}: the profile was fitted to this very question ({brief.question[:60]!r}), so it knows "
+                "which model is right; fit it to other questions than those that are asked, or set allow_seen=True"
+            )
         known = {member: model for member in members if (model := model_of(member.name, profile.models))}
         if not known:
             raise UsageError(
@@ -84,7 +104,8 @@ class KnnRouter(Procedure):
 
     def _why(self, asked: Asked, log: Log) -> str:
         name, score, usd, neighbours = next(each for each in json.loads(log.notes) if each[0] == asked.name)
-        return f"{name}: {score:.2f} right, ${usd:.6f}, over {neighbours} neighbours"
+        cost = "$ unknown" if usd is None else f"${usd:.6f}"
+        return f"{name}: {score:.2f} right, {cost}, over {neighbours} neighbours"
 
     def _profile(self) -> RouterProfile:
         if self.fitted is not None:
@@ -108,7 +129,7 @@ def _visible(model: str) -> str:
     return "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in model.rpartition("/")[2])[:60]
 
 
-def _best(model: str, ranked: Sequence[Ranked]) -> tuple[float, float, int]:
+def _best(model: str, ranked: Sequence[Ranked]) -> tuple[float, float | None, int]:
     found = next(each for each in ranked if each.model == model)
     return found.score, found.usd, found.neighbours
 

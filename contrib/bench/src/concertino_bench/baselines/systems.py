@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from concertino import ModelSpec, Pool, RouterSpec, UsageError
 from concertino.schema import near_names
 
+from concertino_bench.metrics import Form
 from concertino_bench.systems import System
 
-from ._votes import Form
 from .loops import Prompted, Serial, SingleWithTools
 from .profiles import RouterProfile
 from .routing import KnnRouter
@@ -47,6 +48,7 @@ class _Bench:
     answers: Form
     profile: str | RouterProfile
     workflow: str
+    allow_seen: bool = False
 
     @property
     def cheap_first(self) -> list[str]:
@@ -57,7 +59,7 @@ class _Bench:
 
 def systems(
     pool: Pool, names: Sequence[str] | None = None, *, leader: str = "", answers: Form = "auto",
-    profile: str | RouterProfile = "", workflow: str = "",
+    profile: str | RouterProfile = "", workflow: str = "", allow_seen: bool = False,
 ) -> list[System]:  # fmt: skip
     """The baselines as systems.
 
@@ -68,6 +70,7 @@ def systems(
         answers: how votes compare answers: `number`, `text` or `auto`.
         profile: what `knn-router` goes by: a `RouterProfile` or the file of one.
         workflow: the file of `static-workflow`.
+        allow_seen: `knn-router` answers questions that its profile was fitted to, too.
 
     Returns:
         One system for each name, and one for each model under `single-model:<model>`.
@@ -83,9 +86,9 @@ def systems(
     models = tuple(model for model in pool.models if not isinstance(model, RouterSpec))
     if not models:
         raise UsageError("the pool holds no model; baselines ask the models of a pool")
-    bench = _Bench(pool, models, "", answers, profile, workflow)
+    bench = _Bench(pool, models, "", answers, profile, workflow, allow_seen)
     chosen = leader or pool.roles.get("orchestrator", "") or bench.cheap_first[0]
-    bench = _Bench(pool, models, pool.model(chosen).name, answers, profile, workflow)
+    bench = _Bench(pool, models, pool.model(chosen).name, answers, profile, workflow, allow_seen)
     found: list[System] = []
     for name in names or NAMES:
         lacks = _lacks(name, bench)
@@ -141,7 +144,9 @@ def _refine(bench: _Bench) -> list[System]:
 
 def _router(bench: _Bench) -> list[System]:
     given = bench.profile
-    strategy = KnnRouter(fitted=given) if isinstance(given, RouterProfile) else KnnRouter(profile=given)
+    at_hand = isinstance(given, RouterProfile)
+    own: dict[str, Any] = {"fitted" if at_hand else "profile": given, "allow_seen": bench.allow_seen}
+    strategy = KnnRouter(**own)
     return [_asking(bench, "knn-router", strategy, "the best model of the nearest questions")]
 
 
@@ -157,8 +162,7 @@ def _workflow(bench: _Bench) -> list[System]:
 
 
 def _loop(bench: _Bench, strategy: Serial | Prompted, summary: str) -> list[System]:
-    models = () if bench.pool.actions else tuple(model.name for model in bench.models)
-    prepare = partial(offered, models=models)
+    prepare = partial(offered, models=tuple(model.name for model in bench.models))
     return [System(strategy.name, strategy, bench.leader, prepare=prepare, summary=summary)]
 
 

@@ -9,9 +9,11 @@ from typing import Literal
 from concertino import Plan, Sampling
 from concertino.strategies import Act, Brief, Done, Step
 
+from concertino_bench.metrics import FORMS, Form
+
 from ._members import Asked, members_of
 from ._procedure import Log, Procedure, ask, failures, with_instruction
-from ._votes import FORMS, Form, Vote, count
+from ._votes import Vote, count
 
 
 @dataclass(frozen=True)
@@ -23,11 +25,12 @@ class MajorityVote(Procedure):
 
     Args:
         voters: `members` asks members of the pool side by side; `leader` asks the orchestrator's model several times,
-            one after another, with the seeds `seed`, `seed + 1` and so on.
+            one after another, each with a seed of its own: `run * samples + seed`, `+ 1` and so on, where `run` is the
+            seed that the run samples with, 0 without one. So two runs with different seeds have no vote in common.
         members: who votes, by visible name; by default every model that is offered as an agent.
         samples: k: how often each of them is asked, or the leader.
         answers: how answers are compared: `number`, `text`, or `auto`.
-        temperature, seed: how the leader samples.
+        temperature, seed: how the leader samples; all else is as the run samples.
         instruction: put below the question.
     """
 
@@ -61,14 +64,19 @@ class MajorityVote(Procedure):
         text = with_instruction(log.question, self.instruction)
         if self.voters == "leader":
             if len(log.replies) < self.samples:
-                seed = self.seed + len(log.replies)
-                return ask(text, sampling=Sampling(temperature=self.temperature, seed=seed))
+                return ask(text, sampling=self._sampling(log))
             return outcome(self._count(log), list(log.replies), "")
         asked = len(log.results)
         if asked < len(log.members):
             width = log.parallel or len(log.members)
             return act(log.members[asked : asked + width], text, log)
         return outcome(self._count(log), log.texts, failures(log.results))
+
+    def _sampling(self, log: Log) -> Sampling:
+        """How the leader's next vote is sampled."""
+        of_run = log.sampling or Sampling()
+        seed = (of_run.seed or 0) * self.samples + self.seed + len(log.replies)
+        return of_run.with_(temperature=self.temperature, seed=seed)
 
     def best(self, log: Log) -> str | None:
         """The answer that has most votes so far."""

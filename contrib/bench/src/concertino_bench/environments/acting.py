@@ -64,7 +64,8 @@ class Turn:
         printed: what the programmer's script printed; None if nothing was run.
         ran: whether that script ended without an error.
         tests: tests of the tester, `{"input", "output"}`; None if there were none to read.
-        final: it is the last turn; a reward that the paper gives only at the end is 0 before.
+        final: it is the last turn. The team reward of sudoku and of maths is 0 before, since the paper gives it at the
+            end only.
     """
 
     before: Any

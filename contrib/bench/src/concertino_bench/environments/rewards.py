@@ -86,7 +86,7 @@ def sokoban_team(on_goal: int, boxes: int) -> float:
 
 
 def sudoku_team(solved: bool) -> float:
-    """A.1.3: 1 if the grid is complete and right, else 0. Whoever trains sets it to 0 before the last turn."""
+    """A.1.3: 1 if the grid is complete and right, else 0. `turn_reward` gives it in the last turn only."""
     return float(solved)
 
 

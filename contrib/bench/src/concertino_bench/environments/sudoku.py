@@ -135,22 +135,21 @@ class Sudoku(ActingEnvironment):
         return len(fills), ""
 
     def turn_reward(self, turn: Turn, ran: Sequence[Ran] = ()) -> rewards.TurnReward:
-        """A.1.3: the planner by what it fills, the programmer by what its script printed."""
+        """A.1.3: the planner by what it fills, the programmer by what its script printed; the team in the last turn."""
         twin = Sudoku(unparse(self.given))
         twin.restore(turn.before)
-        team, scores = 0.0, {"planner": {"format": 0.0, "legal": 0.0, "progress": 0.0}}
-        unverifiable = {"planner"}
+        scores = {"planner": {"format": 0.0, "legal": 0.0, "progress": 0.0}}
         filled = set(twin._fills)
         if turn.printed is not None:
             scores["programmer"] = self._programmer(turn)
         try:
-            team = twin.step(turn.action).reward
+            solved = twin.step(turn.action).reward
         except UnreadableAction:
-            return rewards.TurnReward(self.domain, team, scores, frozenset(unverifiable))
+            return rewards.TurnReward(self.domain, 0.0, scores, frozenset({"planner"}))
         new = len(set(twin._fills) - filled)
         legal = float(not twin.last.illegal)
         scores["planner"] = {"format": 1.0, "legal": legal, "progress": rewards.progress(new, self.size**2)}
-        return rewards.TurnReward(self.domain, team, scores)
+        return rewards.TurnReward(self.domain, solved if turn.final else 0.0, scores)
 
     def _programmer(self, turn: Turn) -> dict[str, float]:
         twin = Sudoku(unparse(self.given))

@@ -23,7 +23,6 @@ _IDS = ("unique_id", "id", "ID")
 _KEPT = ("subject", "type", "difficulty", "url", "year", "source")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)")
 _LEVEL = re.compile(r"(?:level )?(\d+)(?:\.0)?", re.I)
-_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{|\\boxed\s+(?P<bare>[^\s$]+)")
 
 
 def math(*, path: str | Path, split: str = "") -> Iterator[Task]:
@@ -66,20 +65,11 @@ def amc(*, path: str | Path, split: str = "") -> Iterator[Task]:
 
 
 def boxed(text: str) -> str | None:
-    r"""What stands in the last `\boxed{}` whose braces are balanced, None where there is none."""
-    found = None
-    for match in _BOX.finditer(text):
-        if match["bare"] is not None:
-            found = match["bare"]
-            continue
-        depth, at = 1, match.end()
-        while depth and at < len(text):
-            sign = text[at]
-            at += 2 if sign == "\\" else 1
-            depth += (sign == "{") - (sign == "}")
-        if not depth:
-            found = text[match.end() : at - 1].strip()
-    return found
+    r"""What stands in the last box, as the graders read it; None where there is none."""
+    from concertino_bench.graders.answers import boxes
+
+    found = boxes(text)
+    return found[-1].text if found else None
 
 
 def _answer(row: Row) -> str:

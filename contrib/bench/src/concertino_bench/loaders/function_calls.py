@@ -28,7 +28,7 @@ from concertino_bench.tasks import DataError, Task
 
 from .dialect import Tell, json_schema
 from .rows import Row, brief, read_rows
-from .stream import DataWarning, id_of, rest, split_of, stream
+from .stream import DataWarning, Numbers, id_of, rest, split_of, stream
 
 WITHOUT_GOLD = ("irrelevance", "live_irrelevance", "live_relevance")
 """Categories without gold: right is no call at all, but at least one for `live_relevance`."""
@@ -173,19 +173,30 @@ def _ground_truth(row: Row, name: str, category: str, gold: _Gold | None) -> Any
 
 
 class _Gold:
-    """The gold of a file, found by id; read on only as far as needed, since the two files have one order."""
+    """The gold of a file, found by id; read on only as far as needed, since the two files have one order.
+
+    What is given is not kept, but for one number. Where it is asked for again, which is what two rows of one id do,
+    the file is read anew.
+    """
 
     def __init__(self, path: str | Path) -> None:
+        self._path = path
         self._rows = read_rows(path)
         self._passed: dict[str, Any] = {}
+        self._given = Numbers()
+        self._again: _Gold | None = None
 
     def of(self, name: str) -> Any:
         while name not in self._passed:
+            if hash(name) in self._given:
+                self._again = self._again or _Gold(self._path)
+                return self._again.of(name)
             row = next(self._rows, None)
             if row is None:
                 return None
             self._passed[id_of("bfcl", row, "id")] = row.items("ground_truth")
-        return self._passed[name]
+        self._given.add(hash(name))
+        return self._passed.pop(name)
 
 
 # -- functions ---------------------------------------------------------------------------------------------------------

@@ -39,7 +39,10 @@ def masbench_rows(*, path: str | Path, split: str = "") -> Iterator[Task]:
 
 
 def toolorchestra(*, path: str | Path, category: str = "", split: str = "") -> Iterator[Task]:
-    """Tasks of the kind "text" from rows of the category `qa`, "state" from those of `func_call`.
+    """Tasks of the kind "text" from rows of the category `qa`, "func_call" from those of `func_call`.
+
+    No grader is for the kind "func_call": a row has neither a final state nor a world to act in. Evaluate those with a
+    task set that has both, such as `tau2/airline`.
 
     Args:
         path: rows with `index` (or `id`), `problem` (or `question`), `answer`, and maybe `category`, `tools`,
@@ -80,7 +83,7 @@ def _tool_task(row: Row, category: str, split: str) -> Task | None:
     name, split = id_of("toolorchestra", row, "index", "id"), split_of(row, split)
     if task.category == "func_call":
         metadata["example"] = dict(task.example)
-        return Task(name, task.question or _told(row, task.example), (), "state", split=split, metadata=metadata)
+        return Task(name, task.question or _told(row, task.example), (), "func_call", split=split, metadata=metadata)
     return Task(name, task.question, (task.answer,), "text", split=split, metadata=metadata | {"aliases": []})
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ._metric import Metric, Terms, Value, by_system, by_task, define
 from .accuracy import GRADER_VALUE, MEAN_AT_K, accuracy, mean_at, partial_credit, unparsable, value_mean
+from .answer_keys import FORMS, Form, answer_key, found_key
 from .intervals import LEVEL, RESAMPLES, intervals
 from .latency import LATENCY, Latency, latency, percentile
 from .pairs import Comparison, Difference, McNemar, compare, holm, mcnemar_p
@@ -72,6 +73,7 @@ def reference_page() -> str:
 
 
 __all__ = [
+    "FORMS",
     "GROUPS",
     "LEVEL",
     "METRICS",
@@ -79,6 +81,7 @@ __all__ = [
     "Comparison",
     "Difference",
     "Entropy",
+    "Form",
     "Latency",
     "McNemar",
     "Metric",
@@ -87,6 +90,7 @@ __all__ = [
     "Terms",
     "Value",
     "accuracy",
+    "answer_key",
     "by_system",
     "by_task",
     "cached_tokens",
@@ -97,6 +101,7 @@ __all__ = [
     "define",
     "depth",
     "format_rate",
+    "found_key",
     "grading_usd",
     "holm",
     "input_tokens",

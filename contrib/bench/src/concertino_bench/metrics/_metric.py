@@ -136,6 +136,10 @@ class Metric:
         tasks = sum(1 for group, lost in zip(groups, gone, strict=True) if lost < len(group))
         return Columns(rows, tasks, sum(gone), sum(got.unknown for got in found if got is not None))
 
+    def among(self, items: Iterable[Item]) -> Metric:
+        """The definition for items that are some of these; another one only where it depends on the others."""
+        return self
+
     def one(self, sums: Sequence[float]) -> float | None:
         """The value from the sums of all tasks."""
         if not sums or (sums[0] == 0 and sums[1] == 0):

@@ -1,17 +1,18 @@
 """How often answers are right: single answers here; several samples of a task in `passes` and `votes`.
 
 The invariant: an answer that could not be read, and a system that could not begin, are not right; they are never left
-out of an accuracy.
+out of an accuracy, and count 0 in every other measure of the same answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from concertino_bench.grading import Verdict
 from concertino_bench.items import Item
 
-from ._metric import Metric, Terms, define
+from ._metric import Columns, Metric, Terms, define
 
 
 @define(
@@ -35,14 +36,39 @@ def mean_at(k: int) -> Metric:
     return MEAN_AT_K.named(f"mean@{k}", terms)
 
 
-def value_mean(name: str) -> Metric:
-    """The mean of what the grader calls `name`, such as "f1"; items that lack it are missing."""
+@dataclass(frozen=True)
+class GraderValue(Metric):
+    """The mean of a value of the grader. An item without it is 0 if its kind of task is measured so, else missing.
 
-    def terms(items: Sequence[Item]) -> Terms | None:
-        found = [item.values[name] for item in items if name in item.values]
-        return Terms(sum(found) / len(found), 1.0, len(items) - len(found)) if found else None
+    Attributes:
+        kinds: kinds of tasks that are known to be measured so, beside those of the items at hand.
+    """
 
-    return GRADER_VALUE.named(name, terms)
+    kinds: frozenset[str] = field(default=frozenset(), kw_only=True)
+
+    def among(self, items: Iterable[Item]) -> GraderValue:
+        """The definition that knows which kinds of these items have the value."""
+        kinds = self.kinds | {item.kind for item in items if self.name in item.values}
+        return replace(self, kinds=kinds, terms=_value_terms(self.name, kinds))
+
+    def columns(self, groups: Sequence[Sequence[Item]]) -> Columns:
+        """What each group of items, those of one task, adds."""
+        if self.terms is None:
+            return super().columns(groups)
+        known = self.among(item for group in groups for item in group)
+        return super(GraderValue, known).columns(groups)
+
+
+def value_mean(name: str, among: Iterable[Item] = ()) -> GraderValue:
+    """The mean of what the grader calls `name`, such as "f1".
+
+    An answer that was not there, or could not be read, has no such value: it counts 0, as it is not right. So it is
+    where another item of its kind of task has the value; items of other kinds are missing.
+
+    Args:
+        among: all items of the results, where the system at hand may have no value at all.
+    """
+    return replace(GRADER_VALUE, name=name, title=name, terms=_value_terms(name, frozenset())).among(among)
 
 
 @define(
@@ -72,13 +98,22 @@ MEAN_AT_K = Metric(
     "Accuracy over the first k samples, by their numbers. Tasks with fewer samples are left out and counted.",
     "mean_at(k)(items)",
 )  # fmt: skip
-GRADER_VALUE = Metric(
+GRADER_VALUE = GraderValue(
     "grader_value", "value of the grader", "share", "higher", "0 to 1",
-    "mean over tasks of the mean of `Item.values[name]`",
+    "mean over tasks of the mean of `Item.values[name]`; 0 without it, where another item of the kind has it",
     "the grader that gives it: em, f1 and containment of `exact-match` (SQuAD, Rajpurkar et al. 2016)",
-    "A further measure of the same answers, such as token F1.",
-    'value_mean("f1")(items)',
+    "A further measure of the same answers, such as token F1. What was not answered counts 0; tasks of a kind that is "
+    "not measured so are missing.",
+    'value_mean("f1", all_items)(items)',
 )  # fmt: skip
+
+
+def _value_terms(name: str, kinds: frozenset[str]) -> Callable[[Sequence[Item]], Terms | None]:
+    def terms(items: Sequence[Item]) -> Terms | None:
+        found = [item.values.get(name, 0.0) for item in items if name in item.values or item.kind in kinds]
+        return Terms(sum(found) / len(found), 1.0, len(items) - len(found)) if found else None
+
+    return terms
 
 
 def first_samples(items: Sequence[Item], k: int) -> list[Item] | None:

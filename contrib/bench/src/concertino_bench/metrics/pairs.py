@@ -1,7 +1,8 @@
 """Two systems on the same tasks: how far apart they are, and whether chance explains it.
 
-The invariant: only keys count, task and sample, that both systems have; how many others there were is said. Both
-systems see the same draws of tasks, so what makes a task hard for both cancels out.
+The invariant: only keys count, task and sample, that both systems have, and of these only the ones in which a metric
+is known of both; how many others there were is said. Both systems see the same draws of tasks, so what makes a task
+hard for both cancels out.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 
 from concertino_bench.items import Item
 
-from ._metric import Metric, by_task
+from ._metric import Columns, Metric, by_task
 from .accuracy import accuracy
 from .intervals import LEVEL, RESAMPLES, check, draws, percentiles
 
@@ -44,6 +45,7 @@ class Difference:
         a, b: the values; None where unknown.
         difference: b - a, with the ends of its interval.
         ratio: b / a, None where a is 0 or unknown.
+        tasks: tasks that both values rest on.
     """
 
     metric: str
@@ -53,6 +55,7 @@ class Difference:
     low: float | None = None
     high: float | None = None
     ratio: float | None = None
+    tasks: int = 0
 
 
 @dataclass(frozen=True)
@@ -103,10 +106,15 @@ def compare(
 ) -> Comparison:
     """Compare two systems on the keys that both have: a paired bootstrap of the differences, and McNemar's test.
 
+    An item that a metric cannot use, such as the seconds of a run that did not begin, is left out with the one that it
+    is compared with. An unknown price still makes a *strict* metric unknown.
+
     Raises:
         ValueError: a system has no items, or the two share no key.
     """
     check(level, resamples)
+    items = list(items)
+    metrics = [metric.among(items) for metric in metrics]
     of_a, of_b = _items_of(items, a, b)
     common = of_a.keys() & of_b.keys()
     if not common:
@@ -150,25 +158,57 @@ def _differences(
     resamples: int,
     seed: int,
 ) -> tuple[Difference, ...]:
-    sides = []
-    for groups in (groups_a, groups_b):
-        columns = [metric.columns(groups) for metric in metrics]
-        drawn = draws(columns, resamples, seed) if len(groups) > 1 and metrics else None
-        values = [metric.value(each).value for metric, each in zip(metrics, columns, strict=True)]
-        sides.append((values, drawn))
-    (values_a, drawn_a), (values_b, drawn_b) = sides
+    both = [_paired(metric, groups_a, groups_b) for metric in metrics]
+    drawn_a = drawn_b = None
+    if len(groups_a) > 1 and metrics:
+        drawn_a, drawn_b = (draws([pair[side] for pair in both], resamples, seed) for side in (0, 1))
     found = []
     for k, metric in enumerate(metrics):
-        a, b = values_a[k], values_b[k]
+        a, b = (metric.value(columns).value for columns in both[k])
+        tasks = both[k][0].tasks
         if a is None or b is None or math.isinf(a) or math.isinf(b):
-            found.append(Difference(metric.name, a, b))
+            found.append(Difference(metric.name, a, b, tasks=tasks))
             continue
         ends = None
         if drawn_a is not None and drawn_b is not None:
             ends = percentiles(_minus(metric.many(drawn_b[k]), metric.many(drawn_a[k])), level)
         low, high = (None, None) if ends is None else (min(ends[0], b - a), max(ends[1], b - a))
-        found.append(Difference(metric.name, a, b, b - a, low, high, b / a if a else None))
+        found.append(Difference(metric.name, a, b, b - a, low, high, b / a if a else None, tasks))
     return tuple(found)
+
+
+def _paired(metric: Metric, groups_a: list[list[Item]], groups_b: list[list[Item]]) -> tuple[Columns, Columns]:
+    """What the tasks add for each side, over those keys whose item the metric can use on both."""
+    kept: list[tuple[list[Item], list[Item]]] = []
+    for first, second in zip(groups_a, groups_b, strict=True):
+        pairs = [pair for pair in zip(first, second, strict=True) if not any(_lost(metric, item) for item in pair)]
+        kept.append(([a for a, _ in pairs], [b for _, b in pairs]))
+    used = [bool(pair[0]) and all(_used(metric, group) for group in pair) for pair in kept]
+    a, b = (_over(metric, [pair[side] for pair in kept], used) for side in (0, 1))
+    return a, b
+
+
+def _lost(metric: Metric, item: Item) -> bool:
+    """Whether a metric has no use for an item; what needs several samples is asked task by task instead."""
+    if metric.terms is None:
+        return bool(metric.columns([[item]]).missing)
+    terms = metric.terms([item])
+    return terms is not None and bool(terms.missing) and not (metric.strict and terms.unknown)
+
+
+def _used(metric: Metric, group: list[Item]) -> bool:
+    """Whether a metric rests on a task; a strict one rests on unknown prices too, and is unknown for them."""
+    columns = metric.columns([group])
+    return bool(columns.tasks) or (metric.strict and bool(columns.unknown))
+
+
+def _over(metric: Metric, groups: list[list[Item]], used: Sequence[bool]) -> Columns:
+    """What all groups add, with nothing of those that are empty or not used."""
+    columns = metric.columns([group for group in groups if group])
+    rows, nothing = iter(columns.rows), [0.0] * (len(columns.rows[0]) if columns.rows else 2)
+    added = [next(rows) if group else nothing for group in groups]
+    rows_used = [row if use else nothing for row, use in zip(added, used, strict=True)]
+    return Columns(rows_used, sum(used), columns.missing, columns.unknown)
 
 
 def _minus(b: Any, a: Any) -> Any:

@@ -33,7 +33,8 @@ PREFERENCE_REWARD = Metric(
     "outcome, N = M0 / max(1, M) for cost and seconds; M0 = the baseline's run of the same task",
     "ToolOrchestra, Appendix “Calculation of rewards for preference-aware benchmark”",
     "The same against one baseline system. Because of max(1, ·) the unit of money matters: it is 1 cent here, and a "
-    "run under 1 cent or 1 second gains nothing more by being cheaper or quicker.",
+    "run under 1 cent or 1 second gains nothing more by being cheaper or quicker. It is a mean, so that sets of "
+    "different size can be compared; the paper reports the *sum* over its examples: the mean times the number of them.",
     "preference_reward(all_items, preference, baseline)(items)",
     strict=True,
 )  # fmt: skip
@@ -94,7 +95,8 @@ def preference_adherence(items: Iterable[Item], preference: Preference) -> Metri
 def preference_reward(items: Iterable[Item], preference: Preference, baseline: str) -> Metric:
     """The metric against the system `baseline`; call it with the items of one system.
 
-    Items of tasks that the baseline has not are missing.
+    It is the mean over tasks; the paper's result is the sum over examples, `value.value * value.tasks`. Items of tasks
+    that the baseline has not are missing.
 
     Raises:
         ValueError: there is no such system.

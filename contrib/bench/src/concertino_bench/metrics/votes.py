@@ -1,6 +1,6 @@
 """maj@k: is the answer right that most of k samples give?
 
-What votes is what the grader read (`Item.found`), with blanks squeezed; two spellings of one value are two answers.
+What votes is what the grader read (`Item.found`), compared by `found_key`: `37`, `37.00` and `$37` are one answer.
 Samples in which nothing was read do not vote. Ties are not broken by order: the value is the share of the tied answers
 that are right, which is what drawing one of them by lot gives on average.
 """
@@ -14,13 +14,15 @@ from concertino_bench.items import Item
 
 from ._metric import Metric, Terms
 from .accuracy import first_samples
+from .answer_keys import found_key
 
 MAJ_AT_K = Metric(
     "maj@k", "maj@k", "share", "higher", "0 to 1",
     "mean over tasks of (right answers among the most frequent ones of samples 0 to k-1) / (the most frequent ones)",
     "Wang et al. 2023, Self-Consistency (arXiv 2203.11171); ties by lot, here",
-    "Whether a majority vote is right. Answers are compared as the grader read them; samples without an answer do not "
-    "vote; tied answers count by the share of them that is right. Tasks with fewer than k samples are left out.",
+    "Whether a majority vote is right. Answers are compared as the grader read them, and spellings of one number or of "
+    "one text are one answer; samples without an answer do not vote; tied answers count by the share of them that is "
+    "right. Tasks with fewer than k samples are left out.",
     "majority_at(k)(items)",
 )  # fmt: skip
 
@@ -42,7 +44,7 @@ def majority(items: Sequence[Item]) -> float:
     votes: dict[tuple[str, ...], list[bool]] = defaultdict(list)
     for item in items:
         if item.found:
-            votes[tuple(" ".join(answer.split()) for answer in item.found)].append(item.right)
+            votes[tuple(map(found_key, item.found))].append(item.right)
     if not votes:
         return 0.0
     most = max(len(voters) for voters in votes.values())

@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
+from concertino.strategies import BUILT_IN
+
 from concertino_bench import metrics as m
+from concertino_bench.baselines import SingleWithTools, strategies
 from concertino_bench.items import Item
 
 from ._failures import Failure, failures
@@ -36,7 +39,8 @@ class Report:
         comparisons: pairs of systems.
         points: by name of the metric on the x axis, the systems against accuracy.
         curves: by axis and system, accuracy at each level.
-        several: systems that used agents, or models beside their leader.
+        several: systems of several agents, by their declared strategy; those whose header says nothing of it, by what
+            they used: agents, or models beside their leader.
         gains: by axis and level, how much more often these are right than the others; empty without either.
         tools, models: shares by system and member.
         statuses: shares of each status by system.
@@ -142,7 +146,8 @@ def build(
         preference = m.Preference.from_json(results.header["preference"])
     metrics = _metrics(results.items, preference)
     how = {"level": level, "resamples": resamples, "seed": seed}
-    several = frozenset(name for name, items in of.items() if _several(items))
+    declared = _strategies(results.header)
+    several = frozenset(name for name, items in of.items() if _several(declared.get(name, ""), items))
     values = {name: {v.metric: v for v in m.intervals(items, metrics, **how)} for name, items in of.items()}  # type: ignore[arg-type]
     return Report(
         results, level, metrics, values, _comparisons(results.items, values, how), _points(values),
@@ -166,7 +171,7 @@ def _metrics(items: Sequence[Item], preference: m.Preference | None) -> list[m.M
         elif metric.name == "maj@k":
             found += [m.majority_at(samples)] if several else []
         elif metric.name == "grader_value":
-            found += [m.value_mean(name) for name in sorted({name for item in items for name in item.values})]
+            found += [m.value_mean(name, items) for name in sorted({name for item in items for name in item.values})]
         elif metric.name == "preference_adherence":
             found += [m.preference_adherence(items, preference)] if preference else []
         elif metric.terms is not None or isinstance(metric, m.Entropy):
@@ -229,7 +234,26 @@ def _gains(items: Sequence[Item], several: frozenset[str], how: Mapping[str, Any
     return {where: value for where, value in found.items() if value.value is not None}
 
 
-def _several(items: Sequence[Item]) -> bool:
-    """Whether a system is one of several agents: it used an agent, or more than one model."""
+def _strategies(header: Mapping[str, Any]) -> dict[str, str]:
+    """The name of each system's strategy, as far as a header says it."""
+    found = {}
+    for each in header.get("systems", ()):
+        if isinstance(each, Mapping):
+            strategy = each.get("strategy")
+            said = strategy.get("name") if isinstance(strategy, Mapping) else strategy
+            found[str(each.get("name"))] = str(said or "")
+    return found
+
+
+def _several(strategy: str, items: Sequence[Item]) -> bool:
+    """Whether a system is one of several agents: whoever may delegate is, also where it never did.
+
+    A strategy that needs no members is a single agent, and so is the one of a model with its tools. Of strategies that
+    neither the SDK nor this package has, it is told by what happened: they used an agent, or more than one model.
+    """
+    baselines: list[Any] = [*strategies()]
+    known: dict[str, Any] = {**BUILT_IN, **{kind.name: kind for kind in baselines}}
+    if strategy in known:
+        return bool(known[strategy].needs_members) and strategy != SingleWithTools.name
     kinds = {(use.kind, name) for item in items for name, use in item.members.items() if use.calls}
     return any(kind == "agent" for kind, _ in kinds) or sum(kind == "model" for kind, _ in kinds) > 1

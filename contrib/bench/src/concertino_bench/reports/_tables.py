@@ -58,7 +58,11 @@ def overview(report: Report) -> Table:
         cells = [_cell(report.values[name][metric.name], metric, best[metric.name]) for metric in metrics]
         rows.append([Cell(name), Cell(_kind(report, name)), *cells])
     head = ["system", "kind", *(metric.title for metric in metrics)]
-    notes = ["", "several: it used agents, or models beside its leader", *(metric.summary for metric in metrics)]
+    notes = [
+        "",
+        "several: its strategy hands work to members; single: one model, with or without tools",
+        *(metric.summary for metric in metrics),
+    ]
     return Table(head, rows, notes, frozenset(range(2, len(head))))
 
 
