@@ -104,7 +104,9 @@ async def test_other_members_and_calls_that_were_not_understood_are_no_part_of_t
     assert "was not understood" in seen.reason
     nothing_fits = task(category="irrelevance")
     assert (await CallMatch().grade(nothing_fits, Submission("", [broken]), no_bench)).verdict == "wrong"
-    assert (await CallMatch().grade(nothing_fits, Submission("", [call("agents/critic")]), no_bench)).verdict == "right"
+    assert (
+        await CallMatch().grade(nothing_fits, Submission("No.", [call("agents/critic")]), no_bench)
+    ).verdict == "right"
 
 
 async def test_a_refusal_is_wrong_and_a_broken_call_or_silence_is_unparsable(no_bench: Any) -> None:
@@ -114,6 +116,43 @@ async def test_a_refusal_is_wrong_and_a_broken_call_or_silence_is_unparsable(no_
         for text in ("Which city?", '{"name": "trip.plan", "arguments": {"city": Bern + 1}}', "")
     }
     assert list(verdicts.values()) == ["wrong", "unparsable", "unparsable"]
+
+
+@pytest.mark.parametrize("status", ["EXEC_ERR", "TIMEOUT"])
+async def test_a_call_that_was_not_carried_out_is_not_made(status: str, no_bench: Any) -> None:
+    failed = {**call(city="Bern"), "status": status}
+    asked, fits = task({"city": ["Bern"]}), task(category="live_relevance")
+    seen = await CallMatch().grade(asked, Submission("It failed.", [failed]), no_bench)
+    assert (seen.verdict, f"trip.plan was not carried out: {status}" in seen.reason) == ("unparsable", True)
+    again = Submission("", [failed, call(city="Bern")])
+    assert (await CallMatch().grade(asked, again, no_bench)).verdict == "right"
+    assert (await CallMatch().grade(fits, Submission("", [failed]), no_bench)).verdict == "unparsable"
+    assert (await CallMatch().grade(fits, again, no_bench)).verdict == "right"
+    attempt = Submission("It failed.", [failed])
+    assert (await CallMatch().grade(task(category="irrelevance"), attempt, no_bench)).verdict == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("text", "stop", "verdict"),
+    [
+        ("", "answered", "unparsable"), (" \n", "", "unparsable"), ("I cannot do that.", "answered", "right"),
+        ("Error 500: server overloaded", "model", "unparsable"), ("I cannot", "crashed", "unparsable"),
+        ("Error 500: server overloaded", "answered", "right"), ("No.", "rounds", "right"),
+    ],
+)  # fmt: skip
+async def test_silence_and_a_run_that_broke_off_are_no_refusal(
+    text: str, stop: str, verdict: str, no_bench: Any
+) -> None:
+    seen = await CallMatch().grade(task(category="irrelevance"), Submission(text, stop=stop), no_bench)
+    assert seen.verdict == verdict
+
+
+def test_a_broken_task_is_found_before_anything_is_graded() -> None:
+    for metadata in ({}, {"ground_truth": ["f()"]}, {"category": "irrelevance", "functions": [{}]}):
+        with pytest.raises(ValueError, match=r"^t: "):
+            CallMatch().check(Task("t", "?", (), "calls", metadata=metadata))
+    CallMatch().check(task({"city": ["Bern"]}))
+    CallMatch().check(task(category="irrelevance"))
 
 
 async def test_a_task_without_gold_is_refused(no_bench: Any) -> None:

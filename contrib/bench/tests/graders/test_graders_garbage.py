@@ -185,3 +185,12 @@ def test_importing_the_graders_imports_no_computer_algebra() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("kind", ["number", "math", "choice", "answers", "text"])
+def test_a_task_without_an_answer_is_found_before_anything_is_graded(kind: str) -> None:
+    (grader,) = [each for each in all_graders() if kind in each.kinds]
+    with pytest.raises(ValueError, match="t"):
+        grader.check(Task("t", "?", (), kind))
+    choices = {"choices": ["1", "2"]} if kind == "choice" else {}
+    grader.check(Task("t", "?", ("1",), kind, metadata=choices))

@@ -111,6 +111,8 @@ async def test_a_task_that_cannot_be_tried_is_refused(no_bench: Any) -> None:
     for metadata, why in (({}, "expected a script"), ({"tests": "x", "language": "java"}, "runs Python only")):
         with pytest.raises(ValueError, match=why):
             await UnitTests().grade(Task("t", "?", (), "code", metadata=metadata), Submission("x"), no_bench)
+        with pytest.raises(ValueError, match=why):
+            UnitTests().check(Task("t", "?", (), "code", metadata=metadata))
 
 
 def test_another_sandbox_is_another_need() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -92,3 +93,63 @@ async def test_a_reward_is_a_value_and_its_least_is_a_setting(no_bench: Any) -> 
     lost = Submission("", state={"reached": False, "reason": "a box is stuck"})
     seen = await Environment().grade(Task("t", "?", (), "environment"), lost, no_bench)
     assert seen.reason == "the goal is not reached: a box is stuck"
+
+
+# -- facts that the answer must tell -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "text", "right", "marks"),
+    [
+        (STATE, "You get $1,234 back, on Monday.", "right", (True, True, True)),
+        (STATE, "I will not tell you.", "wrong", (True, False, False)),
+        (STATE, "It is 1234.", "wrong", (True, True, False)),
+        ({}, "1234, on Mon", "wrong", (False, True, True)),
+    ],
+)
+async def test_a_task_with_facts_is_right_only_if_the_answer_tells_them(
+    found: Any, text: str, right: str, marks: tuple[bool, ...], no_bench: Any
+) -> None:
+    meta = {"digest": digest(STATE), "required": ["1234", ["Monday", "Mon"]]}
+    seen = await FinalState().grade(Task("t", "?", (), "state", metadata=meta), Submission(text, state=found), no_bench)
+    assert (seen.verdict, seen.marks) == (right, marks)
+    assert seen.values == {"state": float(marks[0]), "told": sum(marks[1:]) / 2}
+    assert ("does not tell" in seen.reason) == (not all(marks[1:]))
+    assert len(seen.expected) == 3
+
+
+async def test_the_untold_fact_is_named(no_bench: Any) -> None:
+    meta = {"state": STATE, "required": ["1234"]}
+    seen = await FinalState().grade(Task("t", "?", (), "state", metadata=meta), Submission("", state=STATE), no_bench)
+    assert seen.reason == "the final state is right; the answer does not tell '1234'"
+
+
+def test_a_broken_task_is_found_before_anything_is_graded() -> None:
+    for meta in ({}, {"digest": "x", "required": "a fact"}, {"digest": "x", "required": [5]}):
+        with pytest.raises(ValueError, match=r"^t: "):
+            FinalState().check(Task("t", "?", (), "state", metadata=meta))
+
+
+async def test_a_large_state_does_not_hold_up_the_event_loop(no_bench: Any) -> None:
+    large = {"rows": {f"r{n}": {"values": [*range(20)], "name": "x" * 20} for n in range(20_000)}}
+    grading = asyncio.create_task(
+        FinalState().grade(
+            Task("t", "?", (), "state", metadata={"state": large}), Submission("", state=large), no_bench
+        )
+    )
+    turns = 0
+    while not grading.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert (await grading).verdict == "right"
+    assert turns > 20  # on the event loop there would be two or three
+
+
+async def test_there_is_one_digest() -> None:
+    from concertino_bench import toolkits
+
+    assert digest is toolkits.digest
+    with pytest.raises(TypeError, match="the key 1"):
+        digest({1: 2})
+    with pytest.raises(TypeError, match="the key 1"):
+        toolkits.Database({"t": {"k": {}}}).digest({"t": {1: {}}})

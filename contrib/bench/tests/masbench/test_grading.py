@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from concertino_bench import Grade, Task, Verdict
+from concertino_bench.graders import answers
+from concertino_bench.loaders import boxed
 from concertino_bench.masbench import boxes, generate, grade
 
 ONE = Task("one", "?", ("7",), "masbench")
@@ -113,3 +115,28 @@ def test_a_number_without_end_is_unparsable() -> None:
 
 def test_a_box_around_a_box_is_one_box() -> None:
     assert boxes("\\boxed{\\boxed{7}} and \\boxed{a{b}c} and \\boxed{") == ["7", "a{b}c"]
+
+
+TWO = Task("two", "?", ("7", "8"), "masbench")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>\\boxed{1} no</think> \\boxed{7} \\boxed{8}",
+        "<observation>a tool: \\boxed{1}</observation>\\boxed{7} \\boxed{8}",
+        "<think>Problem 1: 3</think>\nProblem 1: 7\nProblem 2: 8",
+        "\\fbox{7} and \\boxed 8.",
+    ],
+)
+def test_boxes_of_thoughts_and_of_tools_do_not_count(text: str) -> None:
+    assert grade(TWO, text).verdict == "right"
+
+
+@pytest.mark.parametrize("text", ["\\fbox{7}", "$\\boxed 7$", "\\boxed{7}", "\\boxed{\\boxed{7}}", "\\boxed 7. So."])
+def test_every_reader_of_boxes_reads_the_same(text: str) -> None:
+    assert (boxes(text), boxed(text), [found.text for found in answers.boxes(text)]) == (["7"], "7", ["7"])
+
+
+def test_a_box_without_braces_holds_a_number_or_a_command_and_no_word() -> None:
+    assert boxes("in \\boxed form: \\boxed \\frac{1}{2}, \\boxed -3,") == ["\\frac{1}{2}", "-3"]

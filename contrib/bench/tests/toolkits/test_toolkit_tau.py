@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from concertino_bench import DataError
+from concertino_bench import DataError, Submission
+from concertino_bench.graders import FinalState
 from concertino_bench.toolkits import (
     AIRLINE_DIGEST,
     Airline,
@@ -21,6 +23,7 @@ from concertino_bench.toolkits import (
     tau2_tasks,
 )
 
+BENCH: Any = None  # this grader uses nothing of the pool
 SETS = {each.name: each for each in task_sets()}
 
 
@@ -136,6 +139,40 @@ def test_loaded_tasks_carry_digest_golden_calls_and_facts_and_have_a_world(folde
     world = SETS["tau/airline"].world(tasks[0])
     assert len(world.members()) == 14
     assert digest(world.state()) == AIRLINE_DIGEST
+
+
+async def test_what_must_be_told_is_graded_with_the_final_state(folder: Path) -> None:
+    world = SETS["tau/airline"].world
+    assert world is not None
+    told = [task for task in SETS["tau/airline"].load(path=folder) if task.metadata["required"]]
+    assert len(told) == 3
+    for task in told:
+        own = world(task)
+        idle = await FinalState().grade(task, Submission("I will not tell you.", state=own.state()), BENCH)
+        assert idle.verdict == "wrong"
+        assert "does not tell" in idle.reason
+        for call in task.metadata["golden"]:
+            own.toolkit.call(call["name"], call["arguments"])  # type: ignore[attr-defined]
+        said = "; ".join(task.metadata["required"])
+        assert (await FinalState().grade(task, Submission(said, state=own.state()), BENCH)).verdict == "right"
+        silent = await FinalState().grade(task, Submission("Done.", state=own.state()), BENCH)
+        assert (silent.verdict, silent.marks[0]) == ("wrong", True)
+
+
+def test_a_world_hands_its_digest_over_without_copying_its_database(folder: Path) -> None:
+    task = next(iter(SETS["tau/airline"].load(path=folder)))
+    world = SETS["tau/airline"].world(task)  # type: ignore[misc]
+    before = world.state()
+    assert before.digest == AIRLINE_DIGEST
+    began = time.perf_counter()
+    for _ in range(100):
+        world.state()
+    assert time.perf_counter() - began < 1.0  # the whole database takes 0.4 s each time
+    for call in task.metadata["golden"]:
+        world.toolkit.call(call["name"], call["arguments"])
+    after = world.state()
+    assert (after.digest, digest(after)) == (task.metadata["digest"],) * 2
+    assert (before.digest, digest(before)) == (AIRLINE_DIGEST,) * 2
 
 
 def test_another_database_is_refused_before_anything_runs(folder: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.testing import ScriptedModel
+from concertino.testing import ScriptedModel, run_call
 from concertino_bench import DataError, Submission, Task, Verdict
 from concertino_bench.toolkits import GoldenCall, Operated, Replayed, digest, replay, verify
 from concertino_bench.toolscale import ToolscaleGrader, answer_of, ferry_company, ferry_tasks, task_sets, without_action
@@ -219,6 +219,35 @@ def test_a_state_counts_also_where_the_calls_were_made_by_an_agent_below(tasks: 
     assert graded.verdict is Verdict.RIGHT
 
 
+def acted(task: Task, *calls: dict[str, Any]) -> Any:
+    """The state of a task's world after calls of its tools, whoever made them."""
+    (offered,) = [each for each in task_sets() if each.name == "toolscale/ferry"]
+    world = offered.world(task)  # type: ignore[misc]
+    tools = {tool.name: tool for tool in world.members()}
+    for call in calls:
+        asyncio.run(run_call(tools[call["name"]], call["arguments"]))
+    return world.state()
+
+
+def test_calls_that_were_refused_or_never_run_do_not_count(tasks: dict[str, Task]) -> None:
+    looks = [task for task in tasks.values() if task.axis == "look" and task.metadata["operations"]["read"]]
+    assert looks
+    for task in looks:
+        said, golden = answer_of(task.metadata["required"]), task.metadata["golden"]
+        refused = [{**call, "status": "EXEC_ERR"} for call in golden]
+        for state in (acted(task), None):
+            idle = grade(task, Submission(said, refused, state))
+            assert (idle.verdict, idle.marks) == (Verdict.WRONG, (True, True, False)), task.id
+        assert grade(task, Submission(said, golden, acted(task, *golden))).verdict is Verdict.RIGHT
+
+
+def test_look_ups_of_an_agent_below_count_as_in_the_filter(tasks: dict[str, Task]) -> None:
+    task = next(task for task in tasks.values() if task.axis == "look" and task.metadata["operations"]["read"])
+    below = [{"name": "my_agent", "arguments": {}, "status": "OK"}]
+    state = acted(task, *task.metadata["golden"])
+    assert grade(task, Submission(answer_of(task.metadata["required"]), below, state)).verdict is Verdict.RIGHT
+
+
 def test_nothing_handed_in_is_unparsable_and_strange_calls_never_raise(tasks: dict[str, Task]) -> None:
     assert grade(tasks["act-2"], Submission("")).verdict is Verdict.UNPARSABLE
     odd: list[Any] = [{}, {"name": None, "arguments": "x"}, {"name": "book", "arguments": {"customer_id": 5}}]
@@ -229,6 +258,8 @@ def test_nothing_handed_in_is_unparsable_and_strange_calls_never_raise(tasks: di
 def test_a_task_without_a_golden_state_is_refused() -> None:
     with pytest.raises(ValueError, match="digest"):
         grade(Task("t", "?", (), "toolscale"), Submission("x"))
+    with pytest.raises(ValueError, match="t: metadata lacks digest"):
+        ToolscaleGrader().check(Task("t", "?", (), "toolscale"))
     meta = {"digest": "", "operations": {}, "required": [], "domain": "none"}
     with pytest.raises(DataError, match="no domain 'none'"):
         grade(Task("t", "?", (), "toolscale", metadata=meta), Submission("x"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from concertino_bench.toolscale import (
     task_sets,
     without_action,
 )
+from concertino_bench.toolscale.pipeline import Purse
 from toolscale_script import (
     LEND,
     LEND_TWO,
@@ -333,3 +335,19 @@ def test_several_tasks_at_once_are_all_made_and_keep_their_order(tmp_path: Path)
     rows = [json.loads(line) for line in (tmp_path / "tasks.jsonl").read_text().splitlines()]
     assert [row["id"] for row in rows] == ["001", "002", "003", "004"]
     assert [row["source"]["intent"] for row in rows] == ["one", "two", "three", "four"]
+
+
+def test_attempts_at_once_together_keep_to_what_is_left() -> None:
+    purse = Purse(4)
+    with ExitStack() as stack:
+        parts = [stack.enter_context(purse.share(2.0, 1000.0, 60.0)) for _ in range(4)]
+        assert [part.usd for part in parts if part] == pytest.approx([0.5] * 4)
+        assert sum(part.tokens or 0 for part in parts if part) <= 1000
+        assert [part.seconds for part in parts if part] == [60.0] * 4
+        with pytest.raises(StepFailed, match="usd"):
+            purse.free(2.0, 1000.0, 60.0)
+    purse.waiting = 1
+    with purse.share(1.2, float("inf"), float("inf")) as last:
+        assert last == ct.Budget(usd=1.2)
+    with purse.share(*[float("inf")] * 3) as unlimited:
+        assert unlimited is None

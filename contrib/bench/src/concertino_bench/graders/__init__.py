@@ -8,6 +8,7 @@ for programs, a model for the judge. Importing this module imports neither sympy
 from __future__ import annotations
 
 from concertino_bench.grading import Grader
+from concertino_bench.toolkits.digests import digest
 
 from .agreement import Agreement, agreement
 from .call_match import CallMatch
@@ -15,7 +16,7 @@ from .call_reading import Decoded, Made, read_calls
 from .choice import Choice, read_letter
 from .environment import Environment
 from .exact_match import ExactMatch, Likeness, TokenF1, likeness, normalise
-from .final_state import FinalState, difference, digest
+from .final_state import FinalState, difference
 from .llm_judge import LlmJudge
 from .mathematics import Mathematics
 from .multi_answer import MultiAnswer, read_answers

@@ -19,6 +19,14 @@ class TextGrader(Grader):
             ValueError: the task lacks what this grader compares with.
         """
 
+    def check(self, task: Task) -> None:
+        """See that a task has what this grader compares with: grade silence.
+
+        Raises:
+            ValueError: it has not; says what is missing.
+        """
+        self.judge(task, "")
+
     async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
         """Grade the submission's text."""
         return self.judge(task, submission.text)

@@ -22,7 +22,11 @@ _FOREIGN = (
 )
 _TAG = re.compile(r"<(/?)(answer|solution)>", re.IGNORECASE)
 _BRACKET = re.compile(r"\bfinish\[|[\[\]]", re.IGNORECASE)
-_BRACE = re.compile(r"\\{1,2}(?:boxed|fbox)\s{0,8}\{|\\\\|\\[{}]|[{}]")
+_BRACE = re.compile(
+    r"\\{1,2}(?:boxed|fbox)\s{0,8}\{|"
+    r"\\{1,2}boxed\s{1,8}(?P<bare>[+-]?(?:\d[\d.,]{0,40}(?<![.,])|\\[A-Za-z]{1,20}(?:\{[^{}]{0,80}\}){0,4}))|"
+    r"\\\\|\\[{}]|[{}]"
+)
 _SAID = re.compile(
     r"\b(?P<final>final[ \t]{1,4})?answer(?:[ \t]{1,4}to[ \t]{1,4}(?:the|this)[ \t]{1,4}question)?"
     r"(?:[ \t]{1,4}(?:is|was|are|would[ \t]be)\b|[ \t]{0,4}(?::|=))[ \t]{0,8}:?",
@@ -106,14 +110,19 @@ def bare(text: str) -> str:
 
 
 def boxes(text: str) -> list[Marked]:
-    r"""What stands in each `\boxed{}` whose braces are closed; of a box in a box, the inner one."""
+    r"""What stands in each `\boxed{}` or `\fbox{}` whose braces are closed; of a box in a box, the inner one.
+
+    TeX takes `\boxed 7` too: there it is a number, or a command with its braces, that stands in the box.
+    """
     if "boxed" not in text and "fbox" not in text:
         return []
     found: list[Marked] = []
     opened: list[tuple[int, int] | None] = []
     for match in _BRACE.finditer(text):
         token = match[0]
-        if token.endswith("{") and token != "\\{":
+        if match["bare"] is not None:
+            found.append(Marked(match["bare"], "\\boxed{}", match.start(), match.end()))
+        elif token.endswith("{") and token != "\\{":
             opened.append((match.start(), match.end()) if token != "{" else None)
         elif token == "}" and opened:
             place = opened.pop()

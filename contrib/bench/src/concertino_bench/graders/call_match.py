@@ -8,9 +8,14 @@ names of an object have accepted values each. A function's dots may have become 
 The invariant: gold is never held against its own schema, for some of it breaks it; the schema only says which numbers
 are floats.
 
-A task's metadata: `ground_truth`, `functions`, `category`. Irrelevance is right without any call, relevance with at
-least one. In multi-turn categories the calls of all turns count together; what they did to a state is for
-`final-state`.
+A call counts as made if it was carried out: one that was not understood, failed or ran out of time is no part of the
+answer, and a run that has no other is *unparsable*, for it may be the tool's fault. To call nothing is another matter:
+there the attempt is wrong too.
+
+A task's metadata: `ground_truth`, `functions`, `category`. Irrelevance is right with an answer and without any call,
+relevance with at least one. Silence, and a run whose leader did not answer, are no refusal; an error message that was
+handed in as an answer is one, for nothing tells it from other texts. In multi-turn categories the calls of all turns
+count together; what they did to a state is for `final-state`.
 """
 
 from __future__ import annotations
@@ -19,6 +24,8 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from concertino import STOP_REASONS
 
 from concertino_bench.grading import Bench, Grade, Grader, Submission, Verdict
 from concertino_bench.tasks import Task
@@ -29,6 +36,7 @@ from .matching import match
 
 _FLOATS = frozenset({"float", "double", "number", "decimal"})
 _STRINGS = re.compile(r"[ \t\n,./\-_*^]")
+_BROKEN = frozenset({"format", "model", "cancelled", "crashed", "unfinished"})
 _JAVA_NUMBER = re.compile(r"-?\d{1,30}(?:\.\d{0,30})?[lLfFdD]?")
 
 
@@ -37,6 +45,16 @@ class CallMatch(Grader):
 
     name = "call-match"
     kinds = ("calls",)
+
+    def check(self, task: Task) -> None:
+        """Make sure that the task has gold, or a category without it, and functions that have names.
+
+        Raises:
+            ValueError: it has not.
+        """
+        known = _functions(task)
+        if "relevance" not in str(task.metadata.get("category") or ""):
+            _gold(task, known)
 
     async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
         """Grade the calls that were made; those written in the text if none was made.
@@ -50,7 +68,7 @@ class CallMatch(Grader):
         if "irrelevance" in category:
             return _no_call(seen, submission)
         if "relevance" in category:
-            return _some_call(seen)
+            return _some_call(seen, submission)
         gold = _gold(task, known)
         expected = tuple(_written(name, accepted) for name, accepted in gold)
         found = tuple(_written(call.name, call.arguments) for call in seen.calls)
@@ -204,17 +222,22 @@ def _underscored(name: str) -> str:
 
 
 def _made(submission: Submission, known: Functions) -> Decoded:
-    """The calls of a run: those of the task's functions that were run, and as faults those that were not understood.
+    """The calls of a run: those of the task's functions that were carried out, and the others as faults.
 
     Other members of the pool are how a system works, and no part of its answer.
     """
     seen = Decoded()
     for call in submission.calls:
         name, arguments = str(call.get("name", "")), call.get("arguments")
-        if call.get("status") == "PARSE_ERR":
+        status = str(call.get("status", "OK"))
+        if status == "PARSE_ERR":
             seen.faults.append(f"the call of {name} was not understood, and not run")
-        elif known.resolve(name) is not None:
+        elif known.resolve(name) is None:
+            continue
+        elif status == "OK":
             seen.calls.append(Made(name, arguments if isinstance(arguments, Mapping) else {}))
+        else:
+            seen.faults.append(f"the call of {name} was not carried out: {status}")
     return seen
 
 
@@ -222,13 +245,19 @@ def _no_call(seen: Decoded, submission: Submission) -> Grade:
     if seen.calls or (submission.calls and seen.faults):
         found = tuple(_written(call.name, call.arguments) for call in seen.calls)
         return Grade(Verdict.WRONG, "something is called, and no function fits the question", (), found)
+    if submission.stop in _BROKEN:
+        return Grade(Verdict.UNPARSABLE, f"nothing is called, but the run broke off: {STOP_REASONS[submission.stop]}")
+    if not submission.text.strip():
+        return Grade(Verdict.UNPARSABLE, "nothing is called and nothing said: silence is no refusal")
     return Grade(Verdict.RIGHT, "nothing is called, and no function fits the question")
 
 
-def _some_call(seen: Decoded) -> Grade:
+def _some_call(seen: Decoded, submission: Submission) -> Grade:
     found = tuple(_written(call.name, call.arguments) for call in seen.calls)
     if found:
         return Grade(Verdict.RIGHT, "a function that fits the question is called", (), found)
+    if submission.calls and seen.faults:
+        return Grade(Verdict.UNPARSABLE, f"no call was carried out; {shown(seen.faults[0], 200)}")
     fault = f"; {shown(seen.faults[0], 200)}" if seen.faults else ""
     return Grade(Verdict.WRONG, f"nothing is called, and a function fits the question{fault}")
 

@@ -1,58 +1,92 @@
 """The state that a run leaves behind, compared as a whole: only what is the case counts, not how it came about.
 
-States are compared by `digest`: SHA-256 over the state with its objects as pairs sorted by name and its lists in their
-order. It is the hash that tau-bench publishes, so its recorded hashes can stand in a task. The invariants: the order of
-an object's names never matters, that of a list does, and 1, 1.0, "1" and true are four different things.
+States are compared by `toolkits.digest`, the hash that tau-bench publishes, so its recorded hashes can stand in a task.
+A world may hand its digest over with its state (`toolkits.WorldState`); else it is worked out, away from the event
+loop. A task may also have facts that the answer must tell, `metadata["required"]`: then both count, and the marks say
+which is lacking. The invariants: the order of an object's names never matters, that of a list does, and 1, 1.0, "1" and
+true are four different things.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from concertino_bench.grading import Bench, Grade, Grader, Submission, Verdict
 from concertino_bench.tasks import Task
+from concertino_bench.toolkits.criteria import Fact, mentions
+from concertino_bench.toolkits.digests import digest
+from concertino_bench.toolkits.world import WorldState
 
 from ._base import shown
 
 
 class FinalState(Grader):
-    """Right if the world's final state equals `metadata["state"]`, or has the hash `metadata["digest"]`."""
+    """Right if the world's final state equals `metadata["state"]`, or has the hash `metadata["digest"]`.
+
+    With `metadata["required"]`, a list of facts (texts, or lists of texts one of which will do), the submission's text
+    has to mention each of them too.
+    """
 
     name = "final-state"
     kinds = ("state",)
 
+    def check(self, task: Task) -> None:
+        """Make sure that the task has a state or a digest, and facts that are texts.
+
+        Raises:
+            ValueError: it has not.
+        """
+        if "digest" not in task.metadata and "state" not in task.metadata:
+            raise ValueError(
+                f"{task.id}: expected metadata['state'] or metadata['digest']; the grader `final-state` needs one"
+            )
+        _required(task)
+
     async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
-        """Grade the submission's state.
+        """Grade the submission's state, and what its text tells.
 
         Raises:
             ValueError: the task has neither a state nor a digest, or a state that is no JSON data.
         """
-        expected = _expected(task)
-        if submission.state is None:
-            return Grade(Verdict.UNPARSABLE, "there is no final state; the run had no world", (expected,))
-        try:
-            found = digest(submission.state)
-        except (TypeError, RecursionError) as error:
-            return Grade(Verdict.UNPARSABLE, f"the final state is no JSON data: {shown(str(error))}", (expected,))
-        if found == expected:
-            return Grade(Verdict.RIGHT, "the final state is right", (expected,), (found,))
-        if "state" in task.metadata:
-            where = difference(task.metadata["state"], submission.state)
-            return Grade(Verdict.WRONG, f"the final state differs at {where}", (expected,), (found,))
-        reason = f"the final state has the digest {found[:12]}…, expected {expected[:12]}…"
-        return Grade(Verdict.WRONG, reason, (expected,), (found,))
+        self.check(task)
+        if isinstance(submission.state, WorldState) and "digest" in task.metadata:
+            return _graded(task, submission)
+        return await asyncio.to_thread(_graded, task, submission)
 
 
-def digest(state: Any) -> str:
-    """SHA-256 of a state, in hexadecimal.
+def _graded(task: Task, submission: Submission) -> Grade:
+    expected, required = _expected(task), _required(task)
+    wanted = (expected, *map(_said, required))
+    state = submission.state
+    if state is None:
+        return Grade(Verdict.UNPARSABLE, "there is no final state; the run had no world", wanted)
+    try:
+        found = state.digest if isinstance(state, WorldState) else digest(state)
+    except (TypeError, RecursionError) as error:
+        return Grade(Verdict.UNPARSABLE, f"the final state is no JSON data: {shown(str(error))}", wanted)
+    told = [mentions(submission.text, fact) for fact in required]
+    seen = (found, *(_said(fact) for fact, mentioned in zip(required, told, strict=True) if mentioned))
+    reason = "the final state is right" if found == expected else _differing(task, state, found, expected)
+    untold = [_said(fact) for fact, mentioned in zip(required, told, strict=True) if not mentioned]
+    if untold:
+        reason += f"; the answer does not tell {shown(', '.join(map(repr, untold)), 200)}"
+    elif required:
+        reason += (
+            f", and the answer tells {'what' if len(required) == 1 else f'all {len(required)} facts that'} it must"
+        )
+    marks = (found == expected, *told)
+    values = {"state": float(marks[0]), "told": sum(told) / len(told)} if required else {}
+    return Grade(
+        Verdict.RIGHT if all(marks) else Verdict.WRONG, reason, wanted, seen, marks if required else (), values
+    )
 
-    Raises:
-        TypeError: something in it is no JSON data.
-        RecursionError: it is nested too deeply.
-    """
-    return hashlib.sha256(str(_canonical(state)).encode("utf-8", "surrogatepass")).hexdigest()
+
+def _differing(task: Task, state: Any, found: str, expected: str) -> str:
+    if "state" in task.metadata and (where := difference(task.metadata["state"], state)):
+        return f"the final state differs at {where}"
+    return f"the final state has the digest {found[:12]}…, expected {expected[:12]}…"
 
 
 def difference(expected: Any, found: Any, path: str = "") -> str:
@@ -75,26 +109,27 @@ def difference(expected: Any, found: Any, path: str = "") -> str:
     return "" if same else f"{path or '/'}: {shown(repr(found))}, expected {shown(repr(expected))}"
 
 
-def _canonical(state: Any) -> Any:
-    if isinstance(state, Mapping):
-        if not all(isinstance(name, str) for name in state):
-            raise TypeError(f"an object with names that are no texts: {[*state][:3]!r}")
-        return tuple((name, _canonical(state[name])) for name in sorted(state))
-    if isinstance(state, (list, tuple)):
-        return tuple(_canonical(item) for item in state)
-    if state is None or isinstance(state, (str, bool, int, float)):
-        return state
-    raise TypeError(f"a {type(state).__name__}, which is no JSON data")
-
-
 def _expected(task: Task) -> str:
     if "digest" in task.metadata:
         return str(task.metadata["digest"])
-    if "state" not in task.metadata:
-        raise ValueError(
-            f"{task.id}: expected metadata['state'] or metadata['digest']; the grader `final-state` needs one"
-        )
     try:
         return digest(task.metadata["state"])
     except (TypeError, RecursionError) as error:
         raise ValueError(f"{task.id}: metadata['state'] is no JSON data: {error}") from error
+
+
+def _required(task: Task) -> Sequence[Fact]:
+    facts = task.metadata.get("required") or ()
+    listed = isinstance(facts, (list, tuple))
+    if not listed or not all(
+        isinstance(fact, str) or (isinstance(fact, (list, tuple)) and fact and all(isinstance(x, str) for x in fact))
+        for fact in facts
+    ):
+        raise ValueError(
+            f"{task.id}: metadata['required'] is {shown(repr(facts))}; expected a list of facts, each a text"
+        )
+    return tuple(facts)
+
+
+def _said(fact: Fact) -> str:
+    return fact if isinstance(fact, str) else " or ".join(fact)

@@ -78,6 +78,15 @@ class Mathematics(Grader):
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self.judge, task, submission.text)
 
+    def check(self, task: Task) -> None:
+        """See that a task has an answer that can be compared with.
+
+        Raises:
+            ValueError: it has not; says what is missing.
+        """
+        for gold in golds(task):
+            _gold(task, gold)
+
     def judge(self, task: Task, text: str) -> Grade:
         """Grade a text. Blocks for up to the seconds of a comparison.
 

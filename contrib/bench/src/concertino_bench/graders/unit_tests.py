@@ -1,9 +1,13 @@
 """Programs, tried with their tests in the sandbox of the pool: right only if every test passes.
 
-What a solver wrote is run together with the task's tests by the tool `code/python`, never here. A script of this module
-goes with them; it loads the program as a module, runs the tests, and reports behind a word that is new for each
-run. So a program that ends early, or prints what it likes, has passed nothing. The invariants: what cannot be compiled
-is *unparsable*; and a fault of the sandbox is *unparsable* with that as its reason, never the program's fault.
+What a solver wrote is run by the tool `code/python`, never here. A script, `_in_sandbox`, goes with it: there the tests
+run in one process and the program in another, which has neither the tests nor the report, and only answers calls. The
+report stands behind a word that is new for each run. So a program that ends early, prints what it likes or looks
+through its interpreter has passed nothing. The invariants: what cannot be compiled is *unparsable*; and a fault of the
+sandbox, or a test that cannot be run this way, is *unparsable* with that as its reason, never the program's fault.
+
+Plain data, numpy's arrays, functions of the tests and objects of the program go from one process to the other; objects
+of classes that a test makes do not.
 
 A task's metadata: `tests` (a script that raises, or a list of them, each counted), `entry_point`, `prompt` (code that
 the solver goes on from, maybe empty), `language`.
@@ -15,6 +19,7 @@ import json
 import re
 import secrets
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from concertino import Observation
@@ -36,55 +41,7 @@ _OWN_FAULTS = {
     "time_limit": "the program did not end in time",
     "cpu_limit": "the program used up its CPU time",
 }
-_SCRIPT = """\
-import json, os, sys, types
-
-def _main(word, programs, tests, entry, prompt):
-    out = os.fdopen(os.dup(1), "w")
-    sys.stdout = open(os.devnull, "w")
-
-    def say(**data):
-        out.write("\\n" + word + json.dumps(data) + "\\n")
-        out.flush()
-        os._exit(0)
-
-    def told(error):
-        text = str(error)
-        return (type(error).__name__ + (": " + text if text else ""))[:300]
-
-    code = trouble = None
-    for program in programs:
-        try:
-            code = compile(program, "<program>", "exec", dont_inherit=True)
-            break
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            trouble = trouble or told(error)
-    if code is None:
-        say(unread=trouble)
-    module = types.ModuleType("program")
-    sys.modules["program"] = module
-    space = module.__dict__
-    try:
-        exec(compile(prompt, "<prompt>", "exec", dont_inherit=True), space)
-    except BaseException:
-        pass
-    try:
-        exec(code, space)
-    except BaseException as error:
-        say(passed=[False] * len(tests), trouble="the program fails by itself: " + told(error))
-    if entry and entry not in space:
-        say(passed=[False] * len(tests), trouble="the program does not define " + entry)
-    passed = []
-    for test in tests:
-        try:
-            exec(compile(test, "<test>", "exec", dont_inherit=True), space)
-            passed.append(True)
-        except BaseException as error:
-            passed.append(False)
-            trouble = trouble or "test " + str(len(passed)) + " fails: " + told(error)
-    say(passed=passed, trouble=None if all(passed) else trouble)
-
-"""
+_SCRIPT = Path(__file__).with_name("_in_sandbox.py")
 
 
 class UnitTests(Grader):
@@ -103,6 +60,14 @@ class UnitTests(Grader):
         if tool != "code/python":
             self.needs = (f"tool:{tool}",)  # type: ignore[misc]
 
+    def check(self, task: Task) -> None:
+        """Make sure that the task has tests, in Python.
+
+        Raises:
+            ValueError: it has not.
+        """
+        _tests(task)
+
     async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
         """Run the program with its tests; `passed` in the values is the share of tests that pass.
 
@@ -120,9 +85,12 @@ class UnitTests(Grader):
         if any(len(program) > _LONGEST for program in programs):
             return Grade(Verdict.UNPARSABLE, f"the program is longer than {_LONGEST:,} characters")
         word = secrets.token_hex(12)
+        source = _SCRIPT.read_text(encoding="utf-8")
         call = ", ".join(ascii(part) for part in (word, programs, tests, entry, prompt))
         try:
-            seen = await bench.call(self.tool, {"code": f"{_SCRIPT}_main({call})\n"})
+            seen = await bench.call(
+                self.tool, {"code": f"_source = {source!a}\nexec(_source)\nmain(_source, {call})\n"}
+            )
         except Exception as error:  # whatever breaks here is no fault of the program
             return Grade(
                 Verdict.UNPARSABLE, f"not graded, the sandbox failed: {type(error).__name__}: {shown(str(error))}"
@@ -186,6 +154,8 @@ def _grade(seen: Observation, word: str, program: str) -> Grade:
         return Grade(Verdict.UNPARSABLE, f"not graded, the sandbox failed: {shown(why)}", found=(program,))
     if "unread" in report:
         return Grade(Verdict.UNPARSABLE, f"the program is no Python: {shown(str(report['unread']))}", found=(program,))
+    if "unfit" in report:
+        return Grade(Verdict.UNPARSABLE, f"not graded, {shown(str(report['unfit']), 200)}", found=(program,))
     marks = tuple(bool(passed) for passed in report["passed"])
     values = {"passed": sum(marks) / len(marks)}
     if all(marks):
@@ -205,7 +175,7 @@ def _report(content: Any, word: str) -> dict[str, Any] | None:
         report = json.loads(line.partition("\n")[0])
     except ValueError:
         return None
-    return report if isinstance(report, dict) and ("unread" in report or "passed" in report) else None
+    return report if isinstance(report, dict) and {"unread", "unfit", "passed"} & {*report} else None
 
 
 def _tests(task: Task) -> list[str]:

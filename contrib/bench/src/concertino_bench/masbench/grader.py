@@ -1,7 +1,9 @@
 """The grader of tasks with whole-number answers: right, wrong or unparsable, and why.
 
-An answer is looked for in the last `<answer>…</answer>` if there is one, else in the whole text; there in `\\boxed{}`,
-else in lines `Problem 2: 7`, else, for one answer, in "the answer is 7" or in an `<answer>` that is a number alone.
+What a solver says is read as all graders read it (`graders.answers`): its thoughts and what tools wrote into its text
+do not count. An answer is looked for in the last `<answer>…</answer>` if there is one, else in the whole text; there in
+`\\boxed{}`, else in lines `Problem 2: 7`, else, for one answer, in "the answer is 7" or in an `<answer>` that is a
+number alone.
 
 The invariants: several answers need exactly as many boxes as there are answers, so guessing twice never pays; with one
 answer the last box counts. What cannot be read is *unparsable*, never wrong, and what can be read is right only if
@@ -12,10 +14,10 @@ from __future__ import annotations
 
 import re
 
+from concertino_bench.graders import answers
 from concertino_bench.grading import Grade, Verdict, text_grader
 from concertino_bench.tasks import Task
 
-_BRACES = re.compile(r"\\boxed\s*\{|[{}]")
 _LINE = re.compile(r"[^\w\n]{0,8}Problem (\d{1,4})[^\w\n]{0,8}?: *[^\w\n]{0,8}?(-?\d[\d,]*)[^\w\n]{0,8}")
 _SAID = re.compile(r"\banswer(?: is|:)\W{0,8}?(-?\d[\d,]*)", re.I)
 _NUMBER = re.compile(r"-?(?:\d{1,40}|\d{1,3}(?:,\d{3}){1,12})(?:\.0*)?")
@@ -33,6 +35,7 @@ def grade(task: Task, text: str) -> Grade:
         ValueError: an answer of the task is no whole number.
     """
     expected = tuple(_expected(task, answer) for answer in task.answers)
+    text = answers.spoken(text)
     said = _last_answer(text)
     place = text if said is None else said
     found, trouble = _choose(boxes(place), place, len(expected), in_answer=said is not None)
@@ -49,20 +52,11 @@ def grade(task: Task, text: str) -> Grade:
 
 
 def boxes(text: str) -> list[str]:
-    r"""What stands in each `\boxed{}`, in order, with balanced braces.
+    r"""What stands in each box, in order, as `graders.answers` reads it.
 
     A box that is never closed does not count, nor one around another box.
     """
-    found: list[tuple[int, str]] = []
-    opened: list[int | None] = []  # where the text of each open box begins, None for another brace
-    for match in _BRACES.finditer(text):
-        if match[0] != "}":
-            opened.append(match.end() if match[0] != "{" else None)
-        elif opened:
-            start = opened.pop()
-            if start is not None and (not found or found[-1][0] < start):
-                found.append((start, text[start : match.start()].strip()))
-    return [content for _, content in found]
+    return [box.text for box in answers.boxes(text)]
 
 
 def _last_answer(text: str) -> str | None:

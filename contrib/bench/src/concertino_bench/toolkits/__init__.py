@@ -26,7 +26,7 @@ from .foreign import ForeignToolkit, from_object
 from .replay import GoldenCall, Operated, Replayed, Step, replay, replay_async
 from .tau import AIRLINE_DIGEST, LeftOut, airline_tasks, left_out, task_sets, tau2_tasks
 from .toolkit import Database, Function, Outcome, Snapshot, ToolError, Toolkit, reads, writes
-from .world import ToolkitWorld, worlds
+from .world import ToolkitWorld, WorldState, worlds
 
 __all__ = [
     "AIRLINE_DIGEST",
@@ -50,6 +50,7 @@ __all__ = [
     "Toolkit",
     "ToolkitWorld",
     "Verification",
+    "WorldState",
     "airline_tasks",
     "canonical",
     "changed_entries",

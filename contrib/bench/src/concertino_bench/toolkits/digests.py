@@ -16,10 +16,11 @@ def canonical(value: Any) -> Any:
     """The canonical form: dicts as sorted tuples of pairs, lists as tuples.
 
     Raises:
-        TypeError: the value is not JSON data.
+        TypeError: the value is not JSON data, such as a dict whose keys are no texts.
+        RecursionError: it is nested too deeply.
     """
-    if isinstance(value, dict):
-        return tuple((key, canonical(item)) for key, item in sorted(dict.items(value)))
+    if isinstance(value, Mapping):
+        return tuple((key, canonical(item)) for key, item in _pairs(value))
     if isinstance(value, (list, tuple)):
         return tuple(canonical(item) for item in value)
     if value is None or isinstance(value, (str, int, float)):
@@ -32,8 +33,9 @@ def digest(value: Any) -> str:
 
     Raises:
         TypeError: the value is not JSON data.
+        RecursionError: it is nested too deeply.
     """
-    return hashlib.sha256(str(canonical(value)).encode()).hexdigest()
+    return _hash(str(canonical(value)))
 
 
 class Digester:
@@ -53,11 +55,10 @@ class Digester:
 
     def digest(self, state: Mapping[str, Any]) -> str:
         """The same as `digest(state)`."""
-        return hashlib.sha256(self._dict(state, 2).encode()).hexdigest()
+        return _hash(self._dict(state, 2))
 
     def _dict(self, value: Mapping[str, Any], levels: int) -> str:
-        pairs: list[tuple[str, Any]] = sorted(dict.items(cast("dict[str, Any]", value)))
-        return _tuple([f"({key!r}, {self._text(item, levels - 1)})" for key, item in pairs])
+        return _tuple([f"({key!r}, {self._text(item, levels - 1)})" for key, item in _pairs(value)])
 
     def _text(self, value: Any, levels: int) -> str:
         known = self._shared.get(id(value))
@@ -67,6 +68,19 @@ class Digester:
         if known is not None:
             self._shared[id(value)] = text
         return text
+
+
+def _pairs(value: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The pairs of an object by name; those of a draft as they lie there, so that nothing is copied."""
+    items = dict.items(cast("dict[str, Any]", value)) if isinstance(value, dict) else value.items()
+    wrong = next((key for key, _ in items if not isinstance(key, str)), None)
+    if wrong is not None:
+        raise TypeError(f"an object of a state has the key {wrong!r}; expected texts, as in JSON")
+    return sorted(items, key=lambda pair: pair[0])
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _tuple(texts: list[str]) -> str:

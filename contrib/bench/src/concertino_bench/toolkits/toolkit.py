@@ -255,6 +255,10 @@ class Toolkit:
         """The state now, as plain JSON data of its own."""
         return cast("dict[str, Any]", plain(self._state))
 
+    def view(self) -> Mapping[str, Any]:
+        """The state now, to be looked at and not changed. Nothing is copied; later calls leave it as it is."""
+        return self._state
+
     def digest(self) -> str:
         """The digest of the state."""
         return self.database.digest(self._state)

@@ -1,16 +1,36 @@
-"""What one run of a task acts in: a toolkit of its own, as members of its pool and as a state to be graded."""
+"""What one run of a task acts in: a toolkit of its own, as members of its pool and as a state to be graded.
+
+The invariant: a state that was given stays what it was, whatever the run does afterwards, and says itself what it takes
+to grade it: its digest, and which records were operated on the way, whoever in the pool did that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from concertino import ToolSpec
 
 from concertino_bench.tasks import Task
 
-from .replay import GoldenCall, prepared
+from .drafts import Draft
+from .replay import GoldenCall, Operated, prepared
 from .toolkit import Toolkit
+
+
+class WorldState(Draft):
+    """A toolkit's state as plain JSON data, copied where it is looked at.
+
+    Attributes:
+        digest: of this state.
+        operated: the records that the calls of the run's tools have operated; those that were refused operated nothing.
+    """
+
+    __slots__ = ("digest", "operated")
+
+    def __init__(self, toolkit: Toolkit) -> None:
+        super().__init__(toolkit.view())
+        self.digest = toolkit.digest()
+        self.operated = Operated.by(toolkit.outcomes)
 
 
 class ToolkitWorld:
@@ -27,9 +47,9 @@ class ToolkitWorld:
         """The toolkit's functions as tools."""
         return self.toolkit.tools()
 
-    def state(self) -> dict[str, Any]:
-        """The state now."""
-        return self.toolkit.state()
+    def state(self) -> WorldState:
+        """The state now, with its digest and what was operated."""
+        return WorldState(self.toolkit)
 
 
 def worlds(toolkit: Callable[[Task], Toolkit]) -> Callable[[Task], ToolkitWorld]:

@@ -1,16 +1,19 @@
 """The grader of ToolScale tasks: execution correctness, process fidelity, operation completeness, each reported.
 
-The calls of a submission are carried out anew on a fresh database to see which records they operated; the state that
-the run really ended with is what the first criterion looks at, where the submission has one.
+What counts is what happened in the run's world: its state says which records were operated, by whomever in the pool,
+and a call that was refused or failed has operated nothing. Where a submission has no such state, its calls that
+succeeded are carried out anew on a fresh database; a plain state is then what the first criterion looks at.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from concertino_bench.grading import Bench, Grade, Grader, Submission, Verdict
 from concertino_bench.tasks import Task
-from concertino_bench.toolkits import Operated, Toolkit, changed_entries, digest, replay_async, verify
+from concertino_bench.toolkits import Operated, Toolkit, WorldState, changed_entries, digest, replay_async, verify
+from concertino_bench.toolkits.drafts import Entry
 
 from .domains import toolkit_of
 
@@ -23,6 +26,16 @@ class ToolscaleGrader(Grader):
     name: ClassVar[str] = "toolscale"
     kinds: ClassVar[tuple[str, ...]] = ("toolscale",)
 
+    def check(self, task: Task) -> None:
+        """Make sure that the task has a golden state, its operations, its facts and its domain.
+
+        Raises:
+            ValueError: it lacks some of them; names them.
+        """
+        lacking = [name for name in _NEEDED if name not in task.metadata]
+        if lacking:
+            raise ValueError(f"{task.id}: metadata lacks {', '.join(lacking)}; this grader is for ToolScale tasks")
+
     async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
         """Grade one submission.
 
@@ -30,30 +43,34 @@ class ToolscaleGrader(Grader):
             ValueError: the task has no golden state.
             DataError: the domain that it names cannot be opened.
         """
+        self.check(task)
         meta = task.metadata
-        lacking = [name for name in _NEEDED if name not in meta]
-        if lacking:
-            raise ValueError(f"{task.id}: metadata lacks {', '.join(lacking)}; this grader is for ToolScale tasks")
         if not (submission.text or submission.calls or submission.state is not None):
             return Grade(Verdict.UNPARSABLE, "nothing was handed in: no text, no call, no state")
-        toolkit = toolkit_of(task).fresh()
-        calls = [call for call in map(_call, submission.calls) if call["name"] in toolkit.functions()]
-        done = await replay_async(toolkit, calls, checked=False)
-        state = submission.state if isinstance(submission.state, dict) else None
-        found, changed = done.operated, sorted(done.operated.written)
-        if state is not None:
-            differing = changed_entries(toolkit.database.data, state)
-            found, changed = Operated(found.read, found.written | differing), sorted(differing)
+        found_digest, found, changed = await _happened(toolkit_of(task), submission)
         verified = verify(
-            meta["digest"], Operated.from_json(meta["operations"]), meta["required"],
-            found_digest=done.digest if state is None else _digest(toolkit, state), found=found, text=submission.text,
-            changed=changed, reads=meta.get("reads", True),
+            meta["digest"], Operated.from_json(meta["operations"]), meta["required"], found_digest=found_digest,
+            found=found, text=submission.text, changed=changed, reads=meta.get("reads", True),
         )  # fmt: skip
         names = tuple(criterion.name for criterion in verified.criteria)
         marks = tuple(criterion.passed for criterion in verified.criteria)
         verdict = Verdict.RIGHT if verified.passed else Verdict.WRONG
         met = tuple(name for name, mark in zip(names, marks, strict=True) if mark)
         return Grade(verdict, verified.reason, names, met, marks, dict(zip(names, map(float, marks), strict=True)))
+
+
+async def _happened(toolkit: Toolkit, submission: Submission) -> tuple[str, Operated, Iterable[Entry]]:
+    """The digest of the final state, the records that were operated, and those that differ from the database."""
+    state = submission.state
+    if isinstance(state, WorldState):
+        differing = changed_entries(toolkit.database.data, state)
+        return state.digest, Operated(state.operated.read, state.operated.written | differing), differing
+    made = [_call(call) for call in submission.calls if call.get("status", "OK") == "OK"]
+    done = await replay_async(toolkit, [call for call in made if call["name"] in toolkit.functions()], checked=False)
+    if not isinstance(state, dict):
+        return done.digest, done.operated, done.operated.written
+    differing = changed_entries(toolkit.database.data, state)
+    return _digest(toolkit, state), Operated(done.operated.read, done.operated.written | differing), differing
 
 
 def _digest(toolkit: Toolkit, state: dict[str, Any]) -> str:

@@ -13,8 +13,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,7 +50,7 @@ async def synthesise(
         pool: binds the roles `writer` and `solver`, and has the tool `code/python`.
         settings: what is asked for; a folder keeps to those it was begun with.
         out: the folder. One that was begun goes on.
-        budget: of all requests of this process together.
+        budget: of all requests of this process together; attempts at once get equal parts of what is left.
         concurrency: tasks at once.
         on_progress: called after every step.
 
@@ -67,7 +69,8 @@ async def synthesise(
 
     async def work(arguments: dict[str, Any], *, ctx: Context) -> str:
         try:
-            job = _Synthesis(ctx, pool, settings, folder, run, asyncio.Semaphore(concurrency), on_progress)
+            places, purse = asyncio.Semaphore(concurrency), Purse(concurrency)
+            job = _Synthesis(ctx, pool, settings, folder, run, places, purse, on_progress)
             result.append(await job.run_all())
         except Exception as error:
             wrong.append(error)
@@ -114,6 +117,58 @@ def _begin(out: Path, settings: Settings) -> Folder:
     return folder
 
 
+class Purse:
+    """Shares what is left of a budget among attempts at once, so that all of them together keep to it.
+
+    Args:
+        places: attempts at once.
+
+    Attributes:
+        waiting: tasks that may still need an attempt, those under way included.
+    """
+
+    def __init__(self, places: int) -> None:
+        self.waiting = self._places = places
+        self._held: list[tuple[float, float]] = []
+
+    def free(self, usd: float, tokens: float, seconds: float) -> tuple[float, float]:
+        """What nobody holds, in $ and tokens.
+
+        Args:
+            usd, tokens, seconds: left of the budget, with what is held; infinity where there is no limit.
+
+        Raises:
+            StepFailed: it is nothing.
+        """
+        usd, tokens = usd - sum(held[0] for held in self._held), tokens - sum(held[1] for held in self._held)
+        limits = {"usd": usd, "tokens": tokens, "seconds": seconds}
+        spent = [name for name, value in limits.items() if value <= 0]
+        if spent:
+            raise StepFailed(f"the budget is used up ({', '.join(spent)}); the same command goes on from here")
+        return usd, tokens
+
+    @contextmanager
+    def share(self, usd: float, tokens: float, seconds: float) -> Iterator[Budget | None]:
+        """An equal part of what is free, held until the block ends; None where nothing is limited.
+
+        Time runs for all at once, so it is not divided. The arguments are those of `free`.
+
+        Raises:
+            StepFailed: nothing is free.
+        """
+        usd, tokens = self.free(usd, tokens, seconds)
+        parts = max(1, min(self._places, self.waiting) - len(self._held))
+        usd, tokens = usd / parts, tokens if tokens == inf else max(1, tokens // parts)
+        held = (0.0 if usd == inf else usd, 0.0 if tokens == inf else tokens)
+        self._held.append(held)
+        try:
+            limits = {"usd": usd, "tokens": tokens if tokens == inf else int(tokens), "seconds": seconds}
+            finite: dict[str, Any] = {name: value for name, value in limits.items() if value != inf}
+            yield Budget(**finite) if finite else None
+        finally:
+            self._held.remove(held)
+
+
 @dataclass
 class _Synthesis:
     """One run over a folder. The methods are the steps, in their order."""
@@ -124,6 +179,7 @@ class _Synthesis:
     folder: Folder
     runner: Runner
     places: asyncio.Semaphore
+    purse: Purse
     on_progress: Callable[[Progress], None] | None
     started: float = field(default_factory=time.monotonic)
     spent: Usage = field(default_factory=Usage)
@@ -151,6 +207,7 @@ class _Synthesis:
         intents = await self._intents(tools)
         made = await self._each(self._task(tools, toolkit, n, intent) for n, intent in enumerate(intents, 1))
         rows = self._unlike([row for chain in made for row in chain])
+        self.purse.waiting = len(rows)
         judged = await self._each(self._judged(row, toolkit) for row in rows)
         kept = [row for row in judged if row is not None]
         self.folder.write_rows("tasks.jsonl", kept)
@@ -322,6 +379,7 @@ class _Synthesis:
             self.folder.save(name, known)
         else:
             self.asker.known += 1
+        self.purse.waiting -= 1
         if known["reason"]:
             self._reject([Problem(known["reason"], known["detail"]).to_json(f"tasks/{row['id']}")])
         self._told(name)
@@ -337,17 +395,21 @@ class _Synthesis:
                 return _judgement("no_action_needed", f"without any tool the solver said: {said[:200]}", 0)
         reasons: list[str] = []
         for number in range(1, self.settings.attempts + 1):
-            tried = await attempt(row, done, toolkit, self.pool, strategy=self._strategy(), budget=self._left())
-            self.spent = self.spent.plus(tried.usage)
+            with self.purse.share(*self._left()) as budget:
+                tried = await attempt(row, done, toolkit, self.pool, strategy=self._strategy(), budget=budget)
+                self.spent = self.spent.plus(tried.usage)
             self.asker.asked += 1
             if tried.verification.passed:
                 return _judgement("", "", number)
+            if budget is not None and tried.stop in ("budget", "deadline"):
+                raise StepFailed(f"{row.id}: an attempt used up its part of the budget; the same command goes on here")
             reasons.append(tried.verification.reason)
         if reasons:
             return _judgement("unsolved", f"{len(reasons)} attempts; the last: {reasons[-1]}", len(reasons))
         return _judgement("", "", 0)
 
     async def _without_tools(self, row: TaskRow, toolkit: Toolkit) -> str:
+        self.purse.free(*self._left())
         self.asker.asked += 1
         asked = f"{question(toolkit.instructions, row.request)}\n\nYou have no tools. Answer as well as you can."
         return (await self.ctx.model("solver").chat(asked)).text
@@ -355,20 +417,10 @@ class _Synthesis:
     def _strategy(self) -> Strategy | str:
         return self.settings.strategy
 
-    def _left(self) -> Budget | None:
-        """What an attempt may use of what is left."""
+    def _left(self) -> tuple[float, float, float]:
+        """What is left of the budget, in $, tokens and seconds, with what running attempts may still use."""
         left = self.ctx.remaining
-        usd, tokens = left.usd - self.spent.usd, left.tokens - self.spent.tokens
-        seconds = self.ctx.remaining_seconds()
-        limits = {"usd": usd, "tokens": tokens, "seconds": seconds}
-        finite = {name: value for name, value in limits.items() if value != float("inf")}
-        spent = [name for name, value in finite.items() if value <= 0]
-        if spent:
-            raise StepFailed(f"the budget is used up ({', '.join(spent)}); the same command goes on from here")
-        if not finite:
-            return None
-        most = {name: int(value) for name, value in finite.items() if name == "tokens"}
-        return Budget(tokens=most.get("tokens"), usd=finite.get("usd"), seconds=finite.get("seconds"))
+        return left.usd - self.spent.usd, left.tokens - self.spent.tokens, self.ctx.remaining_seconds()
 
     # -- what the steps share ------------------------------------------------------------------------------------------
 
