@@ -226,12 +226,13 @@ async def test_what_waited_for_a_cancelled_call_has_its_chance_when_the_run_goes
     tmp_path: Path, fails: bool
 ) -> None:
     ran: list[str] = []
-    slow = asyncio.Event()
+    begun, slow = asyncio.Event(), asyncio.Event()
 
     @ct.tool(retry_safe=True)
     async def step(text: str) -> str:
         """Take a step."""
         ran.append(text)
+        begun.set()
         if text == "first":
             await slow.wait()
             if fails:
@@ -242,8 +243,7 @@ async def test_what_waited_for_a_cancelled_call_has_its_chance_when_the_run_goes
     pool, path = ct.Pool.of(step), tmp_path / "run.trace.jsonl"
     strategy = ct.strategies.DependencyPlan()
     handle = ct.Orchestrator(ScriptedModel(plan), strategy).start("What?", pool=pool, trace=path)
-    while not ran:
-        await asyncio.sleep(0.01)
+    await begun.wait()
     cut = await handle.cancel()
     assert cut.stop == "cancelled"
     slow.set()
