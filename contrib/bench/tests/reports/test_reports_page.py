@@ -290,3 +290,22 @@ def test_no_attack_runs_in_a_browser(browser: Any, attacked: Results, tmp_path: 
     assert browser.told("Runtime.exceptionThrown", "Log.entryAdded") == []
     requests = [each["request"]["url"] for each in browser.told("Network.requestWillBeSent")]
     assert [url for url in requests if not url.startswith("data:")] == [file.as_uri()]
+
+
+def _said(*systems: tuple[str, range, int]) -> str:
+    """The text of a report of systems, each with its tasks and how many of them it has right."""
+    items = [
+        Item(Key(name, f"t{task}"), "number", Verdict.RIGHT if place < right else Verdict.WRONG, "r", answer="1")
+        for name, tasks, right in systems
+        for place, task in enumerate(tasks)
+    ]
+    return build(Results({"t": "bench"}, items), resamples=50).markdown()
+
+
+def test_the_lines_at_the_top_say_no_more_than_the_results() -> None:
+    assert "a, b are right equally often: " in _said(("a", range(4), 2), ("b", range(4), 2))
+    assert "a is right: " in _said(("a", range(4), 2))
+    apart = _said(("a", range(4), 2), ("b", range(4, 8), 4))
+    assert "share no task" in apart
+    assert "most often:" not in apart
+    assert "Not all systems have the same tasks" in _said(("a", range(4), 4), ("b", range(2, 6), 1))

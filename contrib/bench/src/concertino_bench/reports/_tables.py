@@ -211,11 +211,9 @@ def summary(report: Report) -> list[str]:
     ]
     if broken := [item for item in items if item.error]:
         lines.append(f"{_s(len(broken), 'item')} could not begin; the first says: {t.short(broken[0].error)}.")
-    order = sorted(report.systems, key=lambda name: -(report.values[name]["accuracy"].value or 0.0))
-    best = report.values[order[0]]["accuracy"]
-    lines.append(f"{order[0]} is right most often: {_whole(best, report.metric('accuracy'))}.")
-    if len(order) > 1 and (gap := _gap(report, order[0], order[1])):
-        lines.append(gap)
+    if unanswered := [item for item in items if not item.error and item.stop == "model"]:
+        lines.append(f"{_s(len(unanswered), 'item')} ended because a model did not answer; they count as not right.")
+    lines += _leader(report)
     costs = {n: v["cost_of_pass"].value for n, v in report.values.items()}
     known = {name: cost for name, cost in costs.items() if cost is not None and math.isfinite(cost)}
     if known:
@@ -223,6 +221,27 @@ def summary(report: Report) -> list[str]:
         lines.append(f"{cheapest} costs least per right answer: {t.number(known[cheapest], '$')}.")
     if unknown := [name for name, of in report.values.items() if of["usd"].value is None and of["usd"].unknown]:
         lines.append(f"What it costs is not known of {', '.join(unknown)}.")
+    return lines
+
+
+def _leader(report: Report) -> list[str]:
+    """Who is right most often, as far as that can be said."""
+    asked = {name: {i.key.task for i in report.results.items if i.key.system == name} for name in report.systems}
+    if len(asked) > 1 and not set.intersection(*asked.values()):
+        return ["The systems share no task, so who is right most often is not said."]
+    order = sorted(report.systems, key=lambda name: -(report.values[name]["accuracy"].value or 0.0))
+    best = report.values[order[0]]["accuracy"]
+    shown = _whole(best, report.metric("accuracy"))
+    if len(order) == 1:
+        return [f"{order[0]} is right: {shown}."]
+    ties = [name for name in order if report.values[name]["accuracy"].value == best.value]
+    if len(ties) > 1:
+        return [f"{', '.join(ties)} are right equally often: {shown}."]
+    lines = [f"{order[0]} is right most often: {shown}."]
+    if gap := _gap(report, order[0], order[1]):
+        lines.append(gap)
+    if len({frozenset(tasks) for tasks in asked.values()}) > 1:
+        lines.append("Not all systems have the same tasks; only the pairs below compare on common ones.")
     return lines
 
 
