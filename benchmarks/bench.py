@@ -47,9 +47,10 @@ async def benched(tasks: list[Task], folder: Path) -> float:
     """The runs with everything that the bench does."""
     home = TaskSet("measured", "Questions.", lambda: iter(tasks))
     evaluation = Evaluation([Selection(home)], [System("rounds", ct.ParallelRounds())])
+    graders = installed_graders()  # their import is not a part of the runs
     began = time.perf_counter()
     outcome = await evaluate(
-        evaluation, POOL, folder / "results.jsonl", graders=installed_graders(), concurrency=AT_ONCE,
+        evaluation, POOL, folder / "results.jsonl", graders=graders, concurrency=AT_ONCE,
         on_progress=lambda progress: None,
     )  # fmt: skip
     assert len(outcome.items) == len(tasks)

@@ -29,7 +29,7 @@ async def _verdicts(sandbox: JailedSandbox, programs: dict[str, str]) -> dict[st
 
     async def judge(name: str, program: str) -> tuple[str, bool]:
         async with places:
-            return name, (await sandbox.run(program, limits=Limits(wall=30, cpu=30))).ok
+            return name, (await sandbox.run(program, limits=Limits(wall=10, cpu=10))).ok
 
     return dict(await asyncio.gather(*(judge(*item) for item in programs.items())))
 

@@ -7,7 +7,7 @@ another machine, without the pool, the traces or the task files, and two reports
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -242,13 +242,14 @@ def _members(ended: Iterable[tuple[Observation, str]], pool: Pool) -> dict[str, 
     return {name: _use(pool, name, uses) for name, uses in sorted(seen.items())}
 
 
-def _use(pool: Pool, name: str, uses: Iterable[tuple[Observation, Usage]]) -> MemberUse:
-    total, statuses, seconds = Usage(), Counter[str](), []
-    for observation, own in uses:
-        total = total.plus(own)
-        statuses[observation.status.value] += 1
+def _use(pool: Pool, name: str, uses: Sequence[tuple[Observation, Usage]]) -> MemberUse:
+    total, statuses, seconds = uses[0][1], dict[str, int](), []
+    for place, (observation, own) in enumerate(uses):
+        total = total.plus(own) if place else total
+        status = observation.status.value
+        statuses[status] = statuses.get(status, 0) + 1
         seconds.append(round(observation.ended - observation.started, 6))
-    return MemberUse(_kind(pool, name), len(seconds), dict(statuses), total, tuple(seconds))
+    return MemberUse(_kind(pool, name), len(seconds), statuses, total, tuple(seconds))
 
 
 def _kind(pool: Pool, name: str) -> str:

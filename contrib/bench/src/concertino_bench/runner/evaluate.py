@@ -151,6 +151,7 @@ class _Runner:
     on_progress: Callable[[Progress], None] | None
     total: int
     stopped: str = ""
+    prefix: str | None = None
     usd: float = 0.0
     unpriced: int = 0
     fresh: int = 0
@@ -226,9 +227,14 @@ class _Runner:
         return await orchestrator.run(task.question, pool=pool, budget=budget, trace=path, run_id=run_id), None
 
     def _shown(self, path: Path | None) -> str:
-        """A path as the results file says it: relative to its own folder where it can be."""
-        home = self.file.path.parent
-        return "" if path is None else str(path.relative_to(home) if path.is_relative_to(home) else path)
+        """A trace as the results file says it: relative to its own folder where it can be."""
+        if path is None or self.folder is None:
+            return ""
+        if self.prefix is None:
+            home = self.file.path.parent
+            folder = self.folder.relative_to(home) if self.folder.is_relative_to(home) else self.folder
+            self.prefix = f"{folder}/"
+        return self.prefix + path.name
 
     async def _grade(self, task: Task, run: ct.Run, record: ct.Trace | None, world: World | None, desk: Desk) -> Grade:
         if run.answer is None and world is None:
