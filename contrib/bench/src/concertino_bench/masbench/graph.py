@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from random import Random
 from typing import Literal, NamedTuple
 
@@ -35,6 +37,23 @@ class Quantity(NamedTuple):
 
 Kind = Literal["given", "sum", "difference", "total", "result"]
 Scale = Literal["", "more", "less", "times"]
+
+
+_PAIRS: dict[int, tuple[World, list[tuple[str, list[Quantity]]]]] = {}
+"""By the identity of a world, the world and what `_pairs` gives of it."""
+
+
+def _pairs(world: World) -> list[tuple[str, list[Quantity]]]:
+    """Every owner of a world, top layer first, with all quantities that it can have; made once."""
+    kept = _PAIRS.get(id(world))
+    if kept is None or kept[0] is not world:
+        pairs = [
+            (owner, [Quantity(owner, item) for item in world.items(layer + 1)])
+            for layer in range(3)
+            for owner in world.items(layer)
+        ]
+        kept = _PAIRS[id(world)] = world, pairs
+    return kept[1]
 
 
 @dataclass(frozen=True)
@@ -59,7 +78,7 @@ class Node:
     value: int
     depth: int
 
-    @property
+    @cached_property
     def needs(self) -> tuple[Quantity, ...]:
         """The quantities that it rests on, each once."""
         return tuple(dict.fromkeys(quantity for term in self.terms for quantity in term))
@@ -312,13 +331,13 @@ class Draft:
         return (q for q, node in self._nodes.items() if q.owner == owner and node.kind not in ("total", "result"))
 
     def _free(self) -> list[Quantity]:
+        nodes, absent, closed, taken = self._nodes, self._absent, self._closed, self._taken
         return [
             quantity
-            for layer in range(3)
-            for owner in self._world.items(layer)
-            if owner not in self._closed and owner not in self._taken
-            for item in self._world.items(layer + 1)
-            if (quantity := Quantity(owner, item)) not in self._nodes and quantity not in self._absent
+            for owner, owned in _pairs(self._world)
+            if owner not in closed and owner not in taken
+            for quantity in owned
+            if quantity not in nodes and quantity not in absent
         ]
 
     def _fresh(self) -> Quantity:
@@ -326,7 +345,7 @@ class Draft:
         free = self._free()
         if not free:
             raise Stuck("every quantity of the world is taken")
-        names = {name for quantity in self._nodes for name in quantity}
+        names = set(chain.from_iterable(self._nodes))
         near = [q for q in free if q.owner in names]
         return self._rng.choice(near if near and self._rng.random() < 0.6 else free)
 
