@@ -121,7 +121,8 @@ def test_a_plugin_that_never_ends_costs_its_time_limit_and_no_more(install, endl
 
 
 def test_ctrl_c_of_the_user_passes_while_a_plugin_is_imported(install, endless) -> None:
-    install("slow", "import _thread\n_thread.interrupt_main()\n" + endless)
+    press = "import signal, threading\nsignal.pthread_kill(threading.main_thread().ident, signal.SIGINT)\n"
+    install("slow", press + endless)
     manager = PluginManager(Settings(), seconds=20)
     with pytest.raises(KeyboardInterrupt):
         manager.specs(["slow/*"])
