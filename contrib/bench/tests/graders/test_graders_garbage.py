@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import time
@@ -126,13 +127,14 @@ HOSTILE = [
     "10^{999}", "\\text{", "*", "_", "; ", "the answer to the question ", "final answer is x. ", "f(a=1), ",
     "[f(a=", "Question:", "\nQ",
 ]  # fmt: skip
-SECONDS = 1.0
+SECONDS = 1.0 if os.environ.get("CONCERTINO_FUZZ") else 4.0
+"""On one idle core all take less than one; a grader that is not linear takes minutes."""
 TIMED = ["exact-match", "numeric", "choice", "multi-answer", "call-match"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TIMED)
-def test_a_hostile_megabyte_takes_at_most_a_second(name: str) -> None:
+def test_a_hostile_megabyte_is_graded_in_linear_time(name: str) -> None:
     """CPU seconds of this process, one run in two: what else the machine does is not the grader's."""
     for piece in HOSTILE:
         submission = Submission((piece * (1_000_000 // len(piece) + 1))[:1_000_000])
@@ -146,7 +148,7 @@ def _seconds(name: str, submission: Submission) -> float:
 
 
 @pytest.mark.slow
-def test_a_hostile_megabyte_of_mathematics_takes_at_most_a_second_here_and_its_limit_in_the_worker() -> None:
+def test_a_hostile_megabyte_of_mathematics_takes_linear_time_here_and_its_limit_in_the_worker() -> None:
     for piece in HOSTILE:
         submission = Submission((piece * (1_000_000 // len(piece) + 1))[:1_000_000])
         started = time.monotonic()
