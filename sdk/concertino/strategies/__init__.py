@@ -122,7 +122,8 @@ def strategy_by_name(name: str, more: Mapping[str, type[Strategy]] | None = None
             return known[name]
     from concertino.schema import near_names
 
-    known_names = sorted({*BUILT_IN, *(more or {})})
+    every = {*BUILT_IN, *(more or {})}
+    known_names = sorted(each for each in every if each.rpartition("/")[2] not in every - {each})
     near = near_names(name, known_names, limit=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise UsageError(f"there is no strategy {name!r}; {hint}there are {', '.join(known_names)}")

@@ -17,43 +17,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from random import Random
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from .worlds import World
+from .worlds import Quantity, World
 
 MODULUS = 23
 """All values are taken modulo this."""
 
 
-class Quantity(NamedTuple):
-    """How many `item` each `owner` has. A result that is handed over has no owner: `[answer2]`."""
-
-    owner: str
-    item: str
-
-    def __str__(self) -> str:
-        return f"{self.owner}'s {self.item}" if self.owner else self.item
-
-
 Kind = Literal["given", "sum", "difference", "total", "result"]
 Scale = Literal["", "more", "less", "times"]
-
-
-_PAIRS: dict[int, tuple[World, list[tuple[str, list[Quantity]]]]] = {}
-"""By the identity of a world, the world and what `_pairs` gives of it."""
-
-
-def _pairs(world: World) -> list[tuple[str, list[Quantity]]]:
-    """Every owner of a world, top layer first, with all quantities that it can have; made once."""
-    kept = _PAIRS.get(id(world))
-    if kept is None or kept[0] is not world:
-        pairs = [
-            (owner, [Quantity(owner, item) for item in world.items(layer + 1)])
-            for layer in range(3)
-            for owner in world.items(layer)
-        ]
-        kept = _PAIRS[id(world)] = world, pairs
-    return kept[1]
 
 
 @dataclass(frozen=True)
@@ -334,7 +307,7 @@ class Draft:
         nodes, absent, closed, taken = self._nodes, self._absent, self._closed, self._taken
         return [
             quantity
-            for owner, owned in _pairs(self._world)
+            for owner, owned in self._world.owned
             if owner not in closed and owner not in taken
             for quantity in owned
             if quantity not in nodes and quantity not in absent

@@ -12,6 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+
+class Quantity(NamedTuple):
+    """How many `item` each `owner` has. A result that is handed over has no owner: `[answer2]`."""
+
+    owner: str
+    item: str
+
+    def __str__(self) -> str:
+        return f"{self.owner}'s {self.item}" if self.owner else self.item
 
 
 @dataclass(frozen=True)
@@ -28,6 +40,15 @@ class World:
     def items(self, layer: int) -> tuple[str, ...]:
         """The items of a layer, 0 to 3."""
         return self.layers[self.categories[layer]]
+
+    @cached_property
+    def owned(self) -> tuple[tuple[str, tuple[Quantity, ...]], ...]:
+        """Every owner, top layer first, with all quantities that it can have."""
+        return tuple(
+            (owner, tuple(Quantity(owner, item) for item in self.items(layer + 1)))
+            for layer in range(3)
+            for owner in self.items(layer)
+        )
 
     def layer_of(self, item: str) -> int:
         """The layer of an item, 0 to 3; KeyError for a name that is none."""
