@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any
 from concertino import hookimpl
 
 if TYPE_CHECKING:
-    from .grading import Bench, Grade, Grader, Submission, Verdict, text_grader
+    from .grading import Bench, Grade, Grader, Submission, TextGrader, Verdict, text_grader
     from .installed import installed_graders, installed_task_sets
     from .items import Item, Key, MemberUse
     from .systems import System
     from .tasks import DataError, Task, TaskSet, World
 
 _HOMES = {
-    "grading": ["Bench", "Grade", "Grader", "Submission", "Verdict", "text_grader"],
+    "grading": ["Bench", "Grade", "Grader", "Submission", "TextGrader", "Verdict", "text_grader"],
     "installed": ["installed_graders", "installed_task_sets"],
     "items": ["Item", "Key", "MemberUse"],
     "systems": ["System"],
@@ -50,6 +50,7 @@ __all__ = [
     "System",
     "Task",
     "TaskSet",
+    "TextGrader",
     "Verdict",
     "World",
     "concertino_cli",

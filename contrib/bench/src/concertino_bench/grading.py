@@ -135,16 +135,44 @@ class Grader(ABC):
         """
 
 
+class TextGrader(Grader):
+    """Needs the text alone: no pool, no calls, no state.
+
+    `judge` is a plain function, so it can be used without an event loop too.
+    """
+
+    @abstractmethod
+    def judge(self, task: Task, text: str) -> Grade:
+        """Grade what a solver said.
+
+        Raises:
+            ValueError: the task lacks what this grader compares with.
+        """
+
+    def check(self, task: Task) -> None:
+        """See that a task has what this grader compares with: grade silence.
+
+        Raises:
+            ValueError: it has not; says what is missing.
+        """
+        self.judge(task, "")
+
+    async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
+        """Grade the submission's text."""
+        return self.judge(task, submission.text)
+
+
 def text_grader(name: str, *kinds: str) -> Callable[[Callable[[Task, str], Grade]], Callable[[Task, str], Grade]]:
     """Make a function of task and text a grader too: it gets an attribute `grader`. The function stays as it was."""
 
     def declare(function: Callable[[Task, str], Grade]) -> Callable[[Task, str], Grade]:
-        class TextGrader(Grader):
-            async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
-                return function(task, submission.text)
-
-        TextGrader.name, TextGrader.kinds, TextGrader.__doc__ = name, kinds, function.__doc__
-        function.grader = TextGrader()  # type: ignore[attr-defined]
+        members = {
+            "name": name,
+            "kinds": kinds,
+            "__doc__": function.__doc__,
+            "judge": lambda self, task, text: function(task, text),
+        }
+        function.grader = type("FunctionGrader", (TextGrader,), members)()  # type: ignore[attr-defined]
         return function
 
     return declare

@@ -1,35 +1,8 @@
-"""A grader that needs the text alone: no pool, no calls, no state."""
+"""What graders of texts share."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-
-from concertino_bench.grading import Bench, Grade, Grader, Submission
 from concertino_bench.tasks import Task
-
-
-class TextGrader(Grader):
-    """Grades a text. `judge` is a plain function, so it can be used without an event loop too."""
-
-    @abstractmethod
-    def judge(self, task: Task, text: str) -> Grade:
-        """Grade what a solver said.
-
-        Raises:
-            ValueError: the task lacks what this grader compares with.
-        """
-
-    def check(self, task: Task) -> None:
-        """See that a task has what this grader compares with: grade silence.
-
-        Raises:
-            ValueError: it has not; says what is missing.
-        """
-        self.judge(task, "")
-
-    async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
-        """Grade the submission's text."""
-        return self.judge(task, submission.text)
 
 
 def golds(task: Task) -> tuple[str, ...]:

@@ -12,10 +12,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from concertino_bench.grading import Grade, Verdict
+from concertino_bench.grading import Grade, TextGrader, Verdict
 from concertino_bench.tasks import Task
 
-from ._base import TextGrader, shown
+from ._base import shown
 from .answers import bare, marked, spoken
 from .exact_match import normalise
 

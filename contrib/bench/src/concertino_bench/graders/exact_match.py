@@ -11,10 +11,10 @@ import string
 from collections import Counter
 from typing import NamedTuple
 
-from concertino_bench.grading import Grade, Verdict
+from concertino_bench.grading import Grade, TextGrader, Verdict
 from concertino_bench.tasks import Task
 
-from ._base import TextGrader, golds, shown
+from ._base import golds, shown
 from .answers import final_answer
 
 _SPECIAL = frozenset({"yes", "no", "noanswer"})

@@ -15,10 +15,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from concertino_bench.grading import Grade, Verdict
+from concertino_bench.grading import Grade, TextGrader, Verdict
 from concertino_bench.tasks import Task
 
-from ._base import TextGrader, shown
+from ._base import shown
 from .answers import bare, boxes, final_answer, marked, spoken
 from .exact_match import normalise
 from .matching import match

@@ -12,10 +12,10 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-from concertino_bench.grading import Grade, Verdict
+from concertino_bench.grading import Grade, TextGrader, Verdict
 from concertino_bench.tasks import Task
 
-from ._base import TextGrader, shown
+from ._base import shown
 from .answers import followed, marked, sentences, spoken
 
 _DIGITS = 300
