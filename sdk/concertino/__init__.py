@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ._routing import RouterSpec, router
     from ._run import Round, Run
     from ._specs import AgentSpec, ModelSpec, ToolSpec, agent, tool
+    from ._stepped_run import SteppedRun
     from ._usage import Cost, Prices, Usage
     from .events import STOP_REASONS
     from .executor import Executor, Limits
@@ -64,6 +65,7 @@ _HOMES = {
     "_routing": ["RouterSpec", "router"],
     "_run": ["Round", "Run"],
     "_specs": ["AgentSpec", "ModelSpec", "ToolSpec", "agent", "tool"],
+    "_stepped_run": ["SteppedRun"],
     "_usage": ["Cost", "Prices", "Usage"],
     "executor": ["Executor", "Limits"],
     "hookspecs": ["hookimpl"],
@@ -115,6 +117,7 @@ __all__ = [
     "Sampling",
     "SpecError",
     "Status",
+    "SteppedRun",
     "Strategy",
     "ToolCall",
     "ToolSpec",

@@ -7,7 +7,9 @@ a reason.
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ._ask_line import AskLine
@@ -50,7 +52,9 @@ class Drive:
         self.memory = memory
         self.on_event = on_event
         self.elapsed = elapsed
+        self.executor: Executor | None = None
         self.scope: Scope | None = None
+        self.past: Scope | None = None
         self.ended: RunEnded | None = None
         self.line = AskLine()
         self.early: dict[str, asyncio.Task[Reply]] = {}
@@ -72,38 +76,62 @@ class Drive:
                 self.sink.close()
         return self.collect()
 
-    async def _run(self, executor: Executor) -> None:
+    def open(self, executor: Executor) -> Scope:
+        """Open the run's scope on the current event loop, and record that it begins."""
+        self.executor = executor
         scope = self.scope = executor.open(
             self.pool, run_id=self.begun.run_id, question=self.begun.question, budget=self.budget, sink=self.sink,
             memory=self.memory, listeners=[self.on_event] if self.on_event else [],
             before=self.orchestrator.before, after=self.orchestrator.after,
             duplicates=self.orchestrator.duplicates, elapsed=self.elapsed,
         )  # fmt: skip
-        scope.emit_result(self.begun, recalled=self.memory is not None)
+        if self.past is None:
+            scope.emit_result(self.begun, recalled=self.memory is not None)
+        else:
+            scope.take_up(self.past, self.begun)
+        return scope
+
+    def fork(self, run_id: str) -> Drive:
+        """A run of its own that goes on from here; it has to be opened."""
+        scope = self.scope
+        assert scope is not None
+        begun = replace(self.begun, run_id=run_id)
+        twin = Drive(
+            self.orchestrator, self.machine.fork(), self.pool, self.budget, begun, None, None, None, scope.now()
+        )
+        twin.past, twin.round, twin.line = scope, self.round, copy.deepcopy(self.line)
+        return twin
+
+    async def _run(self, executor: Executor) -> None:
+        self.open(executor)
         try:
             try:
-                done = await self._drive(self.machine, executor, scope)
+                done = await self._drive()
             finally:
                 await self._forget_early()
         except asyncio.CancelledError:
-            self._end(Done(None, "cancelled", "the caller cancelled the run"))
+            self.end(Done(None, "cancelled", "the caller cancelled the run"))
             raise
         except Exception as error:
-            self._end(Done(None, "crashed", f"{type(error).__name__}: {error}"))
+            self.end(Done(None, "crashed", f"{type(error).__name__}: {error}"))
             raise
-        self._end(done)
+        self.end(done)
 
-    async def _drive(self, machine: Machine, executor: Executor, scope: Scope) -> Done:
+    async def _drive(self) -> Done:
         while True:
-            step = machine.step()
+            step = self.machine.step()
             if isinstance(step, Done):
                 return step
             if isinstance(step, Ask):
-                await self._ask(step, machine, executor, scope)
+                await self.ask(step)
             else:
-                await self._act(step, machine, executor, scope)
+                await self.act(step)
 
-    async def _ask(self, step: Ask, machine: Machine, executor: Executor, scope: Scope) -> None:
+    async def ask(self, step: Ask) -> None:
+        """Ask the model that plays the role, and tell the machine."""
+        machine, executor, scope = self.machine, self.executor, self.scope
+        assert executor is not None
+        assert scope is not None
         if scope.seconds_left() <= 0:
             machine.finish("deadline", f"its {self.budget.seconds:g} s are over")
             return
@@ -164,7 +192,11 @@ class Drive:
             ahead, self.ahead = self.ahead, None
             await ahead.stop(but=taken)
 
-    async def _act(self, step: Act, machine: Machine, executor: Executor, scope: Scope) -> None:
+    async def act(self, step: Act) -> None:
+        """Run a plan, and show the machine what came of it."""
+        machine, executor, scope = self.machine, self.executor, self.scope
+        assert executor is not None
+        assert scope is not None
         self.round = step.round
         scope.emit_result(Planned(step.round, step.plan, scope.now(), step.flaws), recalled=self._was_planned(step))
         begun = self.ahead.taken_by(step.plan) if self.ahead is not None else {}
@@ -181,7 +213,8 @@ class Drive:
         memory = self.memory
         return isinstance(memory, TraceMemory) and memory.planned(step.round)
 
-    def _end(self, done: Done) -> None:
+    def end(self, done: Done) -> None:
+        """Record the end."""
         scope = self.scope
         assert scope is not None
         detail = done.detail

@@ -39,6 +39,7 @@ from .traces._trace import header
 
 if TYPE_CHECKING:
     from ._orchestrator_agent import OrchestratorAgent
+    from ._stepped_run import SteppedRun
     from ._usage import Cost
 
 logger = logging.getLogger("concertino")
@@ -141,6 +142,25 @@ class Orchestrator:
             sink = JournalSink.create(_trace_path(Path(trace), run_id), header(run_id), durability)
         begun = RunStarted(run_id, question, setup, round(time.time(), 3))
         return RunHandle(self, Drive(self, machine, pool, budget, begun, sink, None, on_event))
+
+    def stepped(
+        self, question: str, *, pool: Pool | LivePool, budget: Budget | None = None, run_id: str = ""
+    ) -> SteppedRun:
+        """Begin a run that the caller drives, step by step; it may be forked. Needs an executor of its own to share.
+
+        Raises:
+            UsageError: this orchestrator has no executor, or as `run`.
+        """
+        from ._stepped_run import SteppedRun
+
+        if self.executor is None:
+            raise UsageError("stepped runs share an executor: Orchestrator(..., executor=Executor())")
+        question, budget = _check_question(question), budget or Budget()
+        pool = self._with_model(_current(pool, budget))
+        self._check_budget(pool, budget)
+        machine = self._begin(question, pool, budget, self.sampling)
+        begun = RunStarted(run_id or new_run_id(), question, self._setup(pool, budget), round(time.time(), 3))
+        return SteppedRun(Drive(self, machine, pool, budget, begun, None, None, None), self.executor)
 
     def as_agent(
         self, name: str, description: str, *, only: Sequence[str] = (), timeout: float | None = 600.0,

@@ -17,7 +17,8 @@ from ._observation import Observation, Status
 from ._plan import Plan
 from ._usage import Usage
 from .events import Asked, CallEnded, Event, Planned, Replied
-from .traces import Trace
+from .traces import JournalSink, Trace
+from .traces._trace import header
 
 if TYPE_CHECKING:
     from .strategies._flaw import Flaw
@@ -109,6 +110,21 @@ class Run:
             thinking += max(0.0, seen.ended - max(seen.started, until))
             until = max(until, seen.ended)
         return thinking + sum(round_.critical_path() for round_ in self.rounds)
+
+    def write_trace(self, path: Path) -> Path:
+        """Write the record of a finished run to a file, as if it had been kept from the start.
+
+        Raises:
+            JournalError: the file exists already, or cannot be written.
+        """
+        sink = JournalSink.create(path, header(self.id))
+        try:
+            for event in self.events:
+                sink.append(event)
+        finally:
+            sink.close()
+        self.path = path
+        return path
 
     def require_answer(self) -> str:
         """The answer.

@@ -12,7 +12,7 @@ PUBLIC = [
     "Observation", "Orchestrator", "ParallelRounds", "Plan", "PlanError", "PluginError", "Pool", "PoolError",
     "Prices", "ProviderError", "ProviderSettings", "Ref", "Reply", "Result", "Round", "RouterSpec", "Run", "RunError",
     "RunHandle",
-    "STOP_REASONS", "Sampling", "SpecError", "Status", "Strategy", "ToolCall", "ToolSpec", "Trace", "TraceError",
+    "STOP_REASONS", "Sampling", "SpecError", "Status", "SteppedRun", "Strategy", "ToolCall", "ToolSpec", "Trace", "TraceError",
     "TraceStore", "Usage", "UsageError", "agent", "hookimpl", "replay", "router", "tool",
 ]  # fmt: skip
 

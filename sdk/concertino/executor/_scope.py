@@ -146,6 +146,15 @@ class Scope:
             except Exception:  # a listener only looks on; what it cannot bear must not stop the run
                 logger.exception("a listener failed on %s", type(event).__name__)
 
+    def take_up(self, past: Scope, begun: Event) -> None:
+        """Begin with what another scope has behind it, under a beginning of its own: for a fork of its run."""
+        self.events += [begun, *past.events[1:]]
+        self.ledger.charge(past.ledger.usage)
+        self.seen, self.finished = dict(past.seen), list(past.finished)
+        self.results, self.counted = dict(past.results), dict(past.counted)
+        self.switched_off, self.asks = dict(past.switched_off), past.asks
+        self.transcript = tuple(past.transcript)
+
     @property
     def must_flush(self) -> bool:
         """Whether results have to be flushed to disk before they may be seen."""
