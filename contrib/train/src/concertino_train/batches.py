@@ -1,0 +1,201 @@
+"""A batch: rollouts as rows with advantages, ready for a trainer; arithmetic on arrays, no torch.
+
+    rollouts, rewards -> groups -> advantages -> filters -> rows with credit
+
+With the grouping `trajectory`, whole rollouts of a question are compared, and every row of a rollout has its
+advantage. With `agent_turn`, the candidates of one role's turn are compared (AT-GRPO).
+
+The invariants: rows of a group have one identical prompt; advantages are worked out before filters, so what is kept is
+as it was; credit stands on tokens that the policy sampled, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from concertino import UsageError
+
+from .groups import (
+    AdvantageSettings,
+    Filters,
+    GroupKey,
+    Groups,
+    advantages,
+    pack,
+    prompt_digest,
+    statistics,
+)
+from .groups._keys import Bools, Floats
+from .rewards import Scored
+from .rollouts import Rollout
+from .trajectories import Grouping, Row, row_of_turn, rows_of_lines
+
+_EMPTY: Any = np.zeros(0)
+_ADVANTAGE, _FILTERS = AdvantageSettings(), Filters()
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Rows of a training step.
+
+    Attributes:
+        rows: n of them.
+        credit: shape (n,): the advantage of each row; 0 where it is not trained.
+        keep: shape (n,): rows that are trained and count in denominators.
+        rewards: shape (n,): the reward of each row, before any normalisation.
+        reasons: for each row why it is not trained, empty if it is: a filter's word, or `no-difference`.
+        figures: numbers for logs: groups, shares, rewards and their components.
+    """
+
+    rows: list[Row]
+    credit: Floats = field(default_factory=lambda: _EMPTY)
+    keep: Bools = field(default_factory=lambda: _EMPTY.astype(bool))
+    rewards: Floats = field(default_factory=lambda: _EMPTY)
+    reasons: tuple[str, ...] = ()
+    figures: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, rollouts: Sequence[Rollout], scored: Sequence[Scored], *, grouping: Grouping = "trajectory",
+        advantage: AdvantageSettings = _ADVANTAGE, filters: Filters = _FILTERS, size: int | None = None,
+    ) -> Batch:  # fmt: skip
+        """The batch of rollouts.
+
+        Args:
+            rollouts: all of a step.
+            scored: their rewards; those of candidates stand in themselves.
+            grouping: what is compared.
+            advantage: how rewards become advantages.
+            filters: what is left out.
+            size: how many members every group has to have.
+
+        Raises:
+            MixedGroupError: members of a group have different prompts.
+            UsageError: a group has another size, or `agent_turn` without candidates.
+        """
+        if len(rollouts) != len(scored):
+            raise UsageError(f"{len(rollouts)} rollouts and {len(scored)} rewards; expected one for each")
+        if grouping == "agent_turn":
+            members = _turns(rollouts)
+        else:
+            members = _wholes(rollouts, scored)
+        rewards = np.array([member.reward.total for member in members], dtype=np.float64)
+        groups = Groups.of([m.key for m in members], [prompt_digest(m.prompt) for m in members], size=size)
+        found = advantages(rewards, groups, advantage)
+        filtered = filters.apply(
+            rewards, groups, exact=[m.exact for m in members], answered=[m.answered for m in members],
+            truncated=[m.truncated for m in members],
+        )  # fmt: skip
+        trained = found.counted & filtered.keep
+        reasons = [why or ("" if trained[n] else "no-difference") for n, why in enumerate(filtered.reasons)]
+        figures = _figures(rewards, groups, members, trained, filters)
+        spread = [(row, n) for n, member in enumerate(members) for row in member.rows]
+        index = np.array([n for _, n in spread], dtype=np.int64)
+        return cls(
+            [row for row, _ in spread], np.where(trained, found.values, 0.0)[index], trained[index], rewards[index],
+            tuple(reasons[n] for n in index), figures,
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def trained_tokens(self) -> int:
+        """Tokens of the rows that are trained."""
+        return sum(row.trained for row, kept in zip(self.rows, self.keep, strict=True) if kept)
+
+    def packed(self, steps: int, multiple: int = 1) -> list[list[int | None]]:
+        """The rows that are trained, in a constant number of optimiser steps of equal width.
+
+        Args:
+            steps: optimiser steps.
+            multiple: the width is a multiple of this.
+
+        Returns:
+            For each step the numbers of its rows; None is a padding row.
+        """
+        kept = np.flatnonzero(self.keep)
+        lengths = [len(self.rows[n].prompt) + len(self.rows[n].completion) for n in kept]
+        packing = pack(kept, steps, multiple=multiple, lengths=lengths)
+        return [[None if n < 0 else int(n) for n in step] for step in packing.rows]
+
+
+@dataclass(frozen=True)
+class _Member:
+    """What is compared: a rollout or a candidate."""
+
+    key: GroupKey
+    prompt: tuple[int, ...]
+    reward: Scored
+    rows: list[Row]
+    exact: bool
+    answered: bool
+    truncated: bool
+
+
+def _wholes(rollouts: Sequence[Rollout], scored: Sequence[Scored]) -> list[_Member]:
+    members = []
+    for number, (rollout, reward) in enumerate(zip(rollouts, scored, strict=True)):
+        rows = rows_of_lines(rollout.lines, rollout.group, number)
+        episode = rollout.episode
+        exact = all(round_.exact for round_ in episode.policy_rounds)
+        members.append(
+            _Member(
+                GroupKey(rollout.group),
+                _first_prompt(rollout),
+                reward,
+                rows,
+                exact,
+                episode.answered,
+                episode.truncated,
+            )
+        )
+    return members
+
+
+def _first_prompt(rollout: Rollout) -> tuple[int, ...]:
+    """What the policy read before it wrote anything."""
+    if not rollout.lines:
+        return ()
+    line = rollout.lines[0]
+    return tuple(line.ids[: line.turns[0].start] if line.turns else line.ids)
+
+
+def _turns(rollouts: Sequence[Rollout]) -> list[_Member]:
+    members = []
+    for number, rollout in enumerate(rollouts):
+        if not rollout.candidates:
+            raise UsageError(
+                f"rollout {rollout.id} has no candidates: groups of agent and turn need tree sampling (TreeSampler)"
+            )
+        for each in rollout.candidates:
+            row = row_of_turn(each.line, each.turn, each.key, number)
+            scores = each.episode.turns[-1].scores
+            exact = scores.get("format", 1.0) > 0
+            members.append(_Member(each.key, row.prompt, each.reward, [row], exact, True, row.truncated))
+    return members
+
+
+def _figures(
+    rewards: Floats, groups: Groups, members: Sequence[_Member], trained: Bools, filters: Filters
+) -> dict[str, float]:
+    found = statistics(rewards, groups)
+    names = dict.fromkeys(name for member in members for name in member.reward.components)
+    parts = {
+        f"reward/{name}": float(np.mean([member.reward.components.get(name, 0.0) for member in members]))
+        for name in names
+    }
+    return {
+        "reward": float(rewards.mean()) if len(rewards) else 0.0,
+        "reward_std": float(rewards.std()) if len(rewards) else 0.0,
+        **parts,
+        "groups": float(len(groups)),
+        "groups/zero_variance": float(found.zero_variance_share),
+        "groups/homogeneous": float(found.homogeneous_share),
+        "rows": float(sum(len(member.rows) for member in members)),
+        "rows/trained": float(trained.sum()),
+        "rows/truncated": float(sum(member.truncated for member in members)),
+    }

@@ -1,0 +1,86 @@
+"""Turns of role workflows as rewards read them: who did what, and what the environment says of it.
+
+An environment judges a turn from its state before it and the last words of the roles. For a role that speaks before
+the acting one there is no action yet: the team reward of its candidates is then the same for all, and its own scores
+decide between them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from concertino.strategies import Done, Machine
+from concertino_bench.environments import DOMAINS, ActingEnvironment, Ran, ScriptRunner, Turn, environment_of
+from concertino_bench.tasks import Task
+
+from concertino_train.episodes import RoleTurn
+
+
+class Scripts:
+    """Runs the scripts that judging a turn takes, in one sandbox that is opened at the first one."""
+
+    def __init__(self) -> None:
+        self._runner: ScriptRunner | None = None
+
+    def run(self, script: str) -> Ran:
+        """Run one; blocks."""
+        if self._runner is None:
+            self._runner = ScriptRunner()
+        return self._runner(script)
+
+    def close(self) -> None:
+        """Give the sandbox back."""
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+
+class RoleTurns:
+    """Watches one rollout and keeps its finished turns.
+
+    Attributes:
+        domain: `plan-path`, `code`, ...; empty where the task has no environment.
+        turns: of the roles, of all turns that are over.
+    """
+
+    def __init__(self, task: Task, scripts: Scripts) -> None:
+        name = str(task.metadata.get("environment", ""))
+        self.domain = name if name in DOMAINS else ""
+        self.turns: list[RoleTurn] = []
+        self._task, self._scripts = task, scripts
+        self._over = 0
+        self._before: Any = None
+
+    def fork(self) -> RoleTurns:
+        """An independent copy."""
+        twin = RoleTurns(self._task, self._scripts)
+        twin.turns, twin._over, twin._before = list(self.turns), self._over, self._before
+        return twin
+
+    def look(self, machine: Machine) -> None:
+        """See whether a turn is over; call it whenever the machine waits for the policy, or is done."""
+        if not self.domain or not hasattr(machine, "said"):
+            return
+        over = machine.turn if isinstance(machine.step(), Done) else machine.turn - 1  # type: ignore[attr-defined]
+        if over > self._over:
+            self._over = over
+            self.turns += self._judge(machine, over)
+        if self._before is None or over >= self._over:
+            self._before = machine.world.state  # type: ignore[attr-defined]
+
+    def candidate(self, machine: Machine, turn: int, role: str) -> RoleTurn:
+        """What one role has just done in a turn, which need not be over."""
+        judged = [each for each in self._judge(machine, turn) if each.role == role]
+        return judged[0] if judged else RoleTurn(turn, role)
+
+    def _judge(self, machine: Machine, turn: int) -> list[RoleTurn]:
+        environment = environment_of(self._task, run=self._scripts.run)
+        environment.reset()
+        before = environment.snapshot() if self._before is None else self._before
+        final = isinstance(machine.step(), Done)
+        done = Turn.of_roles(before, machine.said, turn, final=final)  # type: ignore[attr-defined]
+        return RoleTurn.of(turn, self._reward(environment, done))
+
+    def _reward(self, environment: ActingEnvironment, turn: Turn) -> Any:
+        ran = [self._scripts.run(script) for script in environment.reward_scripts(turn)]
+        return environment.turn_reward(turn, ran)
