@@ -6,6 +6,8 @@ _flaw            a fault of a model's text: code, place, next step; _flaws colle
 _tags            the tags of a text, found in one pass; _tagged_text: blocks of known tags
 _observations    observations as an orchestrator reads them
 _history         what it reads, kept short
+_brief_prompt    what brief prompts have in common: the setting, and members in a line each
+_quotes          `${...}` in the arguments of a call, in place of a text that is there already
 _offers          members as a text names them
 _plan_export     any plan as Mermaid, DOT or JSON
 _built_in        which strategies there are; each package is imported at the first use of one of its names

@@ -59,5 +59,10 @@ def compacted(messages: Sequence[Message], tokens: int) -> list[Message]:
 def _brief(message: Message) -> Message:
     if message.role == "tool":
         return replace(message, text=cut(message.text, BRIEF))
-    text = _RESPONSE.sub(lambda found: found[1] + cut(found[2], BRIEF) + found[3], message.text)
+    text = _RESPONSE.sub(lambda found: found[1] + _brief_lines(found[2]) + found[3], message.text)
     return replace(message, text=text)
+
+
+def _brief_lines(block: str) -> str:
+    """Each observation of a block, which takes one line."""
+    return "\n".join(cut(line, BRIEF) for line in block.split("\n"))

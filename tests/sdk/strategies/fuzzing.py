@@ -44,7 +44,8 @@ PIECES = (
     "<agent>", "</agent>", "<agent_id>", "</agent_id>", "<agent_name>cot</agent_name>", "<agent_input>", "<edge>",
     "</edge>", "<from>A</from>", "<to>B</to>", "<answer>", "</answer>", "<plan>", "</plan>", "<search>", "</search>",
     "<wiki_search>", "</wiki_search>", "<reflection>", "<graph>", "</graph>", '<node id="s1">',
-    '<node id="s2" depends="s1">', "</node>", 'solve("', '")', "{s1}", "${A}", "${", "}", "{", "[", "]", "|", "\\|",
+    '<node id="s2" depends="s1">', "</node>", 'solve("', '")', "{s1}", "${A}", "${",
+    "${question}", "$${", "}", "{", "[", "]", "|", "\\|",
     '"', "'", "\\", "\\u0000", "\ud800", '{"name": "solve", "arguments": {"subtask": "x"}}',
     '{"name": "final_answer", "arguments": {}}', "```python\n", "```", "```json\n", "**Test Input:**",
     "**Test Output:**", "\\boxed{", "null", "NaN", "1e999", "-", "0", "\n", "\r\n", " ", "\t", "\u2028", "\ufeff",
@@ -89,8 +90,13 @@ def cases() -> dict[str, list[Case]]:
         for form in FORMS
     }
     made: dict[str, dict[str, Strategy]] = {
-        "parallel-rounds": {"text": ParallelRounds()},
-        "serial-calls": {"chat": SerialCalls(), "strict": SerialCalls(strict=True), "qa": SerialCalls(form="qa")},
+        "parallel-rounds": {"text": ParallelRounds(), "quotes": ParallelRounds(prompt="brief", quotes=True)},
+        "serial-calls": {
+            "chat": SerialCalls(),
+            "strict": SerialCalls(strict=True),
+            "qa": SerialCalls(form="qa"),
+            "quotes": SerialCalls(prompt="brief", quotes=True),
+        },
         "agent-graph": {"high": AgentGraph(), "low": AgentGraph(dom="low"), "strict": AgentGraph(strict=True)},
         "dependency-plan": {"lenient": DependencyPlan(), "strict": DependencyPlan(strict=True)},
         "role-workflow": dict(roles),
@@ -144,7 +150,8 @@ def read(case: Case, text: str, draw: Random) -> None:
         assert step.plan.calls, "an empty plan"
         known = {call.id: call for call in step.plan.calls}
         for name, call in early.items():
-            assert name not in known or known[name].name == call.name, f"call {name} was begun as another one"
+            same = name not in known or (known[name].name, known[name].arguments) == (call.name, call.arguments)
+            assert same, f"call {name} was begun as another one"
 
 
 def places(case: Case, text: str, draw: Random) -> set[tuple[int, int, int]]:
@@ -185,15 +192,15 @@ def stretched(text: str, draw: Random, size: int) -> str:
 
 
 def fuzz(case: Case, seconds: float, seed: int = 0, longest: int = 200_000) -> Iterator[str]:
-    """Fuzz one reader for some seconds; yields each fault with its text.
+    """Fuzz one reader for some seconds of this process's time; yields each fault with its text.
 
     Args:
         longest: characters of the texts whose time is looked at; they may take a second per million, and 0.3 s.
     """
-    draw, until = Random(f"{case.name}:{seed}"), time.monotonic() + seconds
+    draw, until = Random(f"{case.name}:{seed}"), time.process_time() + seconds
     for text in list(case.corpus):
         case.seen |= places(case, text, draw)
-    while time.monotonic() < until:
+    while time.process_time() < until:
         case.runs += 1
         text = mutate(draw.choice(case.corpus), case.corpus, draw)
         try:

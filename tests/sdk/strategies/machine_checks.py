@@ -38,7 +38,8 @@ def _same_plan(one: Machine, other: Machine) -> bool:
     """Whether both want to run the same plan; plans have no equality of their own."""
     first: Any = one.step()
     second: Any = other.step()
-    return (first.round, first.plan.calls, first.plan.edges) == (second.round, second.plan.calls, second.plan.edges)
+    one_plan, other_plan = first.plan, second.plan
+    return (first.round, one_plan.to_json(), one_plan.edges) == (second.round, other_plan.to_json(), other_plan.edges)
 
 
 def cut_after(path: Path, kind: str, count: int) -> Path:

@@ -42,7 +42,7 @@ def test_a_fault_of_a_reader_is_found_and_its_text_is_shown() -> None:
 def test_new_places_of_the_reader_are_noticed() -> None:
     from random import Random
 
-    (case,) = cases()["parallel-rounds"]
+    (case, *_) = cases()["parallel-rounds"]
     plain = places(case, "nothing", Random(0))
     assert places(case, '<tool_call>{"name": "solve"}</tool_call>', Random(0)) - plain
     assert not places(case, "nothing", Random(0)) - plain

@@ -1,7 +1,7 @@
 """What an orchestrator that writes agent graphs is shown: the format, the agents on offer, its faults, failed agents.
 
 The words are concertino's own; tags and rules are those of MAS-Orchestra, so that a model trained on its format reads
-what it knows.
+what it knows. A brief prompt leaves out what such a model knows: all but the agents.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from concertino._observation import Observation
+from concertino.strategies._brief_prompt import PromptForm, member_list
 from concertino.strategies._flaw import Flaw
 from concertino.strategies._flaws import report
 from concertino.strategies._observations import render_round
-from concertino.strategies._offers import Offers, types_of
+from concertino.strategies._offers import Offer, Offers, types_of
 
 DoM = Literal["low", "high"]
 
@@ -77,6 +78,11 @@ Rules
 - Give every argument that an agent needs, each in a tag of its name. Lists are JSON: ["a", "b"].
 - At most {agents} agents."""
 
+_BRIEF: dict[DoM, str] = {
+    "low": "Answer, or hand the question to one agent, which answers.",
+    "high": "Write one graph of at most {agents} agents; its last one answers.",
+}
+
 _QUOTE = """
 - A text that must hold its own closing tag stands in <![CDATA[ ... ]]>."""
 
@@ -93,11 +99,18 @@ _FAILED = """The agent that gives the answer ({sink}) did not succeed. What the 
 
 Write another graph that avoids what failed, or the answer between <answer> and </answer> if you know it."""
 
+_BRIEF_FAILED = """{results}
+{sink} failed: write another graph, or the <answer>."""
+
 CUT_OFF = "the text ended (length limit) before it was complete; think more briefly and write it again, shorter"
 
 
-def system_prompt(tools: Sequence[Mapping[str, Any]], dom: DoM, prepend_task: bool, agents: int) -> str:
+def system_prompt(
+    tools: Sequence[Mapping[str, Any]], dom: DoM, prepend_task: bool, agents: int, prompt: PromptForm = "full"
+) -> str:
     """The system message: the format and the agents on offer."""
+    if prompt == "brief":
+        return f"{_BRIEF[dom].format(agents=agents)}\n{member_list(Offers(tools).values(), arguments=_input_of)}"
     text = (_LOW if dom == "low" else _HIGH).format(context=_CONTEXT[prepend_task], agents=agents) + _QUOTE
     return f"{text}\n\nAgents\n{_agents(tools)}"
 
@@ -115,6 +128,11 @@ def _agents(tools: Sequence[Mapping[str, Any]]) -> str:
             else:
                 lines.append(f"  <{name}> {_described(schema, needed)}")
     return "\n".join(lines)
+
+
+def _input_of(offer: Offer) -> dict[str, str]:
+    """What an agent's input is called, whatever its argument is."""
+    return {offer.input: "agent_input"} if offer.input else {}
 
 
 def _described(schema: Any, required: bool) -> str:
@@ -147,7 +165,12 @@ def render_faults(text: str, faults: Iterable[Flaw]) -> str:
 
 
 def render_failure(
-    sink: str, observations: Sequence[Observation], ids: Sequence[str], remaining: Mapping[str, float] | None
+    sink: str,
+    observations: Sequence[Observation],
+    ids: Sequence[str],
+    remaining: Mapping[str, float] | None,
+    prompt: PromptForm = "full",
 ) -> str:
     """What came of a graph without an answer."""
-    return _FAILED.format(sink=sink, results=render_round(observations, ids, remaining))
+    text = _BRIEF_FAILED if prompt == "brief" else _FAILED
+    return text.format(sink=sink, results=render_round(observations, ids, remaining, prompt=prompt))

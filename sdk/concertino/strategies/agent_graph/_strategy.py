@@ -18,6 +18,7 @@ from typing import Any, Literal
 from concertino._errors import UsageError
 from concertino._models import Message, Reply
 from concertino._observation import Observation
+from concertino.strategies._brief_prompt import PromptForm, check_prompt
 from concertino.strategies._conversation import Conversation
 from concertino.strategies._flaws import report
 from concertino.strategies._machine import Brief, Done, Strategy
@@ -40,6 +41,8 @@ class AgentGraph(Strategy):
         strict: refuse what a lenient reader repairs (every repair is named in `CODES` of the format).
         max_agents: of one graph.
         renamed: argument names that a model writes, by those that this pool's schemas have instead.
+        prompt: `full`, or `brief` for a model that was trained on this format: the agents, and what failed in its
+            short form.
     """
 
     dom: Literal["low", "high"] = "high"
@@ -48,6 +51,7 @@ class AgentGraph(Strategy):
     strict: bool = False
     max_agents: int = 64
     renamed: Mapping[str, str] = field(default_factory=lambda: dict(_RENAMED))
+    prompt: PromptForm = "full"
 
     name = "agent-graph"
     reads_tools = True
@@ -55,6 +59,7 @@ class AgentGraph(Strategy):
     def __post_init__(self) -> None:
         if self.dom not in ("low", "high"):
             raise UsageError(f"AgentGraph(dom={self.dom!r}): expected 'low' or 'high'")
+        check_prompt("AgentGraph", self.prompt)
         if not isinstance(self.renamed, Mapping) or not all(isinstance(name, str) for name in self.renamed.values()):
             raise UsageError(
                 f"AgentGraph(renamed={self.renamed!r}): expected names by name: {{'debate_roles': 'roles'}}"
@@ -87,7 +92,9 @@ class AgentGraphMachine(Conversation):
         self.parallel = brief.parallel
         self.rounds = min(settings.max_rounds, brief.rounds or settings.max_rounds)
         self.sink = ""
-        system = prompts.system_prompt(self.tools, settings.dom, settings.prepend_task, settings.max_agents)
+        system = prompts.system_prompt(
+            self.tools, settings.dom, settings.prepend_task, settings.max_agents, settings.prompt
+        )
         self.messages = [Message("system", system), Message("user", brief.question)]
 
     # -- what came back --------------------------------------------------------------------------------------------
@@ -127,7 +134,8 @@ class AgentGraphMachine(Conversation):
             return
         cause = result.error.message if result.error is not None else ""
         detail = f"agent {self.sink!r}, which gives the answer, ended {result.status.value}: {cause}"
-        self._again(prompts.render_failure(self.sink, observations, ids, remaining), "rounds", detail)
+        shown = prompts.render_failure(self.sink, observations, ids, remaining, self.settings.prompt)
+        self._again(shown, "rounds", detail)
 
     def _again(self, text: str, stop: str, detail: str) -> None:
         """Let the model write again, a few times."""

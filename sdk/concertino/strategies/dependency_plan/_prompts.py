@@ -1,6 +1,7 @@
 """What a model that plans by dependencies is shown: the tags, the tools, observations, its faults.
 
 The words are concertino's own; the tags are those of GAP, so that a model trained on its traces reads what it knows.
+A brief prompt leaves out what such a model knows: all but the numbers, the tags and the members.
 """
 
 from __future__ import annotations
@@ -10,12 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from concertino._observation import Observation
+from concertino.strategies._brief_prompt import PromptForm, member_list
 from concertino.strategies._flaw import Flaw
 from concertino.strategies._flaws import report
-from concertino.strategies._observations import render_observation, render_remaining
+from concertino.strategies._observations import MARKS, render_line, render_observation, render_remaining
 from concertino.strategies._offers import Offers, types_of
 
 _FORGED = re.compile(r"<(?=/?(?:observation|answer|plan|graph|think|reflection)\b)", re.IGNORECASE)
+
+_MARKS = re.compile(f"{MARKS.pattern}|{_FORGED.pattern}", re.IGNORECASE)
+
+_BRIEF = "Plan; call what is ready at once, up to {parallel} a turn, {rounds} turns; <answer> ends."
 
 _SYSTEM = """You answer a question with tools. You plan which parts need which, and call what is independent together.
 
@@ -62,13 +68,19 @@ NO_CALL = (
     "<answer>...</answer>."
 )
 LAST = "No more calls are possible. Write the answer now, from what is known, between <answer> and </answer>."
+BRIEF_LAST = "No more calls: write the <answer>."
 CUT_OFF = "PARSE_ERR: your text ended (length limit) before a call or an answer was complete. Think more briefly."
 _FAULTY = """PARSE_ERR: nothing was run. Correct this, and write the turn again:
 {faults}"""
 
 
 def system_prompt(
-    tools: Sequence[Mapping[str, Any]], verbs: Mapping[str, str], rounds: int, parallel: int, graph: bool
+    tools: Sequence[Mapping[str, Any]],
+    verbs: Mapping[str, str],
+    rounds: int,
+    parallel: int,
+    graph: bool,
+    prompt: PromptForm = "full",
 ) -> str:
     """The system message.
 
@@ -79,9 +91,14 @@ def system_prompt(
         rounds: turns with calls.
         parallel: calls in one turn.
         graph: whether `<graph>` is allowed.
+        prompt: with `brief`, a member is shown under its tag; one without a tag only where a graph can call it.
     """
     offers = Offers(tools)
     shown = {name: verb for verb, name in reversed(list(verbs.items()))}
+    if prompt == "brief":
+        called = {name: f"<{verb}>" for name, verb in shown.items()}
+        listed = [offer for offer in offers.values() if graph or offer.name in shown]
+        return f"{_BRIEF.format(parallel=parallel, rounds=rounds)}\n{member_list(listed, called)}"
     lines = [
         _VERB.format(verb=verb, description=_about(offers[name].description if name in offers else ""))
         for verb, name in verbs.items()
@@ -109,11 +126,20 @@ def _tools(offers: Offers, tags: Mapping[str, str]) -> str:
 
 
 def render_observations(
-    observations: Sequence[Observation], names: Sequence[str], remaining: Mapping[str, float] | None
+    observations: Sequence[Observation],
+    names: Sequence[str],
+    remaining: Mapping[str, float] | None,
+    prompt: PromptForm = "full",
 ) -> str:
-    """The results of a turn; no result can forge the frame around it."""
+    """The results of a turn; no result can forge the frame around it.
+
+    Args:
+        names: visible names of the members, or in a brief prompt ids of the calls.
+    """
     lines = [
-        _FORGED.sub(r"\\u003c", render_observation(observation, name))
+        render_line(observation, name, marks=_MARKS)
+        if prompt == "brief"
+        else _FORGED.sub(r"\\u003c", render_observation(observation, name))
         for observation, name in zip(observations, names, strict=True)
     ]
     return "\n".join(["<observation>", *lines, "</observation>"]) + render_remaining(remaining)

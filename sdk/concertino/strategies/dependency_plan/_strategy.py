@@ -24,6 +24,7 @@ from concertino._models import Message, Reply
 from concertino._observation import Observation
 from concertino._plan import Call, Plan
 from concertino.schema import near_names
+from concertino.strategies._brief_prompt import PromptForm, check_prompt
 from concertino.strategies._conversation import Conversation
 from concertino.strategies._flaws import report
 from concertino.strategies._machine import Brief, Done, Strategy
@@ -57,6 +58,8 @@ class DependencyPlan(Strategy):
         patience: texts without a readable call, in a row, after which the run ends.
         strict: refuse what a lenient reader repairs (every repair is named in `CODES` of the format).
         show_budget: show what is left of the budget with the observations.
+        prompt: `full`, or `brief` for a model that was trained on this format: the members and the numbers, and
+            observations in their short form.
     """
 
     tools: Mapping[str, str] = field(default_factory=dict)
@@ -67,6 +70,7 @@ class DependencyPlan(Strategy):
     patience: int = 3
     strict: bool = False
     show_budget: bool = True
+    prompt: PromptForm = "full"
 
     name = "dependency-plan"
     reads_tools = True
@@ -77,6 +81,7 @@ class DependencyPlan(Strategy):
                 raise UsageError(f"DependencyPlan({name}={getattr(self, name)!r}): expected at least 1")
         if self.schedule not in ("levels", "ready"):
             raise UsageError(f"DependencyPlan(schedule={self.schedule!r}): expected 'levels' or 'ready'")
+        check_prompt("DependencyPlan", self.prompt)
         if not isinstance(self.tools, Mapping) or not all(isinstance(name, str) for name in self.tools.values()):
             raise UsageError(
                 f"DependencyPlan(tools={self.tools!r}): expected names by tag: {{'search': 'search/search'}}"
@@ -158,7 +163,7 @@ class DependencyPlanMachine(Conversation):
         self.read_as = (False, False)
         self.answers: tuple[str, ...] = ()
         system = prompts.system_prompt(
-            self.tools, self.verbs, settings.max_rounds, settings.max_parallel, settings.graph
+            self.tools, self.verbs, settings.max_rounds, settings.max_parallel, settings.graph, settings.prompt
         )
         question = brief.question
         if settings.show_budget:
@@ -218,15 +223,16 @@ class DependencyPlanMachine(Conversation):
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
         """Show the observations."""
         assert self.plan is not None
-        names = [call.name for call in self.plan.calls]
+        brief = self.settings.prompt == "brief"
+        names = [call.id if brief else call.name for call in self.plan.calls]
         shown = remaining if self.settings.show_budget else None
-        text = prompts.render_observations(observations, names, shown)
+        text = prompts.render_observations(observations, names, shown, self.settings.prompt)
         self.plan = None
         self.round += 1
         self.phase = "ask"
         if self.round >= self.settings.max_rounds:
             self.phase = "answer"
-            text += f"\n{prompts.LAST}"
+            text += f"\n{prompts.BRIEF_LAST if brief else prompts.LAST}"
         self.messages.append(Message("user", text))
 
     def _last_answer(self, text: str, cut_off: bool) -> None:

@@ -1,7 +1,8 @@
 """The texts that an orchestrator in rounds is shown: its role, the tools, the request for an answer.
 
 The words are concertino's own. Tools are listed one JSON object per line inside `<tools>`, the form on which
-tool-calling models are trained; observations come back one `<tool_response>` each, in the order of the calls.
+tool-calling models are trained; observations come back one `<tool_response>` each, in the order of the calls. A brief
+prompt leaves out what a model trained on this format knows: all but the numbers, the members and how to quote.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from concertino.strategies._brief_prompt import PromptForm, member_list
+from concertino.strategies._offers import Offers
 
 FINAL = "final_answer"
 """The name of the call that ends the run."""
@@ -53,10 +57,19 @@ The arguments are strict JSON; write a backslash as \\\\. When the work is done,
 _NATIVE_FORMAT = """
 Before each round write what is known and what you do next, then call. When the work is done, call {final} alone."""
 
+_QUOTES = """
+- In an argument, ${question} stands for the user's whole question, ${question.2} for its second paragraph, and ${1.2} \
+for the content of the result with the id 1.2: quote long texts, do not copy them. Write $${ for the characters ${."""
+
+_BRIEF = "Answer by calls, at most {parallel} a round, {rounds} rounds; end with {final}."
+_BRIEF_QUOTES = "Arguments can quote: ${question}, its paragraph ${question.2}, result ${1.2}; $${ is a plain ${."
+
 ANSWER_REQUEST = (
     "Write the final answer to the question now, between <answer> and </answer>, from the verified results above. "
     "Put each value that was asked for in \\boxed{}, in the order of the question."
 )
+
+BRIEF_ANSWER_REQUEST = "Write the <answer>, each value in \\boxed{}."
 
 SUMMARISER = """You write the final answer to a question from the record of a group's work on it. The record may hold \
 errors: check that the results agree, and prefer what was verified. Write your reasoning between <reasoning> and \
@@ -70,9 +83,22 @@ NO_CALL = (
 UNCLOSED = "PARSE_ERR: your text ends inside the reasoning, so it holds no call. Reason more briefly, then call."
 
 
-def system_prompt(tools: Sequence[Mapping[str, Any]], rounds: int, parallel: int, native: bool) -> str:
+def system_prompt(
+    tools: Sequence[Mapping[str, Any]],
+    rounds: int,
+    parallel: int,
+    native: bool,
+    prompt: PromptForm = "full",
+    quotes: bool = False,
+) -> str:
     """The system message."""
-    role = _ROLE.format(rounds=rounds, parallel=parallel)
+    if prompt == "brief":
+        brief = [
+            _BRIEF.format(rounds=rounds, parallel=parallel, final=FINAL),
+            *([_BRIEF_QUOTES] if quotes else []),
+        ]
+        return "\n".join([*brief, *([] if native else [member_list(Offers(tools).values())])])
+    role = _ROLE.format(rounds=rounds, parallel=parallel) + (_QUOTES if quotes else "")
     if native:
         return role + "\n" + _NATIVE_FORMAT.format(final=FINAL)
     lines = [json.dumps(tool, ensure_ascii=False) for tool in (*tools, FINAL_TOOL)]

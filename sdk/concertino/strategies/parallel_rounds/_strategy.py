@@ -15,11 +15,13 @@ from concertino._errors import UsageError
 from concertino._models import Message, Reply
 from concertino._observation import Observation
 from concertino._plan import Call, Plan
+from concertino.strategies._brief_prompt import PromptForm, check_prompt
 from concertino.strategies._conversation import Conversation
 from concertino.strategies._flaw import Flaw
 from concertino.strategies._history import compacted
 from concertino.strategies._machine import Ask, Brief, Done, Strategy
-from concertino.strategies._observations import render_observation, render_remaining, render_round
+from concertino.strategies._observations import render_each, render_remaining, render_round
+from concertino.strategies._quotes import Sources, fill_call, place_of
 
 from . import _prompts as prompts
 from ._format import check_round, read_ahead, read_round
@@ -44,6 +46,10 @@ class ParallelRounds(Strategy):
         observation_tokens: tokens of one observation that are shown; the middle of a longer one is left out.
         history_tokens: tokens of the whole conversation, from which on observations of old rounds are told briefly.
         patience: texts without a readable call, in a row, after which the run ends.
+        prompt: `full`, or `brief` for a model that was trained on this format: the members and the numbers, and
+            observations in their short form.
+        quotes: `${question}`, `${question.2}` and `${1.2}` in an argument stand for the question, its second paragraph
+            and the result in place 2 of round 1.
     """
 
     max_rounds: int = 12
@@ -54,6 +60,8 @@ class ParallelRounds(Strategy):
     observation_tokens: int | None = None
     history_tokens: int | None = None
     patience: int = 3
+    prompt: PromptForm = "full"
+    quotes: bool = False
 
     name = "parallel-rounds"
 
@@ -64,6 +72,7 @@ class ParallelRounds(Strategy):
                 raise UsageError(f"ParallelRounds({name}={value!r}): expected at least {least}")
         if self.summariser not in ("orchestrator", "summariser"):
             raise UsageError(f"ParallelRounds(summariser={self.summariser!r}): expected 'orchestrator' or 'summariser'")
+        check_prompt("ParallelRounds", self.prompt)
 
     def begin(self, brief: Brief) -> ParallelRoundsMachine:
         """A machine at the start of a run.
@@ -94,7 +103,15 @@ class ParallelRoundsMachine(Conversation):
         super().__init__(settings, brief)
         self.names: list[str] = []
         self.native_ids: list[str] = []
-        system = prompts.system_prompt(self.tools, settings.max_rounds, settings.max_parallel, settings.native)
+        self.sources = Sources(brief.question)
+        system = prompts.system_prompt(
+            self.tools,
+            settings.max_rounds,
+            settings.max_parallel,
+            settings.native,
+            settings.prompt,
+            settings.quotes,
+        )
         question = brief.question
         if settings.show_budget:
             question += render_remaining(brief.remaining)
@@ -122,7 +139,8 @@ class ParallelRoundsMachine(Conversation):
         if self.phase != "ask" or self.settings.native:
             return []
         room = self.settings.max_parallel
-        return [call for call in read_ahead(text) if int(call.id) <= room and call.name != prompts.FINAL]
+        ready = [call for call in read_ahead(text) if int(call.id) <= room and call.name != prompts.FINAL]
+        return [self._filled(call) for call in ready]
 
     # -- what came back --------------------------------------------------------------------------------------------
 
@@ -161,7 +179,11 @@ class ParallelRoundsMachine(Conversation):
             return replace(call, error=("too_many_calls", f"at most {limit} calls in one round; repeat it in the next"))
         if call.name == prompts.FINAL and call.error is None:
             return replace(call, error=("bad_format", f"{prompts.FINAL} must be the only call of its round"))
-        return call
+        return self._filled(call)
+
+    def _filled(self, call: Call) -> Call:
+        """A call with its quotes filled in, where there are any."""
+        return fill_call(call, self.sources) if self.settings.quotes else call
 
     def _no_call(self, answer: str | None, unclosed: bool) -> None:
         """No call: an answer given directly is taken, anything else is handed back, a few times."""
@@ -176,22 +198,36 @@ class ParallelRoundsMachine(Conversation):
 
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
         """Show the observations."""
-        shown = remaining if self.settings.show_budget else None
-        limit = self.settings.observation_tokens
-        if self.native_ids:
-            for native_id, name, observation in zip(self.native_ids, self.names, observations, strict=True):
-                text = render_observation(observation, name, limit)
-                self.messages.append(Message("tool", text, call_id=native_id))
-            if shown:
-                self.messages.append(Message("user", render_remaining(shown).strip()))
-        else:
-            self.messages.append(Message("user", render_round(observations, self.names, shown, limit)))
+        assert self.plan is not None
+        calls = self.plan.calls
+        if self.settings.quotes:
+            self.sources = self.sources.with_round(self.round + 1, calls, observations)
+        self._show(calls, observations, remaining if self.settings.show_budget else None)
         self.plan = None
         self.round += 1
         self.phase = "ask"
         self._compact()
         if self.round >= self.settings.max_rounds:
             self._ask_for_answer("rounds")
+
+    def _show(
+        self, calls: Sequence[Call], observations: Sequence[Observation], remaining: Mapping[str, float] | None
+    ) -> None:
+        own = self.settings
+        names = [self._label(call) for call in calls] if own.prompt == "brief" else self.names
+        if not self.native_ids:
+            text = render_round(observations, names, remaining, own.observation_tokens, own.prompt)
+            self.messages.append(Message("user", text))
+            return
+        texts = render_each(observations, names, own.observation_tokens, own.prompt)
+        for native_id, text in zip(self.native_ids, texts, strict=True):
+            self.messages.append(Message("tool", text, call_id=native_id))
+        if remaining:
+            self.messages.append(Message("user", render_remaining(remaining).strip()))
+
+    def _label(self, call: Call) -> str:
+        """What a brief prompt calls the result of a call: its place, and where it can be quoted, its round."""
+        return place_of(self.round + 1, call) if self.settings.quotes else call.id
 
     def _compact(self) -> None:
         """Tell old rounds briefly where the conversation has grown too long; it then counts as not asked with yet."""
@@ -207,13 +243,15 @@ class ParallelRoundsMachine(Conversation):
         self.phase = "answer"
         if self.settings.summariser == "orchestrator":
             self._close_native_calls()
-            self.messages.append(Message("user", prompts.ANSWER_REQUEST))
+            brief = self.settings.prompt == "brief"
+            self.messages.append(Message("user", prompts.BRIEF_ANSWER_REQUEST if brief else prompts.ANSWER_REQUEST))
 
     def _close_native_calls(self) -> None:
         """A server refuses a conversation whose last native calls have no answer."""
         last = self.messages[-1]
         for call in last.tool_calls:
-            self.messages.append(Message("tool", '{"status": "OK"}', call_id=call.id))
+            text = "OK" if self.settings.prompt == "brief" else '{"status": "OK"}'
+            self.messages.append(Message("tool", text, call_id=call.id))
 
     def _take_answer(self, reply: Reply) -> None:
         read = read_round(reply)
@@ -227,11 +265,17 @@ class ParallelRoundsMachine(Conversation):
 
     def dump(self) -> dict[str, Any]:
         """Plain JSON data."""
-        plan = None if self.plan is None else self.plan.to_json()
-        return {**super().dump(), "plan": plan, "names": self.names, "native_ids": self.native_ids}
+        return {
+            **super().dump(),
+            "plan": None if self.plan is None else self.plan.to_json(),
+            "names": self.names,
+            "native_ids": self.native_ids,
+            "results": dict(self.sources.results),
+        }
 
     def _load(self, dumped: Mapping[str, Any]) -> None:
         super()._load(dumped)
         self.names = list(dumped["names"])
         self.native_ids = list(dumped["native_ids"])
+        self.sources = Sources(self.question, dict(dumped["results"]))
         self.plan = None if dumped["plan"] is None else Plan(Call.from_json(call) for call in dumped["plan"])

@@ -10,6 +10,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from concertino.strategies._brief_prompt import PromptForm, listed_choices, member_list
+from concertino.strategies._offers import Offers
+
+from ._choices import Choice, read_choices
+
 ROLE = """You answer a question by calling tools, agents and models, one call per turn; what comes back leads to the \
 next call.
 
@@ -25,6 +30,13 @@ did not succeed; choose another tool or model. TIMEOUT: it took too long; choose
 
 _BY_ARGUMENT = ", and give the whole answer in it"
 _BY_MEMBER = "; what it returns is the answer"
+
+_QUOTES = """
+- In an argument, ${question} stands for the user's whole question, ${question.2} for its second paragraph, and ${1.1} \
+for the content of the result with the id 1.1: quote long texts, do not copy them. Write $${ for the characters ${."""
+
+_BRIEF = "Answer by calls, one a turn, {rounds} turns; end with {answer}."
+_BRIEF_QUOTES = "Arguments can quote: ${question}, its paragraph ${question.2}, result ${1.1}; $${ is a plain ${."
 
 _TEXT_FORMAT = """
 Format of every turn
@@ -48,7 +60,10 @@ LAST_ANSWER = (
     "above. Put each value that was asked for in \\boxed{}, in the order of the question."
 )
 
+BRIEF_LAST_ANSWER = "No turns are left: write the <answer>, each value in \\boxed{}."
+
 UNREAD_CALL = '{"status": "PARSE_ERR", "error": {"code": "too_many_calls", "message": "one call in each turn"}}'
+BRIEF_UNREAD_CALL = "PARSE_ERR too_many_calls: one call in each turn"
 
 
 def answer_tool(name: str) -> dict[str, Any]:
@@ -70,14 +85,38 @@ def answer_tool(name: str) -> dict[str, Any]:
 
 
 def system_prompt(
-    tools: Sequence[Mapping[str, Any]], *, rounds: int, answer: str, by_member: bool, native: bool
+    tools: Sequence[Mapping[str, Any]],
+    *,
+    rounds: int,
+    answer: str,
+    by_member: bool,
+    native: bool,
+    prompt: PromptForm = "full",
+    quotes: bool = False,
 ) -> str:
     """The system message of a chat."""
+    if prompt == "brief":
+        brief = [_BRIEF.format(rounds=rounds, answer=answer), *([_BRIEF_QUOTES] if quotes else [])]
+        return "\n".join([*brief, *([] if native else [member_list(Offers(tools).values(), choices=_choices)])])
     role = ROLE.format(rounds=rounds, answer=answer, how=_BY_MEMBER if by_member else _BY_ARGUMENT)
+    role += _QUOTES if quotes else ""
     if native:
         return role + "\n" + _NATIVE_FORMAT
     lines = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
     return role + "\n" + _TEXT_FORMAT.format(tools=lines)
+
+
+def _choices(schema: Any) -> Sequence[str]:
+    """The values of an argument; models under aliases with what they cost."""
+    found = read_choices(schema) if isinstance(schema, Mapping) else ()
+    return [_shown(choice) for choice in found] or listed_choices(schema)
+
+
+def _shown(choice: Choice) -> str:
+    """An alias, with its prices for a million tokens read and written, and its latency, where they are known."""
+    known = [f"${choice.prices.input:g}/${choice.prices.output:g}"] if choice.prices else []
+    known += [f"{choice.seconds:g}s"] if choice.seconds is not None else []
+    return f"{choice.alias}({' '.join(known)})" if known else choice.alias
 
 
 def user_prompt(question: str, preference: str) -> str:

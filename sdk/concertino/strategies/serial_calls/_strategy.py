@@ -28,9 +28,11 @@ from concertino._models import Message, Reply
 from concertino._observation import Observation, Status
 from concertino._plan import Call, Plan
 from concertino.reading import ReadingError, read_json
+from concertino.strategies._brief_prompt import PromptForm, check_prompt
 from concertino.strategies._conversation import Conversation
 from concertino.strategies._machine import Ask, Brief, Done, Strategy
-from concertino.strategies._observations import render_observation, render_remaining, render_round
+from concertino.strategies._observations import render_each, render_remaining, render_round
+from concertino.strategies._quotes import Sources, fill_call, place_of
 
 from . import _prompts as prompts
 from ._choices import choices_by_tool
@@ -65,6 +67,10 @@ class SerialCalls(Strategy):
         show_budget: show what is left of the budget with the observations (`chat`).
         strict: refuse texts that lenient reading repairs.
         patience: texts without a readable call, in a row, after which the run ends.
+        prompt: in a chat, `full`, or `brief` for a model that was trained on this format: the members and the number of
+            turns, and observations in their short form.
+        quotes: in a chat, `${question}`, `${question.2}` and `${1.1}` in an argument stand for the question, its second
+            paragraph and the result of turn 1.
         cutter: how the `qa` form cuts texts to tokens; no part of the settings that are written down.
     """
 
@@ -80,6 +86,8 @@ class SerialCalls(Strategy):
     show_budget: bool = True
     strict: bool = False
     patience: int = 3
+    prompt: PromptForm = "full"
+    quotes: bool = False
     cutter: Cutter = field(default=estimating_cutter, compare=False, repr=False)
 
     name = "serial-calls"
@@ -91,6 +99,13 @@ class SerialCalls(Strategy):
         for name, allowed in _ALLOWED.items():
             if getattr(self, name) not in allowed:
                 raise UsageError(f"SerialCalls({name}={getattr(self, name)!r}): expected {' or '.join(allowed)}")
+        check_prompt("SerialCalls", self.prompt)
+        if self.form == "qa" and (self.quotes or self.prompt == "brief"):
+            given = "quotes=True" if self.quotes else "prompt='brief'"
+            raise UsageError(
+                f"SerialCalls(form='qa', {given}): the released prompt has a fixed form; expected form='chat', or "
+                "prompt='full' and quotes=False"
+            )
         for name in ("search_tools", "code_tools"):
             given = getattr(self, name)
             if isinstance(given, str):
@@ -158,6 +173,7 @@ class SerialCallsMachine(Conversation):
         super().__init__(settings, brief)
         self.native_ids: list[str] = []
         self.notebook = Notebook()
+        self.sources = Sources(brief.question)
         self.messages = []
         if not settings.by_member:
             self.tools.append(prompts.answer_tool(settings.answer_tool))
@@ -168,6 +184,8 @@ class SerialCallsMachine(Conversation):
                 answer=settings.answer_tool,
                 by_member=settings.by_member,
                 native=settings.native,
+                prompt=settings.prompt,
+                quotes=settings.quotes,
             )
             question = prompts.user_prompt(brief.question, settings.preference)
             question += render_remaining(brief.remaining) if settings.show_budget else ""
@@ -211,11 +229,12 @@ class SerialCallsMachine(Conversation):
             return
         if not qa:
             self.fruitless = 0
-        chosen = self._chosen(turn.calls)
-        if answer := self._own_answer(turn.calls[chosen]):
+        calls = [fill_call(call, self.sources) for call in turn.calls] if self.settings.quotes else turn.calls
+        chosen = self._chosen(calls)
+        if answer := self._own_answer(calls[chosen]):
             self._end(Done(answer, "answered"))
             return
-        self.plan = Plan.parallel([self._only(index == chosen, call) for index, call in enumerate(turn.calls)])
+        self.plan = Plan.parallel([self._only(index == chosen, call) for index, call in enumerate(calls)])
         self.native_ids = [call.id for call in reply.tool_calls]
         self.phase = "act"
 
@@ -267,10 +286,12 @@ class SerialCallsMachine(Conversation):
         assert self.plan is not None
         calls = self.plan.calls
         self.plan = None
-        self.round += 1
-        self.phase = "ask"
+        if self.settings.quotes:
+            self.sources = self.sources.with_round(self.round + 1, calls, observations)
         if self.settings.form == "chat":
             self._show(calls, observations, remaining if self.settings.show_budget else None)
+        self.round += 1
+        self.phase = "ask"
         for call, observation in zip(calls, observations, strict=True):
             if observation.ok:
                 self._note(call, observation.content)
@@ -309,16 +330,22 @@ class SerialCallsMachine(Conversation):
     def _show(
         self, calls: Sequence[Call], observations: Sequence[Observation], remaining: Mapping[str, float] | None
     ) -> None:
-        names = [call.name for call in calls]
+        form = self.settings.prompt
+        names = [self._label(call) if form == "brief" else call.name for call in calls]
         if not self.native_ids:
-            self.messages.append(Message("user", render_round(observations, names, remaining)))
+            self.messages.append(Message("user", render_round(observations, names, remaining, prompt=form)))
             return
-        for native_id, name, observation in zip(self.native_ids, names, observations, strict=False):
-            self.messages.append(Message("tool", render_observation(observation, name), call_id=native_id))
+        for native_id, text in zip(self.native_ids, render_each(observations, names, prompt=form), strict=False):
+            self.messages.append(Message("tool", text, call_id=native_id))
+        unread = prompts.BRIEF_UNREAD_CALL if form == "brief" else prompts.UNREAD_CALL
         for native_id in self.native_ids[len(names) :]:  # a server refuses a conversation with an unanswered call
-            self.messages.append(Message("tool", prompts.UNREAD_CALL, call_id=native_id))
+            self.messages.append(Message("tool", unread, call_id=native_id))
         if remaining:
             self.messages.append(Message("user", render_remaining(remaining).strip()))
+
+    def _label(self, call: Call) -> str:
+        """What a brief prompt calls the result of a call: its place, and where it can be quoted, its turn."""
+        return place_of(self.round + 1, call) if self.settings.quotes else call.id
 
     def _out_of_turns(self) -> None:
         limit = self.settings.max_rounds
@@ -327,7 +354,8 @@ class SerialCallsMachine(Conversation):
             return
         self.final = Done(None, "rounds", f"{limit} turns are over")
         self.phase = "answer"
-        self.messages.append(Message("user", prompts.LAST_ANSWER))
+        brief = self.settings.prompt == "brief"
+        self.messages.append(Message("user", prompts.BRIEF_LAST_ANSWER if brief else prompts.LAST_ANSWER))
 
     def _take_answer(self, reply: Reply) -> None:
         turn = read_turn(reply)
@@ -346,12 +374,14 @@ class SerialCallsMachine(Conversation):
             "plan": None if self.plan is None else self.plan.to_json(),
             "native_ids": self.native_ids,
             "notebook": self.notebook.to_json(),
+            "results": dict(self.sources.results),
         }
 
     def _load(self, dumped: Mapping[str, Any]) -> None:
         super()._load(dumped)
         self.native_ids = list(dumped["native_ids"])
         self.notebook = Notebook.from_json(dumped["notebook"])
+        self.sources = Sources(self.question, dict(dumped["results"]))
         calls = dumped["plan"]
         self.plan = None if calls is None else Plan.parallel([Call.from_json(call) for call in calls])
 
