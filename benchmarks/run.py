@@ -5,7 +5,7 @@
     make bench ARGS="--quick"               one short process each: shows that they work
     make bench ARGS="--json"                one JSON object
 
-Scenarios (S1 to S14) run round after round, each time in a fresh process; a figure is the median of its processes, its
+Scenarios (S1 to S15) run round after round, each time in a fresh process; a figure is the median of its processes, its
 spread their least and greatest. The other benchmarks have tables of their own and run once. Progress goes to stderr.
 """
 
@@ -25,6 +25,7 @@ from measure import Row, machine, merge, table
 HERE = Path(__file__).parent
 SCENARIOS = (
     "startup", "overhead", "rounds", "waiting", "faults", "graphs", "pools", "clients", "search", "early", "bench",
+    "rollouts",
 )  # fmt: skip
 OTHERS = {
     "local": "Local models against the `generate` of transformers",

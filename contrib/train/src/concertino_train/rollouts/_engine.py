@@ -50,7 +50,7 @@ from concertino_train.trajectories import Line
 from ._assignment import Assignment, TokenLimits
 from ._rollout import Rollout
 from ._sharing import SharedCalls
-from ._talk import Talks
+from ._talk import Encoder, Talks
 from ._turns import RoleTurns, Scripts
 
 T = TypeVar("T")
@@ -73,6 +73,10 @@ class Timings:
     environment: float = 0.0
     grading: float = 0.0
     total: float = 0.0
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self.generate = self.environment = self.grading = self.total = 0.0
 
     @property
     def own(self) -> float:
@@ -149,6 +153,7 @@ class RolloutEngine:
         self._executor = executor
         self._threads = ThreadPoolExecutor(1, "policy")
         self._scripts = Scripts()
+        self._encoders: dict[int, Encoder] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     # -- rolling out ---------------------------------------------------------------------------------------------------
@@ -217,6 +222,7 @@ class RolloutEngine:
         """Runs at their beginning, group by group."""
         if group_size < 1:
             raise UsageError(f"group_size={group_size}: expected 1 or more")
+        self._encoders.clear()
         begun: list[Player] = []
         for number, assignment in enumerate(assignments):
             calls = SharedCalls(self.shared) if self.share else None
@@ -277,7 +283,7 @@ class RolloutEngine:
         step = player.asks()
         if step is None:
             return None
-        line = player.talks.read(step, self.policy(step.role).codec)
+        line = player.talks.read(step, self.encoder(step.role))
         if self.limits.room(player.talks.sampled, len(line.ids)) >= 1:
             return line
         detail = f"{player.talks.sampled} tokens were sampled (limit {self.limits.total}), and a context of "
@@ -325,6 +331,13 @@ class RolloutEngine:
         player.talks.write(line, sample, reply.text, policy.codec, policy.version)
         player.turn += 1
         player.run.tell(replace(reply, usage=Usage(input_tokens=read, output_tokens=len(sample.ids))), seconds)
+
+    def encoder(self, role: str) -> Encoder:
+        """Between messages and what a role's policy reads; remembers what it encoded in this batch of rollouts."""
+        codec = self.policy(role).codec
+        if id(codec) not in self._encoders:
+            self._encoders[id(codec)] = Encoder(codec)
+        return self._encoders[id(codec)]
 
     def policy(self, role: str) -> Policy:
         """Who plays a role.

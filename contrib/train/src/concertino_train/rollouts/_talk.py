@@ -6,15 +6,43 @@ as a history that was cut, begins a new line. So no line holds a context that th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from concertino import Message
 from concertino.strategies import Ask
 
-from concertino_train.codec import Codec
+from concertino_train.codec import Codec, Ids, Tools
 from concertino_train.policies import Sample
 from concertino_train.trajectories import Line, Turn
+
+
+class Encoder:
+    """A codec that remembers: rollouts of a group are shown the same again and again."""
+
+    def __init__(self, codec: Codec) -> None:
+        self.codec = codec
+        self._known: dict[Any, Ids] = {}
+
+    def prompt(self, messages: Sequence[Message], tools: Tools) -> Ids:
+        """See `Codec.prompt`."""
+        return self._remembered((None, *map(_key, messages), repr(tools)), lambda: self.codec.prompt(messages, tools))
+
+    def onward(self, fresh: Sequence[Message], ended: bool, tools: Tools) -> Ids:
+        """See `Codec.onward`."""
+        key = (ended, *map(_key, fresh), repr(tools))
+        return self._remembered(key, lambda: self.codec.onward(fresh, ended, tools))
+
+    def _remembered(self, key: Any, encode: Callable[[], Ids]) -> Ids:
+        if key not in self._known:
+            self._known[key] = encode()
+        return self._known[key]
+
+
+def _key(message: Message) -> Any:
+    calls = tuple((call.name, str(call.arguments), call.id) for call in message.tool_calls)
+    return message.role, message.text, calls, message.call_id, message.reasoning
 
 
 @dataclass
@@ -41,16 +69,16 @@ class Talks:
         """Tokens sampled so far."""
         return sum(line.sampled for line in self.lines)
 
-    def read(self, step: Ask, codec: Codec) -> Line:
+    def read(self, step: Ask, encoder: Encoder) -> Line:
         """The line on which a question is answered, with everything read that the policy is shown."""
         messages = list(step.messages)
         for talk in reversed(self._talks):
             if talk.line.role == step.role and (fresh := _behind(talk.messages, messages)):
-                talk.line.read(codec.onward(fresh, talk.ended, step.tools))
+                talk.line.read(encoder.onward(fresh, talk.ended, step.tools))
                 talk.messages = messages
                 return talk.line
         line = Line(step.role)
-        line.read(codec.prompt(messages, step.tools))
+        line.read(encoder.prompt(messages, step.tools))
         self._talks.append(_Talk(line, messages))
         return line
 

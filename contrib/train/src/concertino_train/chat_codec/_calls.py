@@ -1,0 +1,88 @@
+"""Native tool calls and thoughts in a text: `<tool_call>{"name": …, "arguments": …}</tool_call>`, `<think>…</think>`.
+
+A call that cannot be read is kept as it was written, so that whoever reads its arguments says what is wrong with them;
+without a readable name it is called `?`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NamedTuple
+
+from concertino import ToolCall
+from concertino.reading import ReadingError, read_json
+
+NAMELESS = "?"
+_BLOCK = re.compile(
+    r"<think>.*?(?:</think>|\Z)|\s*<tool_call>(?P<call>.*?)(?:</tool_call>|(?=<tool_call>)|\Z)\s*", re.DOTALL
+)
+_NAME = re.compile(r'"name"\s*:\s*("(?:[^"\\]|\\.)*")')
+_ARGUMENTS = re.compile(r'"(?:arguments|parameters)"\s*:\s*')
+
+
+class Said(NamedTuple):
+    """What a text says: visible text, calls in order, thoughts."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    thoughts: str = ""
+
+
+def cut_thoughts(text: str, begun: bool) -> Said:
+    """A text without what was thought in front of it.
+
+    Args:
+        text: as it was sampled.
+        begun: the thought was open before its first token.
+    """
+    head = text.lstrip()
+    if not begun and not head.startswith("<think>"):
+        return Said(text)
+    thought, _, rest = head.removeprefix("<think>").partition("</think>")
+    return Said(rest.lstrip(), (), thought.strip())
+
+
+def cut_calls(text: str) -> Said:
+    """A text without its calls; what stands in a thought is none."""
+    calls: list[ToolCall] = []
+    parts: list[str] = []
+    done = 0
+    for block in _BLOCK.finditer(text):
+        body = block["call"]
+        if body is None or not (body.lstrip().startswith("{") or text[: block.end()].rstrip().endswith("</tool_call>")):
+            continue  # a thought, or a text that only speaks of the mark
+        parts.append(text[done : block.start()])
+        done = block.end()
+        calls.append(_read(body.strip(), f"call-{len(calls) + 1}"))
+    if not calls:
+        return Said(text)
+    return Said("\n".join(filter(None, (part.strip() for part in (*parts, text[done:])))), tuple(calls))
+
+
+def _read(body: str, id: str) -> ToolCall:
+    try:
+        data = read_json(body, strict=True).value
+    except ReadingError:
+        return _broken(body, id)
+    if not isinstance(data.get("name"), str):
+        return ToolCall(NAMELESS, body, id)
+    arguments = data["arguments"] if "arguments" in data else data.get("parameters")
+    if arguments in ("", None):
+        arguments = {}
+    return ToolCall(data["name"], arguments if isinstance(arguments, dict) else json.dumps(arguments), id)
+
+
+def _broken(body: str, id: str) -> ToolCall:
+    """A call that is no JSON: its name if that can be read, and its arguments up to the end as they were written."""
+    name, found = _NAME.search(body), _ARGUMENTS.search(body)
+    if name is None:
+        return ToolCall(NAMELESS, body, id)
+    rest = body[found.end() :].strip() if found else ""
+    if rest.endswith("}") and rest.count("}") > rest.count("{"):
+        rest = rest[:-1].rstrip()  # the brace of the object around it
+    try:
+        readable = str(json.loads(name[1]))
+    except ValueError:
+        readable = name[1].strip('"')
+    return ToolCall(readable, rest or body, id)

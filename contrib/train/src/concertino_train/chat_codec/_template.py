@@ -1,0 +1,152 @@
+"""A chat template: Jinja that writes a conversation as one text, and messages in the form that templates know."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from concertino import Message, ToolCall, UsageError
+
+from ._vocabulary import Vocabulary
+
+Form = dict[str, Any]
+SHIPPED = "chatml"
+TRAINING = "training"
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking")
+
+
+class ChatTemplate:
+    """A template with the tokenizer whose marks it writes.
+
+    Args:
+        tokenizer: of transformers.
+        text: the Jinja of the template.
+        options: values that the template reads, such as `enable_thinking`.
+        vocabulary: of the tokenizer.
+    """
+
+    def __init__(self, tokenizer: Any, text: str, options: Mapping[str, Any], vocabulary: Vocabulary) -> None:
+        self.text = text
+        self.options = dict(options)
+        self.vocabulary = vocabulary
+        self._tokenizer = tokenizer
+        self._thoughts = [key for key in _THOUGHTS if key in text]
+
+    @property
+    def shows_tools(self) -> bool:
+        """Whether it writes the tools that it is given."""
+        return "tools" in self.text
+
+    def render(self, forms: Sequence[Form], tools: Sequence[Mapping[str, Any]] = (), *, opens: bool) -> str:
+        """The text of a conversation.
+
+        Args:
+            forms: the messages.
+            tools: function objects.
+            opens: write the beginning of the assistant's next turn, too.
+
+        Raises:
+            UsageError: the template refuses the conversation.
+        """
+        try:
+            return str(
+                self._tokenizer.apply_chat_template(
+                    list(forms), tools=self.vocabulary.defuse(list(tools)) or None, chat_template=self.text,
+                    add_generation_prompt=opens, tokenize=False, **self.options,
+                )
+            )  # fmt: skip
+        except Exception as error:  # a template is code of its own, and raises what it likes
+            roles = ", ".join(form["role"] for form in forms) or "no messages"
+            raise UsageError(f"the chat template refused a conversation of {roles}: {error}") from error
+
+    def forms(self, messages: Sequence[Message]) -> list[Form]:
+        """Messages as templates know them, with special tokens in their texts cut."""
+        return [self._form(message) for message in messages]
+
+    def _form(self, message: Message) -> Form:
+        text = message.text
+        if message.reasoning and not self._thoughts:
+            text = f"<think>\n{message.reasoning}\n</think>\n\n{text}"
+        form: Form = {"role": message.role, "content": text}
+        if message.role == "tool" and message.call_id:
+            form["tool_call_id"] = message.call_id
+        if message.reasoning:
+            form.update(dict.fromkeys(self._thoughts, message.reasoning))
+        if message.tool_calls:
+            form["tool_calls"] = [_call(call) for call in message.tool_calls]
+        return {key: value if key == "role" else self.vocabulary.defuse(value) for key, value in form.items()}
+
+
+def _call(call: ToolCall) -> Form:
+    arguments: Any = call.arguments
+    if isinstance(arguments, str):
+        with contextlib.suppress(ValueError):  # templates write a text as it is
+            arguments = json.loads(arguments)
+    return {"type": "function", "id": call.id, "function": {"name": call.name, "arguments": arguments}}
+
+
+def template_text(tokenizer: Any, template: str | Path | None) -> str:
+    """The Jinja of a template that somebody named.
+
+    Args:
+        tokenizer: of transformers.
+        template: None for the tokenizer's own; `chatml` for the one that is shipped here; `training` for the variant
+            of the tokenizer's own that TRL has for training; else a file, or the template itself.
+
+    Raises:
+        UsageError: there is no such template.
+    """
+    if template is None:
+        return _own(tokenizer)
+    if template == SHIPPED:
+        return shipped()
+    if template == TRAINING:
+        variant = training_variant(tokenizer)
+        if variant is None:
+            raise UsageError(
+                f"template={TRAINING!r}: TRL has no training variant of this tokenizer's template; give a file, or "
+                f"template={SHIPPED!r}"
+            )
+        return variant
+    if isinstance(template, str) and ("{%" in template or "{{" in template):
+        return template
+    try:
+        return Path(template).expanduser().read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"template={str(template)!r}: {error.strerror or error}; expected {SHIPPED!r}, {TRAINING!r}, a file of "
+            "Jinja, or the template itself"
+        ) from error
+
+
+def shipped() -> str:
+    """The template that comes with this package."""
+    return Path(__file__).with_name("chatml.jinja").read_text(encoding="utf-8").rstrip("\n")
+
+
+def _own(tokenizer: Any) -> str:
+    own = tokenizer.chat_template
+    if isinstance(own, dict):
+        own = own.get("tool_use") or own.get("default")
+    if not own:
+        raise UsageError(f"the tokenizer has no chat template; give one, such as template={SHIPPED!r}")
+    return str(own)
+
+
+def training_variant(tokenizer: Any) -> str | None:
+    """TRL's variant for training of the tokenizer's own template, None where it has none.
+
+    TRL keeps each template that it knows in a file, and its variant in another beside it; TRL itself is not imported.
+    """
+    found = importlib.util.find_spec("trl")
+    if found is None or found.origin is None or not isinstance(tokenizer.chat_template, str):
+        return None
+    for file in sorted(Path(found.origin).with_name("chat_templates").glob("*_training.jinja")):
+        known = file.with_name(file.name.replace("_training", ""))
+        if known.is_file() and known.read_text(encoding="utf-8") == tokenizer.chat_template:
+            return file.read_text(encoding="utf-8")
+    return None

@@ -1,0 +1,266 @@
+"""`TransformersPolicy`: a model of transformers in this process, also while it is being trained.
+
+Sampling leaves the model as it was: training or evaluation mode of each module, which adapter is active, and which
+parameters are trained. What is sampled comes from the weights as they are at the call; nothing is kept between calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from concertino import UsageError
+
+from concertino_train.codec import Codec
+
+from ._generation import Generation, Network, Work
+from ._policy import Policy, Prompt, Sample
+from ._sampling import GREEDY
+
+
+class TransformersPolicy(Policy):
+    """A causal language model in this process.
+
+        policy = TransformersPolicy(model, ChatCodec.load("checkpoints/0"))
+        policy = TransformersPolicy(lambda: accelerator.unwrap_model(trainer.model), codec, adapters={"coder": "lora"})
+
+    Args:
+        model: of transformers, or of PEFT around one; or a function that gives it, asked anew for each batch. Wrappers
+            of data-parallel training and of `torch.compile` are taken off.
+        codec: between messages and its token ids.
+        temperature: with which it samples; 0 takes the most probable token.
+        top_p: share of probability that is sampled from.
+        device: where its inputs go; the device of its parameters by default.
+        batch: rows that are sampled at once.
+        context: tokens that a prompt and its continuation may have together; what the model says by default.
+        adapters: by role, which adapter of a PEFT model speaks; "" is the model without any. Without this, whatever
+            adapter is active speaks for all roles.
+
+    Attributes:
+        work: what generation has done so far.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module | Callable[[], torch.nn.Module],
+        codec: Codec,
+        *,
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        device: str | torch.device | None = None,
+        batch: int = 256,
+        context: int | None = None,
+        adapters: Mapping[str, str] | None = None,
+    ) -> None:
+        if temperature < 0 or not 0 < top_p <= 1 or batch < 1:
+            raise UsageError(
+                f"TransformersPolicy(temperature={temperature}, top_p={top_p}, batch={batch}): expected 0 or more, a "
+                "share above 0 and up to 1, and 1 or more"
+            )
+        self._model = model
+        self.codec = codec
+        self.temperature, self.top_p = temperature, top_p
+        self.batch = batch
+        self.adapters = dict(adapters) if adapters is not None else None
+        self.work = Work()
+        self._device = None if device is None else torch.device(device)
+        self._context = context
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        path: str | Path,
+        codec: Codec | None = None,
+        *,
+        template: str | Path | None = None,
+        dtype: str | torch.dtype = "auto",
+        device: str | torch.device | None = None,
+        **options: Any,
+    ) -> Self:
+        """Of a folder.
+
+        Args:
+            path: as `save_pretrained` writes it, a PEFT adapter's included.
+            codec: a `ChatCodec` of the same folder by default.
+            template: for that codec, as in `ChatCodec.load`.
+            dtype: of the weights; as they were saved by default.
+            device: where the model goes; a GPU if there is one by default.
+            options: as for the class.
+
+        Raises:
+            UsageError: there is no such model, or nothing can be trained with its template.
+        """
+        from concertino_train.chat_codec import ChatCodec
+
+        where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        if codec is None:
+            codec = ChatCodec.load(path, template)
+        return cls(_load(Path(path).expanduser(), dtype).to(where), codec, **options)
+
+    @property
+    def model(self) -> torch.nn.Module:
+        """The model, without wrappers.
+
+        Raises:
+            UsageError: its parameters are spread over processes.
+        """
+        model = self._model if isinstance(self._model, torch.nn.Module) else self._model()
+        return _unwrap(model)
+
+    def generate(self, prompts: Sequence[Prompt]) -> list[Sample]:
+        """See `Policy.generate`. A prompt that leaves no room in the context gets an empty sample of `length`.
+
+        Raises:
+            UsageError: a prompt is empty or asks for nothing, a role has no adapter, the tokens are not the model's, or
+                its logits are no numbers.
+        """
+        began = time.perf_counter()
+        model = self.model
+        found: list[Sample] = [Sample((), (), "length")] * len(prompts)
+        with torch.no_grad(), _evaluating(model):
+            network = Network(model)
+            if self._device is not None:
+                network.device = self._device
+            self._check(prompts, network)
+            places = self._order(prompts, network)
+            for adapter in dict.fromkeys(name for name, _ in places):
+                mine = [place for name, place in places if name == adapter]
+                with _speaking(model, adapter):
+                    for start in range(0, len(mine), self.batch):
+                        chosen = mine[start : start + self.batch]
+                        samples = self._sample([prompts[place] for place in chosen], network)
+                        for place, sample in zip(chosen, samples, strict=True):
+                            found[place] = sample
+        self.work.seconds += time.perf_counter() - began
+        return found
+
+    def _sample(self, prompts: Sequence[Prompt], network: Network) -> list[Sample]:
+        room = [self._room(prompt, network) for prompt in prompts]
+        generation = Generation(network, prompts, room, self.codec.end_ids, self.temperature, self.top_p)
+        samples = generation.run()
+        self.work.add(generation.work)
+        return samples
+
+    def _order(self, prompts: Sequence[Prompt], network: Network) -> list[tuple[str | None, int]]:
+        """Places of prompts that have room, with their adapters; those side by side that can share most."""
+        able = [place for place, prompt in enumerate(prompts) if self._room(prompt, network) > 0]
+        able.sort(key=lambda place: (len(prompts[place].ids), prompts[place].ids))
+        return [(self._adapter(prompts[place].role), place) for place in able]
+
+    def _room(self, prompt: Prompt, network: Network) -> int:
+        context = self._context or network.context
+        return prompt.most if context is None else min(prompt.most, context - len(prompt.ids))
+
+    def _adapter(self, role: str) -> str | None:
+        if self.adapters is None:
+            return None
+        if role not in self.adapters:
+            known = ", ".join(sorted(self.adapters)) or "no role"
+            raise UsageError(f"no adapter speaks for role {role!r}; adapters= names {known}; add it, or '' for none")
+        return self.adapters[role]
+
+    def _check(self, prompts: Sequence[Prompt], network: Network) -> None:
+        if self.codec.size > network.vocabulary:
+            raise UsageError(
+                f"the codec has {self.codec.size} tokens and the model {network.vocabulary}; they do not belong "
+                "together, or call model.resize_token_embeddings(codec.size) before training"
+            )
+        for prompt in prompts:
+            if not prompt.ids or prompt.most < 1:
+                raise UsageError(f"Prompt({len(prompt.ids)} ids, most={prompt.most}): expected one of each or more")
+
+
+def _load(folder: Path, dtype: str | torch.dtype) -> torch.nn.Module:
+    from transformers import AutoModelForCausalLM
+
+    try:
+        if (folder / "adapter_config.json").is_file():
+            from peft import AutoPeftModelForCausalLM
+
+            loaded = AutoPeftModelForCausalLM.from_pretrained(str(folder), dtype=dtype, is_trainable=True)
+        else:
+            loaded = AutoModelForCausalLM.from_pretrained(str(folder), dtype=dtype)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{folder}: no causal language model ({error}); expected a folder as save_pretrained writes it"
+        ) from error
+    model: torch.nn.Module = loaded
+    return model
+
+
+def _unwrap(model: torch.nn.Module) -> torch.nn.Module:
+    """Without wrappers of data-parallel training and of `torch.compile`."""
+    parallel = (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)
+    while True:
+        if isinstance(model, parallel) or type(model).__name__ == "DeepSpeedEngine":
+            model = model.module  # type: ignore[assignment]
+        elif isinstance(original := getattr(model, "_orig_mod", None), torch.nn.Module):
+            model = original
+        else:
+            break
+    sharded = any(type(module).__name__ == "FullyShardedDataParallel" for module in model.modules())
+    if sharded or any(hasattr(each, "ds_id") or hasattr(each, "device_mesh") for each in model.parameters()):
+        raise UsageError(
+            "the model's parameters are spread over processes (FSDP or ZeRO-3), so one process cannot sample from "
+            "them; serve the model with vLLM and give a VLLMPolicy, or train it data-parallel (DDP, ZeRO-2)"
+        )
+    return model
+
+
+@contextlib.contextmanager
+def _evaluating(model: torch.nn.Module) -> Iterator[None]:
+    """In evaluation mode, and as it was afterwards, module by module."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
+@contextlib.contextmanager
+def _speaking(model: Any, adapter: str | None) -> Iterator[None]:
+    """With one adapter of a PEFT model, and as it was afterwards; PEFT changes what is trained along with it."""
+    if adapter is None:
+        yield
+        return
+    known = getattr(model, "peft_config", None)
+    if not isinstance(known, dict) or (adapter and adapter not in known):
+        has = f"it has {', '.join(known)}" if known else f"{type(model).__name__} has none; expected a model of PEFT"
+        raise UsageError(f"the model has no adapter {adapter!r}: {has}")
+    active = list(model.active_adapters)
+    trained = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
+    try:
+        if not adapter:
+            with model.disable_adapter():
+                yield
+        else:
+            model.base_model.set_adapter(adapter)
+            yield
+    finally:
+        model.base_model.set_adapter(active)
+        for parameter, required in trained:
+            parameter.requires_grad_(required)
+
+
+def score(model: torch.nn.Module, prompt: Sequence[int], sampled: Sequence[int], temperature: float) -> list[float]:
+    """Log-probabilities of tokens behind a prompt, as one forward pass gives them.
+
+    Args:
+        model: of transformers or PEFT; it is left as it was.
+        prompt, sampled: token ids, none of both empty.
+        temperature: of sampling; at 0, the numbers are those of temperature 1.
+    """
+    model = _unwrap(model)
+    device = next(model.parameters()).device
+    with torch.no_grad(), _evaluating(model):
+        logits = model(input_ids=torch.tensor([[*prompt, *sampled]], device=device)).logits[0, len(prompt) - 1 : -1]
+    scores = logits.float() / (temperature if temperature > GREEDY else 1.0)
+    chosen = torch.tensor(list(sampled), device=device)[:, None]
+    found: list[float] = scores.log_softmax(-1).gather(-1, chosen)[:, 0].tolist()
+    return found

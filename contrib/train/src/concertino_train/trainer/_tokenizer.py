@@ -1,0 +1,22 @@
+"""A tokenizer in name only, for policies whose codec is none: TRL wants to know the padding and the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from concertino_train.codec import Codec
+
+
+def codec_tokenizer(codec: Codec) -> PreTrainedTokenizerBase:
+    """A tokenizer whose tokens are numbers, with the codec's padding and end."""
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast
+
+    words = {f"<{number}>": number for number in range(codec.size)}
+    plain = Tokenizer(models.WordLevel(words, unk_token=f"<{codec.pad_id}>"))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=plain, pad_token=f"<{codec.pad_id}>", eos_token=f"<{codec.end_ids[0]}>"
+    )
