@@ -1,4 +1,4 @@
-"""Quotes: `${...}` in the arguments of a call stands for a longer text, which then need not be written again.
+"""Quotes: `${...}` in arguments of a call or in an answer stands for a longer text, which need not be written again.
 
     ${question}     the user's whole question
     ${question.2}   its second paragraph; blank lines separate paragraphs
@@ -124,6 +124,14 @@ def fill_call(call: Call, sources: Sources) -> Call:
     if filled is arguments:
         return call
     return replace(call, arguments=filled, repairs=repairs, guarded=False)
+
+
+def fill_text(text: str, sources: Sources) -> str:
+    """A text that is no call, such as an answer, with its quotes filled in; as it was if one of them quotes nothing."""
+    try:
+        return str(fill(text, sources))
+    except UnknownQuoteError:
+        return text
 
 
 def fill(value: Any, sources: Sources) -> Any:

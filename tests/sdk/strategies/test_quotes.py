@@ -11,7 +11,7 @@ import concertino as ct
 import pytest
 from concertino.events import Planned
 from concertino.strategies import Act, Brief, Done, Machine, ParallelRounds, SerialCalls, Strategy
-from concertino.strategies._quotes import MOST_CHARACTERS, Sources, UnknownQuoteError, fill, fill_call
+from concertino.strategies._quotes import MOST_CHARACTERS, Sources, UnknownQuoteError, fill, fill_call, fill_text
 from concertino.strategies.parallel_rounds._format import write_round
 from concertino.strategies.serial_calls._format import write_turn
 from concertino.testing import ScriptedModel
@@ -334,3 +334,9 @@ async def test_calls_that_begin_early_are_not_made_twice(tmp_path: Path) -> None
     assert planned(eager) == planned(plain)
     assert [each.attempts for each in eager.observations] == [1, 1, 1, 0]
     assert [each.content for each in eager.observations] == [each.content for each in plain.observations]
+
+
+def test_an_answer_quotes_results_and_one_that_quotes_nothing_stays_as_it_is() -> None:
+    sources = Sources("Q", {"1.1": "14"})
+    assert fill_text("\\boxed{${1.1}}", sources) == "\\boxed{14}"
+    assert fill_text("${1.1} and ${9.9}", sources) == "${1.1} and ${9.9}"

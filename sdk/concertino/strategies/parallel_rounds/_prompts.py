@@ -58,11 +58,14 @@ _NATIVE_FORMAT = """
 Before each round write what is known and what you do next, then call. When the work is done, call {final} alone."""
 
 _QUOTES = """
-- In an argument, ${question} stands for the user's whole question, ${question.2} for its second paragraph, and ${1.2} \
-for the content of the result with the id 1.2: quote long texts, do not copy them. Write $${ for the characters ${."""
+- In an argument or in the answer, ${question} stands for the user's whole question, ${question.2} for its second \
+paragraph, and ${1.2} for the content of the result with the id 1.2: quote long texts, do not copy them. Write $${ for \
+the characters ${."""
 
 _BRIEF = "Answer by calls, at most {parallel} a round, {rounds} rounds; end with {final}."
-_BRIEF_QUOTES = "Arguments can quote: ${question}, its paragraph ${question.2}, result ${1.2}; $${ is a plain ${."
+_BRIEF_QUOTES = (
+    "Arguments and answer can quote ${question}, its paragraph ${question.2}, result ${1.2}; $${ is a plain ${."
+)
 
 ANSWER_REQUEST = (
     "Write the final answer to the question now, between <answer> and </answer>, from the verified results above. "

@@ -21,7 +21,7 @@ from concertino.strategies._flaw import Flaw
 from concertino.strategies._history import compacted
 from concertino.strategies._machine import Ask, Brief, Done, Strategy
 from concertino.strategies._observations import render_each, render_remaining, render_round
-from concertino.strategies._quotes import Sources, fill_call, place_of
+from concertino.strategies._quotes import Sources, fill_call, fill_text, place_of
 
 from . import _prompts as prompts
 from ._format import check_round, read_ahead, read_round
@@ -48,8 +48,8 @@ class ParallelRounds(Strategy):
         patience: texts without a readable call, in a row, after which the run ends.
         prompt: `full`, or `brief` for a model that was trained on this format: the members and the numbers, and
             observations in their short form.
-        quotes: `${question}`, `${question.2}` and `${1.2}` in an argument stand for the question, its second paragraph
-            and the result in place 2 of round 1.
+        quotes: `${question}`, `${question.2}` and `${1.2}`, in an argument or in the answer, stand for the question,
+            its second paragraph and the result in place 2 of round 1.
     """
 
     max_rounds: int = 12
@@ -259,6 +259,8 @@ class ParallelRoundsMachine(Conversation):
         answer = read.answer
         if answer is None and not read.calls:  # a text that still calls somebody is no answer
             answer = reply.text.strip()
+        if answer and self.settings.quotes:
+            answer = fill_text(answer, self.sources)
         self._end(Done(answer or None, self.final.stop))
 
     # -- copies ----------------------------------------------------------------------------------------------------
