@@ -224,6 +224,8 @@ def test_the_context_is_respected_and_a_prompt_that_fills_it_gets_nothing() -> N
     narrow = TransformersPolicy(policy.model, Codec(), temperature=0.0, context=12)
     assert [len(sample.ids) for sample in narrow.generate(prompts)] == [2, 0, 0, 0]
     assert policy.generate([]) == []
+    wide = TransformersPolicy(policy.model, Codec(), temperature=0.0, context=999)
+    assert wide.generate(prompts) == samples
 
 
 # -- nothing is changed --------------------------------------------------------------------------------------------
@@ -289,9 +291,10 @@ def test_each_role_is_sampled_with_its_adapter_and_what_is_trained_stays_trained
     trained = [parameter.requires_grad for parameter in model.parameters()]
     roles = {"planner": "planner", "critic": "critic", "plain": ""}
     policy = TransformersPolicy(model, Codec(), adapters=roles)
-    prompts = [Prompt(numbers(20, 2), 10, role, seed=1) for role in ("critic", "planner", "plain", "critic")]
+    prompts = [Prompt(numbers(20, 2), 10, role, seed=1) for role in ("planner", "plain", "critic", "planner")]
     samples = policy.generate(prompts)
-    assert list(model.active_adapters) == ["planner"]
+    assert list(model.base_model.active_adapters) == ["planner"]
+    assert model.base_model.model.model.layers[0].self_attn.q_proj.active_adapters == ["planner"]
     assert [parameter.requires_grad for parameter in model.parameters()] == trained
     assert samples[0].ids == samples[3].ids
     assert len({sample.ids for sample in samples}) == 3

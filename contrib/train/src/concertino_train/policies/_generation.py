@@ -22,6 +22,8 @@ LEAST = 16
 """Tokens in common that make a pass of their own worth its while."""
 TOKENS = 16_384
 """Tokens of prompts that are read in one pass at most, padding included, unless one prompt alone has more."""
+ROWS = 8
+"""From so many rows on, a pass is not padded by more than a fifth."""
 _KINDS = frozenset(("full_attention", "sliding_attention"))
 
 
@@ -255,10 +257,11 @@ def _common(contexts: Sequence[tuple[int, ...]]) -> int:
 
 
 def _parts(contexts: Sequence[tuple[int, ...]], common: int) -> list[list[tuple[int, ...]]]:
-    """Contexts, sorted by length, as passes of few enough tokens."""
+    """Contexts, sorted by length, as passes of few enough tokens, and of lengths that are near enough."""
     parts: list[list[tuple[int, ...]]] = [[]]
     for context in contexts:
-        if parts[-1] and (len(parts[-1]) + 1) * (len(context) - common) > TOKENS:
+        rows, length = len(parts[-1]), len(context) - common
+        if rows and ((rows + 1) * length > TOKENS or (rows >= ROWS and length > 1.2 * (len(parts[-1][0]) - common))):
             parts.append([])
         parts[-1].append(context)
     return parts

@@ -36,7 +36,7 @@ class TransformersPolicy(Policy):
         top_p: share of probability that is sampled from.
         device: where its inputs go; the device of its parameters by default.
         batch: rows that are sampled at once.
-        context: tokens that a prompt and its continuation may have together; what the model says by default.
+        context: tokens that a prompt and its continuation may have together, if less than the model says.
         adapters: by role, which adapter of a PEFT model speaks; "" is the model without any. Without this, whatever
             adapter is active speaks for all roles.
 
@@ -152,8 +152,8 @@ class TransformersPolicy(Policy):
         return [(self._adapter(prompts[place].role), place) for place in able]
 
     def _room(self, prompt: Prompt, network: Network) -> int:
-        context = self._context or network.context
-        return prompt.most if context is None else min(prompt.most, context - len(prompt.ids))
+        bounds = [bound for bound in (self._context, network.context) if bound is not None]
+        return min([prompt.most, *(bound - len(prompt.ids) for bound in bounds)])
 
     def _adapter(self, role: str) -> str | None:
         if self.adapters is None:
@@ -233,7 +233,7 @@ def _speaking(model: Any, adapter: str | None) -> Iterator[None]:
     if not isinstance(known, dict) or (adapter and adapter not in known):
         has = f"it has {', '.join(known)}" if known else f"{type(model).__name__} has none; expected a model of PEFT"
         raise UsageError(f"the model has no adapter {adapter!r}: {has}")
-    active = list(model.active_adapters)
+    active = list(model.base_model.active_adapters)
     trained = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     try:
         if not adapter:

@@ -63,7 +63,7 @@ class VLLMPolicy(Policy):
         concurrent: requests under way at once.
         attempts: how often a request is made that fails for reasons that pass.
         patience: seconds that a request is repeated while the server says that it is too busy, which is no failure.
-        context: tokens that a prompt and its continuation may have together; what the server says by default.
+        context: tokens that a prompt and its continuation may have together, if less than the server says.
         trust_network: allow a server that others can reach, and change.
 
     Raises:
@@ -99,7 +99,7 @@ class VLLMPolicy(Policy):
         self._context = context
         self._server = _policy_server(server, adapter, trust_network)
         self._compared: set[tuple[float, float]] = set()
-        self._warned = False
+        self._warned = self._asked = False
         self._broken = ""
         self._loop: _Loop | None = None
 
@@ -153,8 +153,9 @@ class VLLMPolicy(Policy):
     async def _start(self) -> None:
         await self._server.start()
         self.version = self._server.version
-        if self._context is None:
-            self._context = await _context_of(self._server)
+        if not self._asked:
+            bounds = [bound for bound in (self._context, await _context_of(self._server)) if bound is not None]
+            self._context, self._asked = min(bounds, default=None), True
 
     async def _sample_all(self, prompts: Sequence[Prompt]) -> list[Sample]:
         gate = asyncio.Semaphore(self.concurrent)
