@@ -5,8 +5,8 @@
 A small transformer has learnt eight conversations by heart: a question, two calls at once, their results, an answer. 64
 rollouts (eight questions, eight each) are sampled greedily, by `RolloutEngine` and by the tool loop of TRL's
 `GRPOTrainer`, in turn in one process, with the same tokenizer, template, weights and tools; both sample the same
-tokens. Without latency the figure is sampled tokens per second. With calls of 0.2 s it is the seconds that a round of calls
-takes: the limit is 0.2 s, and the bar 0.5 s. TRL calls one rollout's tools after the other's.
+tokens. Without latency the figure is sampled tokens per second. With calls of 0.2 s it is the seconds that a round of
+calls takes: the limit is 0.2 s, and the bar 0.5 s. TRL calls one rollout's tools after the other's.
 """
 
 from __future__ import annotations

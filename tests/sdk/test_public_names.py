@@ -8,12 +8,12 @@ import concertino
 
 PUBLIC = [
     "AgentSpec", "Budget", "BudgetError", "CODES", "Call", "CallFailed", "ChatRequest", "ConcertinoError", "Context",
-    "Cost", "ErrorInfo", "Executor", "FailureClass", "Finding", "Limits", "LivePool", "Message", "Model", "ModelSpec",
-    "Observation", "Orchestrator", "ParallelRounds", "Plan", "PlanError", "PluginError", "Pool", "PoolError",
-    "Prices", "ProviderError", "ProviderSettings", "Ref", "Reply", "Result", "Round", "RouterSpec", "Run", "RunError",
-    "RunHandle",
-    "STOP_REASONS", "Sampling", "SpecError", "Status", "SteppedRun", "Strategy", "ToolCall", "ToolSpec", "Trace", "TraceError",
-    "TraceStore", "Usage", "UsageError", "agent", "hookimpl", "replay", "router", "tool",
+    "Cost", "ErrorInfo", "Executor", "FailureClass", "Finding", "Limits", "LivePool", "Message", "Model",
+    "ModelSpec", "Observation", "Orchestrator", "ParallelRounds", "Plan", "PlanError", "PluginError", "Pool",
+    "PoolError", "Prices", "ProviderError", "ProviderSettings", "Ref", "Reply", "Result", "Round", "RouterSpec",
+    "Run", "RunError", "RunHandle", "STOP_REASONS", "Sampling", "SpecError", "Status", "SteppedRun", "Strategy",
+    "ToolCall", "ToolSpec", "Trace", "TraceError", "TraceStore", "Usage", "UsageError", "agent", "hookimpl",
+    "replay", "router", "tool",
 ]  # fmt: skip
 
 

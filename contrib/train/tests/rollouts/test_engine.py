@@ -86,7 +86,7 @@ def test_what_was_read_and_written_is_one_conversation_without_a_gap(roll: Any) 
     line = rollout.lines[0]
     text = CODEC.decode(line.ids)
     assert text.count("<|begin|>") == text.count("<|end|>")
-    assert text == CODEC.decode(CODEC.prompt([m for m in _messages(rollout.run)])[: len(line.ids)])
+    assert text == CODEC.decode(CODEC.prompt(_messages(rollout.run))[: len(line.ids)])
 
 
 def _messages(run: Run) -> list[Any]:
@@ -117,7 +117,7 @@ def test_what_is_trained_is_what_was_sampled_even_where_the_text_would_be_encode
     codec = Odd()
 
     def odd(context: str, prompt: Prompt) -> tuple[int, ...]:
-        return tuple(token + 300 if token < 256 else token for token in CODEC.turn(Reply_of(GOOD(context, prompt))))
+        return tuple(token + 300 if token < 256 else token for token in CODEC.turn(said_as(GOOD(context, prompt))))
 
     reported: list[Sample] = []
 
@@ -135,7 +135,7 @@ def test_what_is_trained_is_what_was_sampled_even_where_the_text_would_be_encode
     assert all(token >= 256 for ids in sampled for token in ids)
 
 
-def Reply_of(text: str) -> Any:
+def said_as(text: str) -> Any:
     from concertino import Message
 
     return Message("assistant", text)

@@ -1,0 +1,212 @@
+"""Making a set: trajectories are chosen, rewritten and filtered, and written with a card.
+
+    results and traces -> choose -> rewrite, if asked -> GAP's filters, if asked
+                       -> conversations.jsonl, left_out.jsonl, card.json, README.md
+
+The invariant: the same files and settings make the same set, byte by byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from concertino import Pool, Trace, TraceError, UsageError
+from concertino_bench.items import Item, Key
+from concertino_bench.reports import read_results
+
+from concertino_train.codec import Codec
+
+from .card import card_of, write_card
+from .conversations import OTHERS, conversations_of
+from .examples import Example, conversations_in
+from .files import NAME, encoded_line, write_conversations
+from .gap import GapSettings, gap_filter
+from .rewriting import NotParallel, Rewritten, Target, parallelised
+from .selecting import SelectionSettings, select
+from .trajectories import LeftOut, PoolOf, Trajectory, read_trajectories, tools_of
+
+
+@dataclass(frozen=True)
+class SetSettings:
+    """How a set is made.
+
+    Attributes:
+        selection: which trajectories are taken.
+        systems: of the results files; all by default.
+        others: roles that are not played by the policy.
+        roles: only conversations of these roles or parts; all by default.
+        exact: teach only texts without any flaw, those that had one plain reading included.
+        rewrite: serial trajectories become parallel ones of this strategy.
+        keep_serial: what cannot be rewritten stays as it is; else it is left out.
+        gap: GAP's filters.
+        title: of the card.
+    """
+
+    selection: SelectionSettings = field(default_factory=SelectionSettings)
+    systems: tuple[str, ...] = ()
+    others: tuple[str, ...] = OTHERS
+    roles: tuple[str, ...] = ()
+    exact: bool = False
+    rewrite: Target | None = None
+    keep_serial: bool = True
+    gap: GapSettings | None = None
+    title: str = "Conversations to learn from"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data, as the card shows it."""
+        return {
+            **self.selection.to_json(),
+            "systems": list(self.systems),
+            "others": list(self.others),
+            "roles": list(self.roles),
+            "exact": self.exact,
+            "rewrite": self.rewrite or "no",
+            "keep_serial": self.keep_serial,
+            "gap": self.gap.to_json() if self.gap is not None else "no",
+        }
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A set that was made.
+
+    Attributes:
+        folder: where it is.
+        examples: what is in it.
+        left_out: what is not, with why.
+        card: its figures.
+    """
+
+    folder: Path
+    examples: tuple[Example, ...]
+    left_out: tuple[LeftOut, ...]
+    card: Mapping[str, Any]
+
+
+def make_set(
+    results: str | Path | Sequence[str | Path], folder: str | Path, settings: SetSettings | None = None, *,
+    pool: Pool | PoolOf | None = None, codec: Codec | None = None,
+) -> DataSet:  # fmt: skip
+    """Make a set of conversations from results files and their traces.
+
+    Args:
+        results: one or several; traces are found beside them.
+        folder: for the set.
+        settings: how.
+        pool: what the runs had; needed for native calls, stateless prompts, and rewriting for another strategy. A
+            function gives the pool of an item.
+        codec: counts tokens.
+
+    Raises:
+        UsageError: nothing is left, a file cannot be read, or a pool is needed.
+    """
+    made = settings or SetSettings()
+    paths = [Path(results)] if isinstance(results, str | Path) else [Path(path) for path in results]
+    if not paths or len({path.resolve() for path in paths}) < len(paths):
+        raise UsageError(f"results={', '.join(map(str, paths)) or 'none'}: expected different results files")
+    names = _short(paths)
+    found = chain.from_iterable(
+        read_trajectories(
+            path, pool=pool, others=made.others, exact=made.exact, systems=made.systems, source=names[path]
+        )
+        for path in paths
+    )
+    selected = select(found, made.selection)
+    left = list(selected.left_out)
+    items = _items(names) if pool is not None and not isinstance(pool, Pool) else {}
+    examples = list(_examples(selected.trajectories, made, _Pools(pool, items), left))
+    if made.gap is not None:
+        examples, more = gap_filter(examples, made.gap, codec)
+        left += more
+    if not examples:
+        raise UsageError("nothing is left after rewriting; write keep_serial=True to keep what cannot be rewritten")
+    target = Path(folder)
+    digest = write_conversations(conversations_in(examples), target / NAME)
+    (target / "left_out.jsonl").write_bytes(b"".join(encoded_line(each.to_json()) for each in left))
+    notes = [*selected.notes, *_other_pools(examples, pool)]
+    card = card_of(
+        examples, sources=paths, left_out=left, notes=notes, settings=made.to_json(), codec=codec, sha256=digest
+    )
+    write_card(card, target, made.title)
+    return DataSet(target, tuple(examples), tuple(left), card)
+
+
+def _other_pools(examples: Sequence[Example], pool: Pool | PoolOf | None) -> Iterator[str]:
+    """A note where conversations show tools of a pool that their runs did not have."""
+    if isinstance(pool, Pool):
+        shown = [each for each in examples if any(one.tools for one in each.conversations)]
+        other = [each for each in shown if each.trajectory.pool != pool.id]
+        if other:
+            yield (
+                f"{len(other)} trajectories ran with another pool ({other[0].trajectory.pool}) than the one whose "
+                f"tools their conversations show ({pool.id})"
+            )
+
+
+def _short(paths: Sequence[Path]) -> dict[Path, str]:
+    """The shortest ends of paths that tell them apart."""
+    parts = {path: path.resolve().parts for path in paths}
+    for length in range(1, max(map(len, parts.values())) + 1):
+        names = {path: "/".join(each[-length:]) for path, each in parts.items()}
+        if len(set(names.values())) == len(names):
+            return names
+    raise UsageError(f"{', '.join(map(str, paths))}: a results file is named twice")
+
+
+def _items(names: Mapping[Path, str]) -> dict[tuple[str, Key], Item]:
+    return {(name, item.key): item for path, name in names.items() for item in read_results(path).items}
+
+
+@dataclass(frozen=True)
+class _Pools:
+    """The pool of a trajectory."""
+
+    pool: Pool | PoolOf | None
+    items: Mapping[tuple[str, Key], Item]
+
+    def tools(self, one: Trajectory) -> list[dict[str, Any]]:
+        if self.pool is None or isinstance(self.pool, Pool):
+            return self.pool.to_openai() if self.pool is not None else []
+        return tools_of(self.items[one.source, one.key], self.pool)
+
+    def writes(self, one: Trajectory) -> frozenset[str]:
+        """Visible names of members that change something."""
+        if self.pool is None:
+            return frozenset()
+        pool = self.pool if isinstance(self.pool, Pool) else self.pool(self.items[one.source, one.key])
+        return frozenset(visible for visible, spec in pool.actions if getattr(spec, "writes", False))
+
+
+def _examples(
+    chosen: Sequence[Trajectory], settings: SetSettings, pools: _Pools, left: list[LeftOut]
+) -> Iterator[Example]:
+    for one in chosen:
+        trace = Trace.load(one.trace)
+        if settings.rewrite is not None:
+            try:
+                yield _rewritten(one, trace, settings.rewrite, pools)
+                continue
+            except (NotParallel, TraceError) as error:
+                if not settings.keep_serial:
+                    left.append(LeftOut(one.key, one.source, "not rewritten", str(error)))
+                    continue
+        found = conversations_of(
+            trace, task=one.key.task, tools=pools.tools(one), others=settings.others, exact=settings.exact
+        )
+        roles = settings.roles
+        kept = [each for each in found if each.train and (not roles or each.role in roles or each.part in roles)]
+        if kept:
+            yield Example(one, tuple(kept))
+        else:
+            left.append(LeftOut(one.key, one.source, "nothing to teach", "of the roles asked for" if roles else ""))
+
+
+def _rewritten(one: Trajectory, trace: Trace, target: Target, pools: _Pools) -> Example:
+    new: Rewritten = parallelised(trace, target, tools=pools.tools(one), writes=pools.writes(one), task=one.key.task)
+    widths = tuple({name: names.count(name) for name in sorted(set(names))} for names in new.calls)
+    changed = replace(one, rounds=len(new.rounds), widths=widths, strategy=target, taught=len(new.conversation.train))
+    return Example(changed, (new.conversation,))

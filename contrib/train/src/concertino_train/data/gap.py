@@ -1,0 +1,131 @@
+"""GAP's filters: enough searches, parallel and serial trajectories in a fixed ratio, not too long.
+
+Section 4.1 of its paper: what can be done with fewer than 3 searches is too simple, parallel and serial samples stand
+6:4, and what has more than about 2,000 tokens is left out: it tells of missing documents, not of a hard question.
+The paper does not say what is counted; here it is everything behind the prompt, what came back included.
+
+The invariant: an example that passes alone may still be left out for the ratio, and for nothing else; which one goes is
+chance of a seed.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from concertino import UsageError
+
+from concertino_train.codec import Codec
+
+from .examples import Example
+from .trajectories import LeftOut, Trajectory
+
+
+@dataclass(frozen=True)
+class GapSettings:
+    """What passes.
+
+    Attributes:
+        least_searches: calls of a search that an example makes at least.
+        parallel_share: share of examples with searches side by side, above 0 and below 1; None for any.
+        most_tokens: behind the prompt.
+        searches: patterns of members that search; all by default, for GAP has no other.
+        seed: of chance.
+    """
+
+    least_searches: int = 3
+    parallel_share: float | None = 0.6
+    most_tokens: int | None = 2000
+    searches: tuple[str, ...] = ("*",)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.parallel_share is not None and not 0 < self.parallel_share < 1:
+            raise UsageError(f"parallel_share={self.parallel_share}; expected a share between 0 and 1, or None")
+        if isinstance(self.searches, str):
+            raise UsageError(f"searches={self.searches!r}: expected several patterns; write ({self.searches!r},)")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {**asdict(self), "searches": list(self.searches)}
+
+
+def gap_filter(
+    examples: Sequence[Example], settings: GapSettings | None = None, codec: Codec | None = None
+) -> tuple[list[Example], list[LeftOut]]:
+    """Those that pass, in order, and the others with why.
+
+    Raises:
+        UsageError: nothing passes, or there are only parallel or only serial examples, so that no ratio can be had.
+    """
+    chosen = settings or GapSettings()
+    kept: list[Example] = []
+    left: list[LeftOut] = []
+    for example in examples:
+        key, source = example.trajectory.key, example.trajectory.source
+        count = searches_in(example.trajectory, chosen.searches)
+        tokens = example.tokens(codec) if chosen.most_tokens is not None else 0
+        if count < chosen.least_searches:
+            left.append(LeftOut(key, source, "simple", f"{count} searches"))
+        elif chosen.most_tokens is not None and tokens > chosen.most_tokens:
+            left.append(LeftOut(key, source, "long", f"{tokens} tokens"))
+        else:
+            kept.append(example)
+    if not kept:
+        simple = sum(each.reason == "simple" for each in left)
+        raise UsageError(
+            f"none of {len(examples)} examples passes: {simple} have fewer than {chosen.least_searches} searches, "
+            f"{len(left) - simple} more than {chosen.most_tokens} tokens; take harder questions, or lower the bounds"
+        )
+    return _in_ratio(kept, chosen, left), left
+
+
+def searches_in(one: Trajectory, patterns: Sequence[str] = ("*",)) -> int:
+    """How many searches a trajectory makes."""
+    return sum(sum(_matching(level, patterns)) for level in one.widths)
+
+
+def is_parallel(one: Trajectory, patterns: Sequence[str] = ("*",)) -> bool:
+    """Whether searches ran side by side."""
+    return any(sum(_matching(level, patterns)) > 1 for level in one.widths)
+
+
+def _matching(level: Any, patterns: Sequence[str]) -> list[int]:
+    return [count for name, count in level.items() if any(fnmatch.fnmatchcase(name, each) for each in patterns)]
+
+
+def _in_ratio(kept: list[Example], settings: GapSettings, left: list[LeftOut]) -> list[Example]:
+    """As many of both kinds as the ratio allows."""
+    share = settings.parallel_share
+    if share is None:
+        return kept
+    kinds: dict[bool, list[int]] = {True: [], False: []}
+    for place, example in enumerate(kept):
+        kinds[is_parallel(example.trajectory, settings.searches)].append(place)
+    parallel, serial = len(kinds[True]), len(kinds[False])
+    if not parallel or not serial:
+        missing = "parallel" if not parallel else "serial"
+        step = "rewrite serial ones as parallel" if not parallel else "collect some with one call per round"
+        raise UsageError(
+            f"all {len(kept)} examples are {'serial' if not parallel else 'parallel'}, so parallel_share={share:g} "
+            f"cannot be had without a {missing} one; {step}, or write parallel_share=None"
+        )
+    odds = share / (1 - share)
+    wanted = {True: min(parallel, max(1, round(serial * odds))), False: min(serial, max(1, round(parallel / odds)))}
+    gone: set[int] = set()
+    for kind, places in kinds.items():
+        order = sorted(places, key=lambda place: _chance(settings.seed, kept[place]))
+        gone |= set(order[wanted[kind] :])
+    for place in sorted(gone):
+        one = kept[place].trajectory
+        kind_of = "parallel" if place in kinds[True] else "serial"
+        left.append(LeftOut(one.key, one.source, "ratio", kind_of))
+    return [example for place, example in enumerate(kept) if place not in gone]
+
+
+def _chance(seed: int, example: Example) -> str:
+    parts = [str(seed), *map(str, example.trajectory.key), example.trajectory.source]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -1,0 +1,216 @@
+"""Questions for RL: those whose samples came out differently.
+
+A question that is always right or always wrong gives every rollout of a group the same reward, and so no signal. Of k
+samples per question those are kept that were right more than `above` and less than `below` of the time; with 0 and 1,
+ParaManager's rule: neither all right nor all wrong.
+
+The invariant: a sample counts exactly if its run took place; one that broke says nothing of the question.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from concertino import UsageError
+from concertino_bench.items import Item
+from concertino_bench.reports import Results, read_all
+from concertino_bench.tasks import Task
+
+from .card import markdown, source_of
+
+
+@dataclass(frozen=True)
+class OutcomeSettings:
+    """What is kept.
+
+    Attributes:
+        above, below: share of right samples, both ends left out.
+        samples: samples that a question has at least; fewer say too little of it.
+        system: whose outcomes, a name or a pattern (`teacher@*`); needed where a file has several systems.
+    """
+
+    above: float = 0.0
+    below: float = 1.0
+    samples: int = 2
+    system: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.above < self.below <= 1:
+            raise UsageError(f"above={self.above}, below={self.below}; expected 0 <= above < below <= 1")
+        if self.samples < 2:
+            raise UsageError(f"samples={self.samples}; expected 2 or more: one sample is never mixed")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question, as often as it was asked.
+
+    Attributes:
+        task: id.
+        right: samples with a right answer.
+        samples: all that took place.
+    """
+
+    task: str
+    right: int
+    samples: int
+
+    @property
+    def share(self) -> float:
+        """Share of right samples."""
+        return self.right / self.samples if self.samples else 0.0
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Questions by what came of them.
+
+    Attributes:
+        kept: with mixed outcomes, in the order of the results.
+        too_easy, too_hard: right too often, or not often enough.
+        too_few: asked too seldom.
+        broken: samples that did not take place.
+    """
+
+    kept: tuple[Asked, ...]
+    too_easy: tuple[Asked, ...] = ()
+    too_hard: tuple[Asked, ...] = ()
+    too_few: tuple[Asked, ...] = ()
+    broken: int = 0
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """Ids of the tasks that are kept."""
+        return frozenset(each.task for each in self.kept)
+
+    def of(self, tasks: Sequence[Task]) -> list[Task]:
+        """The tasks that are kept.
+
+        Raises:
+            UsageError: one that is kept is not among them.
+        """
+        found = [task for task in tasks if task.id in self.ids]
+        if missing := sorted(self.ids - {task.id for task in found}):
+            raise UsageError(f"{len(missing)} tasks with mixed outcomes are not in this set, such as {missing[0]}")
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Figures, as plain JSON data."""
+        counts = {name: len(getattr(self, name)) for name in ("kept", "too_easy", "too_hard", "too_few")}
+        return {**counts, "broken_samples": self.broken}
+
+
+def mixed_outcomes(
+    results: str | Path | Results | Sequence[str | Path], settings: OutcomeSettings | None = None
+) -> Mixed:
+    """Sort the questions of results files by what came of them.
+
+    Raises:
+        UsageError: no question has mixed outcomes: says how many were all right and all wrong, and what to do; or the
+            files have several systems and none is named.
+    """
+    asked = settings or OutcomeSettings()
+    if not isinstance(results, Results):
+        results = read_all([results] if isinstance(results, str | Path) else list(results))
+    counts, broken = _counted(_of_system(results, asked.system))
+    sorts: dict[str, list[Asked]] = {name: [] for name in ("kept", "too_easy", "too_hard", "too_few")}
+    for each in counts:
+        sorts[_sort(each, asked)].append(each)
+    found = Mixed(broken=broken, **{name: tuple(each) for name, each in sorts.items()})
+    if not found.kept:
+        raise UsageError(_nothing(found, asked))
+    return found
+
+
+def _of_system(results: Results, system: str) -> list[Item]:
+    names = results.systems
+    if system and not fnmatch.filter(names, system):
+        raise UsageError(f"the results have no system {system!r}; there are {', '.join(names) or 'none'}")
+    if not system and len(names) > 1:
+        raise UsageError(f"the results have {len(names)} systems ({', '.join(names)}); name one: system={names[0]!r}")
+    return [item for item in results.items if not system or fnmatch.fnmatchcase(item.key.system, system)]
+
+
+def _counted(items: Sequence[Item]) -> tuple[list[Asked], int]:
+    counts: dict[str, list[int]] = {}
+    for item in items:
+        pair = counts.setdefault(item.key.task, [0, 0])
+        if not item.error:
+            pair[0] += item.right
+            pair[1] += 1
+    broken = sum(bool(item.error) for item in items)
+    return [Asked(task, right, samples) for task, (right, samples) in counts.items()], broken
+
+
+def _sort(one: Asked, settings: OutcomeSettings) -> str:
+    if one.samples < settings.samples:
+        return "too_few"
+    if one.share >= settings.below:
+        return "too_easy"
+    return "too_hard" if one.share <= settings.above else "kept"
+
+
+def _nothing(found: Mixed, settings: OutcomeSettings) -> str:
+    if not (found.too_easy or found.too_hard or found.too_few):
+        return "a dataset with no mixed outcomes: the results hold no sample of any question; collect some first"
+    easy, hard, few = len(found.too_easy), len(found.too_hard), len(found.too_few)
+    bounds = (settings.above, settings.below) == (0, 1)
+    always, never = ("all right", "all wrong") if bounds else (f">= {settings.below:g}", f"<= {settings.above:g}")
+    told = f"of {easy + hard + few} questions {easy} were {always}, {hard} {never}"
+    told += f" and {few} have fewer than {settings.samples} samples" if few else ""
+    step = "harder tasks or a higher temperature" if easy > hard else "easier tasks, a stronger policy or more SFT"
+    step = "more samples per question" if few > easy + hard else step
+    return f"a dataset with no mixed outcomes: {told}; RL would learn nothing from them: take {step}"
+
+
+def write_asked(
+    found: Mixed, path: str | Path, settings: OutcomeSettings | None = None, sources: Sequence[str | Path] = ()
+) -> Path:
+    """Write the questions that are kept, one per line, and a card beside them: `NAME.card.json` and `NAME.md`.
+
+    Args:
+        found: what was sorted.
+        path: of the file, `NAME.jsonl`.
+        settings: how it was sorted.
+        sources: results files that it was made of.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    data = "".join(json.dumps(asdict(each)) + "\n" for each in found.kept).encode()
+    target.write_bytes(data)
+    shares = Counter(f"{each.right} of {each.samples}" for each in found.kept)
+    card = {
+        "counts": found.to_json(),
+        "outcomes": dict(sorted(shares.items())),
+        "settings": (settings or OutcomeSettings()).to_json(),
+        "sources": [source_of(Path(each)) for each in sources],
+        "sha256": hashlib.sha256(data).hexdigest(),
+    }
+    target.with_suffix(".card.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+    target.with_suffix(".md").write_text(markdown(card, "Questions with mixed outcomes"), encoding="utf-8")
+    return target
+
+
+def read_asked(path: str | Path) -> Iterator[Asked]:
+    """Read them back.
+
+    Raises:
+        UsageError: a line is no such question; says which.
+    """
+    for number, line in enumerate(Path(path).read_text("utf-8").splitlines(), 1):
+        try:
+            yield Asked(**json.loads(line))
+        except (ValueError, TypeError) as error:
+            wanted = '{"task": "…", "right": 3, "samples": 8}'
+            raise UsageError(f"{path}, line {number}: {error}; expected {wanted}") from error

@@ -1,0 +1,289 @@
+"""A trace gone through again: every text that a role wrote, with the conversation that it read and what came of it.
+
+A trace keeps of each question only the messages that were new. What a role read as a whole follows from the strategy:
+a chat goes on, a stateless prompt and the next turn of a role begin anew, a compacted history is told afresh. So the
+strategy's own machine is driven by the recorded replies and observations, without any model or tool, and says where a
+conversation begins; the words are those of the trace.
+
+The invariant: a text stands in exactly one conversation as the text that was written there, and every message before
+it is what its writer read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from concertino import Call, Message, Observation, Reply, Status, Trace, TraceError, UsageError, replay
+from concertino.strategies import Act, Ask, Brief, Done, Machine, Step, Strategy, strategy_by_name
+
+Tools = Sequence[Mapping[str, Any]]
+_ID = "concertino_ask"
+"""Key under which a reply carries the id of its question through a replay."""
+
+
+@dataclass
+class Spoken:
+    """One text of a role.
+
+    Attributes:
+        id: of the question in the trace, `ask.3`.
+        role: of the pool, whose model wrote it.
+        part: role of the workflow that it plays; the same as `role` where a strategy has no roles of its own.
+        model: which model of the pool played the role.
+        begins: a conversation begins with `fresh`; else it goes on behind the role's text before.
+        fresh: messages that it read and that this conversation did not have yet.
+        reply: what it wrote.
+        tools: function objects for native calls that it was given.
+        flaws: codes of what the text lacks of the exact form, those without one plain reading.
+        repaired: codes of flaws that had one plain reading, which was taken.
+        unread: nothing could be read in it, so it was handed back.
+        calls: calls that came of it, with their observations.
+        round: number of the plan that it led to, 0 for none.
+    """
+
+    id: str
+    role: str
+    part: str
+    model: str
+    begins: bool
+    fresh: tuple[Message, ...]
+    reply: Reply
+    tools: tuple[Mapping[str, Any], ...] = ()
+    flaws: tuple[str, ...] = ()
+    repaired: tuple[str, ...] = ()
+    unread: bool = False
+    calls: list[tuple[Call, Observation]] = field(default_factory=list)
+    round: int = 0
+
+    @property
+    def refused(self) -> bool:
+        """Whether a call of it was not run because it could not be understood."""
+        return any(seen.status is Status.PARSE_ERR for _, seen in self.calls)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A trace gone through again.
+
+    Attributes:
+        spoken: all texts, in the order in which the strategy read them.
+        rounds: by plan, its calls with their observations; calls that nobody wrote, such as a look at an environment,
+            included.
+        levels: by plan, the ids of its calls by depth: what could run side by side.
+        done: how the strategy ended.
+        strategy: what was replayed.
+    """
+
+    spoken: tuple[Spoken, ...]
+    rounds: tuple[tuple[tuple[Call, Observation], ...], ...]
+    levels: tuple[tuple[tuple[str, ...], ...], ...]
+    done: Done
+    strategy: Strategy
+
+
+def strategy_of(trace: Trace) -> Strategy:
+    """The strategy that a trace was made with, as it was set.
+
+    Raises:
+        UsageError: no such strategy is installed.
+    """
+    from concertino.plugins import default_manager
+
+    said = trace.setup.get("strategy", {})
+    name = str(said.get("name", ""))
+    try:
+        found = strategy_by_name(name)
+    except UsageError:
+        found = strategy_by_name(name, default_manager().strategies())
+    return found.from_json(said)
+
+
+def replayed(trace: Trace, tools: Tools = ()) -> Replayed:
+    """Go through a trace again.
+
+    Args:
+        trace: of a run that ended.
+        tools: the action space as OpenAI-style function objects, for strategies that hand it to the server (native
+            calls, the released stateless prompts); a trace keeps it only where its reader needs it.
+
+    Raises:
+        TraceError: the trace does not fit its strategy, or its run goes on.
+        UsageError: its strategy is not installed, or its texts call natively and nobody said what could be called.
+    """
+    strategy = strategy_of(trace)
+    known = tuple(trace.setup.get("tools", ())) or tuple(tools)
+    heard = _Heard(trace, bool(known))
+    done = replay(_with_ids(trace, known), _Overheard(strategy, heard))
+    if not trace.finished:
+        raise TraceError(f"{trace.path or trace.run_id}: the run has no end yet; resume it before it is taught")
+    return Replayed(tuple(heard.spoken), tuple(heard.rounds), tuple(heard.levels), done, strategy)
+
+
+def _with_ids(trace: Trace, tools: Tools) -> Trace:
+    """The same records, with replies that carry the id of their question, and a setup that knows the tools."""
+    records: list[dict[str, Any]] = []
+    for record in trace.records:
+        if record["t"] == "reply":
+            said = record["reply"]
+            reply = {**said, "extra": {**said.get("extra", {}), _ID: record["id"].partition("~")[0]}}
+            records.append({**record, "reply": reply})
+        elif record["t"] == "run" and tools:
+            records.append({**record, "setup": {**record.get("setup", {}), "tools": list(tools)}})
+        else:
+            records.append(record)
+    return Trace(records, trace.path)
+
+
+class _Heard:
+    """What a replay says, put together with what the trace recorded."""
+
+    def __init__(self, trace: Trace, tools_known: bool) -> None:
+        self.spoken: list[Spoken] = []
+        self.rounds: list[tuple[tuple[Call, Observation], ...]] = []
+        self.levels: list[tuple[tuple[str, ...], ...]] = []
+        self.tools_known = tools_known
+        self.where = str(trace.path or trace.run_id)
+        self.fresh: dict[str, tuple[Message, ...]] = {}
+        self.models: dict[str, str] = {}
+        for record in trace.of_kind("ask"):
+            name = record["id"].partition("~")[0]
+            self.models[name] = record["model"]
+            if record["messages"] and name not in self.fresh:
+                self.fresh[name] = tuple(_plain(Message.from_json(each)) for each in record["messages"])
+        self.lines: set[str] = set()
+
+    def told(self, machine: Machine, step: Ask, reply: Reply) -> Spoken:
+        """A reply to a question; what it means is added by the one who reads it."""
+        name = str(reply.extra.get(_ID, ""))
+        fresh = self.fresh.get(name)
+        if fresh is None:
+            raise TraceError(f"{self.where}: it holds the reply to {name or 'a question'} and not what was asked")
+        if (step.tools or reply.tool_calls) and not self.tools_known:
+            raise UsageError(
+                f"{self.where}: its texts call natively, and a trace of this strategy does not keep what could be "
+                "called; give the pool that it ran with"
+            )
+        whole = step.fresh == len(step.messages) == len(fresh)
+        begins = step.role not in self.lines or fresh[0].role == "system" or whole
+        self.lines.add(step.role)
+        kept = replace(reply, extra={key: value for key, value in reply.extra.items() if key != _ID})
+        part = role.name if (role := getattr(machine, "role", None)) is not None else step.role
+        said = Spoken(name, step.role, part, self.models.get(name, ""), begins, fresh, kept, tuple(step.tools))
+        self.spoken.append(said)
+        return said
+
+    def ran(self, machine: Machine, step: Act, observations: Sequence[Observation]) -> None:
+        """A plan's observations, given to those whose calls they are."""
+        pairs = tuple(zip(step.plan.calls, observations, strict=True))
+        self.rounds.append(pairs)
+        self.levels.append(tuple(tuple(level) for level in step.plan.levels()))
+        owners = _owners(machine, len(pairs))
+        for (call, seen), owner in zip(pairs, owners, strict=True):
+            writer = self._writer(owner)
+            if writer is not None:
+                writer.calls.append((call, seen))
+                writer.round = len(self.rounds)
+
+    def _writer(self, owner: str | None) -> Spoken | None:
+        """Who wrote a call: the last text, or the last text of a role; nobody where the strategy itself calls."""
+        if owner == "":
+            return None
+        return next((said for said in reversed(self.spoken) if owner is None or said.part == owner), None)
+
+
+def _owners(machine: Machine, count: int) -> list[str | None]:
+    """For each call of the plan at hand the role that wrote it; None for the one that spoke last, "" for nobody."""
+    jobs = getattr(machine, "jobs", None)
+    if jobs is None:
+        return [None] * count
+    begun = len(machine.seen)  # type: ignore[attr-defined]
+    return [job.owner for job in jobs[begun : begun + count]]
+
+
+class _Overheard(Strategy):
+    """A strategy whose machine is listened to."""
+
+    name = "overheard"
+
+    def __init__(self, strategy: Strategy, heard: _Heard) -> None:
+        self.strategy, self.heard = strategy, heard
+
+    def begin(self, brief: Brief) -> Machine:
+        """The machine of the strategy, listened to."""
+        return _Listening(self.strategy.begin(brief), self.heard)
+
+    def restore(self, dumped: Mapping[str, Any]) -> Machine:
+        """The machine of the strategy, listened to."""
+        return _Listening(self.strategy.restore(dumped), self.heard)
+
+
+class _Listening(Machine):
+    """Passes everything on, and notes what was asked, told and done."""
+
+    def __init__(self, machine: Machine, heard: _Heard) -> None:
+        self.machine, self.heard = machine, heard
+
+    def step(self) -> Step:
+        return self.machine.step()
+
+    def upcoming(self) -> Sequence[Ask]:
+        return self.machine.upcoming()
+
+    def tell(self, reply: Reply) -> None:
+        step = self.machine.step()
+        assert isinstance(step, Ask)
+        said = self.heard.told(self.machine, step, reply)
+        judge(self.machine, reply, said)
+
+    def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
+        step = self.machine.step()
+        assert isinstance(step, Act)
+        self.heard.ran(self.machine, step, observations)
+        self.machine.observe(observations, remaining)
+
+    def finish(self, stop: str, detail: str = "") -> None:
+        self.machine.finish(stop, detail)
+
+    def dump(self) -> dict[str, Any]:
+        return self.machine.dump()
+
+
+def judge(machine: Machine, reply: Reply, said: Spoken) -> None:
+    """Tell a machine a reply, and note what it made of it."""
+    phase, fruitless = getattr(machine, "phase", ""), getattr(machine, "fruitless", 0)
+    workflow = getattr(machine, "said", None) is not None
+    role = machine.role.name if workflow else ""  # type: ignore[attr-defined]
+    before = machine.said.get(role) if workflow else None  # type: ignore[attr-defined]
+    machine.tell(reply)
+    after = machine.step()
+    flaws: Sequence[Any] = ()
+    if workflow:
+        word = machine.said.get(role)  # type: ignore[attr-defined]
+        said.unread = word is before or word is None or word.value is None
+        flaws = word.flaws if word is not None and word is not before else ()
+    elif isinstance(after, Act):
+        flaws = after.flaws
+    else:
+        said.unread = getattr(machine, "fruitless", 0) > fruitless
+        if phase == "answer":
+            said.unread = isinstance(after, Done) and not after.answer
+        elif getattr(machine, "settings", None) is not None:
+            flaws = _flaws_without_plan(machine, reply)
+    said.flaws = tuple(flaw.code for flaw in flaws if not flaw.repaired)
+    said.repaired = tuple(flaw.code for flaw in flaws if flaw.repaired)
+
+
+def _flaws_without_plan(machine: Machine, reply: Reply) -> Sequence[Any]:
+    """What is wrong with a text that led to no plan: an end, an answer, a plan for later."""
+    if machine.settings.name == "parallel-rounds":  # type: ignore[attr-defined]
+        from concertino.strategies.parallel_rounds import check_round
+
+        return () if reply.tool_calls else check_round(reply.text)
+    return getattr(machine, "flaws", ())
+
+
+def _plain(message: Message) -> Message:
+    """A message without what a server said about itself."""
+    return replace(message, extra={}) if message.extra else message

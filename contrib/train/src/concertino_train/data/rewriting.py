@@ -1,0 +1,406 @@
+"""Serial trajectories rewritten as rounds of parallel calls.
+
+Calls that need nothing of each other (`dataflow`) are put into one round, and what came back is shown together. The
+rewritten conversation is not put together by hand: the strategy's own machine is told the new texts and shown the
+recorded observations, so what stands in it is what a policy would have read, and the machine's plan has to be the one
+that was meant.
+
+    text 1, call a          text 1, calls a and c
+    text 2, call b(a)  ->   calls b(a)
+    text 3, call c          last text
+    last text
+
+The invariants: no text tells what was not yet known where it now stands; every call and every observation of the
+trajectory is in the rewritten one, once; and it ends with the same answer, or it is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from concertino import Budget, Call, Message, ParallelRounds, Reply, Strategy, Trace, UsageError
+from concertino.strategies import Act, Ask, Brief, DependencyPlan, Done, Machine
+
+from .conversations import OTHERS, Conversation
+from .dataflow import Made, dependencies, leaves, rounds_of, sources_of
+from .replaying import Replayed, Spoken, Tools, judge, replayed
+from .trajectories import data_of
+
+Target = Literal["parallel-rounds", "dependency-plan"]
+_SERIAL = ("parallel-rounds", "serial-calls", "dependency-plan")
+_BUDGET = re.compile(r"\n?<budget>(\{.*?\})</budget>\s*\Z", re.DOTALL)
+_CALLS = re.compile(r"<(tool_call|graph|plan|search|wiki_search)>.*?(?:</\1>|\Z)", re.DOTALL)
+_TAGS = re.compile(r"</?(?:think|reasoning|reflection|tool_call)>")
+_QUOTE = re.compile(r"(?<!\$)\$\{[^{}\n]{0,64}\}")
+_PLACE = re.compile(r"(?<!\$)\$\{(\d+\.\w+)\}")
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
+_SHOWN = 160
+"""Characters of a call's arguments that a text tells."""
+
+
+class NotParallel(UsageError):
+    """A trajectory cannot be rewritten as parallel calls, or needs not be; says why."""
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A trajectory as rounds of parallel calls.
+
+    Attributes:
+        conversation: what the policy is taught.
+        rounds: places of the trajectory's calls, round by round.
+        before: rounds that the trajectory had.
+        needs: for each call the places of the calls that it needs.
+        calls: names of the called members by round, as the pool has them.
+    """
+
+    conversation: Conversation
+    rounds: tuple[tuple[int, ...], ...]
+    before: int
+    needs: tuple[frozenset[int], ...]
+    calls: tuple[tuple[str, ...], ...]
+
+
+def parallelised(
+    trace: Trace, target: Target | Strategy | None = None, *, tools: Tools = (), writes: Collection[str] = (),
+    task: str = "",
+) -> Rewritten:  # fmt: skip
+    """Rewrite a trajectory with fewer rounds.
+
+    Args:
+        trace: of a run that ended with an answer, of parallel rounds, serial calls in a chat, or a dependency plan.
+        target: the strategy of what comes out; by default that of the trace, and parallel rounds for serial calls.
+        tools: the action space that it ran with; needed where the target's instructions differ from those recorded.
+        writes: visible names of members that change something; their order stays.
+        task: id of the task.
+
+    Raises:
+        NotParallel: its calls need each other, it is parallel already, or it cannot be told by the target.
+        TraceError, UsageError: as `replaying.replayed`; or the tools are needed and were not given.
+    """
+    told = replayed(trace, tools)
+    own, last = _parts(told)
+    calls = [
+        Made(call.name, data_of(call), seen, _thought(said.reply.text) if number == 0 else "")
+        for said in own
+        for number, (call, seen) in enumerate(said.calls)
+    ]
+    written = _as_written(trace, told, tools, calls)
+    strategy = _target(told.strategy, target)
+    known = "\n".join(message.text for message in own[0].fresh)
+    needs = _needs(known, calls, written, writes)
+    rounds = rounds_of(needs, strategy.max_parallel)
+    if len(rounds) >= len(own):
+        side_by_side = any(len(said.calls) > 1 for said in own)
+        why = "its calls are parallel already" if side_by_side else "its calls need each other's results"
+        raise NotParallel(f"{trace.run_id}: {why}; {len(own)} rounds cannot become fewer")
+    writer = _Writer(trace, told, strategy, own, last, calls, written, needs, rounds, tools)
+    conversation = writer.conversation(task)
+    names = tuple(tuple(calls[place].seen.name for place in row) for row in rounds)
+    return Rewritten(conversation, tuple(map(tuple, rounds)), len(own), tuple(needs), names)
+
+
+def _parts(told: Replayed) -> tuple[list[Spoken], list[Spoken]]:
+    """The texts with calls, and those behind the last of them."""
+    name = told.strategy.name
+    if name not in _SERIAL:
+        raise NotParallel(f"a trajectory of {name} is not rewritten; expected one of {', '.join(_SERIAL)}")
+    spoken = [said for said in told.spoken if said.role not in OTHERS]
+    if sum(said.begins for said in spoken) != 1:
+        raise NotParallel("its history was told afresh, or its prompts are stateless: there is no one conversation")
+    if any(said.unread or said.refused or said.reply.tool_calls for said in spoken):
+        raise NotParallel("a text was malformed, a call was refused, or calls are native; it stays as it is")
+    if not told.done.answer:
+        raise NotParallel("it ended without an answer")
+    if any(len(levels) > 1 for levels in told.levels):
+        raise NotParallel("its plans have dependencies written in them already")
+    own = [said for said in spoken if said.calls]
+    if not own:
+        raise NotParallel("it called nobody")
+    behind = spoken.index(own[-1]) + 1
+    if [said for said in spoken[:behind] if not said.calls]:
+        raise NotParallel("texts without a call stand between its calls")
+    return own, spoken[behind:]
+
+
+def _as_written(trace: Trace, told: Replayed, tools: Tools, calls: Sequence[Made]) -> list[Any]:
+    """The arguments of the calls as the policy wrote them: with their quotes, where the strategy has some."""
+    if not getattr(told.strategy, "quotes", False):
+        return [made.arguments for made in calls]
+    setup = {**trace.setup, "strategy": {**trace.setup["strategy"], "quotes": False}}
+    plain = replayed(Trace([{**trace.records[0], "setup": setup}, *trace.records[1:]], trace.path), tools)
+    return [data_of(call) for said in plain.spoken for call, _ in said.calls]
+
+
+def _needs(known: str, calls: Sequence[Made], written: Sequence[Any], writes: Collection[str]) -> list[frozenset[int]]:
+    """What each call needs: what it quotes, and what its own words hold."""
+    places = {made.seen.call_id: place for place, made in enumerate(calls)}
+    quoted = [
+        {places[name] for text in leaves(arguments) for name in _PLACE.findall(text) if name in places}
+        for arguments in written
+    ]
+    own = [
+        replace(made, arguments=_unquoted(arguments), written=arguments)
+        for made, arguments in zip(calls, written, strict=True)
+    ]
+    found = dependencies(known, own, writes)
+    return [needed | frozenset(more) for needed, more in zip(found, quoted, strict=True)]
+
+
+def _unquoted(value: Any) -> Any:
+    """Data without its quotes; what they bring in is known by name."""
+    return _each_text(value, lambda text: _QUOTE.sub(" ", text))
+
+
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {key: _each_text(item, change) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_each_text(item, change) for item in value]
+    return value
+
+
+def _target(strategy: Strategy, target: Target | Strategy | None) -> ParallelRounds | DependencyPlan:
+    if isinstance(target, str) and target not in get_args(Target):
+        raise UsageError(f"target={target!r}; expected one of {', '.join(get_args(Target))}")
+    form: Any = getattr(strategy, "prompt", "full")
+    if isinstance(target, ParallelRounds | DependencyPlan):
+        found = target
+    elif target == "dependency-plan" or (target is None and isinstance(strategy, DependencyPlan)):
+        found = strategy if isinstance(strategy, DependencyPlan) else DependencyPlan(prompt=form)
+    elif isinstance(target, Strategy):
+        raise UsageError(f"target={target.name}; expected ParallelRounds or DependencyPlan")
+    else:
+        quotes = getattr(strategy, "quotes", False)
+        found = strategy if isinstance(strategy, ParallelRounds) else ParallelRounds(prompt=form, quotes=quotes)
+    if found.max_parallel == 1:
+        return replace(found, max_parallel=type(found)().max_parallel)
+    return found
+
+
+class _Writer:
+    """One rewriting: the machine of the target, told new texts and shown the recorded observations."""
+
+    def __init__(
+        self, trace: Trace, told: Replayed, strategy: ParallelRounds | DependencyPlan, own: Sequence[Spoken],
+        last: Sequence[Spoken], calls: Sequence[Made], written: Sequence[Any], needs: Sequence[frozenset[int]],
+        rounds: Sequence[Sequence[int]], tools: Tools,
+    ) -> None:  # fmt: skip
+        self.trace, self.told, self.strategy = trace, told, strategy
+        places = {made.seen.call_id: place for place, made in enumerate(calls)}
+        numbered = {at: f"{number}.{n}" for number, row in enumerate(rounds, 1) for n, at in enumerate(row, 1)}
+        self.moved = {name: numbered[place] for name, place in places.items()}
+        quotes = getattr(strategy, "quotes", False)
+        self.written = [_each_text(value, self._requoted) if quotes else made.arguments
+                        for value, made in zip(written, calls, strict=True)]  # fmt: skip
+        self.own, self.last, self.calls, self.needs, self.rounds = own, last, calls, needs, rounds
+        self.tools = tuple(trace.setup.get("tools", ())) or tuple(tools)
+        self.same = strategy == told.strategy
+        self.known = "\n".join(message.text for message in own[0].fresh)
+        self.spent = _Spending(own, last)
+
+    def conversation(self, task: str) -> Conversation:
+        machine = self._begin()
+        for number, row in enumerate(self.rounds, 1):
+            self._round(machine, number, row)
+        for text in self._endings(machine):
+            if not isinstance(machine.step(), Ask):
+                raise NotParallel("the rewritten trajectory ends before its last text")
+            self._tell(machine, text)
+        messages: tuple[Message, ...] = tuple(machine.messages)  # type: ignore[attr-defined]
+        for said in self.told.spoken:
+            step = machine.step()
+            if said.role in OTHERS and isinstance(step, Ask) and step.role == said.role:
+                machine.tell(said.reply)
+        done = machine.step()
+        if not isinstance(done, Done) or done.answer != self.told.done.answer:
+            raise NotParallel("the rewritten trajectory does not end with the same answer")
+        own = tuple(place for place, message in enumerate(messages) if message.role == "assistant")
+        models = tuple(dict.fromkeys(said.model for said in (*self.own, *self.last)))
+        return Conversation(
+            f"{self.trace.run_id}/rewritten", messages, own, own, task=task, question=self.trace.question,
+            run=self.trace.run_id, pool=str(self.trace.setup.get("pool", "")), strategy=self.strategy.name,
+            models=models, rewritten=self.told.strategy.name,
+        )  # fmt: skip
+
+    def _begin(self) -> Machine:
+        budget = Budget(**self.trace.setup.get("budget", {}))
+        if not self.same and not self.tools:
+            raise UsageError(
+                f"{self.trace.run_id}: the instructions of {self.strategy.name} list the tools, which this trace does "
+                "not keep; give the pool that it ran with"
+            )
+        parallel = None if budget.parallel == 1 else budget.parallel
+        brief = Brief(self.trace.question, self.tools, budget.rounds, parallel, self.spent.left([], 0))
+        machine = self.strategy.begin(brief)
+        if self.same:
+            machine.messages[:] = self.own[0].fresh
+        return machine
+
+    def _round(self, machine: Machine, number: int, row: Sequence[int]) -> None:
+        """One round: its text is told, its plan compared, its observations shown."""
+        self._tell(machine, self._text(machine, number, row))
+        step = machine.step()
+        meant = [(self.calls[place].name, self.calls[place].arguments) for place in row]
+        if not isinstance(step, Act) or _planned(step.plan.calls) != meant:
+            raise NotParallel(f"{self.strategy.name} does not read round {number} back as it was meant")
+        seen = [
+            replace(self.calls[place].seen, call_id=f"{step.round}.{call.id}")
+            for place, call in zip(row, step.plan.calls, strict=True)
+        ]
+        done = [place for earlier in self.rounds[:number] for place in earlier]
+        machine.observe(seen, self.spent.left(done, number))
+
+    @staticmethod
+    def _tell(machine: Machine, text: str) -> None:
+        said = Spoken("", "orchestrator", "orchestrator", "", False, (), Reply(text))
+        judge(machine, said.reply, said)
+        if said.unread or said.flaws:
+            raise NotParallel(f"a rewritten text has flaws: {', '.join(said.flaws) or 'it cannot be read'}")
+
+    # -- texts ---------------------------------------------------------------------------------------------------------
+
+    def _text(self, machine: Machine, number: int, row: Sequence[int]) -> str:
+        thought = self._reasoning(number, row)
+        calls = [(self.calls[place].name, self.written[place]) for place in row]
+        if isinstance(self.strategy, ParallelRounds):
+            return write_round(thought, calls)
+        plan = self._plan() if number == 1 else ""
+        return write_plan_turn(thought, plan, calls, machine.verbs)  # type: ignore[attr-defined]
+
+    def _reasoning(self, number: int, row: Sequence[int]) -> str:
+        """What was thought before the round's calls, where all that had come back by then is known here too."""
+        known = {place for earlier in self.rounds[: number - 1] for place in earlier}
+        kept = [self._requoted(self.calls[place].thought) for place in row if set(range(place)) <= known]
+        told = [text for text in kept if text]
+        if len(row) > 1:
+            told.append(f"These calls do not wait for each other, so they go out together:\n{self._listed(row)}")
+        elif not told:
+            told.append(f"The results so far allow this call:\n{self._listed(row)}")
+        return "\n".join(told)
+
+    def _listed(self, row: Sequence[int]) -> str:
+        return "\n".join(f"- {self.calls[place].name}: {_brief(self.written[place])}" for place in row)
+
+    def _plan(self) -> str:
+        """All calls as tasks that wait for each other; what results brought in is told as the task that brings it."""
+        lines: list[str] = []
+        for place, made in enumerate(self.calls):
+            sources = sources_of(self.known, self.calls, place)
+            needs = ", ".join(f"T{need + 1}" for need in sorted(self.needs[place])) or "none"
+            text = _masked(f"{made.name}: {_brief(made.arguments)}", sources)
+            lines += [f"T{place + 1}: {text}", f"- Dependencies: {needs}"]
+        return "\n".join(lines)
+
+    def _requoted(self, text: str) -> str:
+        """A text whose quotes of results name their new places."""
+        if not getattr(self.told.strategy, "quotes", False):
+            return text
+        return _PLACE.sub(lambda found: f"${{{self.moved.get(found[1], found[1])}}}", text)
+
+    def _endings(self, machine: Machine) -> list[str]:
+        """The texts behind the last result: those that were said, or new ones where the target ends otherwise."""
+        if self.strategy.name == self.told.strategy.name:
+            return [self._requoted(said.reply.text) for said in self.last]
+        thought = self._requoted(_thought(self.last[0].reply.text)) if self.last else ""
+        thought = thought or "The results answer the question."
+        answer = str(self.told.done.answer)
+        if isinstance(self.strategy, ParallelRounds):
+            return [write_round(thought, [("final_answer", {})]), f"<answer>{answer}</answer>"]
+        return [f"<think>{_without(thought, 'think')}</think>\n<answer>{_listed([answer])}</answer>"]
+
+
+def write_round(reasoning: str, calls: Sequence[tuple[str, Any]]) -> str:
+    """A round as text, in the exact form of parallel rounds."""
+    written = [json.dumps({"name": name, "arguments": arguments}, ensure_ascii=False) for name, arguments in calls]
+    blocks = [f"<tool_call>{_safe(text, 'tool_call', 'reasoning')}</tool_call>" for text in written]
+    return "\n".join([f"<reasoning>\n{_without(reasoning, 'reasoning', 'tool_call')}\n</reasoning>", *blocks])
+
+
+def write_plan_turn(thought: str, plan: str, calls: Sequence[tuple[str, Any]], verbs: Mapping[str, str]) -> str:
+    """A turn of a dependency plan as text: queries where every call is one, else nodes without edges."""
+    parts = [f"<think>{_without(thought, 'think')}</think>"]
+    if plan:
+        parts.append(f"<plan>\n{_without(plan, 'plan')}\n</plan>")
+    tags = {name: tag for tag, name in reversed(list(verbs.items()))}
+    names = {name for name, _ in calls}
+    texts = [next(iter(arguments.values()), None) for _, arguments in calls if len(arguments) == 1]
+    if len(names) == 1 and names <= set(tags) and len(texts) == len(calls) and all(isinstance(t, str) for t in texts):
+        tag = tags[calls[0][0]]
+        return "\n".join([*parts, f"<{tag}>{_listed(texts)}</{tag}>"])
+    nodes = [f'<node id="s{number}">{name}({_listed(data)})</node>' for number, (name, data) in enumerate(calls, 1)]
+    return "\n".join([*parts, "<graph>", *nodes, "</graph>"])
+
+
+def _listed(data: Any) -> str:
+    """JSON that is safe inside any tag."""
+    return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+
+
+class _Spending:
+    """What was left of the budget, and what each call took of it."""
+
+    def __init__(self, own: Sequence[Spoken], last: Sequence[Spoken]) -> None:
+        shown = [_remaining(said.fresh) for said in (*own, *last[:1])]
+        self.first = shown[0]
+        self.taken: list[dict[str, float]] = []
+        for place, said in enumerate(own):
+            before, after = shown[place], shown[place + 1] if place + 1 < len(shown) else None
+            used = {key: before[key] - after.get(key, before[key]) for key in before} if before and after else {}
+            self.taken += [used, *({} for _ in said.calls[1:])]
+
+    def left(self, done: Sequence[int], rounds: int) -> dict[str, float] | None:
+        """What is left behind so many rounds in which these calls were made."""
+        if self.first is None:
+            return None
+        left = dict(self.first)
+        for key, before in self.first.items():
+            used = rounds if key == "rounds" else sum(self.taken[place].get(key, 0.0) for place in done)
+            left[key] = round(before - used, 4)
+        return left
+
+
+def _remaining(fresh: Sequence[Message]) -> dict[str, float] | None:
+    found = _BUDGET.search(fresh[-1].text) if fresh else None
+    return json.loads(found.group(1)) if found else None
+
+
+def _planned(calls: Sequence[Call]) -> list[tuple[str, Any]]:
+    return [(call.name, data_of(call)) for call in calls if call.error is None]
+
+
+def _thought(text: str) -> str:
+    """What a text thinks: without its calls and tags."""
+    return _TAGS.sub("", _CALLS.sub("", text)).strip()
+
+
+def _brief(arguments: Any) -> str:
+    line = " ".join(" ".join(leaves(arguments)).split())
+    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
+
+
+def _masked(text: str, sources: Mapping[str, int]) -> str:
+    """A text in which what results brought in is named by the task that brings it."""
+
+    def told(match: re.Match[str]) -> str:
+        word = match.group()
+        plain = word.replace(",", "") if word[0].isdigit() else word.casefold()
+        return f"[result of T{sources[plain] + 1}]" if plain in sources else word
+
+    return _WORD.sub(told, text)
+
+
+def _without(text: str, *tags: str) -> str:
+    """A text that closes and opens none of these elements."""
+    return re.sub(rf"<(?=/?(?:{'|'.join(tags)})\b)", "‹", text)
+
+
+def _safe(text: str, *tags: str) -> str:
+    """JSON in which these tags are written as an escape, which reads the same."""
+    return re.sub(rf"<(?=/?(?:{'|'.join(tags)})\b)", "\\\\u003c", text)

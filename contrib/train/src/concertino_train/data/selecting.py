@@ -1,0 +1,212 @@
+"""Choosing trajectories to learn from: right ones, those that recovered first, one per question, no tool over all.
+
+After ParaManager: several trajectories of a question are sampled, those with a right answer are kept, one of them is
+taken, and one that recovered from a failed call is preferred. The paper keeps any single tool from dominating by a
+constraint whose number it does not give; here it is a share of all calls.
+
+    wrong, without trace     out
+    of one question          recovered first, then what is called less so far, then chance
+    over all questions       while a member has more than its share of all calls, what calls it most goes out
+
+The invariants: one seed over the same files takes the same trajectories in the same order; and every trajectory that
+is not taken is told with its reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
+
+from concertino import UsageError
+
+from .trajectories import LeftOut, Trajectory
+
+Recovery = Literal["first", "only", "any"]
+
+
+@dataclass(frozen=True)
+class SelectionSettings:
+    """What is taken.
+
+    Attributes:
+        per_question: trajectories of one question.
+        recovery: `first` prefers those that recovered, `only` takes no others, `any` does not look at it.
+        tool_share: the share of all calls that one member may have, 0 to 1; None for no limit.
+        least_calls: calls that a trajectory makes at least.
+        most: trajectories in all.
+        exclude: ids of tasks and questions that are kept for something else, such as the set for RL.
+        seed: of chance.
+    """
+
+    per_question: int = 1
+    recovery: Recovery = "first"
+    tool_share: float | None = 0.5
+    least_calls: int = 0
+    most: int | None = None
+    exclude: Collection[str] = field(default_factory=frozenset)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.recovery not in get_args(Recovery):
+            raise UsageError(f"recovery={self.recovery!r}; expected one of {', '.join(get_args(Recovery))}")
+        if self.per_question < 1 or (self.most is not None and self.most < 1):
+            raise UsageError(f"per_question={self.per_question}, most={self.most}; expected 1 or more")
+        if self.tool_share is not None and not 0 < self.tool_share <= 1:
+            raise UsageError(f"tool_share={self.tool_share}; expected a share above 0 and up to 1, or None")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data; of what is excluded, how much."""
+        return {**asdict(self), "exclude": len(self.exclude)}
+
+
+@dataclass(frozen=True)
+class Selected:
+    """What was taken.
+
+    Attributes:
+        trajectories: in the order of the set.
+        left_out: all others, with why.
+        notes: what a reader should know.
+    """
+
+    trajectories: tuple[Trajectory, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """How many were left out for each reason."""
+        return dict(Counter(each.reason for each in self.left_out))
+
+
+def select(found: Iterable[Trajectory | LeftOut], settings: SelectionSettings | None = None) -> Selected:
+    """Choose among trajectories, of one results file or of several.
+
+    Raises:
+        UsageError: nothing is left; says why, reason by reason.
+    """
+    chosen = settings or SelectionSettings()
+    left: list[LeftOut] = []
+    questions: dict[str, list[Trajectory]] = {}
+    excluded = {_same(text) for text in chosen.exclude}
+    for each in found:
+        if isinstance(each, LeftOut):
+            left.append(each)
+        elif (reason := _unfit(each, chosen, excluded)) is not None:
+            left.append(LeftOut(each.key, each.source, reason))
+        else:
+            questions.setdefault(_same(each.question), []).append(each)
+    taken = _one_each(questions, chosen, left)
+    if chosen.most is not None:
+        left += [LeftOut(each.key, each.source, "enough") for each in taken[chosen.most :]]
+        taken = taken[: chosen.most]
+    notes: list[str] = []
+    if chosen.tool_share is not None:
+        taken = _balanced(taken, chosen.tool_share, left, notes)
+    if not taken:
+        raise UsageError(_nothing(left))
+    return Selected(tuple(taken), tuple(left), tuple(notes))
+
+
+def _unfit(one: Trajectory, settings: SelectionSettings, excluded: Collection[str]) -> str | None:
+    """Why a trajectory cannot be taken, whatever the others are."""
+    if not one.right:
+        return one.verdict
+    if _same(one.question) in excluded or _same(one.key.task) in excluded:
+        return "excluded"
+    if settings.recovery == "only" and not one.recovered:
+        return "no recovery"
+    if not one.taught:
+        return "nothing to teach"
+    return "few calls" if one.calls < settings.least_calls else None
+
+
+def _one_each(
+    questions: dict[str, list[Trajectory]], settings: SelectionSettings, left: list[LeftOut]
+) -> list[Trajectory]:
+    """The best of each question; questions come in the order of chance."""
+    taken: list[Trajectory] = []
+    calls: Counter[str] = Counter()
+    for question in sorted(questions, key=lambda text: _chance(settings.seed, text)):
+        rest = questions[question]
+        for _ in range(min(settings.per_question, len(rest))):
+            best = min(rest, key=lambda one: _rank(one, calls, settings))
+            rest = [one for one in rest if one is not best]
+            taken.append(best)
+            calls.update(best.tools)
+        left += [LeftOut(one.key, one.source, "beaten") for one in rest]
+    return taken
+
+
+def _rank(one: Trajectory, calls: Counter[str], settings: SelectionSettings) -> tuple[bool, float, str]:
+    """Lower is better: recovered, then calling what was called less, then chance."""
+    recovered = one.recovered and settings.recovery == "first"
+    total, own = calls.total(), sum(one.tools.values())
+    weight = sum(count * calls[name] for name, count in one.tools.items()) / (total * own) if total and own else 0.0
+    return not recovered, round(weight, 3), _chance(settings.seed, *map(str, one.key), one.source)
+
+
+def _balanced(taken: list[Trajectory], share: float, left: list[LeftOut], notes: list[str]) -> list[Trajectory]:
+    """What is left when no member has more than its share, as far as leaving out can do that."""
+    beyond: set[str] = set()
+    while True:
+        calls: Counter[str] = Counter()
+        for one in taken:
+            calls.update(one.tools)
+        total = calls.total()
+        over = [name for name in sorted(calls) if calls[name] > share * total and name not in beyond]
+        if not over:
+            return taken
+        worst = max(over, key=lambda name: calls[name])
+        gone = _leaving(taken, worst, share)
+        if gone is None:
+            beyond.add(worst)
+            notes.append(
+                f"{worst} has {calls[worst] / total:.0%} of all calls, more than tool_share={share:g}; leaving out "
+                "trajectories cannot change that, for none calls it less"
+            )
+            continue
+        left += [LeftOut(taken[place].key, taken[place].source, "balance", worst) for place in sorted(gone)]
+        taken = [one for place, one in enumerate(taken) if place not in gone]
+
+
+def _leaving(taken: Sequence[Trajectory], name: str, share: float) -> set[int] | None:
+    """The fewest trajectories without which a member has its share, those that recovered last.
+
+    None if no trajectory calls it less than its share, so that nothing could make it up.
+    """
+    excess = [one.tools.get(name, 0) - share * sum(one.tools.values()) for one in taken]
+    total = sum(excess)
+    if not any(each < 0 for each in excess):
+        return None
+    gone: set[int] = set()
+    for place in sorted(range(len(taken)), key=lambda at: (taken[at].recovered, -excess[at], at)):
+        if total <= 1e-9:
+            break
+        if excess[place] > 0:
+            gone.add(place)
+            total -= excess[place]
+    return gone
+
+
+def _nothing(left: Sequence[LeftOut]) -> str:
+    counts = Counter(each.reason for each in left)
+    if not counts:
+        return "there are no trajectories to choose from; collect some with a teacher"
+    told = ", ".join(f"{count} {reason}" for reason, count in counts.most_common())
+    return (
+        f"no trajectory is left of {counts.total()}: {told}; take a better teacher, more samples, easier tasks or "
+        "wider settings"
+    )
+
+
+def _same(text: str) -> str:
+    """Two texts are one question if they differ in white space alone."""
+    return " ".join(text.split())
+
+
+def _chance(seed: int, *parts: str) -> str:
+    return hashlib.sha256("\0".join([str(seed), *parts]).encode()).hexdigest()

@@ -1,0 +1,155 @@
+"""Running a study: each training in a process of its own, several at once, and what is done is not done again.
+
+    SEED/BASE/         collected and taught once for all arms that share it
+    SEED/ARM/          trained from there, then measured: `eval.json`
+
+A study that was interrupted goes on where it was: trainings resume from their checkpoints, measured arms are read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from concertino import ConcertinoError
+
+from ._study import Arm, Study, check_seeds
+
+Tell = Callable[[str], None]
+
+
+class StudyFailed(ConcertinoError):
+    """A training of a study failed; says which, with the end of what it printed."""
+
+
+@dataclass
+class Trained:
+    """One arm with one seed, measured."""
+
+    arm: str
+    seed: int
+    result: dict[str, Any]
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def value(self, measure: str) -> float | None:
+        """A metric, a figure or the reward; None where it cannot be worked out."""
+        if measure == "reward":
+            return _number(self.result.get("reward"))
+        if measure in self.result.get("metrics", {}):
+            return _number(self.result["metrics"][measure]["value"])
+        return _number(self.result.get("figures", {}).get(measure))
+
+
+def run_study(
+    study: Study, folder: Path, *, seeds: Sequence[int], jobs: int = 1, settings: Sequence[str] = (),
+    tell: Tell = lambda line: None,
+) -> list[Trained]:  # fmt: skip
+    """Run a study, or go on with it.
+
+    Args:
+        folder: of all its trainings.
+        seeds: with which each arm is trained.
+        jobs: trainings at once.
+        settings: `key=value` for all arms, behind those of the study.
+        tell: is told what begins and ends.
+
+    Raises:
+        StudyFailed: a training failed.
+    """
+    work = _Work(study, folder, tuple(settings), tell)
+    pairs = [(seed, arm) for seed in check_seeds(seeds) for arm in study.arms]
+    with ThreadPoolExecutor(jobs) as threads:
+        tasks = [threads.submit(work.train, arm, seed) for seed, arm in pairs]
+        try:
+            return [task.result() for task in tasks]
+        except BaseException:
+            work.stop()
+            for task in tasks:
+                task.cancel()
+            raise
+
+
+class _Work:
+    def __init__(self, study: Study, folder: Path, settings: tuple[str, ...], tell: Tell) -> None:
+        self.study, self.folder, self.settings, self.tell = study, folder, settings, tell
+        self._locks: dict[str, threading.Lock] = {}
+        self._guard = threading.Lock()
+        self._running: set[subprocess.Popen[str]] = set()
+        self._stopped = False
+
+    def train(self, arm: Arm, seed: int) -> Trained:
+        """Teach, train and measure one arm."""
+        home = self.folder / f"seed-{seed}" / arm.name
+        done = home / "eval.json"
+        if done.exists():
+            return Trained(arm.name, seed, json.loads(done.read_text(encoding="utf-8")))
+        taught = self._teach(arm, seed)
+        model = taught
+        if arm.learn is not None:
+            given = [*self._settings(arm, seed), *arm.learn, f"model.path={taught}"]
+            self._run("rl", home, [*given, "--resume"], f"{arm.name}, seed {seed}")
+            model = home / "rl" / "model"
+        given = [*self._settings(arm, seed), *(arm.learn or ()), *arm.measure, f"model.path={model}"]
+        result = self._run("eval", home, [*given, "--system", arm.name], f"{arm.name}, seed {seed}")
+        home.mkdir(parents=True, exist_ok=True)
+        part = done.with_suffix(".part")
+        part.write_text(json.dumps(result), encoding="utf-8")
+        part.replace(done)
+        return Trained(arm.name, seed, result)
+
+    def _teach(self, arm: Arm, seed: int) -> Path:
+        """The weights that an arm begins with; made once for all arms that share them."""
+        home = self.folder / f"seed-{seed}" / f"taught-{arm.base}"
+        with self._guard:
+            lock = self._locks.setdefault(str(home), threading.Lock())
+        with lock:
+            model = home / "sft" / "model"
+            if not model.exists():
+                given = self._settings(arm, seed)
+                if not any(home.glob("**/card.json")):
+                    self._run("collect", home, given, f"trajectories, seed {seed}")
+                self._run("sft", home, [*given, "--resume"], f"teaching, seed {seed}")
+            return model
+
+    def _settings(self, arm: Arm, seed: int) -> list[str]:
+        return [*self.study.settings, *arm.teach, f"trainer.seed={seed}", *self.settings]
+
+    def _run(self, verb: str, home: Path, given: Sequence[str], what: str) -> dict[str, Any]:
+        """One command in a process of its own; what it prints as JSON."""
+        command = [sys.executable, "-m", "concertino", "train", verb, "--config", self.study.recipe, "--output",
+                   str(home), "--json", *given]  # fmt: skip
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+        if self._stopped:
+            raise StudyFailed("the study was stopped")
+        self.tell(f"{self.study.name}: {verb} {what}")
+        running = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        )  # fmt: skip
+        with self._guard:
+            self._running.add(running)
+        out, errors = running.communicate()
+        with self._guard:
+            self._running.discard(running)
+        if running.returncode:
+            raise StudyFailed(f"{self.study.name}: {verb} {what} failed ({running.returncode}):\n{errors[-3000:]}")
+        found: dict[str, Any] = json.loads(out)
+        return found
+
+    def stop(self) -> None:
+        """Ask all trainings under way to write a checkpoint and end."""
+        self._stopped = True
+        with self._guard:
+            for running in self._running:
+                running.terminate()
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

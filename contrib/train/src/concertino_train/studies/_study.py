@@ -1,0 +1,80 @@
+"""A study: the same training several times, with one thing changed, and what that changed.
+
+The invariant: arms of a study differ in nothing but the settings that they name; every arm has the same seeds, and arms
+that share their teaching begin with the very same weights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from concertino import UsageError
+
+SEEDS = (0, 1, 2)
+"""Seeds that every arm is trained with, unless others are asked for."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to train.
+
+    Attributes:
+        name: what tables call it.
+        teach: `key=value` for collecting and supervised learning, and all that follows.
+        learn: `key=value` for reinforcement learning; None for none: what was taught is measured as it is.
+        measure: `key=value` for the evaluation alone.
+    """
+
+    name: str
+    teach: tuple[str, ...] = ()
+    learn: tuple[str, ...] | None = ()
+    measure: tuple[str, ...] = ()
+
+    @property
+    def base(self) -> str:
+        """Equal for arms that are taught alike."""
+        return hashlib.sha256("\0".join(self.teach).encode()).hexdigest()[:8]
+
+
+@dataclass(frozen=True)
+class Study:
+    """Arms, and what is compared of them.
+
+    Attributes:
+        name: "diversity".
+        question: what it is to answer, in a sentence.
+        recipe: whose settings the arms change.
+        arms: the first is what the others are compared with.
+        measures: names in the evaluation: of metrics, of figures, or `reward`.
+        settings: `key=value` for all arms.
+        expects: what is expected, as (arm, measure, at least this difference to the first arm).
+    """
+
+    name: str
+    question: str
+    recipe: str
+    arms: tuple[Arm, ...]
+    measures: tuple[str, ...]
+    settings: tuple[str, ...] = ()
+    expects: tuple[tuple[str, str, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [arm.name for arm in self.arms]
+        if len(names) < 2 or len(set(names)) < len(names):
+            raise UsageError(f"study {self.name}: arms {names}; expected two or more, each with a name of its own")
+        for arm, measure, _ in self.expects:
+            if arm not in names[1:] or measure not in self.measures:
+                raise UsageError(f"study {self.name}: expects {arm}, {measure}; there is no such arm or measure")
+
+
+def check_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
+    """Seeds, each once.
+
+    Raises:
+        UsageError: there are none, or one is there twice.
+    """
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise UsageError(f"seeds={list(seeds)}: expected one or more different numbers")
+    return tuple(seeds)

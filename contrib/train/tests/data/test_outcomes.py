@@ -1,0 +1,112 @@
+"""Questions for RL: those whose samples came out differently, and a clear word where there are none."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import concertino as ct
+import pytest
+from concertino_bench import Item, Key, Task, Verdict
+from concertino_bench.reports import Results
+from concertino_train.data import Asked, Collection, OutcomeSettings, mixed_outcomes, read_asked, write_asked
+
+
+def results(**rights: str) -> Results:
+    """`results(a="RRW")`: three samples of task a, the last one wrong; B is one that broke."""
+    verdicts = {"R": Verdict.RIGHT, "W": Verdict.WRONG, "U": Verdict.UNPARSABLE, "B": Verdict.UNPARSABLE}
+    items = [
+        Item(Key("s", task, sample), "text", verdicts[sign], "because", error="it broke" if sign == "B" else "")
+        for task, signs in rights.items()
+        for sample, sign in enumerate(signs)
+    ]
+    return Results({}, items)
+
+
+def kept(found: Results, **settings: Any) -> list[tuple[str, int, int]]:
+    return [(each.task, each.right, each.samples) for each in mixed_outcomes(found, OutcomeSettings(**settings)).kept]
+
+
+def test_questions_that_are_neither_all_right_nor_all_wrong_are_kept() -> None:
+    found = results(a="RRRR", b="RWWW", c="WWWW", d="RRRU")
+    assert kept(found) == [("b", 1, 4), ("d", 3, 4)]
+    mixed = mixed_outcomes(found)
+    assert [each.task for each in mixed.too_easy] == ["a"]
+    assert [each.task for each in mixed.too_hard] == ["c"]
+
+
+def test_thresholds_leave_their_ends_out() -> None:
+    found = results(a="RWWW", b="RRWW", c="RRRW")
+    assert kept(found, above=0.25, below=0.75) == [("b", 2, 4)]
+    assert kept(found, above=0.2) == [("a", 1, 4), ("b", 2, 4), ("c", 3, 4)]
+
+
+def test_a_sample_that_broke_says_nothing_of_its_question() -> None:
+    mixed = mixed_outcomes(results(a="RBB", b="RWB", c="RRB"))
+    assert [(each.task, each.samples) for each in mixed.kept] == [("b", 2)]
+    assert [each.task for each in mixed.too_few] == ["a"]
+    assert mixed.broken == 4
+
+
+def test_questions_asked_too_seldom_are_told_apart() -> None:
+    mixed = mixed_outcomes(results(a="RW", b="RWWW"), OutcomeSettings(samples=4))
+    assert ([each.task for each in mixed.kept], [each.task for each in mixed.too_few]) == (["b"], ["a"])
+    assert mixed.to_json() == {"kept": 1, "too_easy": 0, "too_hard": 0, "too_few": 1, "broken_samples": 0}
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (results(a="RRR", b="RRR", c="WWW"), "of 3 questions 2 were all right, 1 all wrong.*take harder tasks"),
+        (results(a="WWW", b="WWW", c="RRR"), "of 3 questions 1 were all right, 2 all wrong.*take easier tasks"),
+        (results(a="R", b="W"), ".* and 2 have fewer than 2 samples.*take more samples per question"),
+        (results(), "the results hold no sample of any question; collect some first"),
+    ],
+)
+def test_a_dataset_with_no_mixed_outcomes_is_refused_with_the_next_step(found: Results, said: str) -> None:
+    with pytest.raises(ct.UsageError, match=f"a dataset with no mixed outcomes: {said}"):
+        mixed_outcomes(found)
+
+
+def test_of_several_systems_one_is_named_or_a_pattern_takes_all(collected: Collection, tmp_path: Path) -> None:
+    with pytest.raises(ct.UsageError, match=r"the results have 8 systems .*name one: system='"):
+        mixed_outcomes(collected.results)
+    with pytest.raises(ct.UsageError, match=r"no system 'teacher@\*'; there are"):
+        mixed_outcomes(collected.results, OutcomeSettings(system="teacher@*"))
+    mixed = mixed_outcomes(collected.results, OutcomeSettings(system="*"))
+    assert {each.samples for each in mixed.kept} == {8}
+    written = write_asked(mixed, tmp_path / "asked.jsonl", OutcomeSettings(system="*"), [collected.results])
+    assert "| results.jsonl |" in written.with_suffix(".md").read_text()
+
+
+def test_kept_questions_are_found_among_tasks_and_a_missing_one_is_told() -> None:
+    mixed = mixed_outcomes(results(a="RW", b="RR"))
+    tasks = [Task(name, "?", ("1",), "text") for name in "abc"]
+    assert [task.id for task in mixed.of(tasks)] == ["a"]
+    with pytest.raises(ct.UsageError, match="1 tasks with mixed outcomes are not in this set, such as a"):
+        mixed.of(tasks[1:])
+
+
+def test_kept_questions_are_written_and_read_back(tmp_path: Path) -> None:
+    mixed = mixed_outcomes(results(a="RWW", b="RRW"))
+    path = write_asked(mixed, tmp_path / "deep" / "asked.jsonl")
+    assert tuple(read_asked(path)) == mixed.kept
+    card = json.loads((tmp_path / "deep" / "asked.card.json").read_text())
+    assert (card["counts"]["kept"], card["outcomes"]) == (2, {"1 of 3": 1, "2 of 3": 1})
+    assert card["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert "| 1 of 3 | 1 |" in (tmp_path / "deep" / "asked.md").read_text()
+    path.write_text('{"task": "a", "right": 1, "samples": 2}\n{"tsk": 1}\n')
+    with pytest.raises(ct.UsageError, match=r"asked.jsonl, line 2: .*expected"):
+        list(read_asked(path))
+
+
+@pytest.mark.parametrize("wrong", [{"above": 0.5, "below": 0.5}, {"below": 1.5}, {"samples": 1}])
+def test_thresholds_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ct.UsageError, match=f"{list(wrong)[-1]}="):
+        OutcomeSettings(**wrong)
+
+
+def test_a_share_of_nothing_is_zero() -> None:
+    assert Asked("a", 0, 0).share == 0.0
