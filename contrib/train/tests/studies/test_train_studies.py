@@ -1,0 +1,94 @@
+"""Studies: what is shared between arms, what is run once, and what tables say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from concertino import UsageError
+from concertino_train.config import load_config
+from concertino_train.studies import STUDIES, Arm, Estimate, Study, StudyFailed, Trained, findings, run_study, table
+from concertino_train.studies import _running as running
+
+TWO = Study(
+    "two", "Which?", "paramanager/toy", (Arm("a"), Arm("b", learn=("rollout.group_size=4",)), Arm("c", learn=None)),
+    ("accuracy", "reward"), expects=(("b", "accuracy", 0.1),),
+)  # fmt: skip
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Instead of trainings: what would be run, with the files that it would leave."""
+    ran: list[tuple[str, str]] = []
+
+    def run(self: Any, verb: str, home: Path, given: Any, what: str) -> dict[str, Any]:
+        ran.append((verb, home.name))
+        if verb in ("sft", "rl"):
+            (home / verb / "model").mkdir(parents=True)
+        if verb == "eval" and home.name == "c" and "fail" in given:
+            raise StudyFailed("c failed")
+        seed = next(int(word.split("=")[1]) for word in given if word.startswith("trainer.seed="))
+        return {"metrics": {"accuracy": {"value": 0.5 + 0.2 * (home.name == "b") + 0.01 * seed}}, "reward": 1.0}
+
+    monkeypatch.setattr(running._Work, "_run", run)
+    return ran
+
+
+def test_arms_are_taught_once_and_what_is_measured_is_not_done_again(
+    commands: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    run_study(TWO, tmp_path, seeds=(0, 1))
+    verbs = [verb for verb, _ in commands]
+    assert {verb: verbs.count(verb) for verb in set(verbs)} == {"collect": 2, "sft": 2, "rl": 4, "eval": 6}
+    commands.clear()
+    again = run_study(TWO, tmp_path, seeds=(0, 1))
+    assert commands == []
+    assert again[0].value("accuracy") == 0.5
+
+
+def test_a_failure_of_one_arm_ends_the_study_and_keeps_what_was_measured(
+    commands: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    with pytest.raises(StudyFailed, match="c failed"):
+        run_study(TWO, tmp_path, seeds=(0,), settings=["fail"])
+    assert sorted(path.parent.name for path in tmp_path.rglob("eval.json")) == ["a", "b"]
+
+
+def test_differences_are_paired_by_seed(commands: list[tuple[str, str]], tmp_path: Path) -> None:
+    found = findings(TWO, run_study(TWO, tmp_path, seeds=(0, 1, 2)))
+    (b,) = [each for each in found if (each.arm, each.measure) == ("b", "accuracy")]
+    assert b.difference is not None
+    assert b.difference.mean == pytest.approx(0.2)
+    assert b.difference.error == pytest.approx(0.0, abs=1e-12)
+    assert b.value.error is not None
+    assert b.value.error > 0.005
+    assert b.held
+    assert json.loads(json.dumps(b.to_json()))["held"] is True
+    assert "| b | accuracy | 0.710 [0.685, 0.735] | 0.200 [0.200, 0.200] | >= 0.1 | yes |" in table(TWO, found, 3)
+
+
+def test_one_seed_has_no_interval_and_what_cannot_be_worked_out_is_left_out() -> None:
+    assert Estimate.of([0.5]).text() == "0.500"
+    trained = [Trained("a", 0, {"metrics": {"accuracy": {"value": None}}}), Trained("b", 0, {"reward": 2.0})]
+    assert [(each.arm, each.measure) for each in findings(TWO, trained)] == [("b", "reward")]
+
+
+def test_a_study_that_compares_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="two or more"):
+        Study("s", "?", "gap/toy", (Arm("a"),), ("accuracy",))
+    with pytest.raises(UsageError, match="no such arm"):
+        Study("s", "?", "gap/toy", (Arm("a"), Arm("b")), ("accuracy",), expects=(("a", "accuracy", 0.1),))
+    with pytest.raises(UsageError, match="expected one or more"):
+        run_study(TWO, Path("nowhere"), seeds=())
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_arms_of_every_study_are_trainings_that_can_be(name: str) -> None:
+    study = STUDIES[name]
+    ids = set()
+    for arm in study.arms:
+        given = [*study.settings, *arm.teach, *(arm.learn or ())]
+        ids.add((load_config(study.recipe, given).id, arm.learn is None))
+    assert len(ids) == len(study.arms)
