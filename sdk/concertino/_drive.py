@@ -91,14 +91,13 @@ class Drive:
             scope.take_up(self.past, self.begun)
         return scope
 
-    def fork(self, run_id: str) -> Drive:
-        """A run of its own that goes on from here; it has to be opened."""
+    def fork(self, run_id: str, pool: Pool | None = None) -> Drive:
+        """A run of its own that goes on from here, maybe over another pool; it has to be opened."""
         scope = self.scope
         assert scope is not None
         begun = replace(self.begun, run_id=run_id)
-        twin = Drive(
-            self.orchestrator, self.machine.fork(), self.pool, self.budget, begun, None, None, None, scope.now()
-        )
+        seen = self.pool if pool is None else self.orchestrator._with_model(pool)
+        twin = Drive(self.orchestrator, self.machine.fork(), seen, self.budget, begun, None, None, None, scope.now())
         twin.past, twin.round, twin.line = scope, self.round, copy.deepcopy(self.line)
         return twin
 

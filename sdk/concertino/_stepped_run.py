@@ -146,18 +146,19 @@ class SteppedRun:
 
     # -- copies and ends -------------------------------------------------------------------------------------------
 
-    def fork(self, run_id: str = "") -> SteppedRun:
+    def fork(self, run_id: str = "", pool: Pool | None = None) -> SteppedRun:
         """An independent copy that goes on from here, with the past, its spending and its time included.
 
-        Members of the pool are shared. A world whose state is not part of the machine is shared too; that of a role
-        workflow is part of it.
+        Args:
+            run_id: of the copy.
+            pool: with members of its own in place of those that keep a state; by default members are shared.
 
         Raises:
             UsageError: the run is closed.
         """
         if not self._open:
             raise UsageError(f"run {self.id} is closed; fork it before")
-        return SteppedRun(self._drive.fork(run_id or f"{self.id}-fork"), self._executor)
+        return SteppedRun(self._drive.fork(run_id or f"{self.id}-fork", pool), self._executor)
 
     def collect(self) -> Run:
         """The run as far as it went; `stop` is `cancelled` while it is not over."""

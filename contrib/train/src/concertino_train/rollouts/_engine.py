@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import hashlib
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -114,8 +115,12 @@ class Player:
                 await self.run.ask()
 
     def fork(self, run_id: str) -> Player:
-        """An independent copy."""
-        return replace(self, run=self.run.fork(run_id), talks=self.talks.fork(), watch=self.watch.fork())
+        """An independent copy, in a world of its own."""
+        world, pool = copy.deepcopy(self.world), None
+        if world is not None:
+            pool = self.assignment.pool.adding(*world.members())
+        run = self.run.fork(run_id, pool)
+        return replace(self, run=run, world=world, talks=self.talks.fork(), watch=self.watch.fork())
 
 
 class RolloutEngine:
