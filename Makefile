@@ -5,6 +5,9 @@ PYTHON ?= python3
 BIN    := .venv/bin
 DEMO   ?= $(BIN)/concertino demo
 ARGS   ?=
+# How many tests run at once: three keep two processors busy, for tests wait half of their time. With 0 all run in one
+# process, as -s and --pdb need it.
+JOBS   ?= 3
 
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
@@ -30,10 +33,10 @@ demo: setup ## Ask one question of the whole pool, without a key or a network
 	@$(DEMO) $(ARGS)
 
 test: full servers ## Run all tests; narrow with ARGS="-k name"
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 
 test-wheels: full ## Build every distribution into dist/ and run the tests against the wheels
-	@$(BIN)/python scripts/wheels.py $(ARGS)
+	@$(BIN)/python scripts/wheels.py -n $(JOBS) $(ARGS)
 
 lint: full ## Check style, format and types
 	@$(BIN)/ruff check --quiet
@@ -54,7 +57,7 @@ bench: full ## Run every benchmark and print its figures
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
 coverage: full servers ## Run all tests and report the lines and branches they miss
-	@$(BIN)/coverage run -m pytest $(ARGS)
+	@$(BIN)/coverage run -m pytest -n $(JOBS) $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 

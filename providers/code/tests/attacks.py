@@ -4,7 +4,7 @@ A script reports what it should not have been able to do with a line that begins
 for the canary in its output, for files on the host and for processes that survived. `@@HOST@@`, `@@PPID@@`, `@@TCP@@`,
 `@@ABS@@` and `@@UNIX@@` become the harness's folder, process id, loopback port and UNIX sockets.
 
-Expectations: `noleak`; `timeout`; `bounded` (output cut);
+Expectations: `noleak`; `timeout`; `bounded` (output cut, and it may never end);
 `partial` (time-out with output kept); `prompt` (comes back in time);
 `rc:N`; `out:TEXT` (ended OK with this output); `err:TEXT` (in stderr); `memory` (killed for memory, or MemoryError).
 """

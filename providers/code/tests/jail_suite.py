@@ -47,7 +47,10 @@ def read_attacks(folder: Path) -> list[Attack]:
 
 
 def survivors() -> list[int]:
-    """Processes anywhere on this machine that a script has marked."""
+    """Processes anywhere on this machine that a script has marked.
+
+    Of the test modules that ask, all but one are marked `alone`, so that none sees the scripts of another.
+    """
     found = []
     for path in Path("/proc").glob("[0-9]*/comm"):
         with contextlib.suppress(OSError):

@@ -19,6 +19,8 @@ from concertino_code.limits import Limits
 from concertino_code.sandbox import SandboxFault, SandboxUnavailable
 from jail_suite import survivors
 
+pytestmark = pytest.mark.alone  # it counts marked processes, and those of `test_attacks.py` bear the same mark
+
 MARK = "import ctypes; ctypes.CDLL(None).prctl(15, b'cncSURV', 0, 0, 0)\n"
 FOUR = MARK + "import os, time\nos.fork(); os.fork()\nprint('up', flush=True)\ntime.sleep(60)"
 

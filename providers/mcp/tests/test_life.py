@@ -224,6 +224,7 @@ async def test_a_killed_guard_takes_the_server_with_it() -> None:
 
 
 @linux
+@pytest.mark.alone  # a process with threads, as a worker of the test run is, must not fork
 async def test_a_forked_child_has_servers_of_its_own(tmp_path: Path) -> None:
     members = await open_members(**bare())
     pid = int((await members.call("pid")).content)

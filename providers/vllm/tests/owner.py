@@ -13,7 +13,7 @@ import time
 import concertino_vllm
 from concertino import ChatRequest, Message
 
-for ending in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+for ending in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
     if signal.getsignal(ending) is signal.SIG_IGN:  # as `nohup` and background jobs of a shell leave it
         signal.signal(ending, signal.default_int_handler if ending is signal.SIGINT else signal.SIG_DFL)
 

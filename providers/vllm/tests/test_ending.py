@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.alone  # how soon nothing is left
 Run = Callable[..., Any]
 
 

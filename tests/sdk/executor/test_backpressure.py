@@ -28,7 +28,7 @@ def test_ten_thousand_calls_make_no_more_tasks_than_may_run_and_start_in_order()
         return number
 
     async def run() -> list[ct.Observation]:
-        async with Executor(Limits(calls=16)) as executor:
+        async with Executor(Limits(calls=16, stall=60)) as executor:  # that clock is real
             return await executor.run([ct.Call("note", {"number": n}) for n in range(10_000)], ct.Pool.of(note))
 
     observations = run_virtually(run())
@@ -51,7 +51,7 @@ def test_calls_of_different_runs_take_turns() -> None:
     halfway: Counter[str] = Counter()
 
     async def main() -> None:
-        async with Executor(Limits(calls=16)) as executor:
+        async with Executor(Limits(calls=16, stall=60)) as executor:  # that clock is real
             sizes = {"a": 1000, "b": 500, "c": 500, "d": 500}
             runs = [
                 executor.run([ct.Call("work", {"run": name})] * size, ct.Pool.of(work), run_id=name)

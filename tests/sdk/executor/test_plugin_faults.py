@@ -74,6 +74,7 @@ async def test_a_fault_gives_one_observation_and_leaves_its_neighbours_alone(row
     assert [str(w.message) for w in caught] == []
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     "fault", ["blocks_its_loop", "swallows_cancellation_on_its_own_loop", "leaves_a_task_that_exits_on_its_own_loop"]
 )

@@ -196,6 +196,7 @@ print("over", flush=True)
 """
 
 
+@pytest.mark.alone
 def test_the_process_exits_soon_after_the_run_whatever_the_tools_left_behind(importable: Path, tmp_path: Path) -> None:
     script = tmp_path / "leaver.py"
     module = POOL["forks"].function.__module__  # type: ignore[union-attr]

@@ -126,9 +126,9 @@ def test_a_repaired_value_reads_again_without_repairs() -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_text_is_answered_in_time(name: str) -> None:
     text = HOSTILE[name]()
-    started = time.perf_counter()
+    started = time.process_time()
     found = outcome(text)
-    assert time.perf_counter() - started < 10  # the measured bar is 0.5 s; see the benchmark
+    assert time.process_time() - started < 10  # the measured bar is 0.5 s; see the benchmark
     assert isinstance(found, Reading) or len(str(found)) <= 200
 
 

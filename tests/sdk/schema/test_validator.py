@@ -285,7 +285,7 @@ def test_the_documented_semantics_hold(schema: dict[str, Any], valid: Any, inval
         assert not validator.is_valid(invalid)
 
 
-@pytest.mark.parametrize("value", [{"city": {1, 2}}, {"city": object()}, {1: 1}, {"city": "\ud800"}], ids=repr)
+@pytest.mark.parametrize("value", [{"city": {1, 2}}, {"city": 1j}, {1: 1}, {"city": "\ud800"}], ids=repr)
 def test_a_value_that_is_no_json_is_invalid_or_refused_and_never_crashes(weather: Validator, value: Any) -> None:
     for ask in (weather.is_valid, weather.check):
         try:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -284,7 +285,10 @@ def test_without_flock_a_lock_file_keeps_the_second_writer_out(path: Path, monke
 
 # -- fork --------------------------------------------------------------------------------------------------
 
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+
+def needs_fork(test: Callable[..., None]) -> Callable[..., None]:
+    """A process with threads, as a worker of the test run is, must not fork."""
+    return pytest.mark.alone(pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")(test))
 
 
 @needs_fork

@@ -149,7 +149,7 @@ def test_any_run_comes_to_an_end_and_its_copies_to_the_same(
         assert last.answer
 
 
-@pytest.mark.parametrize("strategy", BASELINES, ids=lambda each: f"{each.name}-{id(each)}"[:24])
+@pytest.mark.parametrize("strategy", BASELINES, ids=lambda each: each.name)
 def test_settings_survive_being_written_down(strategy: Strategy) -> None:
     written = json.loads(json.dumps(strategy.to_json()))
     assert written == strategy.to_json(), "a trace compares them after reading"

@@ -34,7 +34,9 @@ __all__ = [
     "Scored",
     "Term",
     "Totals",
+    "concertino_cli",
     "concertino_rewards",
+    "concertino_tasks",
 ]
 
 
@@ -44,6 +46,22 @@ def concertino_rewards() -> list[Any]:
     from .rewards import PRESETS, TERMS
 
     return [*TERMS.values(), *PRESETS.values()]
+
+
+@hookimpl
+def concertino_tasks() -> list[Any]:
+    """The sets of the practice domain: `practice/facts` and so on."""
+    from .practice.tasks import task_sets
+
+    return task_sets()
+
+
+@hookimpl
+def concertino_cli() -> list[Any]:
+    """`concertino train`."""
+    from .cli import train
+
+    return [train]
 
 
 def __getattr__(name: str) -> Any:

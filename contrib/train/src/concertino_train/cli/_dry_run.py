@@ -1,0 +1,30 @@
+"""`--dry-run`: the settings in full, what they would take, and the command for several processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from concertino_train.config import TrainConfig
+from concertino_train.running import estimate, launch_command, launch_text
+
+from ._settings import write, write_json
+
+
+def dry_run(config: TrainConfig, verb: str, source: str, overrides: tuple[str, ...], as_json: bool) -> None:
+    """Tell what a verb would do.
+
+    Args:
+        config: the training.
+        verb: `rl`, `sft` or `eval`.
+        source, overrides: of the command line, for the launch command.
+        as_json: as JSON.
+    """
+    found = estimate(config, verb, measure=True)
+    words = launch_command(config, verb, ["--config", source, "--output", config.trainer.output, *overrides])
+    if as_json:
+        data: dict[str, Any] = {"config": config.resolved(), "id": config.id, "estimate": found.to_json()}
+        write_json({**data, "launch": launch_text(words)})
+        return
+    write(config.text().rstrip(), "", f"id           {config.id}", *found.lines())
+    write(f"output       {Path(config.trainer.output) / verb}", f"launch       {launch_text(words)}")

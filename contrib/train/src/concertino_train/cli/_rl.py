@@ -1,0 +1,55 @@
+"""`concertino train rl`: reinforcement learning from a settings file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from ._options import common_options, config_options, dry_run_option, going_on_options, view_option
+from ._settings import quiet, settings, taught, teller, write, write_json
+
+
+@click.command("rl")
+@config_options
+@going_on_options
+@dry_run_option
+@view_option
+@common_options
+def rl_command(
+    source: str, overrides: tuple[str, ...], output: Path | None, resume: bool, force: bool, dry_run: bool,
+    live: bool | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Train a policy by reinforcement learning.
+
+    It begins with what `concertino train sft` left in the same output, if it did. The first batch is audited before
+    anything is learnt. SIGINT or SIGTERM ends it behind a step, with a checkpoint; a second one at once.
+
+    JSON: {"folder", "model", "checkpoint", "step", "steps", "stopped", "figures", "warnings", "seconds"}
+
+    Ends with status 130 if it was stopped.
+    """
+    quiet()
+    config, note = taught(settings(source, overrides, output))
+    if dry_run:
+        from ._dry_run import dry_run as tell
+
+        tell(config, "rl", source, overrides, as_json)
+        return
+    from concertino_train.rl import run_rl
+
+    told = teller(as_json, live)
+    if note:
+        told.say(note)
+    result = run_rl(
+        config, output=Path(config.trainer.output) / "rl", resume=resume, force=force, reporter=told
+    )  # fmt: skip
+    if as_json:
+        write_json(result.to_json())
+    elif result.model is not None:
+        shown = {name: result.figures[name] for name in ("reward", "success", "eval/success") if name in result.figures}
+        told_as = "  ".join(f"{name} {value:.3f}" for name, value in shown.items())
+        write(f"{result.step} steps in {result.seconds:.0f} s  {told_as}", f"model: {result.model}")
+    if result.stopped:
+        sys.exit(130)

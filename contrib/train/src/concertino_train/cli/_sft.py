@@ -1,0 +1,47 @@
+"""`concertino train sft`: supervised learning from a settings file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from ._options import common_options, config_options, dry_run_option, going_on_options, view_option
+from ._settings import quiet, settings, teller, write, write_json
+
+
+@click.command("sft")
+@config_options
+@click.option("--set", "sets", multiple=True, type=click.Path(exists=True, path_type=Path), metavar="FOLDER",
+              help="What to learn from; by default data.sets, or what was collected in the same output.")  # fmt: skip
+@going_on_options
+@dry_run_option
+@view_option
+@common_options
+def sft_command(
+    source: str, overrides: tuple[str, ...], output: Path | None, sets: tuple[Path, ...], resume: bool, force: bool,
+    dry_run: bool, live: bool | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Teach a policy what good trajectories wrote: the orchestrator's own tokens, and nothing else.
+
+    JSON: {"folder", "model", "step", "steps", "stopped", "rows", "dropped", "figures", "seconds"}
+
+    Ends with status 130 if it was stopped.
+    """
+    quiet()
+    config = settings(source, overrides, output)
+    if dry_run:
+        from ._dry_run import dry_run as tell
+
+        tell(config, "sft", source, overrides, as_json)
+        return
+    from concertino_train.teaching import run_teaching
+
+    result = run_teaching(config, sets=sets, resume=resume, force=force, reporter=teller(as_json, live))
+    if as_json:
+        write_json(result.to_json())
+    elif result.model is not None:
+        write(f"{result.rows} conversations, {result.step} steps in {result.seconds:.0f} s", f"model: {result.model}")
+    if result.stopped:
+        sys.exit(130)

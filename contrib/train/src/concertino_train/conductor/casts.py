@@ -1,0 +1,160 @@
+"""Casts of the conductor's training: a question with its answers, and a pool that answers it, or fails.
+
+A pool is one of two kinds: a solver with a choice of models, or several agents, one model each; beside them tools that
+are of no use. The invariant: a cast follows from its number alone, and its members answer by the problem's text, so the
+same calls give the same results in any process.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from concertino import CallFailed, ErrorInfo, Observation, ParallelRounds, Pool, Status, ToolSpec
+
+from . import wording
+from .leader import Choice
+
+FAULTS = (
+    ("raised", "RuntimeError: {word}: the server's reply is no JSON"),
+    ("unavailable", "{word} could not be reached (after 3 attempts)"),
+    ("rejected", "{word} reads at most 600 tokens and was given 911; ask a larger model"),
+    ("truncated", "the reply broke off"),
+    ("quarantined", "{word} is out of use: it blocked; use another member"),
+    ("failed", "it did not work"),
+)
+"""What may go wrong: codes and messages."""
+
+
+@dataclass(frozen=True)
+class Cast:
+    """One question over one pool.
+
+    Attributes:
+        question: the user's.
+        answers: in order.
+        pool: what may be called.
+        choices: whom problems can be given to, in the order in which they are listed.
+        strategy: how it is led.
+    """
+
+    question: str
+    answers: tuple[str, ...]
+    pool: Pool
+    choices: tuple[Choice, ...]
+    strategy: ParallelRounds
+
+
+def draw_cast(
+    number: int, *, seed: int = 0, fault_rate: float = 0.2, texts: Callable[[Random], str] | None = None
+) -> Cast:
+    """Draw a cast.
+
+    Args:
+        number: another number, another cast.
+        seed: likewise.
+        fault_rate: share of calls that fail, 0 to 1.
+        texts: writes the text of a problem; word problems by default.
+    """
+    rng = Random(f"conductor {seed} {number}")
+    write = texts or wording.problem_text
+    count = rng.choice((1, 1, 2, 2, 3, 3, 4, 4, 4, 5, 6))
+    problems = [write(rng) for _ in range(count)]
+    if count > 1 or rng.random() < 0.2:
+        problems = [f"Problem {place}: {text}" for place, text in enumerate(problems, start=1)]
+    answers = [wording.new_value(rng) for _ in problems]
+    intro = [rng.choice(wording.INTROS)] if count > 1 and rng.random() < 0.5 else []
+    outro = [rng.choice(wording.OUTROS)] if count > 1 and rng.random() < 0.3 else []
+    house = _House(dict(zip(problems, answers, strict=True)), rng.random(), fault_rate)
+    solvers, choices = _choosing(rng, house) if rng.random() < 0.6 else _agents(rng, house)
+    members = [*solvers, *(_tool(rng, *each) for each in rng.sample(wording.TOOLS, rng.choice((0, 0, 1, 2, 3))))]
+    if len(solvers) == 1:
+        rng.shuffle(members)
+    strategy = ParallelRounds(
+        prompt="brief", quotes=True, max_rounds=rng.choice((6, 8, 8, 10, 12, 12, 12)),
+        max_parallel=rng.choice((2, 3, 4, 4, 4, 4, 4, 6)), show_budget=rng.random() < 0.2,
+        observation_tokens=rng.choice((40, 40, 60, 100, None)),
+    )  # fmt: skip
+    return Cast("\n\n".join([*intro, *problems, *outro]), tuple(answers), Pool(members), tuple(choices), strategy)
+
+
+class _House:
+    """What all members of a cast know, and how often they were asked."""
+
+    def __init__(self, answers: dict[str, str], key: float, fault_rate: float) -> None:
+        self._answers, self._key, self._rate = answers, key, fault_rate
+        self._asked: Counter[tuple[str, str]] = Counter()
+
+    def answer(self, text: str, who: str) -> str:
+        self._asked[text, who] += 1
+        rng = Random(f"{self._key} {text} {who} {self._asked[text, who]}")
+        if rng.random() < self._rate:
+            raise _fault(rng, who)
+        value = self._answers.get(text) or (next(iter(self._answers.values())) if len(self._answers) == 1 else "")
+        if not value or rng.random() < self._rate / 4:
+            return wording.refusal_text(rng)
+        return wording.reply_text(rng, value)
+
+
+def _fault(rng: Random, who: str) -> CallFailed:
+    if rng.random() < 0.45:
+        seconds = rng.choice(("1.20", "1.38", "30.00", "2.50"))
+        words = rng.choice(
+            (f"no result after {seconds} s; its limit is {seconds} s", f"{who}: no result after {seconds} s")
+        )
+        return CallFailed(Observation("", "", Status.TIMEOUT, None, ErrorInfo("deadline", words, retryable=True)))
+    code, words = rng.choice(FAULTS)
+    return CallFailed.because(words.format(word=who), code=code)
+
+
+def _schema(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _choosing(rng: Random, house: _House) -> tuple[list[ToolSpec], list[Choice]]:
+    """One solver with a choice of models."""
+    models = list(dict.fromkeys(wording.model_name(rng) for _ in range(rng.choice((2, 3, 3, 3, 4, 5)))))
+    text, by = rng.choice(wording.TEXT_ARGUMENTS), rng.choice(wording.MODEL_ARGUMENTS)
+    name = rng.choice(wording.SOLVER_NAMES) if rng.random() < 0.5 else wording.new_word(rng)
+    about = rng.choice(wording.SOLVER_WORDS).format(models=" | ".join(models))
+    properties = {text: {"type": "string"}, by: {"type": "string", "enum": models}}
+    required = [text] if rng.random() < 0.7 else [text, by]
+
+    def answer(arguments: dict[str, Any]) -> str:
+        return house.answer(arguments[text], arguments.get(by, models[0]))
+
+    solver = ToolSpec.from_schema(name, about, _schema(properties, required), answer, retry_safe=True)
+    return [solver], [Choice(name, text, {by: model}) for model in models]
+
+
+def _agents(rng: Random, house: _House) -> tuple[list[ToolSpec], list[Choice]]:
+    """Several agents, one model each."""
+    prefix = "ask_" if rng.random() < 0.7 else ""
+    text = rng.choice(wording.TEXT_ARGUMENTS)
+    priced = rng.random() < 0.6
+    names = dict.fromkeys(wording.model_name(rng).replace(".", "-") for _ in range(rng.choice((1, 2, 2, 3, 3, 4))))
+
+    def agent(name: str) -> ToolSpec:
+        about = rng.choice(wording.AGENT_WORDS).format(manner=rng.choice(wording.MANNERS))
+        if priced:
+            once, out = rng.choice(wording.PRICES).split("/")
+            about += f"\nPrice: {once} / {out} per million tokens in / out."
+
+        def answer(arguments: dict[str, Any]) -> str:
+            return house.answer(arguments[text], name)
+
+        schema = _schema({text: {"type": "string"}}, [text])
+        return ToolSpec.from_schema(prefix + name, about, schema, answer, retry_safe=True)
+
+    return [agent(name) for name in names], [Choice(prefix + name, text) for name in names]
+
+
+def _tool(rng: Random, name: str, about: str, arguments: tuple[tuple[str, bool], ...]) -> ToolSpec:
+    """A tool that is of no use here."""
+    properties = {each: {"type": "string"} for each, _ in arguments}
+    required = [each for each, needed in arguments if needed]
+    shown = name if rng.random() < 0.6 else f"{name}_{wording.new_word(rng, 1, 2)}"
+    return ToolSpec.from_schema(shown, about, _schema(properties, required), lambda arguments: "nothing")

@@ -1,0 +1,89 @@
+"""How well a model leads: casts that it never saw, really run, and what came of them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from concertino import Budget, Executor, Model, Orchestrator, Run, Sampling, Status
+
+from .casts import Cast, draw_cast
+
+_BOX = re.compile(r"\\boxed\{([^{}]*)\}")
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What came of a number of runs.
+
+    Attributes:
+        runs: how many.
+        right: share with all answers right, in order.
+        clean: share without a malformed or refused call, and with an answer.
+        recovered: of the runs in which a call failed, the share that is right all the same.
+        failed: runs in which a call failed.
+        rounds: mean of rounds with calls.
+    """
+
+    runs: int
+    right: float
+    clean: float
+    recovered: float
+    failed: int
+    rounds: float
+
+    def line(self) -> str:
+        """The figures in words."""
+        return (
+            f"{self.runs} runs: right {self.right:.1%}, clean {self.clean:.1%}, right after a failed call "
+            f"{self.recovered:.1%} of {self.failed}, {self.rounds:.2f} rounds"
+        )
+
+
+def boxes(run: Run) -> tuple[str, ...]:
+    """The answers of a run."""
+    return tuple(text.strip() for text in _BOX.findall(run.answer or ""))
+
+
+def is_clean(run: Run) -> bool:
+    """No malformed text, no refused call, an answer."""
+    refused = any(seen.status is Status.PARSE_ERR for seen in run.observations)
+    return run.stop == "answered" and not refused and not any(each.flaws for each in run.rounds)
+
+
+def try_out(model: Model, numbers: Iterable[int], *, seed: int = 1, fault_rate: float = 0.2) -> Figures:
+    """Let a model lead, greedily, over casts.
+
+    Args:
+        model: that leads.
+        numbers: of the casts.
+        seed: of the casts; another one than in training.
+        fault_rate: share of calls that fail.
+    """
+
+    async def run_all() -> list[tuple[Cast, Run]]:
+        found: list[tuple[Cast, Run]] = []
+        async with Executor() as executor:
+            for number in numbers:
+                cast = draw_cast(number, seed=seed, fault_rate=fault_rate)
+                leader = Orchestrator(model, cast.strategy, executor=executor, sampling=Sampling(temperature=0.0))
+                budget = Budget(rounds=cast.strategy.max_rounds, calls=40, seconds=60)
+                shown = budget if cast.strategy.show_budget else None
+                found.append((cast, await leader.run(cast.question, pool=cast.pool, budget=shown)))
+        return found
+
+    return figures_of(asyncio.run(run_all()))
+
+
+def figures_of(runs: list[tuple[Cast, Run]]) -> Figures:
+    """The figures of finished runs."""
+    right = [boxes(run) == cast.answers for cast, run in runs]
+    failed = [any(not seen.ok for seen in run.observations) for _, run in runs]
+    both = [good for good, bad in zip(right, failed, strict=True) if bad]
+    count = max(1, len(runs))
+    return Figures(
+        len(runs), sum(right) / count, sum(is_clean(run) for _, run in runs) / count,
+        sum(both) / max(1, len(both)), len(both), sum(len(run.rounds) for _, run in runs) / count,
+    )  # fmt: skip

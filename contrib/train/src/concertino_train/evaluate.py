@@ -1,0 +1,229 @@
+"""A checkpoint, measured: rollouts over tasks with known answers, and the metrics of concertino-bench.
+
+What comes of it is a results file, so `concertino bench report` and `compare` read it beside any other system. The pool
+may be another one than that of the training: nothing else changes, and both are recorded.
+
+The invariant: nothing is learnt here, and no user's preference and no variation of the pool is drawn: every task is
+asked as it stands, over the pool as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from concertino import Pool, UsageError
+from concertino_bench.items import Item, Key
+from concertino_bench.metrics import METRICS, intervals
+
+from concertino_train.assembling import (
+    evaluation_assignments,
+    in_batches,
+    load_model,
+    make_engine,
+    make_learner,
+    make_pool,
+    make_reward,
+)
+from concertino_train.rewards import UnpricedError
+from concertino_train.rollouts import Assignment, Rollout, RolloutEngine, score_rollouts
+from concertino_train.running import Reporter, clean_folder, episode_figures, quietly
+
+if TYPE_CHECKING:
+    from concertino_train.config import TrainConfig
+
+SHOWN = (
+    "accuracy", "format_rate", "ok_rate", "recovery_rate", "rounds", "calls", "units", "usd", "output_tokens",
+    "critical_path", "unique_tools", "tool_entropy",
+)  # fmt: skip
+"""Metrics of concertino-bench that an evaluation reports."""
+
+
+@dataclass(frozen=True)
+class EvalResult:
+    """What was measured.
+
+    Attributes:
+        results: the results file.
+        system: what the policy is called in it.
+        tasks, rollouts: how many.
+        metrics: values with their intervals, by name.
+        figures: of the rollouts: success, clean form, tokens.
+        reward: its mean over all rollouts; None where it cannot be worked out, such as a preference that nobody has.
+        pool, trained_pool: ids of the pool used here, and of that of the training.
+        seconds: of this process.
+    """
+
+    results: Path
+    system: str
+    tasks: int
+    rollouts: int
+    metrics: Mapping[str, Mapping[str, Any]]
+    figures: Mapping[str, float]
+    reward: float | None
+    pool: str
+    trained_pool: str
+    seconds: float = 0.0
+    traces: Path | None = field(default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        data = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: str(value) if isinstance(value, Path) else value for name, value in data.items()}
+
+    def lines(self) -> list[str]:
+        """For people."""
+        found = [f"{self.system}: {self.tasks} tasks, {self.rollouts} rollouts, pool {self.pool}"]
+        if self.pool != self.trained_pool:
+            found[0] += f" (trained with {self.trained_pool})"
+        for name, value in self.metrics.items():
+            if value["value"] is None:
+                continue
+            ends = f"  [{value['low']:.4g}, {value['high']:.4g}]" if value["low"] is not None else ""
+            number = value["value"] if isinstance(value["value"], str) else f"{value['value']:.4g}"
+            found.append(f"{METRICS[name].title:<24}{number}{ends}")
+        if self.reward is not None:
+            found.append(f"{'mean reward':<24}{self.reward:.4g}")
+        return found
+
+
+def run_eval(
+    config: TrainConfig, *, output: str | Path | None = None, system: str = "", pool: str | Path | None = None,
+    traces: int = 0, reporter: Reporter | None = None,
+) -> EvalResult:  # fmt: skip
+    """Measure the policy of `model.path` on `tasks.eval`.
+
+    Args:
+        config: says what is measured, and how.
+        output: folder of the results; `eval` in that of the settings by default. Results of the same system there are
+            replaced.
+        system: what the policy is called; the folder of its weights by default.
+        pool: a pool file, instead of the pool of the settings.
+        traces: so many rollouts are written as trace files.
+        reporter: what people see; nothing by default.
+
+    Raises:
+        UsageError: there are no weights or no tasks, or they do not fit together.
+    """
+    began, told = time.monotonic(), reporter or Reporter()
+    if not config.model.path and config.model.new is None:
+        raise UsageError("model.path is empty; name the checkpoint to evaluate")
+    if config.trainer.threads is not None:
+        import torch
+
+        torch.set_num_threads(config.trainer.threads)
+    trained = _trained_pool(config)
+    used = config if pool is None else with_pool(config, pool)
+    tests = evaluation_assignments(used)
+    with quietly():
+        learner = make_learner(used, load_model(used, [test.text for test in tests]))
+    engine = make_engine(used, learner.policies)
+    told.begin("eval", len(tests))
+    try:
+        found = _rolled_out(used, engine, tests, told)
+    finally:
+        told.end()
+        engine.close()
+        learner.close()
+    name = system or (Path(config.model.path).name if config.model.path else config.name)
+    folder = Path(output or Path(config.trainer.output) / "eval")
+    written = _write_traces(folder, name, found[:traces]) if traces else {}
+    items = [_item(rollout, name, written.get(rollout.id, "")) for rollout in found]
+    results = _write(folder, name, used, tests, items, trained)
+    values = intervals(items, [METRICS[each] for each in SHOWN])
+    return EvalResult(
+        results, name, len(tests), len(found), {value.metric: value.to_json() for value in values},
+        episode_figures([rollout.episode for rollout in found]), _reward(used, found), tests[0].pool.id, trained,
+        round(time.monotonic() - began, 3), folder / f"{name}.traces" if written else None,
+    )  # fmt: skip
+
+
+def with_pool(config: TrainConfig, file: str | Path) -> TrainConfig:
+    """The settings with the pool of a file; nothing else of them changes."""
+    from concertino_train.config import load_config
+
+    data = config.resolved()
+    data["pool"] = {"file": str(file)}
+    return load_config(data)
+
+
+def _trained_pool(config: TrainConfig) -> str:
+    """The id of the pool that the policy was trained with, as far as that is written beside it."""
+    from concertino_train.export import settings_of
+
+    own = settings_of(Path(config.model.path)) if config.model.path else None
+    pool: Pool = make_pool((own or config).pool)
+    return pool.id
+
+
+def _rolled_out(
+    config: TrainConfig, engine: RolloutEngine, tests: Sequence[Assignment], told: Reporter
+) -> list[Rollout]:  # fmt: skip
+    from concertino_train.collecting import measured_rollouts
+
+    found: list[Rollout] = []
+    done = 0
+    for number, part in enumerate(in_batches(tests, config.trainer.eval.batch)):
+        rollouts = measured_rollouts(config, engine, part, number)
+        for rollout in rollouts:
+            rollout.id = f"{number}-{rollout.id}"
+        found += rollouts
+        done += len(part)
+        told.step(done, episode_figures([rollout.episode for rollout in found]))
+    return found
+
+
+def _item(rollout: Rollout, system: str, trace: str) -> Item:
+    key = Key(system, rollout.assignment.task.id, rollout.sample)
+    return Item.of_run(key, rollout.assignment.task, rollout.grade, rollout.run, rollout.assignment.pool, trace=trace)
+
+
+def _write_traces(folder: Path, name: str, rollouts: Sequence[Rollout]) -> dict[str, str]:
+    """Trace files by id of the rollout, relative to the results."""
+    home = clean_folder(folder / f"{name}.traces")
+    paths = {rollout.id: rollout.run.write_trace(home / f"{rollout.id}.trace.jsonl") for rollout in rollouts}
+    return {id_: path.relative_to(folder).as_posix() for id_, path in paths.items()}
+
+
+def _write(
+    folder: Path, name: str, config: TrainConfig, tests: Sequence[Assignment], items: Sequence[Item], trained: str
+) -> Path:
+    """The results file, whole or not at all."""
+    from concertino_bench.runner.results_file import ResultsFile
+
+    pool, own = tests[0].pool, config.trainer.eval
+    asked = hashlib.sha256("\0".join(test.task.id for test in tests).encode()).hexdigest()
+    header = {
+        "title": f"evaluation of {config.name}",
+        "sets": [each.model_dump() for each in config.tasks.eval],
+        "systems": [{"name": name, "strategy": tests[0].strategy.to_json(), "model": config.model.path,
+                     "sampling": {"temperature": own.temperature}, "summary": config.about}],
+        "samples": own.samples, "seed": config.trainer.seed, "grader": "",
+        "budget": config.rollout.budget.model_dump(exclude_none=True), "pool": pool.id, "pools": {name: pool.id},
+        "trained_pool": trained, "settings": config.id, "tasks": len(tests), "fingerprint": f"{config.id}-{asked[:16]}",
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {each: version(each) for each in ("concertino", "concertino-bench", "concertino-train")},
+    }  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.jsonl"
+    unfinished = folder / f".{name}.jsonl"
+    unfinished.unlink(missing_ok=True)
+    with ResultsFile(unfinished, header) as file:
+        for item in items:
+            file.append(item)
+    unfinished.replace(path)
+    return path
+
+
+def _reward(config: TrainConfig, rollouts: Sequence[Rollout]) -> float | None:
+    try:
+        scored = score_rollouts(rollouts, make_reward(config))
+    except UnpricedError:
+        return None
+    return sum(each.total for each in scored) / len(scored)

@@ -1,0 +1,297 @@
+"""A checkpoint as something that others use: weights, tokenizer, how to declare it, what it is.
+
+    export("out/rl/model", "orchestrators/frugal")
+
+    orchestrators/frugal/model.safetensors ...   for transformers, vLLM, concertino-local
+    orchestrators/frugal/concertino.toml         declares it as a model
+    orchestrators/frugal/pool.toml               a pool that it leads; add members
+    orchestrators/frugal/strategy.json           the paradigm that it was trained in
+    orchestrators/frugal/README.md               what it is, and how it is used
+
+The invariant: what is written answers a question as it stands, with the tokenizer, the template, the end tokens and the
+strategy that it was trained with.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from concertino import UsageError
+
+from concertino_train.assembling import SETTINGS, make_strategy
+from concertino_train.assembling._models import ADAPTER
+from concertino_train.config import TrainConfig, load_config
+
+if TYPE_CHECKING:
+    from concertino_train.chat_codec import ChatCodec
+
+_WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "config.json", "adapter_config.json")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written.
+
+    Attributes:
+        folder: where.
+        name: of the model, without its provider.
+        files: all of them.
+        kind: `model`, or `adapter` over `base`.
+        base: the model below an adapter; empty for a whole model.
+    """
+
+    folder: Path
+    name: str
+    files: tuple[str, ...]
+    kind: str
+    base: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            "folder": str(self.folder), "name": self.name, "files": list(self.files), "kind": self.kind,
+            "base": self.base,
+        }  # fmt: skip
+
+
+def export(
+    checkpoint: str | Path, folder: str | Path, *, role: str = "", merge: bool = True, dtype: str = "",
+    name: str = "", force: bool = False,
+) -> Exported:  # fmt: skip
+    """Write a model that can be used at once.
+
+    Args:
+        checkpoint: folder of a model that was trained, of a checkpoint, or of a training.
+        folder: for the model; made, and refused where it holds something.
+        role: which policy, where roles have one each.
+        merge: put an adapter into the weights below it; without, the adapter is written alone.
+        dtype: of the weights: `float32`, `bfloat16` or `float16`; as they are by default.
+        name: of the model; that of the folder by default.
+        force: write into a folder that holds something.
+
+    Returns:
+        What was written.
+
+    Raises:
+        UsageError: there is no model, the role is missing or unknown, or the folder holds something.
+    """
+    source, target = find_model(checkpoint, role), Path(folder)
+    if target.exists() and any(target.iterdir()) and not force:
+        raise UsageError(f"{target} holds something already; choose another folder, or --force to write into it")
+    target.mkdir(parents=True, exist_ok=True)
+    config = settings_of(Path(checkpoint), source)
+    base = _base(source)
+    codec = _codec(source, base, config)
+    if (base and merge) or dtype:
+        _converted(source, target, base, merge, dtype)
+    else:
+        _copied(source, target)
+    codec.save(target)
+    _generation(target, codec, config)
+    adapter = bool(base) and not merge
+    called = name or target.resolve().name
+    exported = Exported(target, called, (), "adapter" if adapter else "model", base if adapter else "")
+    _declare(exported, config, codec)
+    files = sorted(each.relative_to(target).as_posix() for each in target.rglob("*") if each.is_file())
+    return Exported(target, called, tuple(files), exported.kind, exported.base)
+
+
+def find_model(checkpoint: str | Path, role: str = "") -> Path:
+    """The folder with weights that a path means.
+
+    Args:
+        checkpoint: a model, a checkpoint, or a training, whose `model` is meant.
+        role: whose policy, where there are several.
+
+    Raises:
+        UsageError: there are no weights; says what is there.
+    """
+    path = Path(checkpoint)
+    if not path.is_dir():
+        raise UsageError(f"{path}: there is no such folder; expected that of a model, a checkpoint or a training")
+    for each in _places(path):
+        roles = _roles_in(each)
+        if role in roles:
+            return each / role
+        if roles:
+            given = f"there is no role {role!r}" if role else "roles have a policy each"
+            raise UsageError(f"{each}: {given}; name one of {', '.join(roles)}")
+        if _holds_weights(each) and role:
+            raise UsageError(f"{each} holds one policy for all roles; leave out the role {role!r}")
+        if _holds_weights(each):
+            return each
+    raise UsageError(f"{path}: there is no config.json and no {ADAPTER} in it or in its `model`; expected a model")
+
+
+def find_policies(path: Path) -> Path | None:
+    """The folder with the weights of all roles that a path means; None where there are none."""
+    return next((each for each in _places(path) if _holds_weights(each) or _roles_in(each)), None)
+
+
+def _places(path: Path) -> list[Path]:
+    """Where the weights of a training, or of several behind each other, may be."""
+    places = (path, path / "model", path / "rl" / "model", path / "sft" / "model")
+    return [each for each in places if each.is_dir()]
+
+
+def _roles_in(folder: Path) -> list[str]:
+    """Roles that have folders of weights in a folder of a model."""
+    if _holds_weights(folder) or not (folder / "tokenizer_config.json").is_file():
+        return []
+    return sorted(each.name for each in folder.iterdir() if each.is_dir() and _holds_weights(each))
+
+
+def settings_of(*folders: Path) -> TrainConfig | None:
+    """The settings that a model was trained with, as far as they stand in or above these folders."""
+    for folder in folders:
+        for place in (folder, folder.parent, folder.parent.parent):
+            for file in (place / SETTINGS, place / "config.yaml"):
+                if file.is_file():
+                    return load_config(file)
+    return None
+
+
+def _holds_weights(folder: Path) -> bool:
+    return (folder / "config.json").is_file() or (folder / ADAPTER).is_file()
+
+
+def _base(source: Path) -> str:
+    file = source / ADAPTER
+    if not file.is_file():
+        return ""
+    return str(json.loads(file.read_text(encoding="utf-8")).get("base_model_name_or_path") or "")
+
+
+def _codec(source: Path, base: str, config: TrainConfig | None) -> ChatCodec:
+    from concertino_train.chat_codec import ChatCodec
+
+    homes = [str(each) for each in (source, source.parent) if (each / "tokenizer_config.json").is_file()]
+    home = next(iter(homes), base)
+    if not home:
+        raise UsageError(f"{source} has no tokenizer beside it; expected tokenizer_config.json")
+    options: Mapping[str, Any] = config.model.template_options if config is not None else {}
+    return ChatCodec.load(home, **options)
+
+
+# -- weights -----------------------------------------------------------------------------------------------------------
+
+
+def _copied(source: Path, target: Path) -> None:
+    """The files as they are."""
+    for pattern in _WEIGHTS:
+        for file in sorted(source.glob(pattern)):
+            shutil.copyfile(file, target / file.name)
+
+
+def _converted(source: Path, target: Path, base: str, merge: bool, dtype: str) -> None:
+    """The weights in another type, an adapter put into those below it."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    if dtype and dtype not in ("float32", "bfloat16", "float16"):
+        raise UsageError(f"dtype={dtype!r}: expected float32, bfloat16 or float16")
+    kind = getattr(torch, dtype) if dtype else "auto"
+    try:
+        model: Any = AutoModelForCausalLM.from_pretrained(base or str(source), dtype=kind, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{base or source} cannot be loaded: {' '.join(str(error).split())[:300]}") from error
+    if base:
+        from peft import PeftModel
+
+        model = PeftModel.from_pretrained(model, str(source))
+        model = model.merge_and_unload() if merge else model
+    if dtype:
+        model = model.to(kind)
+    model.save_pretrained(str(target))
+
+
+def _generation(target: Path, codec: ChatCodec, config: TrainConfig | None) -> None:
+    """How it samples where nobody says: as it was trained to."""
+    file = target / "generation_config.json"
+    known = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    own = config.rollout if config is not None else None
+    sampling = {"temperature": own.temperature, "top_p": own.top_p} if own is not None and own.temperature else {}
+    ends = list(codec.end_ids)
+    settings = {
+        **known, "do_sample": True, "temperature": 1.0, "top_p": 1.0, "top_k": 0, **sampling,
+        "eos_token_id": ends if len(ends) > 1 else ends[0], "pad_token_id": codec.pad_id,
+    }  # fmt: skip
+    file.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+
+
+# -- what it is --------------------------------------------------------------------------------------------------------
+
+
+def _declare(exported: Exported, config: TrainConfig | None, codec: ChatCodec) -> None:
+    """Write the declarations, the strategy and the card."""
+    target, place = exported.folder, exported.folder.resolve()
+    local: dict[str, Any] = {"path": str(place)}
+    served: dict[str, Any] = {"model": str(place)}
+    if exported.kind == "adapter":
+        base = str(Path(exported.base).resolve()) if Path(exported.base).exists() else exported.base
+        local = {"path": base, "adapter": str(place)}
+        served = {"model": base, "adapters": {exported.name: str(place)}}
+    if config is not None and config.model.template_options:
+        local["template_options"] = dict(config.model.template_options)
+    declared = _toml({"models": {f"local/{exported.name}": local}})
+    comment = "".join(f"# {line}\n" for line in _toml({"models": {f"vllm/{exported.name}": served}}).splitlines())
+    note = "# Paths count from the working directory where they are relative; change them if the folder moves.\n"
+    vllm = f"# Served by vLLM instead (pip install concertino-vllm):\n{comment}"
+    (target / "concertino.toml").write_text(f"{note}{declared}\n{vllm}", encoding="utf-8")
+    pool = _toml({"members": [], "roles": {"orchestrator": f"local/{exported.name}"}})
+    head = "# A pool that it leads. Name members, such as members = ['search/*', 'code/python'].\n"
+    (target / "pool.toml").write_text(f"{head}{note}{pool}\n{declared}\n{vllm}", encoding="utf-8")
+    strategy = make_strategy(config).to_json() if config is not None else None
+    if strategy is not None:
+        (target / "strategy.json").write_text(json.dumps(strategy, indent=2) + "\n", encoding="utf-8")
+    if config is not None:
+        (target / SETTINGS).write_text(config.text(), encoding="utf-8")
+    (target / "README.md").write_text(_card(exported, config, codec), encoding="utf-8")
+
+
+def _toml(data: Mapping[str, Any]) -> str:
+    import tomli_w
+
+    return tomli_w.dumps(data)
+
+
+def _card(exported: Exported, config: TrainConfig | None, codec: ChatCodec) -> str:
+    what = f"an adapter over `{exported.base}`" if exported.base else "a whole model"
+    lines = [
+        f"# {exported.name}", "", f"An orchestrator for [concertino](https://pypi.org/project/concertino/): {what}.",
+        "", "## Use", "", "```bash", "pip install concertino concertino-local", _command(exported, config), "```", "",
+        "`concertino.toml` declares it as a model, also for a vLLM server; `pool.toml` is a pool that it leads.", "",
+    ]  # fmt: skip
+    if config is not None:
+        strategy = make_strategy(config)
+        lines += ["## Training", "", f"- settings: `{config.id}`, in full in `{SETTINGS}`"]
+        lines += [f"- strategy: `{strategy.name}`, with its settings in `strategy.json`; use it with these"]
+        lines += [f"- reward: {_reward(config)}", *([f"- about: {config.about}"] if config.about else [])]
+        own = config.rollout
+        lines += [f"- rollouts: groups of {own.group_size} at temperature {own.temperature:g}"]
+    lines += [f"- tokenizer and template: `{codec.fingerprint}`", ""]
+    return "\n".join(lines)
+
+
+def _command(exported: Exported, config: TrainConfig | None) -> str:
+    words = ["concertino", "run", "QUESTION", "--pool", "pool.toml"]
+    if config is not None:
+        section = config.rollout.strategy
+        words += ["--strategy", section.name]
+        for key, value in section.settings.items():
+            if isinstance(value, (bool, int, float, str)):
+                words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
+    return shlex.join(words)
+
+
+def _reward(config: TrainConfig) -> str:
+    from concertino_train.assembling import make_reward
+
+    terms = make_reward(config).terms
+    return ", ".join(f"{weight:g} × {term.name}" for term, weight in terms.values() if weight)

@@ -1,0 +1,331 @@
+"""Reinforcement learning, put together: settings in, a trained model and its record out.
+
+    result = run_rl(load_config("paramanager/toy", ["model.path=out/sft/model"]))
+
+Pool, tasks and strategy make questions; the engine rolls them out with the policy; rewards and groups make batches; the
+trainer updates the weights; `running` keeps the record. The invariants: whatever can be known to be wrong is said
+before a weight is loaded; the first batch is audited before the first update; and a training that was stopped, or that
+crashed behind a checkpoint, goes on as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from concertino import UsageError
+
+from concertino_train.assembling import (
+    Questions,
+    evaluation_assignments,
+    first_texts,
+    load_model,
+    make_engine,
+    make_learner,
+    make_reward,
+)
+from concertino_train.audit import AuditRow, audit
+from concertino_train.groups import Filters
+from concertino_train.rewards import Reward, UnpricedError
+from concertino_train.running import (
+    GracefulStop,
+    MetricsFile,
+    Monitors,
+    Rank,
+    Reporter,
+    Sink,
+    TraceWriter,
+    TrainingFolder,
+    anywhere,
+    can_plot,
+    check_sinks,
+    open_sinks,
+    quietly,
+    read_metrics,
+    this_rank,
+)
+
+if TYPE_CHECKING:
+    from concertino_train.assembling import Learner
+    from concertino_train.batches import Batch
+    from concertino_train.collecting import Collector, Compared
+    from concertino_train.config import TrainConfig
+    from concertino_train.running import Watch
+    from concertino_train.trainer import Algorithm
+
+QUIET = {
+    "HF_HUB_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TRL_EXPERIMENTAL_SILENCE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+"""Environment of a training: nothing is sent or downloaded, and nothing warns of what is meant."""
+_AUDITED = 100
+"""Groups of the first batch that are looked at."""
+
+
+@dataclass(frozen=True)
+class RlResult:
+    """What came of a training.
+
+    Attributes:
+        folder: of its record.
+        model: folder of the weights, the tokenizer and what is needed to use them; None where it was stopped.
+        checkpoint: the newest one; None where there is none, or one for each role.
+        step: the last that is over.
+        steps: that there were to be.
+        stopped: why it ended before; empty if it did not.
+        figures: of the last step; with `eval/...` of the weights that came of it, where there are tests.
+        warnings: of the monitors.
+        seconds: of this process.
+    """
+
+    folder: Path
+    model: Path | None
+    checkpoint: Path | None
+    step: int
+    steps: int
+    stopped: str = ""
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        data = asdict(self)
+        return {name: str(value) if isinstance(value, Path) else value for name, value in data.items()}
+
+
+def run_rl(
+    config: TrainConfig, *, output: str | Path | None = None, resume: bool = False, force: bool = False,
+    reporter: Reporter | None = None,
+) -> RlResult:  # fmt: skip
+    """Train a policy by reinforcement learning.
+
+    Args:
+        config: the training.
+        output: folder; that of the settings by default.
+        resume: go on from the newest checkpoint of the folder; without one, begin.
+        force: train although the audit fails, in a folder that is in use, or go on with other settings.
+        reporter: what people see; nothing by default.
+
+    Returns:
+        What came of it, also where it was asked to stop.
+
+    Raises:
+        UsageError: something is wrong with the settings or the folder; nothing was trained.
+        AuditFailed: the first batch should not be trained on; nothing was trained.
+        KeyboardInterrupt: a second signal.
+    """
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    began, told, rank = time.monotonic(), reporter or Reporter(), this_rank()
+    check_rl(config)
+    questions = Questions(config, rank=rank.rank, ranks=rank.ranks)
+    reward = make_reward(config)
+    with ExitStack() as stack:
+        stack.enter_context(quietly())
+        home = TrainingFolder(output or config.trainer.output, config, resume=resume, force=force, leader=rank.leads)
+        stack.enter_context(home)
+        work = _Work(config, home, rank, told, force)
+        stack.callback(work.close)
+        stop = stack.enter_context(GracefulStop(told.say if rank.leads else None))
+        work.prepare(questions, reward, stop)
+        stack.callback(told.end)
+        work.train()
+        return work.finish(time.monotonic() - began)
+
+
+def check_rl(config: TrainConfig) -> None:
+    """See what can be known to be wrong before anything is loaded.
+
+    Raises:
+        UsageError: a sink is missing; a reward charges $ of a policy without prices; groups are too small.
+    """
+    check_sinks(config.logging.sinks)
+    if config.rollout.group_size < 2:
+        raise UsageError(f"rollout.group_size={config.rollout.group_size}: a group of one has nothing to compare with")
+    if not config.rollout.temperature:
+        raise UsageError("rollout.temperature=0: all rollouts of a question would be the same; expected above 0")
+    if config.trainer.rl.eval_every is not None and not config.tasks.eval:
+        raise UsageError("trainer.rl.eval_every is given, and tasks.eval has no tasks")
+
+
+def algorithm_of(config: TrainConfig) -> Algorithm:
+    """The settings of the trainer, by an explicit table."""
+    from concertino_train.trainer import Algorithm
+
+    rl, how = config.trainer.rl, config.algorithm
+    return Algorithm(
+        loss=how.loss, ratio=how.ratio, clip_low=how.clip_low, clip_high=how.clip_high, kl=how.kl,
+        row_tokens=how.row_tokens, old=how.old, correction=how.correction, correction_cap=how.correction_cap,
+        temperature=config.rollout.temperature, learning_rate=rl.learning_rate, schedule=rl.schedule,
+        warmup=rl.warmup, weight_decay=rl.weight_decay, max_grad_norm=rl.max_grad_norm, steps=rl.steps,
+        questions_per_step=rl.questions_per_step, group_size=config.rollout.group_size, micro_batch=rl.micro_batch,
+        iterations=rl.iterations, steps_per_generation=rl.steps_per_generation, seed=config.trainer.seed,
+        precision=config.trainer.precision, gradient_checkpointing=config.trainer.gradient_checkpointing,
+        device=config.trainer.device,
+    )  # fmt: skip
+
+
+class _Work:
+    """One process of a training, from its folder to its result."""
+
+    def __init__(self, config: TrainConfig, home: TrainingFolder, rank: Rank, told: Reporter, force: bool) -> None:
+        self.config, self.home, self.rank, self.told, self.force = config, home, rank, told, force
+        self.algorithm = algorithm_of(config)
+        self.everyone: Callable[[bool], bool] = bool
+        self._closing = ExitStack()
+
+    def prepare(self, questions: Questions, reward: Reward, stop: GracefulStop) -> None:
+        """Load the policy, and make engine, collector and trainer."""
+        from concertino_train.collecting import Collector
+
+        config = self.config
+        if config.trainer.threads is not None:
+            import torch
+
+            torch.set_num_threads(config.trainer.threads)
+        everybodys = Questions(config, questions.tasks)  # a new tokenizer is the same on all ranks
+        texts = first_texts(everybodys) if not config.model.path else ()
+        self.learner: Learner = make_learner(config, load_model(config, texts), self.home.path)
+        self.engine = make_engine(config, self.learner.policies, self._together)
+        self._closing.callback(self.learner.close)
+        self._closing.callback(self.engine.close)
+        tests = evaluation_assignments(config)[self.rank.rank :: self.rank.ranks] if config.tasks.eval else []
+        traces = TraceWriter(self.home.traces, config.logging.traces) if self.rank.leads else None
+        self.collector: Collector = Collector(
+            config, self.engine, questions, reward, traces=traces, tests=tests, before=self.learner.refresh,
+            first=None if self.home.resumes else self._audit,
+        )  # fmt: skip
+        self.watch = self._make_watch(stop)
+        self.trainer = self._make_trainer()
+
+    def _together(self, here: bool) -> bool:
+        """For ranks whose weights are sharded: whether something is true on any."""
+        return self.everyone(here) if os.environ.get("ACCELERATE_USE_FSDP") == "true" else bool(here)
+
+    def _make_watch(self, stop: GracefulStop) -> Watch:
+        from concertino_train.running import Watch
+
+        config = self.config
+        metrics, sinks = None, list[Sink]()
+        self.after = self._newest() // self.algorithm.updates if self.home.resumes else 0
+        if self.rank.leads:
+            metrics = MetricsFile(self.home.metrics, self.after if self.home.resumes else None)
+            self._closing.callback(metrics.close)
+            sinks = open_sinks(
+                config.logging.sinks, self.home.path, project=config.logging.project,
+                run=config.logging.run or config.name, settings=config.resolved(),
+            )  # fmt: skip
+            for sink in sinks:
+                self._closing.callback(sink.close)
+            if not can_plot():
+                self.told.say("plot.svg is not drawn: matplotlib is missing (pip install matplotlib)", "warning")
+        return Watch(
+            self.told, metrics, updates=self.algorithm.updates, every=config.logging.every, stop=stop,
+            monitors=Monitors(config.logging.monitors), sinks=sinks,
+            plot_every=config.logging.plot_every if can_plot() else 0, title=config.name,
+            done=self.after, roles=tuple(self.learner.models),
+        )  # fmt: skip
+
+    def _newest(self) -> int:
+        """The optimiser step of the newest checkpoint that all policies have; 0 without one."""
+        from concertino_train.trainer import complete_checkpoints
+
+        folders = [self.home.checkpoints / role for role in self.learner.models] or [self.home.checkpoints]
+        numbers = [{int(each.name.rpartition("-")[2]) for each in complete_checkpoints(folder)} for folder in folders]
+        return max(set.intersection(*numbers), default=0)
+
+    def _make_trainer(self) -> Any:
+        from concertino_train.trainer import OrchestratorGRPOTrainer, RoleTrainers
+
+        config, learner = self.config, self.learner
+        identity = {"settings": config.id, "pool": self.collector.questions.pool.plain.id}
+        common: dict[str, Any] = {
+            "codec": learner.codec, "folder": self.home.checkpoints, "tokenizer": learner.codec.tokenizer,
+            "parts": {"collector": self.collector, "watch": self.watch}, "identity": identity,
+            "accept_changed": tuple(identity) if self.force else (), "save_every": config.trainer.rl.save_every,
+            "keep": config.trainer.keep, "callbacks": [self.watch],
+        }  # fmt: skip
+        beats = range(self.algorithm.questions_per_step)
+        if learner.models:
+            several = RoleTrainers(learner.models, self.algorithm, self.collector, beats, **common)
+            self.everyone = self.watch.everyone = anywhere(next(iter(several.trainers.values())).accelerator)
+            return several
+        trainer = OrchestratorGRPOTrainer(
+            learner.model, self.algorithm, self.collector, beats, roles=learner.adapters, **common
+        )
+        self.everyone = self.watch.everyone = anywhere(trainer.accelerator)
+        return trainer
+
+    # -- before the first update ---------------------------------------------------------------------------------------
+
+    def _audit(self, batch: Batch, compared: Compared) -> None:
+        """Refuse a first batch that should not be trained on."""
+        section = self.config.algorithm.filters
+        filters = Filters(**section.model_dump())
+        rows = [
+            AuditRow(row.key, row.digest, row.mask, [credit * on for on in row.mask])
+            for row, credit in zip(batch.rows, batch.credit.tolist(), strict=True)
+        ]
+        some = dict(list(compared.items())[:_AUDITED])
+        report = audit(some, self.collector.reward, rows=rows, filters=filters if filters.any else None)
+        if self.rank.leads:
+            self.home.audit.write_text(json.dumps(report.to_json(), indent=2, ensure_ascii=False), encoding="utf-8")
+            for finding in report.findings:
+                if finding.level != "note":
+                    kind = "warning" if finding.level == "warn" or self.force else "note"
+                    self.told.say(f"audit, {finding.code}: {finding.seen}. {finding.change}", kind)
+        if self.everyone(not report.ok):
+            report.refuse(force=self.force)
+            if not self.force:
+                raise UsageError("the audit failed on another rank; see its output")
+
+    # -- training ------------------------------------------------------------------------------------------------------
+
+    def train(self) -> None:
+        """Update until all steps are over, or somebody asks for the end."""
+        self.told.begin("rl", self.algorithm.steps, self.after)
+        resume = self.after > 0
+        try:
+            if self.learner.models:
+                self.trainer.train(resume=resume)
+            else:
+                self.trainer.train(resume_from_checkpoint=True if resume else None)
+        except UnpricedError as error:
+            raise UsageError(f"{error}; give model.prices, or prices in the pool") from error
+
+    def finish(self, seconds: float) -> RlResult:
+        """Write what came of it."""
+        watch, stopped = self.watch, self.watch.stopped
+        figures: dict[str, Any] = {}
+        if not stopped and self.collector.tests:
+            self.learner.refresh(self.algorithm.steps + 1)
+            figures = self.collector.measure()
+        model = None if stopped else self.home.model
+        if model is not None and self.rank.leads:
+            self.learner.save(model, self.config)
+        newest = self._newest()
+        checkpoint = self.home.checkpoints / f"checkpoint-{newest}" if newest and not self.learner.models else None
+        if self.rank.leads:
+            if can_plot():
+                watch.draw()
+            lines = list(read_metrics(self.home.metrics))
+            figures = {**(lines[-1] if lines else {}), **figures}
+            if stopped:
+                self.told.say(f"stopped by {stopped} behind step {watch.step}; the same command with --resume goes on")
+        return RlResult(
+            self.home.path, model, checkpoint, watch.step, self.algorithm.steps, stopped,
+            figures, tuple(watch.warnings), round(seconds, 3),
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Release what is held."""
+        self._closing.close()

@@ -1,0 +1,265 @@
+"""`concertino train`: from a settings file to a model that answers, verb by verb."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from concertino import Orchestrator, Pool, Sampling
+from concertino.events import Replied
+from concertino.strategies import strategy_by_name
+from concertino_bench.reports import read_results
+from concertino_train.cli import VERBS, train
+from concertino_train.config import load_config, recipe_names
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+SETTINGS: dict[str, Any] = {
+    "name": "tiny",
+    "about": "for tests",
+    "model": {"new": {"layers": 1, "hidden": 16, "heads": 2, "context": 768, "vocabulary": 640}},
+    "pool": {"make": {"name": "practice", "manners": ["sure"], "twin": False}},
+    "tasks": {
+        "train": [{"set": "practice/facts", "options": {"split": "train", "count": 8, "level": 1}}],
+        "eval": [{"set": "practice/facts", "options": {"count": 3, "level": 1}}],
+    },
+    "data": {"collect": {"teacher": {"name": "practice"}, "samples": 2}, "select": {"tool_share": None}},
+    "rollout": {
+        "strategy": {"name": "parallel-rounds", "prompt": "brief", "quotes": True, "max_rounds": 3},
+        "group_size": 2,
+        "turn_tokens": 6,
+        "total_tokens": 12,
+    },
+    "reward": {"terms": {"short": {"term": "shared/spending", "of": "sequence_tokens", "limit": 500}}},
+    "trainer": {
+        "device": "cpu",
+        "threads": 1,
+        "sft": {"steps": 3, "batch": 4, "micro_batch": 4, "learning_rate": 1e-3},
+        "rl": {"steps": 1, "questions_per_step": 2, "learning_rate": 1e-3, "save_every": 1},
+    },
+    "logging": {"plot_every": 0},
+}
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(train, list(map(str, arguments)))
+
+
+def done(*arguments: object) -> Any:
+    """What a verb prints as JSON."""
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("settings") / "tiny.yaml"
+    file.write_text(yaml.safe_dump(SETTINGS), encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def out(settings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Collected, taught and reinforced."""
+    folder = tmp_path_factory.mktemp("out")
+    common = ("--config", settings, "--output", folder)
+    collected = done("collect", *common)
+    assert (collected["runs"], collected["missing"], collected["examples"]) == (16, 0, 8)
+    assert collected["right"] >= 8
+    taught = done("sft", *common)
+    assert (taught["rows"], taught["step"], taught["stopped"]) == (8, 3, "")
+    assert "eval/success" in taught["figures"]
+    reinforced = done("rl", *common, "--force")  # what three steps teach gives all rollouts one reward
+    assert (reinforced["step"], reinforced["model"]) == (1, str(folder / "rl" / "model"))
+    return folder
+
+
+# -- the whole way -----------------------------------------------------------------------------------------------------
+
+
+def test_reinforcement_begins_with_what_was_taught(settings: Path, out: Path) -> None:
+    assert load_config(out / "rl" / "config.yaml").model.path == str(out / "sft" / "model")
+    assert load_config(out / "sft" / "config.yaml").model.path == ""
+    again = run("collect", "--config", settings, "--output", out)
+    assert "of 16 runs are right; 8 examples in" in again.stdout
+
+
+def test_a_first_batch_of_one_reward_is_refused(settings: Path, out: Path, tmp_path: Path) -> None:
+    model = f"model.path={out / 'sft' / 'model'}"
+    refused = run("rl", "--config", settings, "--output", tmp_path, "reward={preset: gap}", model)
+    assert refused.exit_code == 2
+    assert "Change that, or force it if you know better" in refused.stderr
+
+
+def test_a_folder_is_not_trained_in_twice_unasked(settings: Path, out: Path) -> None:
+    refused = run("rl", "--config", settings, "--output", out, "--json")
+    assert refused.exit_code == 2
+    assert "go on with it (--resume)" in json.loads(refused.stderr.splitlines()[-1])["error"]["message"]
+    assert done("rl", "--config", settings, "--output", out, "--resume")["step"] == 1
+
+
+def test_a_checkpoint_is_measured_and_compared_with_what_it_was_before(settings: Path, out: Path) -> None:
+    found = done("eval", "--config", settings, "--output", out, "--traces", 2)
+    assert (found["system"], found["tasks"], found["rollouts"]) == ("rl", 3, 3)
+    assert found["metrics"]["accuracy"]["value"] == 0.0
+    assert found["pool"] == found["trained_pool"]
+    assert found["reward"] < 0
+    items = read_results(found["results"]).items
+    assert [bool(item.trace) for item in items] == [True, True, False]
+    assert all((out / "eval" / item.trace).is_file() for item in items[:2])
+    before = done("eval", "--config", settings, "--output", out, "--checkpoint", out / "sft")
+    assert before["system"] == "sft"
+    assert before["results"] != found["results"]
+
+
+def test_another_pool_is_a_word_on_the_command_line_and_both_are_recorded(
+    settings: Path, out: Path, tmp_path: Path
+) -> None:
+    pool = tmp_path / "other.toml"
+    pool.write_text('members = ["sim/calculate"]\n', encoding="utf-8")
+    found = done("eval", "--config", settings, "--output", out, "--pool", pool)
+    assert found["pool"] == Pool.load(pool).id != found["trained_pool"]
+    assert read_results(found["results"]).header["trained_pool"] == found["trained_pool"]
+
+
+def test_an_export_is_declared_in_a_pool_and_answers_at_once(out: Path, tmp_path: Path) -> None:
+    found = done("export", out / "rl", tmp_path / "frugal")
+    folder = Path(found["folder"])
+    assert (found["name"], found["kind"]) == ("frugal", "model")
+    wanted = {"model.safetensors", "config.json", "generation_config.json", "tokenizer.json", "chat_template.jinja",
+              "concertino.toml", "pool.toml", "strategy.json", "training.yaml", "README.md"}  # fmt: skip
+    assert wanted <= set(found["files"])
+    told = json.loads((folder / "strategy.json").read_text())
+    strategy = strategy_by_name(told["name"]).from_json(told)
+    from concertino_train.practice.members import practice_pool
+
+    pool = Pool.load(folder / "pool.toml").adding(*practice_pool(manners=["sure"]).members)
+    leader = Orchestrator(strategy=strategy, sampling=Sampling(max_tokens=8))
+    answered = leader.run_sync("What is the toll of Belmar?", pool=pool)
+    said = [event.reply for event in answered.events if isinstance(event, Replied)]
+    assert said
+    assert said[0].usage.output_tokens > 0
+    assert answered.stop != "model"
+    refused = run("export", out / "rl", folder)
+    assert refused.exit_code == 2
+    assert "holds something already" in refused.stderr
+
+
+def test_settings_of_a_folder_are_declared_for_a_whole_machine(out: Path, tmp_path: Path) -> None:
+    from concertino._settings import load_settings
+
+    run("export", out / "rl", tmp_path / "frugal", "--name", "thrifty")
+    loaded = load_settings({"CONCERTINO_CONFIG": str(tmp_path / "frugal" / "concertino.toml")})
+    assert loaded.models == {"local/thrifty": {"path": str(tmp_path / "frugal")}}
+
+
+# -- what would be done ------------------------------------------------------------------------------------------------
+
+
+def test_a_dry_run_tells_settings_memory_cost_and_launch_and_does_nothing(settings: Path, tmp_path: Path) -> None:
+    found = done("rl", "--config", settings, "--output", tmp_path / "o", "trainer.processes=4", "--dry-run")
+    memory, spending = found["estimate"]["memory"], found["estimate"]["spending"]
+    assert found["config"]["trainer"]["processes"] == 4
+    assert found["estimate"]["rollouts"] == 4
+    assert memory["trained"] == memory["parameters"] > 10_000
+    assert memory["total"] > memory["weights"] == 4 * memory["parameters"]
+    # Four rollouts of three rounds of four calls, each at most 0.02 $.
+    assert spending["calls"] == 48
+    assert spending["usd"] == pytest.approx(0.96)
+    assert found["estimate"]["seconds"] > 0
+    assert "--num_processes 4" in found["launch"]
+    assert not (tmp_path / "o").exists()
+    text = run("sft", "--config", settings, "--dry-run").stdout
+    assert "memory" in text
+    assert "launch       accelerate launch" in text
+    assert done("collect", "--config", settings, "--dry-run")["runs"] == 16
+
+
+def test_the_size_of_a_new_model_is_told_before_it_is_made(settings: Path, out: Path) -> None:
+    import math
+
+    from safetensors import safe_open
+
+    with safe_open(out / "sft" / "model" / "model.safetensors", "np") as file:
+        shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+    words = f"model.new.vocabulary={shapes['model.embed_tokens.weight'][0]}"
+    told = done("rl", "--config", settings, "--dry-run", "model.start=given", words)["estimate"]["memory"]
+    assert told["parameters"] == sum(math.prod(shape) for shape in shapes.values())
+
+
+# -- recipes and templates ---------------------------------------------------------------------------------------------
+
+
+def test_recipes_are_listed_and_printed() -> None:
+    assert [row["name"] for row in done("recipes")] == recipe_names()
+    text = run("recipes", "gap").stdout
+    assert yaml.safe_load(text)["name"] == "gap"
+    assert done("recipes", "gap/paper")["config"]["reward"] == {"preset": "gap"}
+    assert "did you mean gap" in run("recipes", "gapp").stderr
+
+
+def test_a_template_is_shown_with_marks_around_what_is_trained(out: Path) -> None:
+    found = done("inspect-template", out / "sft" / "model")
+    assert found["text"].count("[[") == 2
+    assert "[[Second turn.<|im_end|>]]" in found["text"]
+    assert found["trained"] < found["tokens"]
+
+
+# -- the command line itself -------------------------------------------------------------------------------------------
+
+LIGHT = """
+import sys
+from concertino_train.cli import train
+train.get_help(__import__("click").Context(train))
+heavy = {"torch", "transformers", "trl", "numpy", "pydantic", "concertino_bench"} & set(sys.modules)
+assert not heavy, heavy
+for verb in sys.argv[1:]:
+    train.get_command(None, verb)
+assert not {"torch", "transformers", "trl"} & set(sys.modules)
+"""
+
+
+def test_help_imports_nothing_heavy_and_no_verb_imports_torch() -> None:
+    found = subprocess.run([sys.executable, "-c", LIGHT, *VERBS], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+
+
+def test_the_verbs_are_those_of_concertino_train() -> None:
+    from concertino.plugins import PluginManager
+
+    assert [command.name for command in PluginManager().commands() if command.name == "train"] == ["train"]
+    assert set(VERBS) >= {"collect", "sft", "audit", "rl", "eval", "export", "recipes", "inspect-template"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("rl",), "Missing option '--config'"),
+        (("rl", "--config", "gapp"), "did you mean gap"),
+        (("rl", "--config", "gap", "trainer.rl.stps=1"), "unknown key 'trainer.rl.stps'; did you mean steps?"),
+        (("rl", "--config", "gap", "nonsense"), "expected KEY=VALUE"),
+        (("eval", "--config", "gap", "--output", "/nonexistent"), "holds no trained model yet"),
+        (("inspect-template", "no-such-folder"), "no-such-folder"),
+        (("exprt",), "did you mean export"),
+    ],
+)  # fmt: skip
+def test_wrong_usage_is_told_and_ends_with_2(arguments: tuple[str, ...], told: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+def test_progress_is_json_lines_on_stderr_beside_json(settings: Path, out: Path, tmp_path: Path) -> None:
+    result = run("sft", "--config", settings, "--output", tmp_path, "--set", out / "set", "tasks.eval=[]", "--json")
+    assert result.exit_code == 0, result.stderr
+    events = [json.loads(line) for line in result.stderr.splitlines()]
+    assert [event["step"] for event in events if event["event"] == "step"] == [1, 2, 3]
+    assert json.loads(result.stdout)["step"] == 3

@@ -1,0 +1,176 @@
+"""The batch of a step: which questions it asks, what it samples on, what of it can be written down and taken up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from concertino_train.assembling import Questions, evaluation_assignments, make_engine, make_reward
+from concertino_train.batches import Batch
+from concertino_train.collecting import Collector
+from concertino_train.config import TrainConfig
+from concertino_train.policies import Prompt, ScriptedPolicy
+from concertino_train.running import TraceWriter
+
+Settings = Callable[..., TrainConfig]
+
+
+@pytest.fixture
+def collector(tiny: Settings) -> Iterator[Callable[..., Collector]]:
+    """A collector whose policy answers some samples right away and says nothing in others, as a script says."""
+    engines = []
+
+    def make(script: Any = None, *overrides: str, questions: Questions | None = None, **more: Any) -> Collector:
+        config = tiny(*overrides)
+        engine = make_engine(config, ScriptedPolicy(script or (lambda text, prompt: "0123456789"[: prompt.seed % 7])))
+        engines.append(engine)
+        return Collector(config, engine, questions or Questions(config), make_reward(config), **more)
+
+    yield make
+    for engine in engines:
+        engine.close()
+
+
+def groups(batch: Batch) -> list[str]:
+    return list(dict.fromkeys(row.key.question for row in batch.rows))
+
+
+def step(collector: Collector, generation: int) -> Batch:
+    return collector([None, None], generation)
+
+
+def test_every_question_is_asked_once_in_a_pass(collector: Callable[..., Collector]) -> None:
+    made = collector()
+    asked = [name for generation in range(3) for name in groups(step(made, generation))]
+    assert len(asked) == len(set(asked)) == 6
+    assert len(groups(step(made, 3))) == 2
+
+
+def test_figures_of_a_step_tell_of_rollouts_rewards_and_time(collector: Callable[..., Collector]) -> None:
+    figures = step(collector(), 0).figures
+    assert {"reward", "reward/drawn", "success", "format", "rounds", "tokens", "tokens_per_second"} <= set(figures)
+    assert {"seconds/generate", "seconds/environment", "seconds/grading", "sampled"} <= set(figures)
+    assert figures["groups"] == 2.0
+
+
+def test_a_step_is_the_same_again_with_the_same_state(collector: Callable[..., Collector]) -> None:
+    one, two = collector(), collector()
+    step(one, 0)
+    two.load_state_dict(json.loads(json.dumps(one.state_dict())))
+    first, second = step(one, 1), step(two, 1)
+    assert [row.key for row in first.rows] == [row.key for row in second.rows]
+    assert [row.completion for row in first.rows] == [row.completion for row in second.rows]
+
+
+SHORT = "reward.terms={short: {term: shared/spending, of: sequence_tokens, limit: 500}}"
+SAMPLING = (SHORT, "algorithm.sampling={enabled: true, by: reward, most_rounds: 4}")
+
+
+def alike_at_first() -> Callable[[str, Prompt], str]:
+    """Rollouts of the question that is asked first are all alike; those of others differ."""
+    first: list[str] = []
+
+    def script(text: str, prompt: Prompt) -> str:
+        question = text.rpartition("user")[2]
+        first.append(question)
+        return "same" if question == first[0] else "different"[: 1 + prompt.seed % 8]
+
+    return script
+
+
+def test_dynamic_sampling_goes_on_until_groups_differ(collector: Callable[..., Collector]) -> None:
+    made = collector(alike_at_first(), *SAMPLING)
+    batch = step(made, 0)
+    assert len(groups(batch)) == 2
+    assert batch.figures["groups/zero_variance"] == 0.0
+    assert batch.figures["sampling/all_equal"] > 0
+    assert batch.figures["sampling/sampled"] == batch.figures["sampling/all_equal"] + 2
+    assert all("@1." in name for name in groups(batch))
+
+
+def test_dynamic_sampling_gives_up_and_says_how_much_is_missing(collector: Callable[..., Collector]) -> None:
+    made = collector(lambda text, prompt: "same", *SAMPLING)
+    batch = step(made, 0)
+    assert len(batch) == 0
+    assert (batch.figures["sampling/rounds"], batch.figures["sampling/all_equal"]) == (4.0, 8.0)
+    assert made.questions.position == 8
+
+
+def test_groups_that_are_left_over_wait_for_the_next_step_and_survive_a_checkpoint(
+    collector: Callable[..., Collector],
+) -> None:
+    over = ("algorithm.sampling={enabled: true, by: reward, oversample: 2, max_age: 1}",)
+    one = collector(lambda text, prompt: "different"[: 1 + prompt.seed % 8], *over)
+    step(one, 0)
+    state = json.loads(json.dumps(one.state_dict()))
+    waiting = [each["key"] for each in state["sampler"]["buffer"]]
+    assert waiting
+    two = collector(lambda text, prompt: "different"[: 1 + prompt.seed % 8], *over)
+    two.load_state_dict(state)
+    first, second = step(one, 1), step(two, 1)
+    assert groups(first)[: len(waiting)] == waiting
+    assert [row.completion for row in first.rows] == [row.completion for row in second.rows]
+    assert one.questions.position == two.questions.position
+
+
+def test_ranks_share_the_questions_of_a_pass(tiny: Settings, collector: Callable[..., Collector]) -> None:
+    four = "trainer.rl.questions_per_step=4"
+    config = tiny(four)
+    both = [collector(None, four, questions=Questions(config, rank=rank, ranks=2)) for rank in (0, 1)]
+    asked = [name for made in both for name in groups(step(made, 0))]
+    alone = collector(None, four, questions=Questions(config))
+    assert sorted(asked) == sorted(groups(alone([None] * 4, 0)))
+
+
+def test_what_is_compared_in_the_first_batch_is_shown_once(collector: Callable[..., Collector]) -> None:
+    seen: list[Any] = []
+    made = collector(None, first=lambda batch, compared: seen.append([len(group) for group in compared.values()]))
+    step(made, 0)
+    step(made, 1)
+    assert seen == [[2, 2]]
+
+
+def test_traces_are_written_where_they_are_due(
+    tiny: Settings, collector: Callable[..., Collector], tmp_path: Path
+) -> None:
+    from concertino import Trace
+
+    made = collector(None, traces=TraceWriter(tmp_path, tiny().logging.traces))
+    for generation in range(3):
+        step(made, generation)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-000001", "step-000002"]
+    (file,) = (tmp_path / "step-000002").glob("*.trace.jsonl")
+    assert Trace.load(file).finished
+
+
+def test_the_policy_is_measured_greedily_and_goes_on_as_it_was(
+    tiny: Settings, collector: Callable[..., Collector]
+) -> None:
+    met: list[tuple[float, int]] = []
+    policy = ScriptedPolicy(lambda text, prompt: "x")
+    config = tiny("trainer.rl.eval_every=2")
+    made = collector(None, "trainer.rl.eval_every=2", tests=evaluation_assignments(config), before=lambda n: None)
+    made.engine.policies = {"": policy}
+
+    def script(text: str, prompt: Prompt) -> str:
+        met.append((policy.temperature, len(policy.batches)))
+        return "x"
+
+    policy.script = script
+    policy.temperature = 0.7
+    first, second = step(made, 0), step(made, 1)
+    assert "eval/success" in first.figures
+    assert "eval/success" not in second.figures
+    assert {temperature for temperature, _ in met} == {0.0, 0.7}
+    assert policy.temperature == 0.7
+
+
+def test_what_comes_before_a_step_is_told_its_number(collector: Callable[..., Collector]) -> None:
+    told: list[int] = []
+    made = collector(None, before=told.append)
+    step(made, 0)
+    step(made, 1)
+    assert told == [1, 2]

@@ -1,0 +1,295 @@
+"""What watches a training: monitors, sinks, reporters, signals, and figures of a step."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from concertino import UsageError
+from concertino_train import Called, Episode, Round
+from concertino_train.config import MonitorSection, load_config
+from concertino_train.running import (
+    GracefulStop,
+    JsonReporter,
+    Monitors,
+    PlainReporter,
+    Reporter,
+    check_sinks,
+    clock,
+    episode_figures,
+    evenness,
+    launch_command,
+    launch_text,
+    open_sinks,
+    reporter,
+)
+from concertino_train.running import _sinks as sinks
+
+# -- monitors ----------------------------------------------------------------------------------------------------------
+
+FINE = {"tool_entropy": 0.8, "calls": 2.0, "rounds": 2.5, "tokens": 100.0, "groups/zero_variance": 0.2, "format": 0.9}
+
+
+def watched(steps: list[dict[str, float]], **settings: Any) -> list[str]:
+    """Codes of the warnings of some steps, each over the good figures."""
+    monitors = Monitors(MonitorSection(**{"warmup": 2, "patience": 2, **settings}))
+    found = []
+    for number, figures in enumerate(steps, 1):
+        found += [warning.code for warning in monitors.look(number, {**FINE, **figures})]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("code", "figures"),
+    [
+        ("tool_entropy", {"tool_entropy": 0.02}),
+        ("length", {"tokens": 10.0}),
+        ("longer", {"tokens": 1000.0}),
+        ("zero_variance", {"groups/zero_variance": 1.0}),
+        ("format", {"format": 0.1}),
+    ],
+)
+def test_a_sign_of_collapse_is_told_once_it_lasts_and_again_only_after_it_was_gone(
+    code: str, figures: dict[str, float]
+) -> None:
+    assert watched([{}] * 4) == []
+    assert watched([{}, {}, figures, {}, figures]) == []
+    assert watched([{}, {}, figures, figures, figures, figures]) == [code]
+    assert watched([{}, {}, figures, figures, {}, figures, figures]) == [code, code]
+
+
+def test_a_monitor_has_a_bound_of_its_own_and_can_be_switched_off() -> None:
+    bad = [{}, {}, {"rounds": 0.5}, {"rounds": 0.5}]
+    assert watched(bad) == []
+    assert watched(bad, rounds=1.0) == ["rounds"]
+    assert watched([{}, {}, {"format": 0.0}, {"format": 0.0}], format=None) == []
+
+
+def test_no_calls_at_all_are_no_collapse_of_the_choice_of_tools() -> None:
+    none = {"calls": 0.0, "tool_entropy": 0.0}
+    assert watched([{}, {}, none, none, none]) == []
+
+
+def test_a_warning_says_what_was_seen_and_what_to_try() -> None:
+    monitors = Monitors(MonitorSection(warmup=0, patience=1))
+    (warning,) = monitors.look(3, {**FINE, "groups/zero_variance": 0.95})
+    assert "zero_variance at step 3: 95% of groups have equal rewards, most is 0.9 now" in str(warning)
+    assert "dynamic sampling (algorithm.sampling.enabled)" in str(warning)
+
+
+def test_monitors_go_on_where_they_were_written_down() -> None:
+    settings = MonitorSection(warmup=1, patience=2)
+    one = Monitors(settings)
+    assert one.look(1, FINE) == []
+    assert one.look(2, {**FINE, "tokens": 1.0}) == []
+    two = Monitors(settings)
+    two.restore(json.loads(json.dumps(one.dump())))
+    assert [each.code for each in two.look(3, {**FINE, "tokens": 1.0})] == ["length"]
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+
+def test_figures_of_a_step_are_means_and_shares(make: Callable[..., Episode]) -> None:
+    calls = tuple(Called(name, status=status) for name, status in (("a", "OK"), ("b", "OK"), ("a", "TIMEOUT")))
+    one = make("one", True, units=3, usd=0.2, rounds=(Round(calls=calls), Round("final")), totals={"policy_tokens": 30})
+    two = make("two", False, units=1, rounds=(Round("unread", flaws=("no_call",)),), stop="format")
+    found = episode_figures([one, two])
+    expected = {"success": 0.5, "format": 0.5, "rounds": 1.5, "calls": 1.5, "tokens": 15.0, "units": 2.0, "usd": 0.1}
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
+    assert (found["members"], found["ok_calls"]) == (2.0, pytest.approx(2 / 3))
+    assert found["stop/format"] == 0.5
+    assert found["tool_entropy"] == pytest.approx(0.918, abs=1e-3)
+
+
+def test_evenness_is_one_for_equal_shares_and_nothing_for_one_name() -> None:
+    assert evenness({"a": 5, "b": 5, "c": 5}) == pytest.approx(1.0)
+    assert evenness({"a": 5}) == evenness({}) == 0.0
+    assert 0 < evenness({"a": 99, "b": 1}) < 0.1
+
+
+# -- sinks -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_sink_that_is_missing_is_said_with_the_command_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sinks.importlib.util, "find_spec", lambda name: None)
+    for name in ("tensorboard", "trackio", "wandb"):
+        with pytest.raises(UsageError, match=f"{name} is not installed; pip install {name}, or leave it out"):
+            check_sinks([name])
+    with pytest.raises(UsageError, match=r"there is no sink 'tensorbord'; did you mean tensorboard\?"):
+        check_sinks(["tensorbord"])
+    check_sinks([])
+
+
+def test_a_board_is_told_every_step_and_closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    told: list[Any] = []
+    board = SimpleNamespace(
+        __spec__=object(), init=lambda **more: told.append(("init", more["project"], more["name"], more["config"])),
+        log=lambda figures, step: told.append((step, figures)), finish=lambda: told.append("finish"),
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "trackio", board)  # type: ignore[arg-type]
+    (sink,) = open_sinks(["trackio"], tmp_path, project="p", run="r", settings={"a": 1})
+    sink.take(1, {"reward": 0.5})
+    sink.close()
+    assert told == [("init", "p", "r", {"a": 1}), (1, {"reward": 0.5}), "finish"]
+
+
+def test_a_sink_that_breaks_is_said_once_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(sinks.Sink):
+        name = "broken"
+
+        def __init__(self) -> None:
+            self.asked = 0
+
+        def _take(self, step: int, figures: Any) -> None:
+            self.asked += 1
+            raise RuntimeError("no room")
+
+    sink = Broken()
+    with caplog.at_level(logging.WARNING):
+        sink.take(1, {})
+        sink.take(2, {})
+    assert sink.asked == 1
+    assert caplog.text.count("the sink broken failed and is left out from now on: no room") == 1
+
+
+# -- reporters ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_shows_step_figures_speed_and_what_is_left() -> None:
+    lines: list[str] = []
+    told = PlainReporter(lines.append)
+    told.begin("rl", 10)
+    told.step(5, {"reward": 1.25, "success": 0.5, "usd": 0.0, "tokens_per_second": 1240.0})
+    told.step(6, {"reward": 1.5}, show=False)
+    told.say("checkpoint-6")
+    told.say("careful", "warning")
+    assert lines[0].startswith("step 5/10  reward 1.250  success 50%  1,240 tok/s  0:00 left")
+    assert lines[1:] == ["checkpoint-6", "warning: careful"]
+
+
+def test_json_lines_are_read_by_programs() -> None:
+    lines: list[str] = []
+    told = JsonReporter(lines.append)
+    told.begin("rl", 2)
+    told.step(2, {"reward": 1.0})
+    told.say("stopped", "warning")
+    events = [json.loads(line) for line in lines]
+    assert events[0] == {"event": "step", "step": 2, "total": 2, "left": 0.0, "figures": {"reward": 1.0}}
+    assert events[1] == {"event": "warning", "text": "stopped"}
+
+
+def test_who_goes_on_reckons_with_the_steps_of_this_process_alone() -> None:
+    told = Reporter()
+    told.begin("rl", 100, done=90)
+    assert told.seconds_left is None
+    told.step(91, {})
+    left = told.seconds_left
+    assert left is not None
+    assert left < 5
+
+
+def test_views_have_names() -> None:
+    assert isinstance(reporter("plain", print), PlainReporter)
+    assert isinstance(reporter("json", print), JsonReporter)
+    assert type(reporter("none", print)) is Reporter
+    with pytest.raises(UsageError, match="expected auto, rich, plain, json or none"):
+        reporter("loud", print)
+    assert [clock(5), clock(201), clock(3725)] == ["0:05", "3:21", "1:02:05"]
+
+
+def test_a_bar_is_drawn_on_a_terminal_and_says_what_happens_above_it(capsys: pytest.CaptureFixture[str]) -> None:
+    told = reporter("rich", print)
+    told.begin("rl", 3)
+    told.step(1, {"reward": 0.5})
+    told.say("a note")
+    told.end()
+    assert "a note" in capsys.readouterr().err
+
+
+# -- signals -----------------------------------------------------------------------------------------------------------
+
+STOPPING = """
+import signal, sys, time
+from concertino_train.running import GracefulStop
+before = signal.getsignal(signal.SIGTERM)
+with GracefulStop(print) as stop:
+    print("ready", flush=True)
+    while not stop.asked:
+        time.sleep(0.01)
+    sys.stdout.flush()
+    if "twice" in sys.argv:
+        try:
+            print("asked", flush=True)
+            time.sleep(30)
+        except KeyboardInterrupt:
+            print("at once")
+    print(stop.reason)
+assert signal.getsignal(signal.SIGTERM) is before
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_asks_and_says_so(number: signal.Signals) -> None:
+    with subprocess.Popen([sys.executable, "-c", STOPPING], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        out = process.stdout.read()
+    assert process.returncode == 0
+    assert out.splitlines()[0].startswith(f"{number.name}: the step under way is finished and a checkpoint is written")
+    assert out.splitlines()[1] == number.name
+
+
+def test_a_second_signal_ends_at_once() -> None:
+    with subprocess.Popen([sys.executable, "-c", STOPPING, "twice"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.readline().startswith("SIGTERM")
+        assert process.stdout.readline() == "asked\n"
+        process.send_signal(signal.SIGTERM)
+        out = process.stdout.read()
+    assert out.splitlines() == ["at once", "SIGTERM"]
+
+
+def test_outside_of_the_main_thread_nothing_is_caught_and_asking_works() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    found: list[Any] = []
+
+    def work() -> None:
+        with GracefulStop() as stop:
+            stop.ask("a monitor")
+            stop.ask("somebody else")
+            found.extend([stop.asked, stop.reason, signal.getsignal(signal.SIGINT) is before])
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [True, "a monitor", True]
+
+
+# -- several processes -------------------------------------------------------------------------------------------------
+
+
+def test_the_launch_command_names_processes_machines_and_precision() -> None:
+    plain = load_config(None, ["trainer.processes=8", "trainer.precision=bfloat16"])
+    assert launch_text(launch_command(plain, "rl", ["--config", "a b.yaml"])) == (
+        "accelerate launch --num_processes 8 --mixed_precision bf16 --multi_gpu --num_machines 1 -m concertino train "
+        "rl --config 'a b.yaml'"
+    )
+    two = load_config(None, ["trainer.processes=4", "trainer.nodes=2", "trainer.accelerate=fsdp.yaml"])
+    text = launch_text(launch_command(two, "rl", []))
+    assert "--config_file fsdp.yaml --num_processes 8" in text
+    assert "--num_machines 2 --machine_rank $RANK --main_process_ip $MASTER" in text
+    cpu = load_config(None, ["trainer.processes=2", "trainer.device=cpu"])
+    assert "--multi_cpu --cpu" in launch_text(launch_command(cpu, "rl", []))
