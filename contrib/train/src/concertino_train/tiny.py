@@ -243,7 +243,7 @@ def begin_copying(model: Qwen3ForCausalLM, seed: int = 0) -> None:
     random = torch.Generator().manual_seed(seed)
     first, second = model.model.layers[0].self_attn, model.model.layers[1].self_attn
     pairs, near = width // 2, max(2, width // 8)
-    turns = config.rope_parameters["rope_theta"] ** (-torch.arange(pairs) / pairs)
+    turns = _theta(config) ** (-torch.arange(pairs) / pairs)
     slow = torch.nonzero(turns < _SLOW).flatten()
     dims = torch.cat([slow, slow + pairs])
     basis = torch.linalg.qr(torch.randn(size - 1, size - 1, generator=random)).Q
@@ -274,7 +274,12 @@ def begin_copying(model: Qwen3ForCausalLM, seed: int = 0) -> None:
 
 
 def _has_room(config: Any) -> bool:
-    return config.num_hidden_layers > 1 and config.head_dim >= 16 and config.hidden_size > 3 * config.head_dim
+    deep, wide = config.num_hidden_layers > 1, config.head_dim >= 16
+    return bool(deep and wide and config.hidden_size > 3 * config.head_dim)
+
+
+def _theta(config: Any) -> float:
+    return float(config.rope_parameters["rope_theta"])
 
 
 _SLOW = 0.004

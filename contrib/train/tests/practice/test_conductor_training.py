@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concertino import Executor, Orchestrator, UsageError
+from concertino import ChatRequest, Executor, Model, Orchestrator, Reply, UsageError
 from concertino_train.conductor.casts import draw_cast
 from concertino_train.conductor.examples import collect, conversation, to_row
 from concertino_train.conductor.leader import Leader, value_in
@@ -101,13 +101,24 @@ def test_a_few_steps_make_it_better_and_the_same_seed_makes_it_again() -> None:
     assert all(torch.equal(a, b) for a, b in zip(models[0].parameters(), models[1].parameters(), strict=True))
 
 
-def test_the_command_writes_a_folder_that_leads(tmp_path: Path) -> None:
-    conductor = pytest.importorskip("concertino_conductor")
+def test_the_command_writes_a_folder_that_is_read_again(tmp_path: Path) -> None:
     from concertino_train.conductor.__main__ import main
+    from transformers import AutoModelForCausalLM, AutoTokenizer
 
     out = tmp_path / "tiny"
     sizes = ["--layers", "2", "--hidden", "48", "--heads", "2", "--vocabulary", "700", "--rows", "12"]
     assert main(["--out", str(out), "--seconds", "1", *sizes]) == 0
     record = json.loads((out / "training.json").read_text(encoding="utf-8"))
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(out), AutoTokenizer.from_pretrained(out)
     assert record["rows"] == 12
-    assert try_out(conductor.TinyConductor(out), range(2)).runs == 2
+    assert record["parameters"] == sum(each.numel() for each in model.parameters())
+    assert record["vocabulary"] == len(tokenizer)
+
+
+def test_a_trial_counts_what_came_of_the_runs() -> None:
+    class Silent(Model):
+        async def chat(self, request: ChatRequest) -> Reply:
+            return Reply("nothing")
+
+    figures = try_out(Silent(), range(3))
+    assert (figures.runs, figures.right, figures.clean, figures.failed) == (3, 0.0, 0.0, 0)
