@@ -214,6 +214,25 @@ def test_equal_calls_of_a_group_are_made_once_and_cost_each_the_same(roll: Any) 
     assert all(r.grade.score == 1.0 for r in rollouts)
 
 
+def test_a_repeat_behind_a_failure_is_a_call_of_its_own(roll: Any) -> None:
+    tries: list[int] = []
+
+    @tool
+    async def shy(number: int) -> int:
+        """Answer the second time."""
+        tries.append(number)
+        if len(tries) == 1:
+            raise ValueError("not now")
+        return number
+
+    ask = REASON + call("shy", number=8)
+    task = Task("t", "q", ("8",), "text")
+    policy = ScriptedPolicy(by_turn(ask, ask, END, "<answer>8</answer>"))
+    rollouts = roll(policy, Assignment(task, Pool.of(shy), ParallelRounds()), group_size=4, share=True)
+    assert tries == [8, 8]
+    assert [[seen.status.value for seen in r.run.observations] for r in rollouts] == [["EXEC_ERR", "OK"]] * 4
+
+
 def test_a_role_that_the_pool_plays_is_asked_there_and_not_trained(roll: Any) -> None:
     from concertino import Model, ModelSpec
 

@@ -251,9 +251,10 @@ class RolloutEngine:
         pool = assignment.pool if world is None else assignment.pool.adding(*world.members())
         policy = next(iter(self.policies.values()))
         sampling = Sampling(temperature=policy.temperature, max_tokens=self.limits.turn, seed=sample)
+        seat = calls.seat() if calls is not None else None
         orchestrator = Orchestrator(
             self._leader, assignment.strategy, executor=self.executor, sampling=sampling,
-            before=[calls.before] if calls else [], after=[calls.after] if calls else [],
+            before=[seat.before] if seat else [], after=[seat.after] if seat else [],
         )  # fmt: skip
         run = orchestrator.stepped(assignment.text, pool=pool, budget=assignment.budget, run_id=run_id)
         return Player(assignment, assignment.task.id, sample, run, world, RoleTurns(assignment.task, self._scripts))

@@ -4,7 +4,8 @@ Rollouts of one question often begin with the same calls, and each costs money a
 observation with all that it cost: every rollout is charged as if it had called by itself, so that rewards do not depend
 on who came first.
 
-The invariants: only calls of one group are shared, equal in name and arguments; a call that writes is never shared; and
+The invariants: only calls of one group are shared, equal in name, in arguments and in how often the rollout made that
+call before, so that a repeat behind a failure is a new call; a call that writes is never shared; and
 whoever waits for another's call makes it himself if that one does not come to an end.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
@@ -31,7 +33,19 @@ class SharedCalls:
 
     def __init__(self, counts: dict[str, int]) -> None:
         self.counts = counts
-        self._results: dict[str, asyncio.Future[Observation]] = {}
+        self.results: dict[str, asyncio.Future[Observation]] = {}
+
+    def seat(self) -> Seat:
+        """The hooks of one rollout."""
+        return Seat(self)
+
+
+class Seat:
+    """One rollout's part in the calls of its group: the hooks around its calls."""
+
+    def __init__(self, shared: SharedCalls) -> None:
+        self._shared = shared
+        self._made: Counter[str] = Counter()
         self._mine: ContextVar[str] = ContextVar("shared_call", default="")
 
     async def before(self, spec: ToolSpec, arguments: Any, call_id: str) -> Observation | None:
@@ -39,23 +53,26 @@ class SharedCalls:
         if spec.writes:
             self._mine.set("")
             return None
-        key = f"{spec.name}\0{_canonical(arguments)}"
-        self.counts["asked"] += 1
-        known = self._results.get(key)
+        call = f"{spec.name}\0{_canonical(arguments)}"
+        self._made[call] += 1
+        key = f"{call}\0{self._made[call]}"
+        results, counts = self._shared.results, self._shared.counts
+        counts["asked"] += 1
+        known = results.get(key)
         if known is None:
-            self._results[key] = asyncio.get_running_loop().create_future()
+            results[key] = asyncio.get_running_loop().create_future()
             self._mine.set(key)
             return None
         try:
             seen = await asyncio.wait_for(asyncio.shield(known), spec.timeout or _WAIT)
         except TimeoutError:
             return None
-        self.counts["hits"] += 1
+        counts["hits"] += 1
         return replace(seen, call_id=call_id)
 
     def after(self, spec: ToolSpec, observation: Observation) -> None:
         """A hook after a call: those who wait get its result."""
-        waiting = self._results.get(self._mine.get())
+        waiting = self._shared.results.get(self._mine.get())
         if waiting is not None and not waiting.done():
             waiting.set_result(observation)
 
