@@ -9,11 +9,12 @@ The invariant: both go on where they were interrupted, and a set is made anew of
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ from concertino_bench.systems import System
 
 from concertino_train.assembling import (
     Loaded,
+    asked_with,
+    draw_preference,
     evaluation_assignments,
     in_batches,
     load_model,
@@ -66,7 +69,8 @@ from concertino_train.sft import SftProgress, SftSettings, latest_checkpoint, ru
 
 if TYPE_CHECKING:
     from concertino_bench.items import Item
-    from concertino_bench.runner import Progress
+    from concertino_bench.runner import Progress, Selection
+    from concertino_bench.tasks import Task
 
     from concertino_train.config import SftTrainer, TrainConfig
     from concertino_train.data.trajectories import PoolOf
@@ -153,7 +157,8 @@ def run_collecting(
     home = Path(output or config.trainer.output)
     section, pool = config.data.collect, make_pool(config.pool)
     strategy = make_strategy(config, section.strategy)
-    tasks = selections_of(section.tasks or config.tasks.train, "data.collect.tasks")
+    given = selections_of(section.tasks or config.tasks.train, "data.collect.tasks")
+    tasks = [_asked_for_users(each, config) for each in given]
 
     def progress(seen: Progress) -> None:
         if not told.total:
@@ -274,6 +279,21 @@ def practice_expert(pool: Pool, strategy: Strategy, **habits: Any) -> Model:
         raise UsageError(f"there is no practice expert for the strategy {strategy.name!r}; there are {named}")
     made: Model = known[strategy.name](pool, Habits(**habits))
     return made
+
+
+def _asked_for_users(selection: Selection, config: TrainConfig) -> Selection:
+    """A selection whose questions say what a user prefers, as those of reinforcement learning do."""
+    varied, load = config.pool.variation, selection.set.load
+    if not varied.preferences:
+        return selection
+
+    @functools.wraps(load)
+    def asking(**options: Any) -> Iterator[Task]:
+        for number, task in enumerate(load(**options)):
+            prefers = draw_preference(varied, config.trainer.seed, number)
+            yield replace(task, question=asked_with(task.question, prefers))
+
+    return replace(selection, set=replace(selection.set, load=asking))
 
 
 def _usd(seen: Progress) -> dict[str, float]:

@@ -9,7 +9,7 @@ _learners    what learns, and how it samples; likewise
 
 from ._learners import SETTINGS, Learner, lora_config, make_engine, make_learner, policy_names
 from ._models import Loaded, first_texts, load_model
-from ._pools import VariedPool, make_named, make_pool, preference_of
+from ._pools import VariedPool, asked_with, draw_preference, make_named, make_pool, preference_of
 from ._questions import (
     Questions,
     evaluation_assignments,
@@ -27,6 +27,8 @@ __all__ = [
     "Loaded",
     "Questions",
     "VariedPool",
+    "asked_with",
+    "draw_preference",
     "evaluation_assignments",
     "first_texts",
     "in_batches",

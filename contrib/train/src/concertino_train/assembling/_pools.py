@@ -15,7 +15,7 @@ from concertino import Cost, Pool, PoolError, Prices, UsageError
 from concertino_bench.metrics import Preference
 
 if TYPE_CHECKING:
-    from concertino_train.config import Named, PoolSection, PreferenceSection
+    from concertino_train.config import Named, PoolSection, PreferenceSection, Variation
 
 MAKERS: Mapping[str, str] = {
     "practice": "concertino_train.practice:practice_pool",
@@ -114,8 +114,7 @@ class VariedPool:
         if varied.costs:
             for pattern, cost in rng.choice(varied.costs).items():
                 pool = _costing(pool, pattern, Cost(**cost.model_dump()))
-        prefers = varied.preferences and rng.random() < varied.preference_share
-        return pool, rng.choice(varied.preferences) if prefers else None
+        return pool, draw_preference(varied, self.seed, number)
 
     def _check(self) -> None:
         """Refuse names that mean nothing in any of the pools; drawing passes over members that were left out."""
@@ -135,6 +134,25 @@ class VariedPool:
         except PoolError as error:
             raise UsageError(f"pool.variation.{key}: {error}") from error
         raise UsageError(f"pool.variation.{key}: the pool has no member {name!r}")
+
+
+def draw_preference(varied: Variation, seed: int, number: int) -> PreferenceSection | None:
+    """What the user of a question prefers; None where nobody said.
+
+    Args:
+        varied: of the settings.
+        seed: of the training.
+        number: of the question.
+    """
+    rng = random.Random(f"preference {seed} {number}")
+    if not varied.preferences or rng.random() >= varied.preference_share:
+        return None
+    return rng.choice(varied.preferences)
+
+
+def asked_with(question: str, prefers: PreferenceSection | None) -> str:
+    """A question with what its user prefers behind it."""
+    return f"{question}\n\n{prefers.text}" if prefers is not None and prefers.text else question
 
 
 def preference_of(section: PreferenceSection) -> Preference:

@@ -14,7 +14,7 @@ from concertino import Budget, UsageError
 
 from concertino_train.trainer import TaskStream
 
-from ._pools import VariedPool, make_pool, preference_of
+from ._pools import VariedPool, asked_with, make_pool, preference_of
 from ._strategies import make_strategy
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Questions(TaskStream[Any]):
 
         task, home = super()._task(number)
         pool, prefers = self.pool.draw(number * self.ranks + self.rank)
-        text = f"{task.question}\n\n{prefers.text}" if prefers is not None and prefers.text else ""
+        text = asked_with(task.question, prefers)
         preference = preference_of(prefers) if prefers is not None else None
         return Assignment(task, pool, self.strategy, text, self.budget, preference, home.world)
 

@@ -249,7 +249,7 @@ class TreeSection(Section):
     """Tree sampling (AT-GRPO): at every turn of a role, `group_size` texts are tried, and the rollout goes on with one.
 
     Attributes:
-        branch: the best one, or one drawn by its reward.
+        branch: the best one, or one drawn evenly.
     """
 
     branch: Literal["greedy", "sampled"] = "greedy"
