@@ -11,7 +11,7 @@ from tree import ROOT
 from .documents import EXAMPLES, PAGES, agrees, blocks_of, commands_of
 from .readers import run_file
 
-SECONDS = 10
+SECONDS = 20
 README = EXAMPLES / "readme.py"
 
 
