@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +69,44 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+ASKED: list[str] = []
+"""Addresses beyond this machine that were asked while the fixture below was made."""
+
+
+@contextmanager
+def no_network() -> Iterator[None]:
+    """Sockets reach this machine alone; whatever else is tried is noted and fails."""
+    connect, look_up = socket.socket.connect, socket.getaddrinfo
+
+    def is_here(host: object) -> bool:
+        return host in (None, "", "localhost", "127.0.0.1", "::1", b"localhost", b"127.0.0.1")
+
+    def guarded_connect(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and not is_here(address[0]):
+            ASKED.append(str(address))
+            raise OSError("no network")
+        connect(self, address)
+
+    def guarded_look_up(host: Any, *more: Any, **options: Any) -> Any:
+        if not is_here(host):
+            ASKED.append(str(host))
+            raise OSError("no network")
+        return look_up(host, *more, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", guarded_connect)
+        patch.setattr(socket, "getaddrinfo", guarded_look_up)
+        yield
+
+
 @pytest.fixture(scope="module")
 def out(settings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Collected, taught and reinforced."""
-    folder = tmp_path_factory.mktemp("out")
+    """Collected, taught and reinforced, without a network."""
+    with no_network():
+        return trained(settings, tmp_path_factory.mktemp("out"))
+
+
+def trained(settings: Path, folder: Path) -> Path:
     common = ("--config", settings, "--output", folder)
     collected = done("collect", *common)
     assert (collected["runs"], collected["missing"], collected["examples"]) == (16, 0, 8)
@@ -83,6 +120,13 @@ def out(settings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # -- the whole way -----------------------------------------------------------------------------------------------------
+
+
+def test_the_whole_way_asks_nobody_beyond_this_machine(out: Path) -> None:
+    assert ASKED == []
+    with no_network(), pytest.raises(OSError, match="no network"):
+        socket.create_connection(("192.0.2.1", 80), timeout=1)
+    assert ASKED.pop().startswith("192.0.2.1")
 
 
 def test_reinforcement_begins_with_what_was_taught(settings: Path, out: Path) -> None:
