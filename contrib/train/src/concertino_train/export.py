@@ -264,7 +264,7 @@ def _toml(data: Mapping[str, Any]) -> str:
 def _card(exported: Exported, config: TrainConfig | None, codec: ChatCodec) -> str:
     what = f"an adapter over `{exported.base}`" if exported.base else "a whole model"
     lines = [
-        f"# {exported.name}", "", f"An orchestrator for [concertino](https://pypi.org/project/concertino/): {what}.",
+        f"# {exported.name}", "", f"An orchestrator for concertino: {what}.",
         "", "## Use", "", "```bash", "pip install concertino concertino-local", _command(exported, config), "```", "",
         "`concertino.toml` declares it as a model, also for a vLLM server; `pool.toml` is a pool that it leads.", "",
     ]  # fmt: skip
