@@ -151,8 +151,8 @@ def check_rl(config: TrainConfig) -> None:
     check_sinks(config.logging.sinks)
     if config.rollout.group_size < 2:
         raise UsageError(
-            f"rollout.group_size={config.rollout.group_size}: a group of one has nothing to compare with; expected 2 or "
-            "more"
+            f"rollout.group_size={config.rollout.group_size}: a group of one has nothing to compare with; "
+            "expected 2 or more"
         )
     if not config.rollout.temperature:
         raise UsageError("rollout.temperature=0: all rollouts of a question would be the same; expected above 0")
