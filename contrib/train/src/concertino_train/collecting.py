@@ -9,6 +9,7 @@ goes on makes the batches that it would have made.
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -110,8 +111,11 @@ class Collector:
         measured = self._measure(step)
         self._waiting += self.questions.numbers(len(tasks))
         fresh, kept, figures = self._sampled(step)
+        rewards = [each.reward for each in kept]
+        if self.config.algorithm.shuffle_rewards:
+            rewards = shuffled(rewards, [each.group for each in kept], f"{self.config.trainer.seed} {step}")
         batch = Batch.of(
-            cast("list[Rollout]", kept), [each.reward for each in kept], grouping=self.config.algorithm.grouping,
+            cast("list[Rollout]", kept), rewards, grouping=self.config.algorithm.grouping,
             advantage=self._advantages, filters=self._filters,
         )  # fmt: skip
         if self._first is not None:
@@ -229,6 +233,26 @@ def measured_rollouts(
     finally:
         for policy, (temperature, top_p) in zip(policies, usual, strict=True):
             policy.temperature, policy.top_p = temperature, top_p
+
+
+def shuffled(rewards: Sequence[Scored], groups: Sequence[str], seed: str) -> list[Scored]:
+    """Rewards dealt out anew within their groups: every group keeps its own, and they say nothing of the rollouts.
+
+    Args:
+        rewards: of rollouts.
+        groups: of the same rollouts.
+        seed: another one, another deal.
+    """
+    places: dict[str, list[int]] = {}
+    for place, group in enumerate(groups):
+        places.setdefault(group, []).append(place)
+    dealt = list(rewards)
+    for group, own in places.items():
+        order = list(own)
+        random.Random(f"shuffled {seed} {group}").shuffle(order)
+        for place, taken in zip(own, order, strict=True):
+            dealt[place] = rewards[taken]
+    return dealt
 
 
 def _compared(rollouts: Sequence[Rollout]) -> Compared:

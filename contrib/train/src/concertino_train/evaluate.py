@@ -3,8 +3,8 @@
 What comes of it is a results file, so `concertino bench report` and `compare` read it beside any other system. The pool
 may be another one than that of the training: nothing else changes, and both are recorded.
 
-The invariant: nothing is learnt here, and no user's preference and no variation of the pool is drawn: every task is
-asked as it stands, over the pool as it is.
+The invariant: nothing is learnt here, and nothing is drawn: every task is asked as it stands, or once with each of the
+preferences that are to be compared, over the pool as it is.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from concertino_train.assembling import (
     make_pool,
     make_reward,
 )
+from concertino_train.preferring import asked_with_each, preference_figures, wish_of
 from concertino_train.rewards import UnpricedError
 from concertino_train.rollouts import Assignment, Rollout, RolloutEngine, score_rollouts
 from concertino_train.running import Reporter, clean_folder, episode_figures, quietly
@@ -54,7 +55,7 @@ class EvalResult:
         system: what the policy is called in it.
         tasks, rollouts: how many.
         metrics: values with their intervals, by name.
-        figures: of the rollouts: success, clean form, tokens.
+        figures: of the rollouts: success, clean form, tokens; where preferences are compared, how they are obeyed.
         reward: its mean over all rollouts; None where it cannot be worked out, such as a preference that nobody has.
         pool, trained_pool: ids of the pool used here, and of that of the training.
         seconds: of this process.
@@ -88,6 +89,8 @@ class EvalResult:
             ends = f"  [{value['low']:.4g}, {value['high']:.4g}]" if value["low"] is not None else ""
             number = value["value"] if isinstance(value["value"], str) else f"{value['value']:.4g}"
             found.append(f"{METRICS[name].title:<24}{number}{ends}")
+        if "obedience" in self.figures:
+            found.append(f"{'preferences obeyed':<24}{self.figures['obedience']:.4g}")
         if self.reward is not None:
             found.append(f"{'mean reward':<24}{self.reward:.4g}")
         return found
@@ -114,13 +117,15 @@ def run_eval(
     began, told = time.monotonic(), reporter or Reporter()
     if not config.model.path and config.model.new is None:
         raise UsageError("model.path is empty; name the checkpoint to evaluate")
+    if config.model.prices is None and any(each.usd for each in config.trainer.eval.preferences):
+        raise UsageError("trainer.eval.preferences weigh $, and the policy has no price; give model.prices")
     if config.trainer.threads is not None:
         import torch
 
         torch.set_num_threads(config.trainer.threads)
     trained = _trained_pool(config)
     used = config if pool is None else with_pool(config, pool)
-    tests = evaluation_assignments(used)
+    tests = asked_with_each(evaluation_assignments(used), used.trainer.eval.preferences)
     with quietly():
         learner = make_learner(used, load_model(used, [test.text for test in tests]))
     engine = make_engine(used, learner.policies)
@@ -135,11 +140,13 @@ def run_eval(
     folder = Path(output or Path(config.trainer.output) / "eval")
     written = _write_traces(folder, name, found[:traces]) if traces else {}
     items = [_item(rollout, name, written.get(rollout.id, "")) for rollout in found]
+    figures = episode_figures([rollout.episode for rollout in found])
+    figures |= preference_figures([(rollout.assignment, item) for rollout, item in zip(found, items, strict=True)])
     results = _write(folder, name, used, tests, items, trained)
     values = intervals(items, [METRICS[each] for each in SHOWN])
     return EvalResult(
         results, name, len(tests), len(found), {value.metric: value.to_json() for value in values},
-        episode_figures([rollout.episode for rollout in found]), _reward(used, found), tests[0].pool.id, trained,
+        figures, _reward(used, found), tests[0].pool.id, trained,
         round(time.monotonic() - began, 3), folder / f"{name}.traces" if written else None,
     )  # fmt: skip
 
@@ -180,8 +187,14 @@ def _rolled_out(
 
 
 def _item(rollout: Rollout, system: str, trace: str) -> Item:
-    key = Key(system, rollout.assignment.task.id, rollout.sample)
+    wish = wish_of(rollout.assignment) if rollout.assignment.preference is not None else ""
+    key = Key(_system(system, wish), rollout.assignment.task.id, rollout.sample)
     return Item.of_run(key, rollout.assignment.task, rollout.grade, rollout.run, rollout.assignment.pool, trace=trace)
+
+
+def _system(name: str, wish: str) -> str:
+    """What results call the policy; with a preference, it is another system."""
+    return f"{name}, asked: {wish}" if wish else name
 
 
 def _write_traces(folder: Path, name: str, rollouts: Sequence[Rollout]) -> dict[str, str]:
@@ -198,15 +211,17 @@ def _write(
     from concertino_bench.runner.results_file import ResultsFile
 
     pool, own = tests[0].pool, config.trainer.eval
+    names = [_system(name, each.text) for each in own.preferences] or [name]
     asked = hashlib.sha256("\0".join(test.task.id for test in tests).encode()).hexdigest()
     header = {
         "title": f"evaluation of {config.name}",
         "sets": [each.model_dump() for each in config.tasks.eval],
-        "systems": [{"name": name, "strategy": tests[0].strategy.to_json(), "model": config.model.path,
-                     "sampling": {"temperature": own.temperature}, "summary": config.about}],
+        "systems": [{"name": each, "strategy": tests[0].strategy.to_json(), "model": config.model.path,
+                     "sampling": {"temperature": own.temperature}, "summary": config.about} for each in names],
         "samples": own.samples, "seed": config.trainer.seed, "grader": "",
-        "budget": config.rollout.budget.model_dump(exclude_none=True), "pool": pool.id, "pools": {name: pool.id},
-        "trained_pool": trained, "settings": config.id, "tasks": len(tests), "fingerprint": f"{config.id}-{asked[:16]}",
+        "budget": config.rollout.budget.model_dump(exclude_none=True), "pool": pool.id,
+        "pools": dict.fromkeys(names, pool.id), "trained_pool": trained, "settings": config.id, "tasks": len(tests),
+        "fingerprint": f"{config.id}-{asked[:16]}",
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {each: version(each) for each in ("concertino", "concertino-bench", "concertino-train")},
     }  # fmt: skip

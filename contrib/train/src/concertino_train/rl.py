@@ -83,7 +83,8 @@ class RlResult:
         stopped: why it ended before; empty if it did not.
         figures: of the last step; with `eval/...` of the weights that came of it, where there are tests.
         warnings: of the monitors.
-        seconds: of this process.
+        seconds: of this process, since it was called.
+        cpu_seconds: likewise, on the processors of this machine.
     """
 
     folder: Path
@@ -95,6 +96,7 @@ class RlResult:
     figures: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
@@ -125,7 +127,7 @@ def run_rl(
     """
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
-    began, told, rank = time.monotonic(), reporter or Reporter(), this_rank()
+    began, told, rank = (time.monotonic(), time.process_time()), reporter or Reporter(), this_rank()
     check_rl(config)
     questions = Questions(config, rank=rank.rank, ranks=rank.ranks)
     reward = make_reward(config)
@@ -139,7 +141,7 @@ def run_rl(
         work.prepare(questions, reward, stop)
         stack.callback(told.end)
         work.train()
-        return work.finish(time.monotonic() - began)
+        return work.finish(time.monotonic() - began[0], time.process_time() - began[1])
 
 
 def check_rl(config: TrainConfig) -> None:
@@ -305,7 +307,7 @@ class _Work:
         except UnpricedError as error:
             raise UsageError(f"{error}; give model.prices, or prices in the pool") from error
 
-    def finish(self, seconds: float) -> RlResult:
+    def finish(self, seconds: float, cpu_seconds: float) -> RlResult:
         """Write what came of it."""
         watch, stopped = self.watch, self.watch.stopped
         figures: dict[str, Any] = {}
@@ -326,7 +328,7 @@ class _Work:
                 self.told.say(f"stopped by {stopped} behind step {watch.step}; the same command with --resume goes on")
         return RlResult(
             self.home.path, model, checkpoint, watch.step, self.algorithm.steps, stopped,
-            figures, tuple(watch.warnings), round(seconds, 3),
+            figures, tuple(watch.warnings), round(seconds, 3), round(cpu_seconds, 3),
         )  # fmt: skip
 
     def close(self) -> None:

@@ -65,6 +65,21 @@ def test_a_step_is_the_same_again_with_the_same_state(collector: Callable[..., C
     assert [row.completion for row in first.rows] == [row.completion for row in second.rows]
 
 
+def test_rewards_that_are_dealt_out_stay_in_their_groups_and_say_nothing_of_rollouts(
+    collector: Callable[..., Collector],
+) -> None:
+    many = (SHORT, "rollout.group_size=8")
+    plain = step(collector(None, *many), 0)
+    dealt = step(collector(None, *many, "algorithm.shuffle_rewards=true"), 0)
+    again = step(collector(None, *many, "algorithm.shuffle_rewards=true"), 0)
+    assert [row.completion for row in dealt.rows] == [row.completion for row in plain.rows]
+    assert dealt.rewards.tolist() != plain.rewards.tolist()
+    assert dealt.rewards.tolist() == again.rewards.tolist()
+    for name in groups(plain):
+        own = [n for n, row in enumerate(plain.rows) if row.key.question == name]
+        assert sorted(dealt.rewards[own]) == pytest.approx(sorted(plain.rewards[own]))
+
+
 SHORT = "reward.terms={short: {term: shared/spending, of: sequence_tokens, limit: 500}}"
 SAMPLING = (SHORT, "algorithm.sampling={enabled: true, by: reward, most_rounds: 4}")
 

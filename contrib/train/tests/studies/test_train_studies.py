@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from concertino import UsageError
 from concertino_train.config import load_config
-from concertino_train.studies import STUDIES, Arm, Estimate, Study, StudyFailed, Trained, findings, run_study, table
+from concertino_train.studies import (
+    STUDIES,
+    Arm,
+    Estimate,
+    Expected,
+    Study,
+    StudyFailed,
+    Trained,
+    findings,
+    run_study,
+    table,
+)
 from concertino_train.studies import _running as running
 
 TWO = Study(
     "two", "Which?", "paramanager/toy", (Arm("a"), Arm("b", learn=("rollout.group_size=4",)), Arm("c", learn=None)),
-    ("accuracy", "reward"), expects=(("b", "accuracy", 0.1),),
+    ("accuracy", "reward"), expects=(Expected("b", "accuracy", least=0.1),),
 )  # fmt: skip
 
 
@@ -27,6 +39,10 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
         ran.append((verb, home.name))
         if verb in ("sft", "rl"):
             (home / verb / "model").mkdir(parents=True)
+        if verb == "rl":
+            lines = [json.dumps({"step": step, "sampled": 100.0}) for step in (1, 2)]
+            (home / "rl" / "metrics.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            return {"cpu_seconds": 7.5}
         if verb == "eval" and home.name == "c" and "fail" in given:
             raise StudyFailed("c failed")
         seed = next(int(word.split("=")[1]) for word in given if word.startswith("trainer.seed="))
@@ -46,6 +62,40 @@ def test_arms_are_taught_once_and_what_is_measured_is_not_done_again(
     again = run_study(TWO, tmp_path, seeds=(0, 1))
     assert commands == []
     assert again[0].value("accuracy") == 0.5
+
+
+def test_studies_that_teach_alike_teach_once(commands: list[tuple[str, str]], tmp_path: Path) -> None:
+    run_study(TWO, tmp_path, seeds=(0,))
+    commands.clear()
+    run_study(replace(TWO, name="three"), tmp_path, seeds=(0,))
+    assert sorted(verb for verb, _ in commands) == ["eval", "eval", "eval", "rl", "rl"]
+    commands.clear()
+    run_study(replace(TWO, name="four", settings=("trainer.sft.steps=7",)), tmp_path, seeds=(0,))
+    assert [verb for verb, _ in commands].count("sft") == 1
+
+
+def test_what_a_training_took_stands_beside_what_came_of_it(commands: list[tuple[str, str]], tmp_path: Path) -> None:
+    trained = {each.arm: each for each in run_study(TWO, tmp_path, seeds=(0,))}
+    assert (trained["a"].value("sampled_tokens"), trained["a"].value("learning_cpu_seconds")) == (200.0, 7.5)
+    assert trained["c"].value("sampled_tokens") is None
+
+
+@pytest.mark.parametrize(
+    ("expected", "difference", "held", "text"),
+    [
+        (Expected("b", "accuracy", least=-0.03), -0.02, True, ">= -0.03"),
+        (Expected("b", "accuracy", least=-0.03), -0.04, False, ">= -0.03"),
+        (Expected("b", "accuracy", most=0.0), -0.1, True, "<= 0"),
+        (Expected("b", "accuracy", least=-0.02, most=0.02), 0.03, False, "-0.02 to 0.02"),
+    ],
+)
+def test_an_expectation_bounds_a_difference(expected: Expected, difference: float, held: bool, text: str) -> None:
+    assert (expected.held(difference), expected.text()) == (held, text)
+
+
+def test_an_expectation_of_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="give a bound"):
+        replace(TWO, expects=(Expected("b", "accuracy"),))
 
 
 def test_a_failure_of_one_arm_ends_the_study_and_keeps_what_was_measured(
@@ -79,7 +129,7 @@ def test_a_study_that_compares_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match="two or more"):
         Study("s", "?", "gap/toy", (Arm("a"),), ("accuracy",))
     with pytest.raises(UsageError, match="no such arm"):
-        Study("s", "?", "gap/toy", (Arm("a"), Arm("b")), ("accuracy",), expects=(("a", "accuracy", 0.1),))
+        Study("s", "?", "gap/toy", (Arm("a"), Arm("b")), ("accuracy",), expects=(Expected("a", "accuracy", least=0.1),))
     with pytest.raises(UsageError, match="expected one or more"):
         run_study(TWO, Path("nowhere"), seeds=())
 

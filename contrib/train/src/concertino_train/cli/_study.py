@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ._options import common_options
 from ._settings import quiet, write, write_json
 
+if TYPE_CHECKING:
+    from concertino_train.studies import Study
+
 
 @click.command("study")
-@click.argument("name", required=False)
-@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+@click.argument("names", nargs=-1, metavar="[NAME | KEY=VALUE]...")
 @click.option("--output", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER", default=Path("studies"),
               show_default=True, help="Folder of all trainings; an interrupted study goes on there.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Trainings of each arm.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Trainings at once.")
 @common_options
-def study_command(
-    name: str | None, overrides: tuple[str, ...], output: Path, seeds: int, jobs: int, as_json: bool
-) -> None:
+def study_command(names: tuple[str, ...], output: Path, seeds: int, jobs: int, as_json: bool) -> None:
     """Train arms that differ in one thing, with several seeds, and compare them; without a name: list the studies.
 
-    KEY=VALUE changes settings of all arms: trainer.rl.steps=10.
+    Of several names, one study follows the other, and what is taught alike is taught once. KEY=VALUE changes settings
+    of all arms: trainer.rl.steps=10.
 
-    JSON: {"study", "seeds", "findings": [{"arm", "measure", "value", "difference", "expected", "held"}]}, or
-    [{"name", "question", "recipe", "arms"}]
+    JSON: [{"study", "question", "recipe", "seeds", "findings": [{"arm", "measure", "value", "difference", "expected",
+    "held"}]}], or [{"name", "question", "recipe", "arms"}]
     """
     quiet()
-    from concertino import UsageError
-    from concertino.schema import near_names
+    from concertino_train.studies import STUDIES
 
-    from concertino_train.studies import STUDIES, findings, run_study, table
-
-    if name is None:
+    settings = [each for each in names if "=" in each]
+    wanted = [_named(each) for each in names if "=" not in each]
+    if not wanted:
         rows = [
             {"name": s.name, "question": s.question, "recipe": s.recipe, "arms": [arm.name for arm in s.arms]}
             for s in STUDIES.values()
@@ -43,22 +45,46 @@ def study_command(
         if as_json:
             write_json(rows)
         else:
-            write(*(f"{row['name']:<14} {row['question']}" for row in rows))
+            write(*(f"{row['name']:<18} {row['question']}" for row in rows))
         return
-    if name not in STUDIES:
-        near = near_names(name, list(STUDIES), limit=2)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(STUDIES)}"
-        raise UsageError(f"no study {name!r}; {hint}")
-    study, home = STUDIES[name], output / name
+    told = [_studied(study, output, seeds, jobs, settings, as_json) for study in wanted]
+    if as_json:
+        write_json(told)
+
+
+def _named(name: str) -> Study:
+    """The study of a name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    from concertino import UsageError
+    from concertino.schema import near_names
+
+    from concertino_train.studies import STUDIES
+
+    if name in STUDIES:
+        return STUDIES[name]
+    near = near_names(name, list(STUDIES), limit=2)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(STUDIES)}"
+    raise UsageError(f"no study {name!r}; {hint}")
+
+
+def _studied(
+    study: Study, output: Path, seeds: int, jobs: int, settings: Sequence[str], as_json: bool
+) -> dict[str, Any]:  # fmt: skip
+    """Run one study, write what it found, and tell it."""
+    from concertino_train.studies import findings, run_study, table
+
     trained = run_study(
-        study, home, seeds=range(seeds), jobs=jobs, settings=overrides, tell=lambda line: click.echo(line, err=True)
+        study, output, seeds=range(seeds), jobs=jobs, settings=settings, tell=lambda line: click.echo(line, err=True)
     )
     found = findings(study, trained)
-    text = table(study, found, seeds)
+    text, home = table(study, found, seeds), output / study.name
     (home / "study.md").write_text(text, encoding="utf-8")
-    data = {"study": name, "seeds": seeds, "findings": [each.to_json() for each in found]}
+    data = {"study": study.name, "question": study.question, "recipe": study.recipe, "seeds": seeds,
+            "findings": [each.to_json() for each in found]}  # fmt: skip
     (home / "study.json").write_text(json.dumps(data, indent=2), encoding="utf-8")
-    if as_json:
-        write_json(data)
-    else:
+    if not as_json:
         click.echo(text, nl=False)
+    return data

@@ -72,14 +72,7 @@ class TrainConfig(Section):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         """What sections say of each other."""
-        tree, grouping = self.rollout.tree, self.algorithm.grouping
-        if (tree is not None) != (grouping == "agent_turn"):
-            raise ValueError(
-                f"algorithm.grouping={grouping} with {'a' if tree else 'no'} rollout.tree; groups of agent and turn "
-                "are the texts that a tree tries, and a tree has no other groups: give both or none of them"
-            )
-        if self.algorithm.sampling.enabled and grouping == "agent_turn":
-            raise ValueError("algorithm.sampling.enabled with a tree; dynamic sampling draws whole rollouts anew")
+        self._check_grouping()
         own = self.roles.policies
         if own == "lora" and self.model.adapter is None:
             raise ValueError("roles.policies=lora needs model.adapter, which says what an adapter is: {rank: 16}")
@@ -97,6 +90,21 @@ class TrainConfig(Section):
         if new is not None and (new.hidden % new.heads or (new.hidden // new.heads) % 2):
             raise ValueError(f"model.new: hidden={new.hidden} / heads={new.heads} has to be even")
         return self
+
+    def _check_grouping(self) -> None:
+        """What is compared has to be what is sampled."""
+        tree, grouping = self.rollout.tree, self.algorithm.grouping
+        if (tree is not None) != (grouping == "agent_turn"):
+            raise ValueError(
+                f"algorithm.grouping={grouping} with {'a' if tree else 'no'} rollout.tree; groups of agent and turn "
+                "are the texts that a tree tries, and a tree has no other groups: give both or none of them"
+            )
+        if self.algorithm.shuffle_rewards and grouping == "agent_turn":
+            raise ValueError(
+                "algorithm.shuffle_rewards with a tree; the control deals out the rewards of whole rollouts"
+            )
+        if self.algorithm.sampling.enabled and grouping == "agent_turn":
+            raise ValueError("algorithm.sampling.enabled with a tree; dynamic sampling draws whole rollouts anew")
 
     # -- as data -------------------------------------------------------------------------------------------------------
 

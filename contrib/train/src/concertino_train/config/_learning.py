@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ._sections import Above, Amount, Count, Number, Schedule, Section, Share
+from ._sections import Above, Amount, Count, Number, PreferenceSection, Schedule, Section, Share
 
 
 class AdvantageSection(Section):
@@ -53,6 +53,8 @@ class AlgorithmSection(Section):
         row_tokens: constant length of a row, for `dr_grpo`.
         old: log-probabilities that ratios are taken to: recomputed before the update, or as the sampler said.
         correction, correction_cap: weights for samplers that compute otherwise than the trainer.
+        shuffle_rewards: a control: the rewards of a question's rollouts are dealt out among them at random, so that
+            there is nothing to learn; what changes all the same is not learning.
         advantages, filters, sampling: before the update.
     """
 
@@ -66,6 +68,7 @@ class AlgorithmSection(Section):
     old: Literal["recomputed", "sampled"] = "recomputed"
     correction: Literal["none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"] = "none"
     correction_cap: Above = 3.0
+    shuffle_rewards: bool = False
     advantages: AdvantageSection = AdvantageSection()
     filters: FilterSection = FilterSection()
     sampling: SamplingSection = SamplingSection()
@@ -145,11 +148,14 @@ class EvalTrainer(Section):
         samples: rollouts of each task.
         temperature: 0 takes the most probable token.
         batch: tasks that are rolled out together.
+        preferences: every task is asked once with each, and the runs are compared (`obedience`); by default tasks are
+            asked as they stand.
     """
 
     samples: Count = 1
     temperature: Amount = 0.0
     batch: Count = 64
+    preferences: list[PreferenceSection] = Field(default_factory=list)
 
 
 class TrainerSection(Section):

@@ -9,13 +9,14 @@ _comparing  means, paired differences, tables
 from ._catalogue import STUDIES
 from ._comparing import Estimate, Finding, findings, table
 from ._running import StudyFailed, Trained, run_study
-from ._study import SEEDS, Arm, Study
+from ._study import SEEDS, Arm, Expected, Study
 
 __all__ = [
     "SEEDS",
     "STUDIES",
     "Arm",
     "Estimate",
+    "Expected",
     "Finding",
     "Study",
     "StudyFailed",

@@ -1,67 +1,133 @@
-"""The studies that come along: claims of the five papers at toy size, on the practice domain."""
+"""The studies that come along: claims of the five papers at toy size, on the practice domain.
+
+Each is a question that somebody has of a training; the sizes are those of the toy recipes, so that an arm takes minutes
+on one core. What is expected stands beside it, and a study says as readily that it did not happen.
+"""
 
 from __future__ import annotations
 
-from ._study import Arm, Study
+from ._study import Arm, Expected, Study
 
-_SERIAL = "rollout.strategy={name: serial-calls, prompt: brief, quotes: true, show_budget: false, max_rounds: 8}"
-_SPENDING = "reward={terms: {correct: {term: shared/correct}, format: {term: paramanager/format, weight: 0.2}, "
-_SPENDING += "spending: {term: shared/spending, of: units, limit: 20, weight: WEIGHT}}}"
+_RIGHT = "reward={terms: {correct: {term: shared/correct}, format: {term: paramanager/format, weight: 0.2}}}"
+_SPENDING = (
+    "reward={terms: {correct: {term: shared/correct}, format: {term: paramanager/format, weight: 0.2}, "
+    "spending: {term: shared/spending, of: units, limit: 40, weight: %s}}}"
+)
+_FEW = ("data.collect.tasks.0.options.count=400", "trainer.sft.steps=300")
+_SERIAL = (
+    "rollout.strategy={name: serial-calls, prompt: brief, quotes: true, show_budget: false, max_rounds: 8}",
+    "rollout.turn_tokens=60",
+    "rollout.total_tokens=300",
+)
+_WAITING = "pool.make={name: practice, mix: mixed, latency: 0.2}"
+_WISHES = (
+    'trainer.eval.preferences=[{text: "Keep it cheap.", accuracy: 1.0, usd: 1.0}, {text: "Be sure.", accuracy: 1.0}]'
+)
+_OVER_TURNS = ("algorithm.grouping=trajectory", "rollout.tree=null")
+_SUDOKU = (
+    "rollout.strategy.environment=sudoku",
+    "tasks.train=[{set: environments/sudoku, options: {split: train, level: 4, blanks: 5, count: 400}}]",
+    "tasks.eval=[{set: environments/sudoku, options: {split: test, level: 4, blanks: 5, count: 200}}]",
+    "data.collect.tasks=[{set: environments/sudoku, options: {split: train, level: 4, blanks: 5, count: 900, "
+    "start: 400}}]",
+)
+_MORE_TESTS = ("tasks.eval.0.options.count=500",)
+
+
+def _agent_turn(name: str, environment: str, settings: tuple[str, ...] = ()) -> Study:
+    return Study(
+        name,
+        f"On {environment}, do groups of one role's turn beat groups of whole rollouts, at as many sampled tokens?",
+        "at-grpo/toy",
+        (Arm("trajectory", learn=_OVER_TURNS), Arm("agent-turn")),
+        ("accuracy", "calls", "rounds", "sampled_tokens", "learning_cpu_seconds"),
+        settings,
+        (Expected("agent-turn", "accuracy", least=0.0),),
+        _MORE_TESTS,
+    )
+
 
 STUDIES: dict[str, Study] = {
     study.name: study
     for study in (
         Study(
             "reinforcement",
-            "Does reinforcement learning add to what a teacher taught?",
+            "Does reinforcement learning add to what a teacher taught, and do rewards dealt out at random not?",
             "paramanager/toy",
-            (Arm("taught", learn=None), Arm("reinforced")),
-            ("reward", "accuracy", "format_rate", "rounds", "calls", "units"),
-            expects=(("reinforced", "reward", 0.05),),
+            (Arm("taught", learn=None), Arm("reinforced"), Arm("shuffled", learn=("algorithm.shuffle_rewards=true",))),
+            ("reward", "accuracy", "format_rate", "rounds", "calls", "units", "learning_cpu_seconds"),
+            _FEW,
+            (Expected("reinforced", "reward", least=0.05), Expected("shuffled", "reward", least=-0.02, most=0.02)),
+            _MORE_TESTS,
         ),
         Study(
             "parallel",
             "Do rounds of parallel calls beat one call at a time, in accuracy and in time?",
             "paramanager/toy",
-            (Arm("serial", teach=(_SERIAL, "rollout.turn_tokens=60", "rollout.total_tokens=300")), Arm("parallel")),
-            ("accuracy", "critical_path", "rounds", "calls", "units"),
-            expects=(("parallel", "accuracy", 0.0), ("parallel", "critical_path", -0.1)),
+            (
+                Arm("serial", teach=_SERIAL, learn=(_RIGHT,), measure=(_WAITING,)),
+                Arm("parallel", learn=(_RIGHT,), measure=(_WAITING,)),
+            ),
+            ("accuracy", "critical_path", "rounds", "calls", "units", "output_tokens"),
+            (),
+            (Expected("parallel", "accuracy", least=0.0), Expected("parallel", "critical_path", most=0.0)),
+            _MORE_TESTS,
         ),
         Study(
             "mixed-pool",
-            "Does a pool of specialists beat a single generalist?",
+            "Does a pool of members of several kinds beat one of a single kind?",
             "paramanager/toy",
-            (Arm("mono", teach=("pool.make.mix=mono",)), Arm("mixed")),
-            ("accuracy", "units", "unique_tools"),
-            expects=(("mixed", "accuracy", 0.0),),
+            (Arm("mono", teach=("pool.make.mix=mono",), learn=(_RIGHT,)), Arm("mixed", learn=(_RIGHT,))),
+            ("accuracy", "calls", "units", "unique_tools"),
+            (),
+            (Expected("mixed", "accuracy", least=0.0),),
+            _MORE_TESTS,
         ),
         Study(
             "diversity",
             "Does ParaManager's diversity reward lead to more different tools in a run?",
             "paramanager/toy",
-            (Arm("without", learn=("reward.terms.diversity.weight=0",)), Arm("with")),
+            (
+                Arm("without", learn=("reward.terms.diversity.weight=0",)),
+                Arm("with", learn=("reward.terms.diversity.theta_tool=3",)),
+            ),
             ("unique_tools", "accuracy", "calls", "units"),
-            expects=(("with", "unique_tools", 0.0),),
+            (),
+            (Expected("with", "unique_tools", least=0.0),),
+            _MORE_TESTS,
         ),
         Study(
             "cost",
             "Does a price on cost units lower spending, and what does it cost in success?",
             "paramanager/toy",
-            (
-                Arm("weight-0", learn=(_SPENDING.replace("WEIGHT", "0"),)),
-                Arm("weight-1", learn=(_SPENDING.replace("WEIGHT", "1"),)),
-            ),
+            (Arm("weight-0", learn=(_SPENDING % 0,)), Arm("weight-1", learn=(_SPENDING % 1,))),
             ("units", "calls", "accuracy"),
-            expects=(("weight-1", "units", -0.1), ("weight-1", "accuracy", -0.03)),
+            (),
+            (Expected("weight-1", "units", most=0.0), Expected("weight-1", "accuracy", least=-0.03)),
+            _MORE_TESTS,
         ),
         Study(
-            "agent-turn",
-            "Do groups of one role's turn beat groups of whole rollouts, at about the same number of sampled tokens?",
-            "at-grpo/toy",
-            (Arm("trajectory", learn=("algorithm.grouping=trajectory", "rollout.tree=null")), Arm("agent-turn")),
-            ("accuracy", "calls", "rounds"),
-            expects=(("agent-turn", "accuracy", 0.0),),
+            "preference",
+            "Is what the user prefers obeyed, after a training in which users preferred something?",
+            "toolorchestra/toy",
+            (
+                Arm("without", teach=("pool.variation.preference_share=0",), measure=(_WISHES,)),
+                Arm("with", measure=(_WISHES,)),
+            ),
+            (
+                "obedience",
+                "adherence",
+                "usd/Keep it cheap.",
+                "usd/Be sure.",
+                "success/Keep it cheap.",
+                "success/Be sure.",
+            ),
+            (),
+            (Expected("with", "obedience", least=0.0),),
+            _MORE_TESTS,
         ),
+        _agent_turn("agent-turn", "Plan-Path"),
+        _agent_turn("agent-turn-sudoku", "Sudoku 4×4", _SUDOKU),
     )
 }
 """By name."""

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ._running import Trained
-from ._study import Study
+from ._study import Expected, Study
 
 _T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 """Student's t at 97.5 % by degrees of freedom."""
@@ -60,30 +60,30 @@ class Finding:
         arm, measure: which.
         value: over seeds.
         difference: to the first arm, seed by seed; None for the first arm itself.
-        expected: the least difference that was expected; None for none.
+        expected: of the difference; None for nothing.
     """
 
     arm: str
     measure: str
     value: Estimate
     difference: Estimate | None = None
-    expected: float | None = None
+    expected: Expected | None = None
 
     @property
     def held(self) -> bool | None:
         """Whether the expectation held in the mean; None where there was none."""
         if self.expected is None or self.difference is None:
             return None
-        return self.difference.mean >= self.expected if self.expected >= 0 else self.difference.mean <= self.expected
+        return self.expected.held(self.difference.mean)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
-        return {**asdict(self), "held": self.held}
+        return {**asdict(self), "expected": self.expected.text() if self.expected else None, "held": self.held}
 
 
 def findings(study: Study, trained: Sequence[Trained]) -> list[Finding]:
     """All measures of all arms, as far as every seed has them."""
-    expected = {(arm, measure): least for arm, measure, least in study.expects}
+    expected = {(each.arm, each.measure): each for each in study.expects}
     found = []
     for measure in study.measures:
         columns = {arm.name: _column(arm.name, measure, trained) for arm in study.arms}
@@ -113,7 +113,7 @@ def table(study: Study, found: Sequence[Finding], seeds: int) -> str:
     ]  # fmt: skip
     for each in found:
         difference = each.difference.text() if each.difference else ""
-        bar = "" if each.expected is None else f"{'>=' if each.expected >= 0 else '<='} {each.expected:g}"
+        bar = "" if each.expected is None else each.expected.text()
         held = {None: "", True: "yes", False: "no"}[each.held]
         lines.append(f"| {each.arm} | {each.measure} | {each.value.text()} | {difference} | {bar} | {held} |")
     return "\n".join(lines) + "\n"

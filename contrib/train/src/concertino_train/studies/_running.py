@@ -1,19 +1,20 @@
 """Running a study: each training in a process of its own, several at once, and what is done is not done again.
 
-    SEED/BASE/         collected and taught once for all arms that share it
-    SEED/ARM/          trained from there, then measured: `eval.json`
+    taught/KEY/SEED/   collected and taught once for all arms, of any study, that share it
+    STUDY/SEED/ARM/    trained from there, then measured: `eval.json`
 
 A study that was interrupted goes on where it was: trainings resume from their checkpoints, measured arms are read.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,8 @@ from concertino import ConcertinoError
 from ._study import Arm, Study, check_seeds
 
 Tell = Callable[[str], None]
+_LOCKS: dict[str, threading.Lock] = {}
+"""By folder: who teaches there."""
 
 
 class StudyFailed(ConcertinoError):
@@ -43,6 +46,8 @@ class Trained:
         """A metric, a figure or the reward; None where it cannot be worked out."""
         if measure == "reward":
             return _number(self.result.get("reward"))
+        if measure in self.result.get("training", {}):
+            return _number(self.result["training"][measure])
         if measure in self.result.get("metrics", {}):
             return _number(self.result["metrics"][measure]["value"])
         return _number(self.result.get("figures", {}).get(measure))
@@ -55,7 +60,7 @@ def run_study(
     """Run a study, or go on with it.
 
     Args:
-        folder: of all its trainings.
+        folder: of all studies; what is taught is shared among those that teach alike.
         seeds: with which each arm is trained.
         jobs: trainings at once.
         settings: `key=value` for all arms, behind those of the study.
@@ -80,25 +85,32 @@ def run_study(
 class _Work:
     def __init__(self, study: Study, folder: Path, settings: tuple[str, ...], tell: Tell) -> None:
         self.study, self.folder, self.settings, self.tell = study, folder, settings, tell
-        self._locks: dict[str, threading.Lock] = {}
         self._guard = threading.Lock()
         self._running: set[subprocess.Popen[str]] = set()
         self._stopped = False
 
     def train(self, arm: Arm, seed: int) -> Trained:
         """Teach, train and measure one arm."""
-        home = self.folder / f"seed-{seed}" / arm.name
+        home = self.folder / self.study.name / f"seed-{seed}" / arm.name
         done = home / "eval.json"
         if done.exists():
             return Trained(arm.name, seed, json.loads(done.read_text(encoding="utf-8")))
         taught = self._teach(arm, seed)
-        model = taught
+        model, training = taught, dict[str, float]()
         if arm.learn is not None:
             given = [*self._settings(arm, seed), *arm.learn, f"model.path={taught}"]
-            self._run("rl", home, [*given, "--resume"], f"{arm.name}, seed {seed}")
+            said = self._run("rl", home, [*given, "--resume"], f"{arm.name}, seed {seed}")
             model = home / "rl" / "model"
-        given = [*self._settings(arm, seed), *(arm.learn or ()), *arm.measure, f"model.path={model}"]
+            training = _training(home / "rl", said)
+        given = [
+            *self._settings(arm, seed),
+            *(arm.learn or ()),
+            *self.study.measure,
+            *arm.measure,
+            f"model.path={model}",
+        ]
         result = self._run("eval", home, [*given, "--system", arm.name], f"{arm.name}, seed {seed}")
+        result["training"] = training
         home.mkdir(parents=True, exist_ok=True)
         part = done.with_suffix(".part")
         part.write_text(json.dumps(result), encoding="utf-8")
@@ -106,14 +118,13 @@ class _Work:
         return Trained(arm.name, seed, result)
 
     def _teach(self, arm: Arm, seed: int) -> Path:
-        """The weights that an arm begins with; made once for all arms that share them."""
-        home = self.folder / f"seed-{seed}" / f"taught-{arm.base}"
-        with self._guard:
-            lock = self._locks.setdefault(str(home), threading.Lock())
-        with lock:
+        """The weights that an arm begins with; made once for all that share them."""
+        given = self._settings(arm, seed)
+        key = hashlib.sha256("\0".join([self.study.recipe, *given]).encode()).hexdigest()[:8]
+        home = self.folder / "taught" / f"{self.study.recipe.replace('/', '-')}-{key}" / f"seed-{seed}"
+        with _LOCKS.setdefault(str(home), threading.Lock()):
             model = home / "sft" / "model"
             if not model.exists():
-                given = self._settings(arm, seed)
                 if not any(home.glob("**/card.json")):
                     self._run("collect", home, given, f"trajectories, seed {seed}")
                 self._run("sft", home, [*given, "--resume"], f"teaching, seed {seed}")
@@ -149,6 +160,14 @@ class _Work:
         with self._guard:
             for running in self._running:
                 running.terminate()
+
+
+def _training(folder: Path, said: Mapping[str, Any]) -> dict[str, float]:
+    """What reinforcement learning took: tokens that the policy sampled, CPU-seconds of its process."""
+    from concertino_train.running import read_metrics
+
+    sampled = sum(line.get("sampled", 0.0) for line in read_metrics(folder / "metrics.jsonl"))
+    return {"sampled_tokens": float(sampled), "learning_cpu_seconds": float(said["cpu_seconds"])}
 
 
 def _number(value: Any) -> float | None:

@@ -17,6 +17,32 @@ SEEDS = (0, 1, 2)
 
 
 @dataclass(frozen=True)
+class Expected:
+    """What is expected of one measure of an arm: its difference to the first arm, in the mean over seeds.
+
+    Attributes:
+        arm, measure: of which.
+        least, most: bounds of the difference; None for no bound.
+    """
+
+    arm: str
+    measure: str
+    least: float | None = None
+    most: float | None = None
+
+    def held(self, difference: float) -> bool:
+        """Whether a difference is as expected."""
+        above = self.least is None or difference >= self.least
+        return above and (self.most is None or difference <= self.most)
+
+    def text(self) -> str:
+        """`>= 0.05`, `<= -0.1`, `-0.02 to 0.02`."""
+        if self.least is not None and self.most is not None:
+            return f"{self.least:g} to {self.most:g}"
+        return f">= {self.least:g}" if self.least is not None else f"<= {self.most:g}"
+
+
+@dataclass(frozen=True)
 class Arm:
     """One way to train.
 
@@ -34,7 +60,7 @@ class Arm:
 
     @property
     def base(self) -> str:
-        """Equal for arms that are taught alike."""
+        """Equal for arms of a study that are taught alike."""
         return hashlib.sha256("\0".join(self.teach).encode()).hexdigest()[:8]
 
 
@@ -47,9 +73,11 @@ class Study:
         question: what it is to answer, in a sentence.
         recipe: whose settings the arms change.
         arms: the first is what the others are compared with.
-        measures: names in the evaluation: of metrics, of figures, or `reward`.
+        measures: names in the evaluation: of metrics, of figures, `reward`; or of the training: `sampled_tokens`,
+            `learning_cpu_seconds`.
         settings: `key=value` for all arms.
-        expects: what is expected, as (arm, measure, at least this difference to the first arm).
+        expects: what should come of it.
+        measure: `key=value` for all evaluations.
     """
 
     name: str
@@ -58,15 +86,20 @@ class Study:
     arms: tuple[Arm, ...]
     measures: tuple[str, ...]
     settings: tuple[str, ...] = ()
-    expects: tuple[tuple[str, str, float], ...] = ()
+    expects: tuple[Expected, ...] = ()
+    measure: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = [arm.name for arm in self.arms]
         if len(names) < 2 or len(set(names)) < len(names):
             raise UsageError(f"study {self.name}: arms {names}; expected two or more, each with a name of its own")
-        for arm, measure, _ in self.expects:
-            if arm not in names[1:] or measure not in self.measures:
-                raise UsageError(f"study {self.name}: expects {arm}, {measure}; there is no such arm or measure")
+        for each in self.expects:
+            if each.arm not in names[1:] or each.measure not in self.measures:
+                raise UsageError(
+                    f"study {self.name}: expects {each.arm}, {each.measure}; there is no such arm or measure"
+                )
+            if each.least is None and each.most is None:
+                raise UsageError(f"study {self.name}: expects nothing of {each.arm}, {each.measure}; give a bound")
 
 
 def check_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
