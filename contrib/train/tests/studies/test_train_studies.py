@@ -18,6 +18,7 @@ from concertino_train.studies import (
     Study,
     StudyFailed,
     Trained,
+    draw,
     findings,
     run_study,
     table,
@@ -142,3 +143,17 @@ def test_the_arms_of_every_study_are_trainings_that_can_be(name: str) -> None:
         given = [*study.settings, *arm.teach, *(arm.learn or ())]
         ids.add((load_config(study.recipe, given).id, arm.learn is None))
     assert len(ids) == len(study.arms)
+
+
+def test_a_picture_has_a_panel_for_each_measure_and_is_the_same_again(
+    commands: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib, which draws, is absent")
+    found = findings(TWO, run_study(TWO, tmp_path, seeds=(0, 1)))
+    path = draw(TWO, found, tmp_path / "study.svg")
+    assert path is not None
+    text = path.read_text(encoding="utf-8")
+    assert "accuracy" in text
+    assert "reward" in text
+    assert draw(TWO, found, tmp_path / "again.svg").read_text(encoding="utf-8") == text  # type: ignore[union-attr]
+    assert draw(TWO, [], tmp_path / "none.svg") is None

@@ -74,13 +74,16 @@ def _studied(
     study: Study, output: Path, seeds: int, jobs: int, settings: Sequence[str], as_json: bool
 ) -> dict[str, Any]:  # fmt: skip
     """Run one study, write what it found, and tell it."""
-    from concertino_train.studies import findings, run_study, table
+    from concertino_train.running import can_plot
+    from concertino_train.studies import draw, findings, run_study, table
 
     trained = run_study(
         study, output, seeds=range(seeds), jobs=jobs, settings=settings, tell=lambda line: click.echo(line, err=True)
     )
     found = findings(study, trained)
     text, home = table(study, found, seeds), output / study.name
+    if can_plot():
+        draw(study, found, home / "study.svg")
     (home / "study.md").write_text(text, encoding="utf-8")
     data = {"study": study.name, "question": study.question, "recipe": study.recipe, "seeds": seeds,
             "findings": [each.to_json() for each in found]}  # fmt: skip

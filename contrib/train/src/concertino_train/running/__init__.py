@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ._launch import launch_command, launch_text
     from ._metrics import MetricsFile, read_metrics
     from ._monitors import CollapseWarning, Monitors
-    from ._plot import can_plot, plot, smoothed
+    from ._plot import COLOURS, can_plot, drawing, plot, smoothed
     from ._progress import JsonReporter, PlainReporter, Reporter, RichReporter, clock, reporter
     from ._quiet import quietly
     from ._ranks import Rank, anywhere, this_rank
@@ -46,7 +46,7 @@ _HOMES = {
     "_launch": ["launch_command", "launch_text"],
     "_metrics": ["MetricsFile", "read_metrics"],
     "_monitors": ["CollapseWarning", "Monitors"],
-    "_plot": ["can_plot", "plot", "smoothed"],
+    "_plot": ["COLOURS", "can_plot", "drawing", "plot", "smoothed"],
     "_progress": ["JsonReporter", "PlainReporter", "Reporter", "RichReporter", "clock", "reporter"],
     "_quiet": ["quietly"],
     "_ranks": ["Rank", "anywhere", "this_rank"],
@@ -58,6 +58,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "COLOURS",
     "SINKS",
     "CollapseWarning",
     "Estimate",
@@ -78,6 +79,7 @@ __all__ = [
     "check_sinks",
     "clean_folder",
     "clock",
+    "drawing",
     "episode_figures",
     "estimate",
     "evenness",

@@ -11,8 +11,9 @@ from ._study import Arm, Expected, Study
 _RIGHT = "reward={terms: {correct: {term: shared/correct}, format: {term: paramanager/format, weight: 0.2}}}"
 _SPENDING = (
     "reward={terms: {correct: {term: shared/correct}, format: {term: paramanager/format, weight: 0.2}, "
-    "spending: {term: shared/spending, of: units, limit: 40, weight: %s}}}"
+    "spending: {term: shared/spending, of: units, limit: 30, weight: %s}}}"
 )
+_GOOD = ("data.collect.teacher.careless=0",)
 _FEW = ("data.collect.tasks.0.options.count=400", "trainer.sft.steps=300")
 _SERIAL = (
     "rollout.strategy={name: serial-calls, prompt: brief, quotes: true, show_budget: false, max_rounds: 8}",
@@ -69,7 +70,7 @@ STUDIES: dict[str, Study] = {
                 Arm("parallel", learn=(_RIGHT,), measure=(_WAITING,)),
             ),
             ("accuracy", "critical_path", "rounds", "calls", "units", "output_tokens"),
-            (),
+            _GOOD,
             (Expected("parallel", "accuracy", least=0.0), Expected("parallel", "critical_path", most=0.0)),
             _MORE_TESTS,
         ),
@@ -79,7 +80,7 @@ STUDIES: dict[str, Study] = {
             "paramanager/toy",
             (Arm("mono", teach=("pool.make.mix=mono",), learn=(_RIGHT,)), Arm("mixed", learn=(_RIGHT,))),
             ("accuracy", "calls", "units", "unique_tools"),
-            (),
+            _GOOD,
             (Expected("mixed", "accuracy", least=0.0),),
             _MORE_TESTS,
         ),
@@ -92,7 +93,7 @@ STUDIES: dict[str, Study] = {
                 Arm("with", learn=("reward.terms.diversity.theta_tool=3",)),
             ),
             ("unique_tools", "accuracy", "calls", "units"),
-            (),
+            _GOOD,
             (Expected("with", "unique_tools", least=0.0),),
             _MORE_TESTS,
         ),
@@ -102,7 +103,7 @@ STUDIES: dict[str, Study] = {
             "paramanager/toy",
             (Arm("weight-0", learn=(_SPENDING % 0,)), Arm("weight-1", learn=(_SPENDING % 1,))),
             ("units", "calls", "accuracy"),
-            (),
+            _GOOD,
             (Expected("weight-1", "units", most=0.0), Expected("weight-1", "accuracy", least=-0.03)),
             _MORE_TESTS,
         ),
