@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from ._study import Arm, Expected, Study
 
+_SHORTLY = "trainer.rl.steps=40"
 _RIGHT = "reward={terms: {correct: {term: shared/correct}, format: {term: paramanager/format, weight: 0.2}}}"
 _SPENDING = (
     "reward={terms: {correct: {term: shared/correct}, format: {term: paramanager/format, weight: 0.2}, "
     "spending: {term: shared/spending, of: units, limit: 30, weight: %s}}}"
 )
-_GOOD = ("data.collect.teacher.careless=0",)
+_FRUGAL = ("data.collect.teacher.careless=0", "trainer.sft.steps=1000")
+"""What can be saved is to be learnt from recoveries, so the teacher gives up none."""
 _FEW = ("data.collect.tasks.0.options.count=400", "trainer.sft.steps=300")
+_SLOWLY = ("trainer.rl.learning_rate=8.0e-6", "trainer.rl.steps=200")
+"""With rewards that mean nothing, Adam walks at random, by as much as its rate and the root of the steps."""
 _SERIAL = (
     "rollout.strategy={name: serial-calls, prompt: brief, quotes: true, show_budget: false, max_rounds: 8}",
     "rollout.turn_tokens=60",
@@ -26,10 +30,11 @@ _WISHES = (
 )
 _OVER_TURNS = ("algorithm.grouping=trajectory", "rollout.tree=null")
 _SUDOKU = (
+    "trainer.sft.steps=800",
     "rollout.strategy.environment=sudoku",
-    "tasks.train=[{set: environments/sudoku, options: {split: train, level: 4, blanks: 5, count: 400}}]",
-    "tasks.eval=[{set: environments/sudoku, options: {split: test, level: 4, blanks: 5, count: 200}}]",
-    "data.collect.tasks=[{set: environments/sudoku, options: {split: train, level: 4, blanks: 5, count: 900, "
+    "tasks.train=[{set: environments/sudoku, options: {split: train, level: 4, blanks: 3, count: 400}}]",
+    "tasks.eval=[{set: environments/sudoku, options: {split: test, level: 4, blanks: 3, count: 200}}]",
+    "data.collect.tasks=[{set: environments/sudoku, options: {split: train, level: 4, blanks: 3, count: 900, "
     "start: 400}}]",
 )
 _MORE_TESTS = ("tasks.eval.0.options.count=500",)
@@ -55,7 +60,11 @@ STUDIES: dict[str, Study] = {
             "reinforcement",
             "Does reinforcement learning add to what a teacher taught, and do rewards dealt out at random not?",
             "paramanager/toy",
-            (Arm("taught", learn=None), Arm("reinforced"), Arm("shuffled", learn=("algorithm.shuffle_rewards=true",))),
+            (
+                Arm("taught", learn=None),
+                Arm("reinforced", learn=_SLOWLY),
+                Arm("shuffled", learn=(*_SLOWLY, "algorithm.shuffle_rewards=true")),
+            ),
             ("reward", "accuracy", "format_rate", "rounds", "calls", "units", "learning_cpu_seconds"),
             _FEW,
             (Expected("reinforced", "reward", least=0.05), Expected("shuffled", "reward", least=-0.02, most=0.02)),
@@ -66,11 +75,11 @@ STUDIES: dict[str, Study] = {
             "Do rounds of parallel calls beat one call at a time, in accuracy and in time?",
             "paramanager/toy",
             (
-                Arm("serial", teach=_SERIAL, learn=(_RIGHT,), measure=(_WAITING,)),
-                Arm("parallel", learn=(_RIGHT,), measure=(_WAITING,)),
+                Arm("serial", teach=_SERIAL, learn=(_RIGHT, _SHORTLY), measure=(_WAITING,)),
+                Arm("parallel", learn=(_RIGHT, _SHORTLY), measure=(_WAITING,)),
             ),
             ("accuracy", "critical_path", "rounds", "calls", "units", "output_tokens"),
-            _GOOD,
+            (),
             (Expected("parallel", "accuracy", least=0.0), Expected("parallel", "critical_path", most=0.0)),
             _MORE_TESTS,
         ),
@@ -78,9 +87,12 @@ STUDIES: dict[str, Study] = {
             "mixed-pool",
             "Does a pool of members of several kinds beat one of a single kind?",
             "paramanager/toy",
-            (Arm("mono", teach=("pool.make.mix=mono",), learn=(_RIGHT,)), Arm("mixed", learn=(_RIGHT,))),
+            (
+                Arm("mono", teach=("pool.make.mix=mono",), learn=(_RIGHT, _SHORTLY)),
+                Arm("mixed", learn=(_RIGHT, _SHORTLY)),
+            ),
             ("accuracy", "calls", "units", "unique_tools"),
-            _GOOD,
+            (),
             (Expected("mixed", "accuracy", least=0.0),),
             _MORE_TESTS,
         ),
@@ -93,7 +105,7 @@ STUDIES: dict[str, Study] = {
                 Arm("with", learn=("reward.terms.diversity.theta_tool=3",)),
             ),
             ("unique_tools", "accuracy", "calls", "units"),
-            _GOOD,
+            (),
             (Expected("with", "unique_tools", least=0.0),),
             _MORE_TESTS,
         ),
@@ -103,7 +115,7 @@ STUDIES: dict[str, Study] = {
             "paramanager/toy",
             (Arm("weight-0", learn=(_SPENDING % 0,)), Arm("weight-1", learn=(_SPENDING % 1,))),
             ("units", "calls", "accuracy"),
-            _GOOD,
+            _FRUGAL,
             (Expected("weight-1", "units", most=0.0), Expected("weight-1", "accuracy", least=-0.03)),
             _MORE_TESTS,
         ),

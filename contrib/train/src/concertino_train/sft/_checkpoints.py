@@ -1,0 +1,34 @@
+"""Checkpoints of a teaching: which is whole, and which training it belongs to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from concertino_train.codec import Codec
+from concertino_train.data import Encoded
+
+from ._settings import SftSettings
+
+STATE = "sft.json"
+"""Written last into a checkpoint: with it, the checkpoint is whole."""
+_MAY_DIFFER = ("out", "data", "model", "save_every", "keep", "log_every", "evaluate_every", "resume", "device")
+"""Settings that a training may go on without."""
+
+
+def identity_of(settings: SftSettings, codec: Codec, rows: Sequence[Encoded]) -> str:
+    """Equal for trainings that may go on from each other's checkpoints."""
+    said = {name: value for name, value in asdict(settings).items() if name not in _MAY_DIFFER}
+    digest = hashlib.sha256(json.dumps([said, codec.fingerprint], sort_keys=True, default=str).encode())
+    for row in rows:
+        digest.update(json.dumps([row.ids, row.labels]).encode())
+    return digest.hexdigest()[:16]
+
+
+def latest_checkpoint(settings: SftSettings) -> Path | None:
+    """The newest whole checkpoint of a training; None if there is none."""
+    found = (Path(settings.out) / "checkpoints").glob(f"checkpoint-*/{STATE}")
+    return max((path.parent for path in found), key=lambda path: int(path.name.rpartition("-")[2]), default=None)

@@ -1,0 +1,38 @@
+"""A tiny trained model leads a pool of two, one of whom fails at first."""
+
+import concertino as ct
+import concertino_conductor
+
+ANSWERS = {"Aurora": "17", "quay": "4"}
+asked = []
+
+
+def told(question: str) -> str:
+    return f"I looked it up. The answer is {next(ANSWERS[word] for word in ANSWERS if word in question)}."
+
+
+@ct.tool
+def pilot(question: str) -> str:
+    """Answers questions of every kind, cheap and quick."""
+    return told(question)
+
+
+@ct.tool
+def harbour_master(question: str) -> str:
+    """Answers questions of every kind, slow but careful."""
+    asked.append(question)
+    if len(asked) == 1:
+        raise ConnectionError("the line is dead")
+    return told(question)
+
+
+leader = ct.Orchestrator("conductor/tiny", concertino_conductor.strategy())
+pool = ct.Pool.of(pilot, harbour_master, *ct.Pool.installed("conductor/*").members)
+run = leader.run_sync(
+    "Problem 1: How many sails has the Aurora?\n\nProblem 2: How deep is the quay, in metres?", pool=pool
+)
+for turn in run.rounds:
+    print(turn.text)
+    for seen in turn.observations:
+        print("  ", seen.call_id, seen.name, seen.status)
+print(run.answer)
