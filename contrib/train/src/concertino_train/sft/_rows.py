@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from concertino import UsageError
+
 from concertino_train.codec import Codec
 from concertino_train.data import Conversation, Encoded, encode_all
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from concertino import UsageError
+
 from concertino_train.codec import Codec
 from concertino_train.data import Conversation, Encoded, read_conversations
 

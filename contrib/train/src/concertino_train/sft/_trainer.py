@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino import UsageError
+
 from concertino_train.codec import Codec
 from concertino_train.data import Encoded
 
