@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from ._study import Arm, Expected, Study
 
-_SHORTLY = "trainer.rl.steps=40"
-_RIGHT = "reward={terms: {correct: {term: shared/correct}, format: {term: paramanager/format, weight: 0.2}}}"
 _SPENDING = (
     "reward={terms: {correct: {term: shared/correct}, format: {term: paramanager/format, weight: 0.2}, "
     "spending: {term: shared/spending, of: units, limit: 30, weight: %s}}}"
@@ -72,11 +70,11 @@ STUDIES: dict[str, Study] = {
         ),
         Study(
             "parallel",
-            "Do rounds of parallel calls beat one call at a time, in accuracy and in time?",
+            "Taught alike, do rounds of parallel calls beat one call at a time, in accuracy and in time?",
             "paramanager/toy",
             (
-                Arm("serial", teach=_SERIAL, learn=(_RIGHT, _SHORTLY), measure=(_WAITING,)),
-                Arm("parallel", learn=(_RIGHT, _SHORTLY), measure=(_WAITING,)),
+                Arm("serial", teach=_SERIAL, learn=None, measure=(_WAITING,)),
+                Arm("parallel", learn=None, measure=(_WAITING,)),
             ),
             ("accuracy", "critical_path", "rounds", "calls", "units", "output_tokens"),
             (),
@@ -85,11 +83,11 @@ STUDIES: dict[str, Study] = {
         ),
         Study(
             "mixed-pool",
-            "Does a pool of members of several kinds beat one of a single kind?",
+            "Taught alike, does a pool of members of several kinds beat one of a single kind?",
             "paramanager/toy",
             (
-                Arm("mono", teach=("pool.make.mix=mono",), learn=(_RIGHT, _SHORTLY)),
-                Arm("mixed", learn=(_RIGHT, _SHORTLY)),
+                Arm("mono", teach=("pool.make.mix=mono",), learn=None),
+                Arm("mixed", learn=None),
             ),
             ("accuracy", "calls", "units", "unique_tools"),
             (),
@@ -121,12 +119,9 @@ STUDIES: dict[str, Study] = {
         ),
         Study(
             "preference",
-            "Is what the user prefers obeyed, after a training in which users preferred something?",
+            "Is what the user prefers obeyed, and does reinforcement with preferences add to it?",
             "toolorchestra/toy",
-            (
-                Arm("without", teach=("pool.variation.preference_share=0",), measure=(_WISHES,)),
-                Arm("with", measure=(_WISHES,)),
-            ),
+            (Arm("taught", learn=None, measure=(_WISHES,)), Arm("reinforced", measure=(_WISHES,))),
             (
                 "obedience",
                 "adherence",
@@ -136,7 +131,7 @@ STUDIES: dict[str, Study] = {
                 "success/Be sure.",
             ),
             (),
-            (Expected("with", "obedience", least=0.0),),
+            (Expected("reinforced", "obedience", least=0.0),),
             _MORE_TESTS,
         ),
         _agent_turn("agent-turn", "Plan-Path"),
