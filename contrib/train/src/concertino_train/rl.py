@@ -273,13 +273,17 @@ class _Work:
     # -- before the first update ---------------------------------------------------------------------------------------
 
     def _audit(self, batch: Batch, compared: Compared) -> None:
-        """Refuse a first batch that should not be trained on."""
+        """Refuse a first batch that should not be trained on; whole rollouts are compared by their first prompts."""
         section = self.config.algorithm.filters
         filters = Filters(**section.model_dump())
+        whole, firsts = self.config.algorithm.grouping == "trajectory", dict[int, str]()
         rows = [
-            AuditRow(row.key, row.digest, row.mask, [credit * on for on in row.mask])
+            AuditRow(
+                row.key, firsts.setdefault(row.rollout, row.digest) if whole else row.digest, row.mask,
+                [credit * on for on in row.mask],
+            )
             for row, credit in zip(batch.rows, batch.credit.tolist(), strict=True)
-        ]
+        ]  # fmt: skip
         some = dict(list(compared.items())[:_AUDITED])
         report = audit(some, self.collector.reward, rows=rows, filters=filters if filters.any else None)
         if self.rank.leads:

@@ -138,7 +138,8 @@ def rows_of_lines(lines: Sequence[Line], question: str, rollout: int) -> list[Ro
     """A rollout as rows of whole lines: each prompt is what stands before the line's first turn.
 
     A rollout with one line, the usual case, is one row with the question as its key. Further lines have prompts of
-    their own, that no other rollout shares; they are rows of the same group by reward, and their key says which line.
+    their own, that no other rollout shares; they are rows of the same group, for it is the whole rollout that is
+    compared.
 
     Args:
         lines: of one rollout.

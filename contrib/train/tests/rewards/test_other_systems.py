@@ -97,6 +97,11 @@ def test_the_last_turn_or_the_mean_of_all_is_scored_of_one_role_or_all(make: Any
     assert at_grpo.Team(role="programmer").values([episode]) == [0.4]
 
 
+def test_a_workflow_that_ended_before_anybody_acted_earns_nothing(make: Any) -> None:
+    episode = make("a", domain="plan-path")
+    assert [term.values([episode]) for term in (at_grpo.Team(), at_grpo.Local(), at_grpo.AlphaMix())] == [[0.0]] * 3
+
+
 @pytest.mark.parametrize(
     ("term", "episode", "message"),
     [

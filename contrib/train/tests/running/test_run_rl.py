@@ -156,6 +156,16 @@ def test_roles_may_have_a_policy_each(tiny: Settings, policies: str) -> None:
     assert moved.step == 1
 
 
+def test_whole_rollouts_of_several_roles_are_compared_though_their_later_prompts_differ(tiny: Settings) -> None:
+    """The second role reads what the first one wrote, so only the first prompts are alike."""
+    result = run_rl(tiny(*ROLES, "rollout.tree=null", "algorithm.grouping=trajectory"), force=True)
+    report = json.loads((result.folder / "audit.json").read_text(encoding="utf-8"))
+    assert "mixed-group" not in [finding["code"] for finding in report["findings"]]
+    (line,) = shown(result.folder)
+    assert line["groups"] == 1
+    assert line["rows"] > 2 * line["groups"] - 1
+
+
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 def test_an_adapter_is_exported_alone_or_within_its_weights(tiny: Settings, tmp_path: Path) -> None:
     import torch

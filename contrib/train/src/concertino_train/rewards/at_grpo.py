@@ -120,6 +120,8 @@ class _Turns(Term):
 
     def _value(self, episode: Episode) -> float:
         turns = [turn for turn in episode.turns if self.role in ("", turn.role)]
+        if not episode.turns and episode.domain:  # a workflow that ended before anybody acted earns nothing
+            return 0.0
         if not turns:
             raise UsageError(
                 f"{self.name}: episode {episode.id!r} has no turn{f' of {self.role!r}' if self.role else ''}; it reads "
