@@ -39,8 +39,9 @@ OTHERS = {
     "mcp_servers": "MCP servers",
     "strategies": "All strategies on the same questions",
     "baselines": "Baselines on recorded models",
+    "conductor": "The tiny conductor on pools that it never saw",
 }
-SHORTENED = ("sandbox", "strategies")
+SHORTENED = ("sandbox", "strategies", "conductor")
 """These run with `--quick`: all counts take eight minutes and more, by `python benchmarks/sandbox.py`."""
 
 

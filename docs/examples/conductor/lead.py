@@ -4,7 +4,7 @@ import concertino as ct
 import concertino_conductor
 
 ANSWERS = {"Aurora": "17", "quay": "4"}
-asked = []
+asked: list[str] = []
 
 
 def told(question: str) -> str:
@@ -18,16 +18,16 @@ def pilot(question: str) -> str:
 
 
 @ct.tool
-def harbour_master(question: str) -> str:
+def warden(question: str) -> str:
     """Answers questions of every kind, slow but careful."""
     asked.append(question)
-    if len(asked) == 1:
+    if "quay" in question and sum("quay" in each for each in asked) == 1:
         raise ConnectionError("the line is dead")
     return told(question)
 
 
 leader = ct.Orchestrator("conductor/tiny", concertino_conductor.strategy())
-pool = ct.Pool.of(pilot, harbour_master, *ct.Pool.installed("conductor/*").members)
+pool = ct.Pool.of(pilot, warden, *ct.Pool.installed("conductor/*").members)
 run = leader.run_sync(
     "Problem 1: How many sails has the Aurora?\n\nProblem 2: How deep is the quay, in metres?", pool=pool
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from concertino import ChatRequest, Executor, Model, Orchestrator, Reply, UsageError
 from concertino_train.conductor.casts import draw_cast
 from concertino_train.conductor.examples import collect, conversation, to_row
-from concertino_train.conductor.leader import Leader, value_in
+from concertino_train.conductor.leader import MOST_ATTEMPTS, Leader, value_in
 from concertino_train.conductor.training import Settings, train
 from concertino_train.conductor.trial import boxes, is_clean, try_out
 
@@ -59,10 +61,23 @@ def test_the_same_number_is_the_same_cast_and_gives_the_same_run() -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [("6 * 3 = 18. The answer is 25.", "25"), ('"<answer>\\n\\\\boxed{-3}\\n</answer>"', "-3"), ("\\boxed{1.5}", "1.5"),
-     ('"sums\\n#### 1234"', "1234"), ("7", "7"), ("unknown", ""), ("no answer 7", "")],
+     ('"sums\\n#### 1234\\n\\n"', "1234"), ("7", "7"), ("unknown", ""), ("It is beyond me: 7 * 2 = 3.", ""),
+     ('"2*7=<<2*7=14>>14 pens\\nA: 1,430"', "1,430"), ("4 + 5 = 9. In all Ada pays $1,234.50.", "1,234.50"),
+     ("3 * 4 [… 58 characters left out …] So Ben has 12 pens.", "12"), ("4 [… 58 characters left out …]", "4")],
 )  # fmt: skip
 def test_the_leader_reads_the_answer_of_a_reply(text: str, value: str) -> None:
     assert value_in(text) == value
+
+
+def test_the_notes_say_all_that_is_known_and_how_often_a_problem_failed() -> None:
+    for number in range(30):
+        _, run = lead(number, fault_rate=0.4)
+        thoughts = [made.text.partition("</reasoning>")[0] for made in run.rounds]
+        for before, after in pairwise(thoughts):
+            known = dict(re.findall(r"(\d): ([^?,;]+)", before))
+            assert known.items() <= dict(re.findall(r"(\d): ([^?,;]+)", after)).items()
+        counts = [int(times) for thought in thoughts for times in re.findall(r"\?(\d)", thought)]
+        assert all(1 <= count <= MOST_ATTEMPTS for count in counts)
 
 
 def test_a_row_learns_the_turns_and_their_ends_alone() -> None:

@@ -9,13 +9,14 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from .examples import collect, to_row
 from .training import Settings, train
-from .wording import problem_text
+from .wording import problem_writer
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -50,20 +51,25 @@ def main(arguments: list[str] | None = None) -> int:
     record = {
         "parameters": size, "vocabulary": len(tokenizer), "rows": len(rows), "row_tokens": round(mean, 1),
         "steps": trained.steps, "tokens": trained.tokens, "cpu_seconds": round(trained.seconds),
-        "loss": round(trained.loss, 4), "arguments": {key: str(value) for key, value in vars(given).items()},
+        "loss": round(trained.loss, 4), "torch": torch.__version__.partition("+")[0],
+        "arguments": {key: value for key, value in vars(given).items() if key not in ("out", "start")},
+        "before": json.loads((given.start / "training.json").read_text("utf-8")) if given.start else None,
     }  # fmt: skip
     (given.out / "training.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     _tell(f"written to {given.out}")
     return 0
 
 
-def _problems(rng: Random) -> str:
-    """Word problems, and some of MASBENCH's kind, so that its words are no strangers."""
-    if rng.random() < 0.85:
-        return problem_text(rng)
+def _problems(rng: Random) -> Callable[[Random], str]:
+    """Who writes the problems of a cast: in some of them MASBENCH, so that its words and lengths are no strangers."""
+    return _masbench_text if rng.random() < 0.2 else problem_writer(rng)
+
+
+def _masbench_text(rng: Random) -> str:
     from concertino_bench.masbench import make_task
 
-    task = make_task("depth", rng.choice((2, 2, 3)), rng.randrange(10_000), split="train", rules=False)
+    level = rng.choice((2, 2, 3, 4, 6, 8))
+    task = make_task("depth", level, rng.randrange(10_000), split="train", rules=False)
     return task.question.partition("\n\n")[0]
 
 

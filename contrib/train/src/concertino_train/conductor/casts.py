@@ -18,6 +18,8 @@ from concertino import CallFailed, ErrorInfo, Observation, ParallelRounds, Pool,
 from . import wording
 from .leader import Choice
 
+Writer = Callable[[Random], str]
+"""Writes the text of one problem."""
 FAULTS = (
     ("raised", "RuntimeError: {word}: the server's reply is no JSON"),
     ("unavailable", "{word} could not be reached (after 3 attempts)"),
@@ -49,7 +51,7 @@ class Cast:
 
 
 def draw_cast(
-    number: int, *, seed: int = 0, fault_rate: float = 0.2, texts: Callable[[Random], str] | None = None
+    number: int, *, seed: int = 0, fault_rate: float = 0.2, texts: Callable[[Random], Writer] = wording.problem_writer
 ) -> Cast:
     """Draw a cast.
 
@@ -57,10 +59,10 @@ def draw_cast(
         number: another number, another cast.
         seed: likewise.
         fault_rate: share of calls that fail, 0 to 1.
-        texts: writes the text of a problem; word problems by default.
+        texts: chooses who writes the problems; word problems by default.
     """
     rng = Random(f"conductor {seed} {number}")
-    write = texts or wording.problem_text
+    write = texts(rng)
     count = rng.choice((1, 1, 2, 2, 3, 3, 4, 4, 4, 5, 6))
     problems = [write(rng) for _ in range(count)]
     if count > 1 or rng.random() < 0.2:
@@ -75,8 +77,8 @@ def draw_cast(
         rng.shuffle(members)
     strategy = ParallelRounds(
         prompt="brief", quotes=True, max_rounds=rng.choice((6, 8, 8, 10, 12, 12, 12)),
-        max_parallel=rng.choice((2, 3, 4, 4, 4, 4, 4, 6)), show_budget=rng.random() < 0.2,
-        observation_tokens=rng.choice((40, 40, 60, 100, None)),
+        max_parallel=rng.choice((2, 3, 3, 4, 4, 4, 5, 6)), show_budget=rng.random() < 0.2,
+        observation_tokens=rng.choice((40, 60, 100, 100, None)),
     )  # fmt: skip
     return Cast("\n\n".join([*intro, *problems, *outro]), tuple(answers), Pool(members), tuple(choices), strategy)
 

@@ -15,9 +15,12 @@ from typing import Any
 from concertino import Budget, Executor, Message, Orchestrator, Run
 from concertino.events import Asked, Replied
 
-from .casts import Cast, draw_cast
+from .casts import Cast, Writer, draw_cast
 from .leader import Leader
+from .wording import problem_writer
 
+FAULT_RATES = (0.0, 0.1, 0.2, 0.4)
+"""Shares of failing calls, in turn."""
 Said = tuple[Message, bool]
 """A message, and whether it is learned."""
 
@@ -40,7 +43,7 @@ def collect(
     *,
     seed: int = 0,
     slips: float = 0.06,
-    texts: Callable[[Random], str] | None = None,
+    texts: Callable[[Random], Writer] = problem_writer,
 ) -> list[list[Said]]:
     """Run the leader over casts, really, by the executor.
 
@@ -48,14 +51,15 @@ def collect(
         numbers: of the casts.
         seed: of the casts.
         slips: share of rounds with a malformed call.
-        texts: writes the problems.
+        texts: chooses, for each cast, who writes its problems.
     """
 
     async def run_all() -> list[list[Said]]:
         found: list[list[Said]] = []
         async with Executor() as executor:
             for number in numbers:
-                cast = draw_cast(number, seed=seed, texts=texts)
+                rate = FAULT_RATES[number % len(FAULT_RATES)]
+                cast = draw_cast(number, seed=seed, fault_rate=rate, texts=texts)
                 leader = Leader(cast.choices, slips=slips, seed=(seed, number))
                 found.append(conversation(await _lead(cast, leader, executor)))
         return found

@@ -1,8 +1,9 @@
 """The scripted leader that the conductor learns from: a policy that reads the conversation and writes the next round.
 
 Each problem goes to the member, or the model, that is listed last; after a failure the one before it is asked, then the
-two in turn. What came back is noted as `1: 14, 2: ?` in the reasoning of the next round, and the answer is read from
-these notes. The invariant: it knows no answer and keeps no state; whoever reads the conversation can do what it does.
+two in turn. What is known is noted in the reasoning of each round, `1: 14, 2: ?1` for an answer and for one failure,
+and the answer is read from these notes. The invariant: it knows no answer and keeps no state; whoever reads the last
+notes and what came after them can do what it does.
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ _CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
 _LINE = re.compile(r"^(\d+\.\d+) (OK|PARSE_ERR|EXEC_ERR|TIMEOUT)(?: (.*))?$", re.MULTILINE)
 _AT_ONCE = re.compile(r"at most (\d+) a round")
 _QUOTE = re.compile(r"\$\{question(?:\.(\d+))?\}")
-_NUMBER = r"-?\d+(?:\.\d+)?"
+_NUMBER = r"-?\d[\d,]*(?:\.\d+)?"
 _VALUES = (
     re.compile(r"\\{1,2}boxed\{([^{}]*)\}"),
-    re.compile(rf"answer is ({_NUMBER})"),
-    re.compile(rf"#### ({_NUMBER})"),
-    re.compile(rf"\A\"?({_NUMBER})\"?\Z"),
+    re.compile(rf"answer is \$?({_NUMBER})"),
+    re.compile(rf"####\s*\$?({_NUMBER})"),
+    re.compile(rf"\b(?:A|Answer): \$?({_NUMBER})"),
 )
+_LAST = re.compile(_NUMBER)
+_LEFT_OUT = re.compile(r"\[… \d+ characters left out …\]")
+_REFUSED = re.compile(r"\bunknown\b|\bcannot\b|beyond me|do not know|missing")
 
 
 @dataclass(frozen=True)
@@ -49,11 +53,12 @@ class Choice:
 
 
 def value_in(text: str) -> str:
-    """The answer that a reply gives, `""` if it gives none."""
+    """The answer that a reply gives, `""` if it gives none: what is marked as the answer, else the last number."""
     for pattern in _VALUES:
         if found := pattern.findall(text):
-            return str(found[-1]).strip()
-    return ""
+            return str(found[-1]).strip(" ,")
+    numbers = [] if _REFUSED.search(text) else _LAST.findall(_LEFT_OUT.sub(" ", text))
+    return numbers[-1].rstrip(",") if numbers else ""
 
 
 class Leader(Model):
@@ -81,7 +86,7 @@ class Leader(Model):
             return f"<answer>{', '.join(boxes)}</answer>"
         wanted = notes.open()[: notes.at_once]
         thought = f"ask {' '.join(map(str, wanted))}" if wanted else "done"
-        head = f"<reasoning>{'; '.join(filter(None, [notes.news, thought]))}</reasoning>"
+        head = f"<reasoning>{'; '.join(filter(None, [notes.line(), thought]))}</reasoning>"
         calls = [self._call(notes, number) for number in wanted] or [{"name": "final_answer", "arguments": {}}]
         lines = [f"<tool_call>{json.dumps(call)}</tool_call>" for call in calls]
         rng = Random(f"slip {self._seed} {notes.question} {len(messages)}")
@@ -121,7 +126,6 @@ class _Notes:
         offset: paragraphs before the first problem.
         at_once: calls in one round.
         values, failed: by problem, its answer and how often it failed.
-        news: what the last round brought, in words.
     """
 
     question: str
@@ -131,7 +135,6 @@ class _Notes:
     at_once: int
     values: dict[int, str] = field(default_factory=dict)
     failed: dict[int, int] = field(default_factory=dict)
-    news: str = ""
 
     @classmethod
     def read(cls, messages: Sequence[Message]) -> _Notes:
@@ -149,7 +152,6 @@ class _Notes:
         return notes
 
     def _take(self, said: str, told: str) -> None:
-        news: list[str] = []
         for block, (_, status, text) in zip(_CALL.findall(said), _LINE.findall(told), strict=False):
             number = self._asked(block)
             if number is None:
@@ -159,8 +161,11 @@ class _Notes:
                 self.values[number] = value
             else:
                 self.failed[number] = self.failed.get(number, 0) + 1
-            news.append(f"{number}: {value or '?'}")
-        self.news = ", ".join(news)
+
+    def line(self) -> str:
+        """What is known of each problem that was asked, in words."""
+        known = {number: f"?{times}" for number, times in self.failed.items()} | self.values
+        return ", ".join(f"{number}: {known[number]}" for number in self.problems if number in known)
 
     def _asked(self, block: str) -> int | None:
         found = _QUOTE.search(block)

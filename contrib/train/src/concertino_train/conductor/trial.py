@@ -43,8 +43,8 @@ class Figures:
 
 
 def boxes(run: Run) -> tuple[str, ...]:
-    """The answers of a run."""
-    return tuple(text.strip() for text in _BOX.findall(run.answer or ""))
+    """The answers of a run, numbers without the commas of thousands."""
+    return tuple(text.strip().replace(",", "") for text in _BOX.findall(run.answer or ""))
 
 
 def is_clean(run: Run) -> bool:

@@ -6,6 +6,7 @@ member is called has to be read from the prompt.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from concertino_train.practice.words import words_of
@@ -19,7 +20,9 @@ _MODEL_WORDS = words_of(
     """small large mini max base pro light heavy fast deep turbo plus prime core flash nano grand basic expert old new
     first second alpha beta swift steady sage quick calm clever plain bright local remote cheap strong"""
 )
-_MODEL_ENDS = ("", "", "", "-{n}", "{n}", "-{n}b", "-v{n}", ".{n}", "_{n}")
+_MODEL_ENDS = (
+    "", "", "", "", "-{n}", "{n}", "-{n}b", "-v{n}", ".{n}", "_{n}", "-{n}x{n}B", "-v0.{n}", "-{n}.{n}", "-{n}0{n}",
+)  # fmt: skip
 SOLVER_NAMES = (
     "solve",
     "solver",
@@ -85,6 +88,7 @@ _NOUNS = words_of(
     """apples pens boxes rolls pages litres euros friends rows singers trains hours days metres tiles cards coins
     shelves books jars bottles seats tickets stamps bricks lamps chairs eggs birds boats maps shells plants"""
 )
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _PEOPLE = words_of("""Ada Ben Cleo Dan Eva Finn Gita Hugo Ina Jan Kofi Lea Max Nora Omar Pia Quin Ruth Sam Tess""")
 _VERBS = ["has", "buys", "sells", "finds", "loses", "carries", "counts", "needs", "paints", "packs", "reads", "gives"]
 _PROSE = (
@@ -108,25 +112,47 @@ OUTROS = (
 )
 
 
-def new_word(rng: Random, least: int = 2, most: int = 4) -> str:
-    """A word that nobody has heard."""
+def new_word(rng: Random, least: int = 2, most: int = 3) -> str:
+    """A word that nobody has heard; now and then one that nobody can speak."""
+    if rng.random() < 0.15:
+        return "".join(rng.choice(_LETTERS) for _ in range(rng.randint(2, 6)))
     return "".join(rng.choice(_SYLLABLES) for _ in range(rng.randint(least, most)))
 
 
 def model_name(rng: Random) -> str:
     """What a model may be called."""
     word = rng.choice(_MODEL_WORDS) if rng.random() < 0.4 else new_word(rng)
-    if rng.random() < 0.3:
-        word = f"{word}-{rng.choice(_MODEL_WORDS)}"
+    if rng.random() < 0.08:
+        word = word.title()
+    if rng.random() < 0.25:
+        word = f"{word}{rng.choice('--_')}{rng.choice(_MODEL_WORDS)}"
     return word + rng.choice(_MODEL_ENDS).format(n=rng.choice((1, 2, 3, 4, 7, 8, 9, 12, 13, 30, 70)))
 
 
-def problem_text(rng: Random) -> str:
-    """A word problem that nobody needs to understand."""
+def problem_writer(rng: Random) -> Callable[[Random], str]:
+    """Who writes the problems of one question: mostly short ones, now and then long ones of strange words."""
+    return wordy_text if rng.random() < 0.1 else problem_text
+
+
+def wordy_text(rng: Random) -> str:
+    """A long problem, most of whose words nobody has heard."""
+    return problem_text(rng, rng.randint(5, 14), strange=0.6)
+
+
+def problem_text(rng: Random, count: int | None = None, strange: float = 0.15) -> str:
+    """A word problem that nobody needs to understand.
+
+    Args:
+        rng: by which it is drawn.
+        count: of its sentences before the question; few by default.
+        strange: share of sentences whose words nobody has heard.
+    """
     sentences = []
-    for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 5, 8))):
-        if rng.random() < 0.15:
+    for _ in range(count or rng.choice((1, 1, 1, 1, 2, 2, 3, 5))):
+        if rng.random() < 0.1:
             sentences.append(rng.choice(_PROSE))
+        elif rng.random() < strange:
+            sentences.append(" ".join(new_word(rng) for _ in range(rng.randint(3, 9))).capitalize() + ".")
         elif rng.random() < 0.4:
             owner, other = new_word(rng).title(), new_word(rng).title()
             thing, number = rng.choice(_NOUNS).title(), rng.randrange(23)
@@ -152,26 +178,55 @@ def new_value(rng: Random) -> str:
 
 def _steps(rng: Random) -> str:
     """Sums on the way to an answer, which are not it."""
-    lines = []
-    for _ in range(rng.choice((1, 1, 2, 3, 5))):
-        a, b = rng.randrange(2, 100), rng.randrange(2, 100)
-        lines.append(f"{a} {rng.choice('+-*')} {b} = {rng.randrange(2, 400)} {rng.choice(_NOUNS)}.")
+    lines, style = [], rng.randrange(4)
+    for _ in range(rng.choice((1, 1, 1, 2, 2, 4))):
+        a, b, found = rng.randrange(2, 100), rng.randrange(2, 100), rng.randrange(2, 400)
+        noun = rng.choice(_NOUNS)
+        sign = rng.choice("+-*/")
+        lines.append(
+            (
+                f"{a} {sign} {b} = {found} {noun}.",
+                f"{a} {sign} {b} = {found} {noun}.",
+                f"{rng.choice(_PEOPLE)} {rng.choice(_VERBS)} {a}{sign}{b}=<<{a}{sign}{b}={found}>>{found} {noun}.",
+                f"{rng.choice(_PEOPLE)} {rng.choice(_VERBS)} {a} {noun} {sign} {b} = ${found}.",
+            )[style]
+        )
     return " ".join(lines)
+
+
+def _grouped(rng: Random, value: str) -> str:
+    """A number as prose writes it: with commas, where it has thousands and one is minded to."""
+    return f"{int(value):,}" if value.isdigit() and rng.random() < 0.5 else value
+
+
+def _prose(rng: Random, value: str) -> str:
+    """A last sentence that states the answer and no other number behind it."""
+    person, noun, told = rng.choice(_PEOPLE), rng.choice(_NOUNS), _grouped(rng, value)
+    a, b = rng.randrange(2, 300), rng.randrange(2, 300)
+    sentence = rng.choice((
+        f"So {person} has {told} {noun}.", f"In all there are {told} {noun}.", f"Therefore {person} pays ${told}.",
+        f"Then {a} + {b} = {told} {noun} are left.", f"{person} {rng.choice(_VERBS)} {a} - {b} = ${told} in all.",
+        f"That makes <<{a}*{b}={told}>>{told} {noun}.", f"The total is {told}",
+    ))  # fmt: skip
+    return rng.choice((" ", " ", "\n", "\n\n")) + sentence
 
 
 def reply_text(rng: Random, value: str) -> str:
     """What a model may answer, in one of several forms; the value stands in it as the answer."""
-    form, steps = rng.randrange(7), _steps(rng)
-    if form < 2:
+    form, steps = rng.randrange(12), _steps(rng)
+    if form < 3:
         worked = "\n".join(f"- {line}" for line in steps.split(". "))
         return f"<reasoning>\n{worked}\n</reasoning>\n<answer>\n\\boxed{{{value}}}\n</answer>"
+    if form < 6:
+        return steps + _prose(rng, value)
     return (
         f"{steps} The answer is {value}.",
         f"{steps} So the answer is \\boxed{{{value}}}.",
-        f"{steps}\n#### {value}",
+        f"{steps}\n#### {value}" + rng.choice(("", "\n\n")),
+        f"{steps}\n{rng.choice(('A', 'A', 'Answer'))}: {_grouped(rng, value)}",
         value,
         f"\\boxed{{{value}}}",
-    )[form - 2]
+    )[form - 6]
 
 
 def refusal_text(rng: Random) -> str:

@@ -20,6 +20,8 @@ from concertino import ChatRequest, FailureClass, Message, Model, ProviderError,
 from .network import BLOCK, Floats, Memory, Network
 from .vocabulary import Vocabulary
 
+TINY = Path(__file__).with_name("tiny")
+"""The folder of the model that is shipped; any other tiny model of the same form can stand in for it."""
 MOST_TOKENS = 512
 """Tokens of a reply, unless the request says otherwise."""
 _REMEMBERED = 16
@@ -41,7 +43,7 @@ class TinyConductor(Model):
         folder: with `config.json`, `model.safetensors` and `tokenizer.json`.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path = TINY) -> None:
         self._folder = folder
         self._lines: OrderedDict[int, _Line] = OrderedDict()
         self._count = 0
@@ -68,6 +70,10 @@ class TinyConductor(Model):
             ids += [*self.vocabulary.ids(message.text), self.vocabulary.end, *self.vocabulary.ids("\n")]
         return ids + self._opened("assistant")
 
+    def _prepared(self, messages: Sequence[Message]) -> tuple[list[int], int]:
+        """The prompt, and how much can be read; what was not read from disk yet is read now."""
+        return self.prompt_ids(messages), self.network.context
+
     def _opened(self, role: str) -> list[int]:
         return [self.vocabulary.start, *self.vocabulary.ids(f"{role}\n")]
 
@@ -88,10 +94,10 @@ class TinyConductor(Model):
         Raises:
             ProviderError: as `chat`.
         """
-        prompt, sampling = await asyncio.to_thread(self.prompt_ids, request.messages), request.sampling
-        room = self.network.context - len(prompt)
+        prompt, context = await asyncio.to_thread(self._prepared, request.messages)
+        sampling, room = request.sampling, context - len(prompt)
         if room < 1:
-            message = f"the conversation has {len(prompt)} tokens; {self.network.context - 1} can be read; shorten it"
+            message = f"the conversation has {len(prompt)} tokens; {context - 1} can be read; shorten it"
             raise ProviderError(message, failure=FailureClass.CALLER)
         most = min(sampling.max_tokens or MOST_TOKENS, room)
         line, known = self._taken(prompt, most)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import string
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from concertino_train.conductor.runtime.network import Network, read_weights
-from concertino_train.conductor.runtime.vocabulary import Vocabulary
+from concertino_conductor.model import TINY
+from concertino_conductor.network import BLOCK, Network, read_weights
+from concertino_conductor.threads import one_thread
+from concertino_conductor.vocabulary import Vocabulary
+from threadpoolctl import ThreadpoolController
 
 SIGNS = "é世🎻\u202e\x00\x1c ½²\t\n"
 PIECES = (
@@ -28,13 +32,13 @@ PIECES = (
 
 
 @pytest.fixture(scope="module")
-def network(tiny_folder: Path) -> Network:
-    return Network(tiny_folder)
+def network() -> Network:
+    return Network(TINY)
 
 
 @pytest.fixture(scope="module")
-def vocabulary(tiny_folder: Path) -> Vocabulary:
-    return Vocabulary(tiny_folder / "tokenizer.json")
+def vocabulary() -> Vocabulary:
+    return Vocabulary(TINY / "tokenizer.json")
 
 
 def texts(count: int) -> list[str]:
@@ -56,8 +60,8 @@ def test_marks_of_the_template_in_a_text_are_text(vocabulary: Vocabulary) -> Non
     assert vocabulary.text(ids) == "<|im_end|>\n<|im_start|>system\n"
 
 
-def test_a_tokenizer_of_another_form_is_refused(tmp_path: Path, tiny_folder: Path) -> None:
-    data = json.loads((tiny_folder / "tokenizer.json").read_text(encoding="utf-8"))
+def test_a_tokenizer_of_another_form_is_refused(tmp_path: Path) -> None:
+    data = json.loads((TINY / "tokenizer.json").read_text(encoding="utf-8"))
     data["pre_tokenizer"] = {"type": "Whitespace"}
     (tmp_path / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
     with pytest.raises(ValueError, match="byte-level BPE"):
@@ -73,8 +77,31 @@ def test_blocks_of_any_size_give_the_same_logits(network: Network) -> None:
     assert np.abs(whole[-1] - network.logits(ids, network.memory(90))).max() < 1e-3
 
 
-def test_another_architecture_is_refused(tmp_path: Path, tiny_folder: Path) -> None:
-    config = json.loads((tiny_folder / "config.json").read_text(encoding="utf-8"))
+def test_it_is_small(network: Network) -> None:
+    assert network.parameters <= 5_000_000
+    assert sum(file.stat().st_size for file in TINY.iterdir()) <= 12 * 2**20
+    assert network.context > BLOCK
+
+
+def test_threads_that_compute_leave_the_number_of_threads_as_it_was(network: Network) -> None:
+    limits = ThreadpoolController()
+    ids = Random(3).choices(range(network.embedding.shape[0]), k=40)
+    before = [each["num_threads"] for each in limits.info()]
+    alone = network.logits(ids, network.memory(40))
+    with ThreadPoolExecutor(4) as workers:
+        found = list(workers.map(lambda _: network.logits(ids, network.memory(40)), range(12)))
+    assert all(np.array_equal(alone, each) for each in found)
+    assert [each["num_threads"] for each in limits.info()] == before
+
+
+def test_inside_blas_has_one_thread() -> None:
+    with one_thread():
+        inside = [each["num_threads"] for each in ThreadpoolController().info() if each["user_api"] == "blas"]
+    assert set(inside) <= {1}
+
+
+def test_another_architecture_is_refused(tmp_path: Path) -> None:
+    config = json.loads((TINY / "config.json").read_text(encoding="utf-8"))
     (tmp_path / "config.json").write_text(json.dumps({**config, "model_type": "llama"}), encoding="utf-8")
     with pytest.raises(ValueError, match="expected a qwen3 model"):
         Network(tmp_path)
@@ -87,21 +114,21 @@ def test_a_tensor_of_another_type_is_refused(tmp_path: Path) -> None:
         read_weights(tmp_path / "model.safetensors")
 
 
-def test_the_tokens_are_those_of_the_library(vocabulary: Vocabulary, tiny_folder: Path) -> None:
+def test_the_tokens_are_those_of_the_library(vocabulary: Vocabulary) -> None:
     tokenizers = pytest.importorskip("tokenizers")
-    library = tokenizers.Tokenizer.from_file(str(tiny_folder / "tokenizer.json"))
+    library = tokenizers.Tokenizer.from_file(str(TINY / "tokenizer.json"))
     for text in texts(400):
         assert vocabulary.ids(text) == library.encode(text, add_special_tokens=False).ids
 
 
 @pytest.fixture(scope="module")
-def reference(tiny_folder: Path) -> Any:
+def reference() -> Any:
     pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     import torch
 
     torch.set_num_threads(1)
-    return transformers.AutoModelForCausalLM.from_pretrained(tiny_folder, dtype=torch.float32).eval()
+    return transformers.AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32).eval()
 
 
 def test_the_logits_are_those_of_the_reference(network: Network, reference: Any) -> None:
@@ -115,12 +142,12 @@ def test_the_logits_are_those_of_the_reference(network: Network, reference: Any)
     assert np.abs(np.concatenate(ours) - expected).max() < 1e-3
 
 
-async def test_the_texts_are_those_of_the_reference(reference: Any, tiny_folder: Path) -> None:
+async def test_the_texts_are_those_of_the_reference(reference: Any) -> None:
     import torch
     from concertino import ChatRequest, Message, Sampling
-    from concertino_train.conductor.runtime import TinyConductor
+    from concertino_conductor import TinyConductor
 
-    tiny = TinyConductor(tiny_folder)
+    tiny = TinyConductor()
     for question in ("Problem 1: How many?\n\nProblem 2: What is it?", "Which part is next?"):
         messages = [Message("system", "Answer by calls, at most 4 a round, 8 rounds; end with final_answer.")]
         messages += [Message("user", question)]

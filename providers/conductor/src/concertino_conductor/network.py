@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .threads import one_thread
+
 Floats = NDArray[np.float32]
 BLOCK = 256
 """Tokens that are computed at once."""
@@ -103,6 +105,10 @@ class Network:
             memory: takes them up.
             every: logits behind every token, shape (tokens, size); else behind the last one, shape (size,).
         """
+        with one_thread():
+            return self._logits(ids, memory, every)
+
+    def _logits(self, ids: list[int], memory: Memory, every: bool) -> Floats:
         start, count = memory.length, len(ids)
         angles = np.outer(np.arange(start, start + count), self._turns)
         cosine, sine = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)

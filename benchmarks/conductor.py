@@ -1,0 +1,222 @@
+"""How well the tiny conductor leads: three kinds of pools, none of whose questions it was trained on.
+
+    python benchmarks/conductor.py                        the figures of its MODEL_CARD.md
+    python benchmarks/conductor.py --only casts --json    one part, as JSON
+    python benchmarks/conductor.py --quick                24 of each part
+    python benchmarks/conductor.py --folder FOLDER        another model of the same form
+
+casts   pools and questions drawn as in training, of another seed, at three rates of failing calls
+demo    questions of `concertino demo`, with the faults that are built into its members, and without them
+replay  six recorded models, 120 questions of GSM8K: one a run, four a run, and four a run while calls fail
+
+Everything is greedy. A run is *right* if all of its answers are; `replay` counts questions. `single-model` and
+`majority-vote` are the systems of concertino-bench, on the same questions and the same answers. The pool of `replay`
+lists its best model last, because the conductor begins with that one: it does not choose by itself. Its models have
+short names; under the recorded ones (the last row, on 40 questions) the conductor is lost.
+
+The data of `replay` are looked for in CONCERTINO_TEST_DATA, by default `../shared/data` from the root of the tree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from random import Random
+from statistics import fmean
+from typing import Any
+
+import concertino as ct
+import concertino_conductor
+import concertino_replay
+import concertino_sim
+from baselines import DATA, PRICES, STRONG, outcomes
+from concertino_bench import Task, Verdict
+from concertino_bench.baselines import systems
+from concertino_bench.graders.numeric import Numeric
+from concertino_conductor import TinyConductor
+from concertino_sim.demo import demo_members, demo_question
+from concertino_train.conductor.trial import boxes, is_clean, try_out
+
+Row = dict[str, Any]
+NAMES = {
+    "Mixtral-8x7B-Instruct-v0.1": "mixtral",
+    "gpt3-6b_finetuning": "small",
+    "gpt3-6b_verification": "careful",
+    "gpt3-175b_finetuning": "large",
+    "gpt3-175b_verification": "judge",
+    "gpt-4-1106-preview": "turbo",
+}
+"""The models of `replay` as the pool lists them, and what it calls them; names that are alike are confused."""
+AT_ONCE = 4
+BUDGET = ct.Budget(rounds=8, calls=40, usd=0.5, seconds=60)
+
+
+def casts(model: ct.Model, count: int) -> list[Row]:
+    """Casts that training never showed."""
+    rows = []
+    for rate in (0.0, 0.2, 0.4):
+        found = try_out(model, range(count), seed=1, fault_rate=rate)
+        rows.append({"what": f"casts, {rate:.0%} of calls fail", **vars(found)})
+    return rows
+
+
+async def several(make: Callable[[int], Coroutine[Any, Any, ct.Run]], count: int) -> list[ct.Run]:
+    """Runs by their numbers, a few at once."""
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(number: int) -> ct.Run:
+        async with room:
+            return await make(number)
+
+    return await asyncio.gather(*(one(number) for number in range(count)))
+
+
+def demo(model: ct.Model, count: int) -> list[Row]:
+    """Questions of the demonstration, of the seeds 0, 1, 2 and so on."""
+    hooks = (concertino_sim.concertino_tools, concertino_sim.concertino_agents, concertino_sim.concertino_models)
+    sound = [spec.with_(name=f"sim/{spec.name}") for hook in hooks for spec in hook()]
+    tiny = ct.ModelSpec("conductor/tiny", lambda: model, prices=ct.Prices(0.0, 0.0))
+    leader = ct.Orchestrator(tiny.name, concertino_conductor.strategy())
+    rows = []
+    for what, pool_of in (
+        ("demo, its faults built in", lambda seed: ct.Pool(demo_members(seed))),
+        ("demo, without faults", lambda seed: ct.Pool(sound)),
+    ):
+
+        async def one(seed: int, pool_of: Callable[[int], ct.Pool] = pool_of) -> ct.Run:
+            pool = pool_of(seed).without("sim/conductor").adding(tiny)
+            return await leader.run(demo_question(seed)[0], pool=pool, budget=BUDGET)
+
+        runs = asyncio.run(several(one, count))
+        expected = [tuple(map(str, demo_question(seed)[1])) for seed in range(count)]
+        right = [boxes(run) == known for run, known in zip(runs, expected, strict=True)]
+        failed = [any(not seen.ok for seen in run.observations) for run in runs]
+        both = [good for good, bad in zip(right, failed, strict=True) if bad]
+        rows.append({
+            "what": what, "runs": count, "right": fmean(right), "clean": fmean(map(is_clean, runs)),
+            "recovered": sum(both) / max(1, len(both)), "failed": len(both),
+            "rounds": fmean(len(run.rounds) for run in runs),
+            "wrong": [seed for seed, good in enumerate(right) if not good],
+        })  # fmt: skip
+    return rows
+
+
+class Failing(ct.Model):
+    """A model that breaks in a share of its requests, by the text and how often it was asked."""
+
+    def __init__(self, inner: ct.Model, rate: float) -> None:
+        self._inner, self._rate = inner, rate
+        self._asked: Counter[str] = Counter()
+
+    async def chat(self, request: ct.ChatRequest) -> ct.Reply:
+        """The recorded reply, or none."""
+        text = request.messages[-1].text
+        self._asked[text] += 1
+        if Random(f"{text} {self._asked[text]}").random() < self._rate:
+            raise RuntimeError("the connection was reset")
+        return await self._inner.chat(request)
+
+
+def replay(model: ct.Model, count: int) -> list[Row]:
+    """Recorded models and questions of which nothing was seen in training."""
+    recording = concertino_replay.read(DATA)
+    tasks = [Task(q.id, q.text, (q.gold,), "number") for q in recording.questions.values()][:count]
+    specs = {spec.name: spec for spec in concertino_replay.models(DATA, prices=PRICES)}
+    pool = ct.Pool([specs[name] for name in NAMES])
+    rows = []
+    for system in systems(pool, ["single-model", "majority-vote"], answers="number", leader=STRONG):
+        found = asyncio.run(outcomes(system, pool, tasks)).values()
+        rows.append({"what": f"replay, {system.name}", "questions": len(tasks), "right": fmean(o.right for o in found),
+                     "usd": fmean(o.usd for o in found), "calls": fmean(o.calls for o in found)})  # fmt: skip
+    about = "Recorded answers of a language model."
+    short = ct.Pool([specs[name].with_(name=called, description=about) for name, called in NAMES.items()])
+    broken = ct.Pool([spec.with_(factory=lambda spec=spec: Failing(spec.factory(), 0.2)) for spec in short.models])
+    for what, size, members, asked in (
+        ("tiny, one question a run", 1, short, tasks),
+        ("tiny, four questions a run", 4, short, tasks),
+        ("tiny, four questions a run, 20% of calls fail", 4, broken, tasks),
+        ("tiny, under the recorded names", 1, pool, tasks[:40]),
+    ):
+        rows.append({"what": f"replay, {what}", **asyncio.run(conducted(model, members.offering("*"), asked, size))})
+    return rows
+
+
+async def conducted(model: ct.Model, pool: ct.Pool, tasks: Sequence[Task], size: int) -> Row:
+    """Let the conductor lead over recorded models, some questions a run."""
+    groups = [tasks[start : start + size] for start in range(0, len(tasks), size)]
+    leader = ct.Orchestrator(model, concertino_conductor.strategy())
+
+    async def one(number: int) -> ct.Run:
+        texts = [task.question for task in groups[number]]
+        if size > 1:
+            texts = [f"Problem {place}: {' '.join(text.split())}" for place, text in enumerate(texts, start=1)]
+        return await leader.run("\n\n".join(texts), pool=pool)
+
+    runs = await several(one, len(groups))
+    right = [judged(run, group) for run, group in zip(runs, groups, strict=True)]
+    failed = [any(not seen.ok for seen in run.observations) for run in runs]
+    after = [good for each, bad in zip(right, failed, strict=True) if bad for good in each]
+    return {
+        "questions": len(tasks), "right": fmean(good for each in right for good in each),
+        "clean": fmean(map(is_clean, runs)), "recovered": fmean(after) if after else 0.0, "failed": sum(failed),
+        "usd": sum(run.usage.usd for run in runs) / len(tasks),
+        "calls": sum(len(run.observations) for run in runs) / len(tasks),
+        "rounds": fmean(len(run.rounds) for run in runs),
+    }  # fmt: skip
+
+
+def judged(run: ct.Run, group: Sequence[Task]) -> list[bool]:
+    """For each question of a run, whether its answer is right."""
+    given = [re.sub(r"[^\d.-]", "", box) for box in boxes(run)]
+    given += [""] * (len(group) - len(given))
+    grader = Numeric()
+    return [grader.judge(task, answer).verdict is Verdict.RIGHT for task, answer in zip(group, given, strict=False)]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = {"casts": (casts, 200), "demo": (demo, 60), "replay": (replay, 120)}
+    parser.add_argument("--only", choices=parts, action="append", help="a part; may be repeated")
+    parser.add_argument("--folder", type=Path, default=concertino_conductor.TINY, help="of the model")
+    parser.add_argument("--count", type=int, help="runs, or questions, of each part; by default 200, 60 and 120")
+    parser.add_argument("--quick", action="store_true", help="24 of each part: shows that it works")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
+    given = parser.parse_args()
+    if "replay" in (given.only or parts) and not DATA.is_dir():
+        raise SystemExit(f"{DATA} is not there; point CONCERTINO_TEST_DATA at the folder of data samples")
+    model = TinyConductor(given.folder)
+    rows: list[Row] = []
+    for name in given.only or parts:
+        measure, usual = parts[name]
+        begun = time.process_time()
+        rows += (found := measure(model, given.count or (24 if given.quick else usual)))
+        if not given.json:
+            print("\n".join(map(line, found)), f"\n  {time.process_time() - begun:.0f} CPU-seconds", flush=True)
+    if given.json:
+        print(json.dumps({"parameters": model.network.parameters, "rows": rows}, indent=1))
+
+
+def line(row: Row) -> str:
+    """A row as text."""
+    words = [f"{row['what']:<54}{row.get('runs', row.get('questions'))!s:>4}  right {row['right']:>6.1%}"]
+    if "clean" in row:
+        words.append(
+            f"clean {row['clean']:>6.1%}, after a failed call {row['recovered']:>6.1%} in {row['failed']} runs"
+        )
+        words.append(f"{row['rounds']:.2f} rounds")
+    if "usd" in row:
+        words.append(f"{row['calls']:.2f} calls, ${row['usd'] * 1000:.3f} per 1000")
+    if row.get("wrong"):
+        words.append(f"wrong: {row['wrong']}")
+    return ", ".join(words)
+
+
+if __name__ == "__main__":
+    main()
