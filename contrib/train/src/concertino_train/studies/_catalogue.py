@@ -14,6 +14,8 @@ _SPENDING = (
 )
 _FRUGAL = ("data.collect.teacher.careless=0", "trainer.sft.steps=1000")
 """What can be saved is to be learnt from recoveries, so the teacher gives up none."""
+_HELD = "algorithm.kl=0.1"
+"""With rewards that mean nothing Adam walks at random, ever further; a distance that costs something keeps it near."""
 _SERIAL = (
     "rollout.strategy={name: serial-calls, prompt: brief, quotes: true, show_budget: false, max_rounds: 8}",
     "rollout.turn_tokens=60",
@@ -25,12 +27,11 @@ _WISHES = (
 )
 _OVER_TURNS = ("algorithm.grouping=trajectory", "rollout.tree=null")
 _SUDOKU = (
-    "trainer.sft.steps=800",
     "rollout.strategy.environment=sudoku",
-    "tasks.train=[{set: environments/sudoku, options: {split: train, level: 4, blanks: 3, count: 400}}]",
+    "tasks.train=[{set: environments/sudoku, options: {split: train, level: 4, blanks: 3, count: 1000}}]",
     "tasks.eval=[{set: environments/sudoku, options: {split: test, level: 4, blanks: 3, count: 200}}]",
-    "data.collect.tasks=[{set: environments/sudoku, options: {split: train, level: 4, blanks: 3, count: 900, "
-    "start: 400}}]",
+    "data.collect.tasks=[{set: environments/sudoku, options: {split: train, level: 4, blanks: 3, count: 2400, "
+    "start: 1000}}]",
 )
 _MORE_TESTS = ("tasks.eval.0.options.count=500",)
 
@@ -40,7 +41,7 @@ def _agent_turn(name: str, environment: str, settings: tuple[str, ...] = ()) -> 
         name,
         f"On {environment}, do groups of one role's turn beat groups of whole rollouts, at as many sampled tokens?",
         "at-grpo/toy",
-        (Arm("trajectory", learn=_OVER_TURNS), Arm("agent-turn")),
+        (Arm("trajectory", learn=_OVER_TURNS), Arm("agent-turn"), Arm("taught", learn=None)),
         ("accuracy", "calls", "rounds", "sampled_tokens", "learning_cpu_seconds"),
         settings,
         (Expected("agent-turn", "accuracy", least=0.0),),
@@ -57,8 +58,8 @@ STUDIES: dict[str, Study] = {
             "paramanager/toy",
             (
                 Arm("taught", learn=None),
-                Arm("reinforced"),
-                Arm("shuffled", learn=("algorithm.shuffle_rewards=true",)),
+                Arm("reinforced", learn=(_HELD,)),
+                Arm("shuffled", learn=(_HELD, "algorithm.shuffle_rewards=true")),
             ),
             ("reward", "accuracy", "format_rate", "rounds", "calls", "units", "learning_cpu_seconds"),
             (),
