@@ -44,7 +44,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
             lines = [json.dumps({"step": step, "sampled": 100.0}) for step in (1, 2)]
             (home / "rl" / "metrics.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
             return {"cpu_seconds": 7.5}
-        if verb == "eval" and home.name == "c" and "fail" in given:
+        if verb == "eval" and home.name == "c" and "name=fail" in given:
             raise StudyFailed("c failed")
         seed = next(int(word.split("=")[1]) for word in given if word.startswith("trainer.seed="))
         return {"metrics": {"accuracy": {"value": 0.5 + 0.2 * (home.name == "b") + 0.01 * seed}}, "reward": 1.0}
@@ -71,6 +71,8 @@ def test_studies_that_teach_alike_teach_once(commands: list[tuple[str, str]], tm
     run_study(replace(TWO, name="three"), tmp_path, seeds=(0,))
     assert sorted(verb for verb, _ in commands) == ["eval", "eval", "eval", "rl", "rl"]
     commands.clear()
+    run_study(replace(TWO, name="five", settings=("trainer.rl.steps=7",)), tmp_path, seeds=(0,))
+    assert [verb for verb, _ in commands].count("sft") == 0
     run_study(replace(TWO, name="four", settings=("trainer.sft.steps=7",)), tmp_path, seeds=(0,))
     assert [verb for verb, _ in commands].count("sft") == 1
 
@@ -103,7 +105,7 @@ def test_a_failure_of_one_arm_ends_the_study_and_keeps_what_was_measured(
     commands: list[tuple[str, str]], tmp_path: Path
 ) -> None:
     with pytest.raises(StudyFailed, match="c failed"):
-        run_study(TWO, tmp_path, seeds=(0,), settings=["fail"])
+        run_study(TWO, tmp_path, seeds=(0,), settings=["name=fail"])
     assert sorted(path.parent.name for path in tmp_path.rglob("eval.json")) == ["a", "b"]
 
 

@@ -1,6 +1,6 @@
 """Running a study: each training in a process of its own, several at once, and what is done is not done again.
 
-    taught/KEY/SEED/   collected and taught once for all arms, of any study, that share it
+    taught/KEY/        collected and taught once for all arms, of any study, that share it
     STUDY/SEED/ARM/    trained from there, then measured: `eval.json`
 
 A study that was interrupted goes on where it was: trainings resume from their checkpoints, measured arms are read.
@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from concertino import ConcertinoError
+
+from concertino_train.config import load_config
 
 from ._study import Arm, Study, check_seeds
 
@@ -120,8 +122,7 @@ class _Work:
     def _teach(self, arm: Arm, seed: int) -> Path:
         """The weights that an arm begins with; made once for all that share them."""
         given = self._settings(arm, seed)
-        key = hashlib.sha256("\0".join([self.study.recipe, *given]).encode()).hexdigest()[:8]
-        home = self.folder / "taught" / f"{self.study.recipe.replace('/', '-')}-{key}" / f"seed-{seed}"
+        home = self.folder / "taught" / f"{self.study.recipe.replace('/', '-')}-{_taught(self.study.recipe, given)}"
         with _LOCKS.setdefault(str(home), threading.Lock()):
             model = home / "sft" / "model"
             if not model.exists():
@@ -160,6 +161,17 @@ class _Work:
         with self._guard:
             for running in self._running:
                 running.terminate()
+
+
+def _taught(recipe: str, given: Sequence[str]) -> str:
+    """Equal for settings that teach the same: what only reinforcement and evaluation read is left out."""
+    data = load_config(recipe, given).resolved()
+    for section in ("reward", "algorithm", "logging"):
+        del data[section]
+    for section, keys in (("trainer", ("output", "rl", "eval")), ("tasks", ("eval",))):
+        for key in keys:
+            del data[section][key]
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def _training(folder: Path, said: Mapping[str, Any]) -> dict[str, float]:
