@@ -41,7 +41,7 @@ def _agent_turn(name: str, environment: str, settings: tuple[str, ...] = ()) -> 
         name,
         f"On {environment}, do groups of one role's turn beat groups of whole rollouts, at as many sampled tokens?",
         "at-grpo/toy",
-        (Arm("trajectory", learn=_OVER_TURNS), Arm("agent-turn"), Arm("taught", learn=None)),
+        (Arm("trajectory", learn=(_HELD, *_OVER_TURNS)), Arm("agent-turn", learn=(_HELD,)), Arm("taught", learn=None)),
         ("accuracy", "calls", "rounds", "sampled_tokens", "learning_cpu_seconds"),
         settings,
         (Expected("agent-turn", "accuracy", least=0.0),),
@@ -119,7 +119,7 @@ STUDIES: dict[str, Study] = {
             "preference",
             "Is what the user prefers obeyed, and does reinforcement with preferences add to it?",
             "toolorchestra/toy",
-            (Arm("taught", learn=None, measure=(_WISHES,)), Arm("reinforced", measure=(_WISHES,))),
+            (Arm("taught", learn=None, measure=(_WISHES,)), Arm("reinforced", learn=(_HELD,), measure=(_WISHES,))),
             (
                 "obedience",
                 "adherence",
