@@ -28,10 +28,10 @@ _WISHES = (
 _OVER_TURNS = ("algorithm.grouping=trajectory", "rollout.tree=null")
 _SUDOKU = (
     "rollout.strategy.environment=sudoku",
-    "tasks.train=[{set: environments/sudoku, options: {split: train, level: 4, blanks: 3, count: 1000}}]",
-    "tasks.eval=[{set: environments/sudoku, options: {split: test, level: 4, blanks: 3, count: 200}}]",
-    "data.collect.tasks=[{set: environments/sudoku, options: {split: train, level: 4, blanks: 3, count: 2400, "
-    "start: 1000}}]",
+    "tasks.train=[{set: environments/sudoku, options: {split: train, level: 4, blanks: 5, count: 600}}]",
+    "tasks.eval=[{set: environments/sudoku, options: {split: test, level: 4, blanks: 5, count: 200}}]",
+    "data.collect.tasks=[{set: environments/sudoku, options: {split: train, level: 4, blanks: 5, count: 1800, "
+    "start: 600}}]",
 )
 _MORE_TESTS = ("tasks.eval.0.options.count=500",)
 
