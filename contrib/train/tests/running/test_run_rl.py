@@ -158,12 +158,13 @@ def test_roles_may_have_a_policy_each(tiny: Settings, policies: str) -> None:
 
 def test_whole_rollouts_of_several_roles_are_compared_though_their_later_prompts_differ(tiny: Settings) -> None:
     """The second role reads what the first one wrote, so only the first prompts are alike."""
-    result = run_rl(tiny(*ROLES, "rollout.tree=null", "algorithm.grouping=trajectory"), force=True)
+    whole = ("rollout.tree=null", "algorithm.grouping=trajectory", "rollout.total_tokens=60")
+    result = run_rl(tiny(*ROLES, *whole), force=True)
     report = json.loads((result.folder / "audit.json").read_text(encoding="utf-8"))
     assert "mixed-group" not in [finding["code"] for finding in report["findings"]]
     (line,) = shown(result.folder)
     assert line["groups"] == 1
-    assert line["rows"] > 2 * line["groups"] - 1
+    assert line["rows"] > 2  # two rollouts, and more lines than one in them
 
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
