@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import sys
 import time
@@ -172,6 +173,34 @@ def test_a_library_s_own_thread_that_is_started_once_is_no_leftover() -> None:
             await bad.leaves("thread")()
 
     assert perform(ALL["a_finished_call_leaves_nothing_behind"], bad.acting(work)).outcome == "ok"
+
+
+class InThreads(ct.Model):
+    """Answers after some work in several threads of the event loop."""
+
+    seconds = 0.0
+
+    async def chat(self, request: ct.ChatRequest) -> ct.Reply:
+        loop = asyncio.get_running_loop()
+        await asyncio.gather(*(loop.run_in_executor(None, time.sleep, self.seconds) for _ in range(3)))
+        return ct.Reply("hi")
+
+
+def test_a_thread_of_the_event_loop_that_works_no_longer_is_no_leftover() -> None:
+    row = perform(ALL["a_cancelled_request_leaves_nothing_behind"], ModelSubject("threads", InThreads))
+    assert row.outcome == "ok", row
+
+
+def test_a_thread_of_the_event_loop_that_works_on_is_a_leftover(monkeypatch: pytest.MonkeyPatch) -> None:
+    class WorksOn(InThreads):
+        async def chat(self, request: ct.ChatRequest) -> ct.Reply:
+            self.seconds = 0.7 if "Slowly" in request.messages[0].text else 0.0
+            return await super().chat(request)
+
+    monkeypatch.setattr(_leftovers, "PATIENCE", 0.2)
+    row = perform(ALL["a_cancelled_request_leaves_nothing_behind"], ModelSubject("threads", WorksOn))
+    assert row.outcome == "failed"
+    assert "there still run: sleep in a thread" in row.detail
 
 
 SLOW_IMPORT = "import time\ntime.sleep(0.4)\n"

@@ -37,20 +37,20 @@ def test_nothing_is_left_when_the_owner_ends_by_itself(run_owner: Run, system: A
 def test_an_orderly_end_waits_until_nothing_is_left(run_owner: Run, system: Any, way: str) -> None:
     owner = run_owner(way)
     owner.process.wait(60)
-    assert gone(owner, system) < 0.5
+    assert gone(owner, system) < 2
 
 
 def test_nothing_is_left_after_close_while_the_owner_goes_on(run_owner: Run, system: Any) -> None:
     owner = run_owner("close")
     assert owner.next() == {"closed": True}
-    assert gone(owner, system) < 0.5
+    assert gone(owner, system) < 2
     assert owner.process.poll() is None
 
 
 def test_nothing_is_left_after_the_event_loop_while_the_owner_goes_on(run_owner: Run, system: Any) -> None:
     owner = run_owner("loop_end")
     assert owner.next() == {"loop": "ended"}
-    assert gone(owner, system) < 0.5
+    assert gone(owner, system) < 2
     assert owner.process.poll() is None
 
 
@@ -132,7 +132,7 @@ def test_a_server_that_ignores_sigterm_is_killed_after_the_grace_with_its_childr
 def test_a_child_in_a_session_of_its_own_is_found(run_owner: Run, system: Any) -> None:
     owner = run_owner("close", {"stray": True}, grace_seconds=1.0)
     assert owner.next() == {"closed": True}
-    assert gone(owner, system) < 0.5
+    assert gone(owner, system) < 2
 
 
 def test_nothing_is_left_when_the_watchdog_is_killed(run_owner: Run, system: Any) -> None:

@@ -294,6 +294,8 @@ class PluginManager:
             p.name for p in self._plugins.values() if p.state in ("failed", "clash") and may_match(pattern, p.name)
         ]
         left_out = f"; left out as broken: {', '.join(broken)} (see `concertino doctor`)" if broken else ""
+        if not broken and any(spec.name.startswith(f"{pattern.partition('/')[0]}/") for spec in specs):
+            left_out = "; `concertino doctor` says whether the provider lacks a setting"
         raise PoolError(f"no installed member matches {pattern!r}; {_hint(pattern, (m.name for m in specs))}{left_out}")
 
     # -- other hooks -----------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ async def test_a_fault_gives_one_observation_and_leaves_its_neighbours_alone(row
             assert asyncio.get_running_loop().is_running()
         await asyncio.sleep(0.05)
         gc.collect()
-    assert lag[0] < 1
+    assert lag[0] < 1.9  # those that block a loop do so for 2 s
     assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
     assert loop_errors == []
     assert [str(w.message) for w in caught] == []
@@ -118,7 +118,7 @@ async def test_a_loop_that_a_tool_blocks_is_noticed_named_and_not_blocked_again(
     @ct.tool(timeout=5)
     async def careless() -> str:
         """Block the loop."""
-        time.sleep(0.8)  # noqa: ASYNC251 - the fault itself
+        time.sleep(2)  # noqa: ASYNC251 - the fault itself
         return "done"
 
     async with Executor(Limits(stall=0.1)) as executor:
@@ -131,7 +131,7 @@ async def test_a_loop_that_a_tool_blocks_is_noticed_named_and_not_blocked_again(
         async with lag_of_the_loop() as lag:
             second = (await executor.run([ct.Call("careless")], ct.Pool.of(careless)))[0]
         assert (first.content, second.content) == ("done", "done")
-        assert lag[0] < 0.6
+        assert lag[0] < 1.9
         assert len(executor.health()["stalls"]) == 1
 
 

@@ -2,12 +2,12 @@
 
 import random
 import re
-import time
 
 import pytest
 from concertino.schema import compile_schema
 from concertino.schema._automaton import Matcher
 from concertino.schema._patterns import PatternRefused, parse
+from linear import assert_linear
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,7 @@ def test_samples_match_their_patterns() -> None:
 
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a|ab)*$", "^(a*)*b$", "a*a*a*a*b", "^((a|b)*a){9}$", "^(.*)*x$"])
 def test_matching_is_linear_where_backtracking_would_explode(pattern: str) -> None:
-    start = time.perf_counter()
-    Matcher(pattern).matches("a" * 100_000 + "!")
-    assert time.perf_counter() - start < 5
+    assert_linear(lambda: Matcher(pattern).matches("a" * 1_000_000 + "!"), 1_000_000)
 
 
 def test_the_memory_of_a_matcher_is_bounded() -> None:

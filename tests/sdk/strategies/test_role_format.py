@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from typing import Any
 
 import concertino as ct
@@ -21,6 +20,7 @@ from concertino.strategies.role_workflow._format import (
 from concertino.strategies.serial_calls import _format as serial
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from linear import assert_linear
 
 FULL = bool(os.environ.get("CONCERTINO_FUZZ"))
 MANY = settings(max_examples=5_000 if FULL else 200, deadline=None)
@@ -195,9 +195,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_a_megabyte_of_hostile_text_is_read_within_a_second(form: Form, piece: str) -> None:
+def test_a_megabyte_of_hostile_text_is_read_in_linear_time(form: Form, piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
-    started = time.process_time()
-    result = read(text, form)
-    assert time.process_time() - started < 1.0
-    assert all(len(flaw.message) < 500 for flaw in result.flaws)
+    assert_linear(lambda: read(text, form), len(text))
+    assert all(len(flaw.message) < 500 for flaw in read(text, form).flaws)

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ from concertino.strategies.serial_calls._format import write_turn
 from concertino.testing import ScriptedModel
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from linear import assert_linear
 
 FULL = bool(os.environ.get("CONCERTINO_FUZZ"))
 SNAPSHOTS = Path(__file__).parent / "prompts"
@@ -383,14 +383,16 @@ def test_each_branch_is_rewarded_for_its_own_action() -> None:
     assert machine.world.state == {"cell": 0}  # type: ignore[attr-defined]
 
 
-def test_a_megabyte_of_hostile_text_is_told_within_a_second() -> None:
-    for piece in ("```", "<think>", "<test>", "\\boxed{", "{coder.value}"):
+@pytest.mark.parametrize("piece", ["```", "<think>", "<test>", "\\boxed{", "{coder.value}"])
+def test_a_megabyte_of_hostile_text_is_told_in_linear_time(piece: str) -> None:
+    def told() -> Machine:
         machine = begin(coder_tester(patience=1))
-        started = time.process_time()
         feed(machine, says(piece * (1_000_000 // len(piece))), says(piece * (1_000_000 // len(piece))))
         machine.step()
-        assert time.process_time() - started < 2.0
-        assert len(json.dumps(machine.dump())) < 2_000_000
+        return machine
+
+    assert_linear(told, 2_000_000)
+    assert len(json.dumps(told().dump())) < 2_000_000
 
 
 # -- copies ------------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from typing import Any
 
 import concertino as ct
@@ -18,6 +17,7 @@ from concertino.strategies.parallel_rounds._format import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from linear import assert_linear
 
 CALL = '<tool_call>{"name": "search", "arguments": {"query": "x"}}</tool_call>'
 values = st.recursive(
@@ -161,12 +161,11 @@ def test_a_call_is_written_as_one_line_of_json() -> None:
     ],
     ids=lambda text: text[:20],
 )
-def test_a_hostile_text_of_a_megabyte_is_read_in_time_that_grows_with_its_length(text: str) -> None:
-    started = time.process_time()
-    read = read_round(ct.Reply(text))
-    assert len(read.calls) <= MOST_CALLS + 1
+def test_a_megabyte_of_hostile_text_is_read_in_linear_time(text: str) -> None:
+    assert_linear(lambda: read_round(ct.Reply(text)), len(text))
+    assert_linear(lambda: is_strict(text), len(text))
+    assert len(read_round(ct.Reply(text)).calls) <= MOST_CALLS + 1
     assert not is_strict(text)
-    assert time.process_time() - started < 5  # far above what it takes; a quadratic reader would need minutes
 
 
 @pytest.mark.parametrize(

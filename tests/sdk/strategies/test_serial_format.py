@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from typing import Any
 
 import concertino as ct
@@ -12,6 +11,7 @@ from concertino.strategies._tagged_text import cut_blocks
 from concertino.strategies.serial_calls._format import CODES, LIMIT, read_turn, write_message, write_turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from linear import assert_linear
 
 FULL = bool(os.environ.get("CONCERTINO_FUZZ"))
 CALL = '<tool_call>\n{"name": "search", "arguments": {"model": "search-1"}}\n</tool_call>'
@@ -219,8 +219,7 @@ def test_any_text_is_read_and_every_place_is_inside_it(text: str, finish: str, s
         "names",
     ],
 )
-def test_a_megabyte_of_hostile_text_is_read_within_a_second(text: str) -> None:
-    started = time.process_time()
+def test_a_megabyte_of_hostile_text_is_read_in_linear_time(text: str) -> None:
+    assert_linear(lambda: read(text, tools=TOOLS, choices=CHOICES), len(text))
     turn = read(text, tools=TOOLS, choices=CHOICES)
-    assert time.process_time() - started < 1.0
     assert all(len(flaw.message) < 500 for flaw in turn.flaws)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
 import time
@@ -29,6 +28,7 @@ from concertino_bench.graders import (
 )
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from linear import assert_linear
 
 GOLD = {"ground_truth": [{"f": {"a": [1, ""]}}], "functions": [{"name": "f", "parameters": {"properties": {"a": {}}}}]}
 TASKS = {
@@ -127,41 +127,40 @@ HOSTILE = [
     "10^{999}", "\\text{", "*", "_", "; ", "the answer to the question ", "final answer is x. ", "f(a=1), ",
     "[f(a=", "Question:", "\nQ",
 ]  # fmt: skip
-SECONDS = 1.0 if os.environ.get("CONCERTINO_FUZZ") else 4.0
-"""On one idle core all take less than one; a grader that is not linear takes minutes."""
 TIMED = ["exact-match", "numeric", "choice", "multi-answer", "call-match"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TIMED)
 def test_a_hostile_megabyte_is_graded_in_linear_time(name: str) -> None:
-    """CPU seconds of this process, one run in two: what else the machine does is not the grader's."""
     for piece in HOSTILE:
-        submission = Submission((piece * (1_000_000 // len(piece) + 1))[:1_000_000])
-        assert any(_seconds(name, submission) <= SECONDS for _ in range(2)), piece
+        _graded_in_linear_time(name, piece)
 
 
-def _seconds(name: str, submission: Submission) -> float:
-    started = time.process_time()
-    graded(name, submission, Silent())  # type: ignore[arg-type]
-    return time.process_time() - started
+def _graded_in_linear_time(name: str, piece: str) -> None:
+    submission = Submission(_megabyte(piece))
+    assert_linear(lambda: graded(name, submission, Silent()), 1_000_000)  # type: ignore[arg-type]
+
+
+def _megabyte(piece: str) -> str:
+    return (piece * (1_000_000 // len(piece) + 1))[:1_000_000]
 
 
 @pytest.mark.slow
 def test_a_hostile_megabyte_of_mathematics_takes_linear_time_here_and_its_limit_in_the_worker() -> None:
+    """What compares is a process of its own, with five seconds; what reads is here."""
+    grader: Any = GRADERS["math"]
     for piece in HOSTILE:
-        submission = Submission((piece * (1_000_000 // len(piece) + 1))[:1_000_000])
-        started = time.monotonic()
-        assert any(_seconds("math", submission) <= SECONDS for _ in range(2)), piece
-        assert time.monotonic() - started < 60
+        text, started = _megabyte(piece), time.monotonic()
+        assert_linear(lambda text=text: grader.judge(TASKS["math"], text), 1_000_000)
+        assert time.monotonic() - started < 60, piece
 
 
 @pytest.mark.slow
 def test_programs_are_looked_for_in_linear_time() -> None:
     for piece in HOSTILE:
-        started = time.process_time()
-        read_programs((piece * (1_000_000 // len(piece) + 1))[:1_000_000], "f", "def f():\n")
-        assert time.process_time() - started <= SECONDS, piece
+        text = _megabyte(piece)
+        assert_linear(lambda text=text: read_programs(text, "f", "def f():\n"), 1_000_000)
 
 
 def test_all_graders_have_names_kinds_and_needs_of_their_own() -> None:
