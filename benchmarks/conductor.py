@@ -7,12 +7,13 @@
 
 casts   pools and questions drawn as in training, of another seed, at three rates of failing calls
 demo    questions of `concertino demo`, with the faults that are built into its members, and without them
-replay  six recorded models, 120 questions of GSM8K: one a run, four a run, and four a run while calls fail
+replay  six recorded models, 160 questions of GSM8K: one a run, four a run, and four a run while calls fail
 
 Everything is greedy. A run is *right* if all of its answers are; `replay` counts questions. `single-model` and
-`majority-vote` are the systems of concertino-bench, on the same questions and the same answers. The pool of `replay`
-lists its best model last, because the conductor begins with that one: it does not choose by itself. Its models have
-short names; under the recorded ones (the last row, on 40 questions) the conductor is lost.
+`majority-vote` are the systems of concertino-bench, on the same questions and the same answers; the scripted leader is
+what the conductor learned from. The pool of `replay` lists its best model last, because the conductor begins with that
+one: it does not choose by itself. The questions are the last 160 of the recording; the first ones were looked at while
+it was made.
 
 The data of `replay` are looked for in CONCERTINO_TEST_DATA, by default `../shared/data` from the root of the tree.
 """
@@ -41,6 +42,7 @@ from concertino_bench.baselines import systems
 from concertino_bench.graders.numeric import Numeric
 from concertino_conductor import TinyConductor
 from concertino_sim.demo import demo_members, demo_question
+from concertino_train.conductor.leader import Choice, Leader
 from concertino_train.conductor.trial import boxes, is_clean, try_out
 
 Row = dict[str, Any]
@@ -52,7 +54,7 @@ NAMES = {
     "gpt3-175b_verification": "judge",
     "gpt-4-1106-preview": "turbo",
 }
-"""The models of `replay` as the pool lists them, and what it calls them; names that are alike are confused."""
+"""The models of `replay` as the pool lists them, and short names of theirs for comparison."""
 AT_ONCE = 4
 BUDGET = ct.Budget(rounds=8, calls=40, usd=0.5, seconds=60)
 
@@ -126,7 +128,7 @@ class Failing(ct.Model):
 def replay(model: ct.Model, count: int) -> list[Row]:
     """Recorded models and questions of which nothing was seen in training."""
     recording = concertino_replay.read(DATA)
-    tasks = [Task(q.id, q.text, (q.gold,), "number") for q in recording.questions.values()][:count]
+    tasks = [Task(q.id, q.text, (q.gold,), "number") for q in recording.questions.values()][-count:]
     specs = {spec.name: spec for spec in concertino_replay.models(DATA, prices=PRICES)}
     pool = ct.Pool([specs[name] for name in NAMES])
     rows = []
@@ -134,16 +136,17 @@ def replay(model: ct.Model, count: int) -> list[Row]:
         found = asyncio.run(outcomes(system, pool, tasks)).values()
         rows.append({"what": f"replay, {system.name}", "questions": len(tasks), "right": fmean(o.right for o in found),
                      "usd": fmean(o.usd for o in found), "calls": fmean(o.calls for o in found)})  # fmt: skip
-    about = "Recorded answers of a language model."
-    short = ct.Pool([specs[name].with_(name=called, description=about) for name, called in NAMES.items()])
-    broken = ct.Pool([spec.with_(factory=lambda spec=spec: Failing(spec.factory(), 0.2)) for spec in short.models])
-    for what, size, members, asked in (
-        ("tiny, one question a run", 1, short, tasks),
-        ("tiny, four questions a run", 4, short, tasks),
-        ("tiny, four questions a run, 20% of calls fail", 4, broken, tasks),
-        ("tiny, under the recorded names", 1, pool, tasks[:40]),
+    short = ct.Pool([specs[name].with_(name=called) for name, called in NAMES.items()])
+    broken = ct.Pool([spec.with_(factory=lambda spec=spec: Failing(spec.factory(), 0.2)) for spec in pool.models])
+    scripted = Leader([Choice(name, "task") for name, _ in pool.offering("*").actions])
+    for what, leader, size, members in (
+        ("scripted leader, one question a run", scripted, 1, pool),
+        ("tiny, one question a run", model, 1, pool),
+        ("tiny, one question a run, short names", model, 1, short),
+        ("tiny, four questions a run", model, 4, pool),
+        ("tiny, four questions a run, 20% of calls fail", model, 4, broken),
     ):
-        rows.append({"what": f"replay, {what}", **asyncio.run(conducted(model, members.offering("*"), asked, size))})
+        rows.append({"what": f"replay, {what}", **asyncio.run(conducted(leader, members.offering("*"), tasks, size))})
     return rows
 
 
@@ -182,10 +185,10 @@ def judged(run: ct.Run, group: Sequence[Task]) -> list[bool]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = {"casts": (casts, 200), "demo": (demo, 60), "replay": (replay, 120)}
+    parts = {"casts": (casts, 200), "demo": (demo, 60), "replay": (replay, 160)}
     parser.add_argument("--only", choices=parts, action="append", help="a part; may be repeated")
     parser.add_argument("--folder", type=Path, default=concertino_conductor.TINY, help="of the model")
-    parser.add_argument("--count", type=int, help="runs, or questions, of each part; by default 200, 60 and 120")
+    parser.add_argument("--count", type=int, help="runs, or questions, of each part; by default 200, 60 and 160")
     parser.add_argument("--quick", action="store_true", help="24 of each part: shows that it works")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
     given = parser.parse_args()

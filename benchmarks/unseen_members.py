@@ -28,6 +28,8 @@ CHARGES = (Prices(0.6, 0.6), Prices(2.0, 2.0), Prices(10.0, 30.0), Prices(20.0, 
 """$ per million tokens that a variant draws from."""
 CARD = 20
 """Training questions, drawn with replacement, that the card of a variant is about."""
+LACKING = 0.8
+"""Share of variants that lack a model: where the best one is always there, nothing is learned of the others' cards."""
 _OK = re.compile(r"^(\d+\.\d+) OK\b", re.MULTILINE)
 
 
@@ -52,13 +54,15 @@ def shown(pool: Pool, right: Mapping[str, Sequence[bool]]) -> Pool:
     return offered.alias({spec.name: word for (_, spec), word in zip(offered.actions, WORDS, strict=False)})
 
 
-def variant(file: str, outcomes: str, number: int = 0) -> Pool:
-    """The pool of a file, or the same models told otherwise; half of the variants lack one of them.
+def variant(file: str, outcomes: str, number: int = 0, invented: bool = False) -> Pool:
+    """The pool of a file, or the same models told otherwise; most variants lack one of them.
 
     Args:
         file: the pool file.
         outcomes: a JSON file of what each model got right: lists of true and false by name, of training questions.
         number: 0 for the pool as the file has it; any other number for a variant.
+        invented: the cards say anything, so that every word of them is met; for who is shown what a word means, not
+            for who is to find it out.
     """
     pool = Pool.load(file)
     if not number:
@@ -66,8 +70,11 @@ def variant(file: str, outcomes: str, number: int = 0) -> Pool:
     rng = Random(f"variant {number}")
     known = json.loads(Path(outcomes).read_text(encoding="utf-8"))
     models = rng.sample(list(pool.models), len(pool.models))
-    models = models[1:] if len(models) > 2 and rng.random() < 0.5 else models
+    models = models[1:] if len(models) > 2 and rng.random() < LACKING else models
     priced = Pool(models).price({each.name: rng.choice(CHARGES) for each in models})
+    if invented:
+        shares = {each.name: rng.random() for each in models}
+        return shown(priced, {name: [place < share * CARD for place in range(CARD)] for name, share in shares.items()})
     return shown(priced, {each.name: rng.choices(known[each.name], k=CARD) for each in models})
 
 

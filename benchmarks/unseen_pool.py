@@ -5,9 +5,9 @@
 The recording holds one question in a line with the outputs of all models (see `concertino_replay`). Its models are
 sorted by how many training questions they got right, and dealt out in turn to two pool files, A and B, so that both
 have strong and weak ones. A small policy is made from nothing, taught by a scripted leader that follows descriptions in
-half of its runs, and reinforced to be right at little cost, once over A and once over B. Each is measured over both
-files, on questions that no training had, beside majority vote, cascade, the scripted leader, every single model and the
-oracle.
+half of its runs, over variants of the pool whose cards are true or invented, and reinforced to be right at little cost,
+once over A and once over B. Each is measured over both files, on questions that no training had, beside majority vote,
+cascade, the scripted leader, every single model and the oracle.
 
 What is reported: the share of right answers with a bootstrap interval over questions, $ and calls for each question,
 and the difference to the majority vote on the same questions. No weights of a real model are used: *untrained* is the
@@ -45,7 +45,8 @@ from concertino_train.assembling import make_pool, make_strategy
 from concertino_train.config import TrainConfig, load_config
 from concertino_train.evaluate import run_eval
 from concertino_train.rl import run_rl
-from concertino_train.teaching import run_collecting, run_teaching
+from concertino_train.teacher import run_collecting
+from concertino_train.teaching import run_teaching
 from unseen_members import Leader, shown
 
 DATA = Path(os.environ.get("CONCERTINO_TEST_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
@@ -62,7 +63,8 @@ class Size:
 
     Attributes:
         train: questions that trainings and cards have; all others are measured on.
-        variants: pools that the leader works with; reinforcement learning has others, and nearly twice as many.
+        variants: pools that the leader works with, half of them with invented cards; reinforcement learning has others,
+            and nearly twice as many.
         asked: questions that it works on with each.
         teach, steps: steps of supervised and of reinforcement learning.
         questions, group: of a step, and rollouts of each question.
@@ -73,7 +75,7 @@ class Size:
     train: int = 200
     variants: int = 32
     asked: int = 24
-    teach: int = 150
+    teach: int = 250
     steps: int = 20
     questions: int = 8
     group: int = 8
@@ -231,7 +233,8 @@ def train(out: Path, half: str, seed: int, size: Size) -> dict[str, Any]:
     home, sets = Path(base["trainer"]["output"]), []
     selection = base["tasks"]["train"][0]
     for number in range(1, size.variants + 1):
-        work = load_config(base, [f"pool.make.number={number}", "pool.variation={}"])
+        cards = f"pool.make.invented={json.dumps(number % 2 == 0)}"
+        work = load_config(base, [f"pool.make.number={number}", cards, "pool.variation={}"])
         drawn = json.dumps([{**selection, "limit": size.asked, "seed": 1000 * seed + number}])
         asked = load_config(work.resolved(), [f"data.collect.tasks={drawn}"])
         made = run_collecting(asked, output=home / f"leader-{number}")

@@ -8,7 +8,7 @@ asked: list[str] = []
 
 
 def told(question: str) -> str:
-    return f"I looked it up. The answer is {next(ANSWERS[word] for word in ANSWERS if word in question)}."
+    return f"By my count, the answer is {next(ANSWERS[word] for word in ANSWERS if word in question)}."
 
 
 @ct.tool

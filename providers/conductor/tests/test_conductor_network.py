@@ -147,7 +147,7 @@ async def test_the_texts_are_those_of_the_reference(reference: Any) -> None:
     from concertino import ChatRequest, Message, Sampling
     from concertino_conductor import TinyConductor
 
-    tiny = TinyConductor()
+    tiny = TinyConductor(guided=False)
     for question in ("Problem 1: How many?\n\nProblem 2: What is it?", "Which part is next?"):
         messages = [Message("system", "Answer by calls, at most 4 a round, 8 rounds; end with final_answer.")]
         messages += [Message("user", question)]

@@ -7,6 +7,7 @@ import json
 import re
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ from concertino import ChatRequest, Executor, Model, Orchestrator, Reply, UsageE
 from concertino_train.conductor.casts import draw_cast
 from concertino_train.conductor.examples import collect, conversation, to_row
 from concertino_train.conductor.leader import MOST_ATTEMPTS, Leader, value_in
-from concertino_train.conductor.training import Settings, train
+from concertino_train.conductor.training import Settings, train, train_together
 from concertino_train.conductor.trial import boxes, is_clean, try_out
+from concertino_train.conductor.wording import new_value, refusal_text, reply_text
 
 pytest.importorskip("torch")
 
@@ -39,7 +41,7 @@ def test_without_faults_the_leader_is_right_in_every_cast() -> None:
 
 
 def test_with_faults_it_asks_somebody_else_and_is_mostly_right() -> None:
-    runs = [lead(number) for number in range(60)]
+    runs = [lead(number) for number in range(80)]
     failed = [(cast, run) for cast, run in runs if not all(seen.ok for seen in run.observations)]
     assert len(failed) > 20
     assert sum(boxes(run) == cast.answers for cast, run in failed) >= 0.8 * len(failed)
@@ -67,6 +69,16 @@ def test_the_same_number_is_the_same_cast_and_gives_the_same_run() -> None:
 )  # fmt: skip
 def test_the_leader_reads_the_answer_of_a_reply(text: str, value: str) -> None:
     assert value_in(text) == value
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_whatever_a_member_writes_the_leader_reads_the_answer_that_was_meant(long: bool) -> None:
+    for number in range(1000):
+        rng = Random(number)
+        value = new_value(rng)
+        text = reply_text(rng, value, long=long)
+        assert value_in(text).replace(",", "") == value, text
+        assert value_in(refusal_text(rng)) == ""
 
 
 def test_the_notes_say_all_that_is_known_and_how_often_a_problem_failed() -> None:
@@ -116,13 +128,48 @@ def test_a_few_steps_make_it_better_and_the_same_seed_makes_it_again() -> None:
     assert all(torch.equal(a, b) for a, b in zip(models[0].parameters(), models[1].parameters(), strict=True))
 
 
+def test_two_processes_give_the_weights_of_one_that_reads_the_batches_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+    from concertino_train.conductor import training
+    from concertino_train.tiny import new_model, new_tokenizer
+
+    class Both(list[Any]):
+        """The batches of both processes."""
+
+        def __init__(self, parts: Any) -> None:
+            self.parts = list(parts)
+            super().__init__(row for part in self.parts for row in part)
+
+    class BothBatches:
+        def __init__(self, rows: Any, settings: Settings, rank: int) -> None:
+            self.each = [batches(rows, settings, number) for number in range(2)]
+
+        def draw(self, done: float) -> Both:
+            return Both(each.draw(done) for each in self.each)
+
+    torch.set_num_threads(1)
+    said = collect(range(12))
+    tokenizer = new_tokenizer([message.text for run in said for message, _ in run], 700)
+    rows = [to_row(run, tokenizer) for run in said]
+    settings = Settings(seconds=600, steps=4, tokens=300, warm=2)
+    alone, together = (new_model(tokenizer, layers=1, hidden=32, heads=2) for _ in range(2))
+    both = train_together(together, rows, settings, 2)
+    batches, loss = training._Batches, training._loss
+    monkeypatch.setattr(training, "_Batches", BothBatches)
+    monkeypatch.setattr(training, "_loss", lambda model, batch: sum(loss(model, part) for part in batch.parts) / 2)
+    done = train(alone, rows, settings)
+    assert both.steps == done.steps == 4
+    for one, other in zip(alone.parameters(), together.parameters(), strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
+
+
 def test_the_command_writes_a_folder_that_is_read_again(tmp_path: Path) -> None:
     from concertino_train.conductor.__main__ import main
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     out = tmp_path / "tiny"
     sizes = ["--layers", "2", "--hidden", "48", "--heads", "2", "--vocabulary", "700", "--rows", "12"]
-    assert main(["--out", str(out), "--seconds", "1", *sizes]) == 0
+    assert main(["--out", str(out), "--seconds", "1", "--processes", "1", *sizes]) == 0
     record = json.loads((out / "training.json").read_text(encoding="utf-8"))
     model, tokenizer = AutoModelForCausalLM.from_pretrained(out), AutoTokenizer.from_pretrained(out)
     assert record["rows"] == 12

@@ -43,7 +43,7 @@ def strategy(**settings: Any) -> ParallelRounds:
     """
     from concertino import ParallelRounds
 
-    chosen: dict[str, Any] = {"prompt": "brief", "quotes": True, "show_budget": False, "observation_tokens": 40}
+    chosen: dict[str, Any] = {"prompt": "brief", "quotes": True, "show_budget": False, "observation_tokens": 80}
     return ParallelRounds(**{**chosen, **settings})
 
 

@@ -1,7 +1,8 @@
 """The tiny conductor as a model: messages in, one turn's text out, computed here with numpy.
 
-What it was asked before it remembers, so a conversation that goes on costs only what is new. The invariant: a reply
-depends on the messages and the sampling alone, never on what was asked before.
+It writes names only as they were offered; log-probabilities are those among the tokens that could follow. What it was
+asked before it remembers, so a conversation that goes on costs only what is new. The invariant: a reply depends on the
+messages and the sampling alone, never on what was asked before.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from concertino import ChatRequest, FailureClass, Message, Model, ProviderError, Reply, Sampling, Usage
 
+from .guide import Guide
 from .network import BLOCK, Floats, Memory, Network
 from .vocabulary import Vocabulary
 
@@ -41,10 +43,11 @@ class TinyConductor(Model):
 
     Args:
         folder: with `config.json`, `model.safetensors` and `tokenizer.json`.
+        guided: write names of members, arguments and choices only as the prompt offers them (see `guide`).
     """
 
-    def __init__(self, folder: Path = TINY) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path = TINY, *, guided: bool = True) -> None:
+        self._folder, self._guided = folder, guided
         self._lines: OrderedDict[int, _Line] = OrderedDict()
         self._count = 0
 
@@ -102,12 +105,16 @@ class TinyConductor(Model):
         most = min(sampling.max_tokens or MOST_TOKENS, room)
         line, known = self._taken(prompt, most)
         sampler = _Sampler(sampling)
+        guide = Guide(request.messages if self._guided else (), self.vocabulary)
         writing = _Writing(sampling.stop)
         written: list[int] = []
         finish = "length"
         logits = await self._read(line, prompt[known:])
         while len(written) < most:
-            token = sampler.choose(logits)
+            if (names := guide.names(writing.text)) and self._fit(names, line.memory):
+                scores = await asyncio.to_thread(self._scored, names, line.memory, logits)
+                sampler.follow(self.vocabulary.ids(names[sampler.choose(scores)]))
+            token = sampler.choose(guide.steered(writing.text, logits), guide.allowed(writing.text))
             written.append(token)
             if token == self.vocabulary.end:
                 finish = "stop"
@@ -139,6 +146,27 @@ class TinyConductor(Model):
         assert logits is not None
         return logits
 
+    def _fit(self, names: Sequence[str], memory: Memory) -> bool:
+        """Whether there is room to read any of the names; at the end of a reply that is cut off there is not."""
+        return memory.length + max(len(self.vocabulary.ids(name)) for name in names) <= memory.keys[0].shape[1]
+
+    def _scored(self, names: Sequence[str], memory: Memory, logits: Floats) -> Floats:
+        """How probable each name is as a whole, shape (names,); the first token that differs does not decide alone.
+
+        Args:
+            names: of which one is written next.
+            memory: of what is behind it; as it was afterwards.
+            logits: of the next token.
+        """
+        length, scores = memory.length, []
+        ends = [number for number, _ in self.vocabulary.by_begin[b'"']]
+        for name in names:
+            ids = self.vocabulary.ids(name)
+            seen = _logs(np.vstack([logits, self.network.logits(ids, memory, every=True)]))
+            memory.length = length
+            scores.append(seen[np.arange(len(ids)), ids].sum() + np.log(np.exp(seen[-1, ends]).sum()))
+        return np.asarray(scores, np.float32)
+
     # -- what is remembered ----------------------------------------------------------------------------------------
 
     def _taken(self, prompt: list[int], most: int) -> tuple[_Line, int]:
@@ -168,6 +196,12 @@ class TinyConductor(Model):
         self._lines.clear()
 
 
+def _logs(logits: Floats) -> Floats:
+    """Log-probabilities, by row."""
+    logits = logits - logits.max(-1, keepdims=True)
+    return (logits - np.log(np.exp(logits).sum(-1, keepdims=True))).astype(np.float32, copy=False)
+
+
 def _common(first: Sequence[int], second: Sequence[int]) -> int:
     """How many tokens two sequences begin with alike."""
     least = min(len(first), len(second))
@@ -182,12 +216,28 @@ class _Sampler:
         self._top = 1.0 if sampling.top_p is None else sampling.top_p
         self._rng = np.random.default_rng(sampling.seed)
         self.logprobs: list[float] = []
+        self._decided: list[int] = []
+        self._borne = 0.0
 
-    def choose(self, logits: Floats) -> int:
+    def follow(self, tokens: Sequence[int]) -> None:
+        """Take these next: all of them were chosen at once, and the first bears the probability of that choice."""
+        self._decided = list(tokens)
+        self._borne = self.logprobs.pop()
+
+    def choose(self, logits: Floats, among: Sequence[int] = ()) -> int:
+        """The next token, of these alone if there are any."""
+        if self._decided:
+            self.logprobs.append(self._borne)
+            self._borne = 0.0
+            return self._decided.pop(0)
         scaled = logits.astype(np.float64) / (self._temperature or 1.0)
+        if among:
+            others = np.ones(len(scaled), bool)
+            others[list(among)] = False
+            scaled[others] = -np.inf
         scaled -= scaled.max()
         logs = scaled - np.log(np.exp(scaled).sum())
-        token = int(np.argmax(logits)) if not self._temperature else self._drawn(np.exp(logs))
+        token = int(np.argmax(scaled)) if not self._temperature else self._drawn(np.exp(logs))
         self.logprobs.append(float(min(0.0, logs[token])))
         return token
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,14 @@ class Vocabulary:
         self.size = max(*self._bytes, *self._special.values()) + 1
         self.start, self.end = self._special[START], self._special[END]
         self._word = lru_cache(_WORDS)(self._merged)
+
+    @cached_property
+    def by_begin(self) -> dict[bytes, list[tuple[int, bytes]]]:
+        """Tokens and their bytes, by the first byte; special ones have none."""
+        found: dict[bytes, list[tuple[int, bytes]]] = {}
+        for number, data in self._bytes.items():
+            found.setdefault(data[:1], []).append((number, data))
+        return found
 
     def ids(self, text: str) -> list[int]:
         """The tokens of a text; special ones in it are ordinary text."""

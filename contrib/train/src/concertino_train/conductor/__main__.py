@@ -6,30 +6,38 @@ python -m concertino_train.conductor --out tiny --seconds 600
 from __future__ import annotations
 
 import argparse
+import copy
 import json
+import platform
 import sys
 import time
-from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
-from random import Random
 from typing import Any
 
-from .examples import collect, to_row
-from .training import Settings, train
-from .wording import problem_writer
+from concertino import UsageError
+
+from .examples import Said, collect, mixed_writer, to_row
+from .training import Settings, Trained, train_together
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The command. Returns the exit code."""
     given = _parser().parse_args(arguments)
+    try:
+        settings = Settings(seconds=given.seconds, rate=given.rate, muon=given.muon, seed=given.seed, half=given.half)
+    except UsageError as error:
+        _parser().error(str(error))
     import torch
 
     from concertino_train.tiny import new_model, new_tokenizer
 
-    torch.set_num_threads(given.threads)
-    begun = time.process_time()
+    torch.set_num_threads(1)
+    begun = time.monotonic()
     _tell(f"collecting {given.rows:,} runs of the scripted leader")
-    said = collect(range(given.rows), seed=given.seed, slips=given.slips, texts=_problems)
+    said = _collect(given.rows, given.processes, given.seed, given.slips)
     if given.start:
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -41,36 +49,39 @@ def main(arguments: list[str] | None = None) -> int:
     rows = [to_row(run, tokenizer) for run in said]
     size = sum(parameter.numel() for parameter in model.parameters())
     mean = sum(len(row.ids) for row in rows) / len(rows)
-    _tell(
-        f"{size:,} parameters, {len(tokenizer)} tokens, rows of {mean:.0f} tokens; {time.process_time() - begun:.0f} s"
-    )
-    settings = Settings(seconds=given.seconds, rate=given.rate, muon=given.muon, seed=given.seed)
-    trained = train(model, rows, settings, _tell)
-    model.half().save_pretrained(given.out)
-    tokenizer.save_pretrained(given.out)
-    record = {
-        "parameters": size, "vocabulary": len(tokenizer), "rows": len(rows), "row_tokens": round(mean, 1),
-        "steps": trained.steps, "tokens": trained.tokens, "cpu_seconds": round(trained.seconds),
-        "loss": round(trained.loss, 4), "torch": torch.__version__.partition("+")[0],
-        "arguments": {key: value for key, value in vars(given).items() if key not in ("out", "start")},
-        "before": json.loads((given.start / "training.json").read_text("utf-8")) if given.start else None,
-    }  # fmt: skip
-    (given.out / "training.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    taken = time.monotonic() - begun
+    _tell(f"{size:,} parameters, {len(tokenizer)} tokens, rows of {mean:.0f} tokens; after {taken:.0f} s")
+
+    def keep(trained: Trained) -> None:
+        record = {
+            "parameters": size, "vocabulary": len(tokenizer), "rows": len(rows), "row_tokens": round(mean, 1),
+            "steps": trained.steps, "tokens": trained.tokens, "cpu_seconds": round(trained.seconds * given.processes),
+            "loss": round(trained.loss, 4), "torch": torch.__version__.partition("+")[0],
+            "python": platform.python_version(),
+            "arguments": {key: value for key, value in vars(given).items() if key not in ("out", "start")},
+            "before": json.loads((given.start / "training.json").read_text("utf-8")) if given.start else None,
+        }  # fmt: skip
+        _write(given.out, model, tokenizer, record)
+
+    keep(train_together(model, rows, settings, given.processes, _tell, keep))
     _tell(f"written to {given.out}")
     return 0
 
 
-def _problems(rng: Random) -> Callable[[Random], str]:
-    """Who writes the problems of a cast: in some of them MASBENCH, so that its words and lengths are no strangers."""
-    return _masbench_text if rng.random() < 0.2 else problem_writer(rng)
+def _collect(count: int, processes: int, seed: int, slips: float) -> list[list[Said]]:
+    """All runs in the order of their numbers, by so many processes."""
+    starts = range(0, count, 500)
+    parts = [range(start, min(start + 500, count)) for start in starts]
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        found = pool.map(partial(collect, seed=seed, slips=slips, texts=mixed_writer), parts)
+        return [run for part in found for run in part]
 
 
-def _masbench_text(rng: Random) -> str:
-    from concertino_bench.masbench import make_task
-
-    level = rng.choice((2, 2, 3, 4, 6, 8))
-    task = make_task("depth", level, rng.randrange(10_000), split="train", rules=False)
-    return task.question.partition("\n\n")[0]
+def _write(folder: Path, model: Any, tokenizer: Any, record: dict[str, Any]) -> None:
+    """The model in 16 bits, its tokenizer, and how it came to be."""
+    copy.deepcopy(model).half().save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    (folder / "training.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def _tell(line: str) -> None:
@@ -78,21 +89,28 @@ def _tell(line: str) -> None:
     sys.stderr.flush()
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"got {text!r}; expected a whole number from 1 on")
+    return int(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m concertino_train.conductor", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     parser.add_argument("--start", type=Path, help="folder of a trained one to go on with")
-    parser.add_argument("--seconds", type=float, default=600, help="CPU-seconds of training")
-    parser.add_argument("--rows", type=int, default=8000, help="runs to learn from")
+    parser.add_argument("--seconds", type=float, default=600, help="CPU-seconds of training, of each process")
+    parser.add_argument("--rows", type=_count, default=8000, help="runs to learn from")
     parser.add_argument("--slips", type=float, default=0.06, help="share of rounds with a malformed call")
-    parser.add_argument("--layers", type=int, default=4)
-    parser.add_argument("--hidden", type=int, default=128)
-    parser.add_argument("--heads", type=int, default=4)
-    parser.add_argument("--vocabulary", type=int, default=1280)
+    parser.add_argument("--layers", type=_count, default=4)
+    parser.add_argument("--hidden", type=_count, default=128)
+    parser.add_argument("--heads", type=_count, default=4)
+    parser.add_argument("--vocabulary", type=_count, default=1280)
     parser.add_argument("--rate", type=float, default=3e-3, help="learning rate of AdamW")
     parser.add_argument("--muon", type=float, default=0.02, help="learning rate of Muon")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--processes", type=_count, default=2, help="that collect and train, a core each")
+    parser.add_argument("--half", action="store_true", help="multiply in 16 bits: faster, if the processor can (AMX)")
     return parser
 
 

@@ -1,8 +1,8 @@
 """Casts of the conductor's training: a question with its answers, and a pool that answers it, or fails.
 
 A pool is one of two kinds: a solver with a choice of models, or several agents, one model each; beside them tools that
-are of no use. The invariant: a cast follows from its number alone, and its members answer by the problem's text, so the
-same calls give the same results in any process.
+are of no use. The invariant: a cast follows from its number alone (and the version of Python, see `english`), and its
+members answer by the problem's text, so the same calls give the same results in any process.
 """
 
 from __future__ import annotations
@@ -22,11 +22,16 @@ Writer = Callable[[Random], str]
 """Writes the text of one problem."""
 FAULTS = (
     ("raised", "RuntimeError: {word}: the server's reply is no JSON"),
-    ("unavailable", "{word} could not be reached (after 3 attempts)"),
-    ("rejected", "{word} reads at most 600 tokens and was given 911; ask a larger model"),
+    ("raised", "{other}Error: {word} {other} {number} {other}"),
+    ("raised", "ConnectionResetError: the connection was lost after {number} ms"),
+    ("unavailable", "{word} could not be reached (after {number} attempts)"),
+    ("unavailable", "{word}: HTTP {number} from {other}:{number}"),
+    ("rejected", "{word} reads at most {number} tokens and was given {number}; ask a larger model"),
     ("truncated", "the reply broke off"),
+    ("throttled", "{word} allows {number} calls a minute; try again in {number} s"),
     ("quarantined", "{word} is out of use: it blocked; use another member"),
     ("failed", "it did not work"),
+    ("failed", "{other} {other}: {number}"),
 )
 """What may go wrong: codes and messages."""
 
@@ -63,14 +68,14 @@ def draw_cast(
     """
     rng = Random(f"conductor {seed} {number}")
     write = texts(rng)
-    count = rng.choice((1, 1, 2, 2, 3, 3, 4, 4, 4, 5, 6))
+    count = rng.choice((1, 1, 1, 2, 2, 3, 3, 4, 4, 4, 5, 6))
     problems = [write(rng) for _ in range(count)]
     if count > 1 or rng.random() < 0.2:
         problems = [f"Problem {place}: {text}" for place, text in enumerate(problems, start=1)]
     answers = [wording.new_value(rng) for _ in problems]
     intro = [rng.choice(wording.INTROS)] if count > 1 and rng.random() < 0.5 else []
     outro = [rng.choice(wording.OUTROS)] if count > 1 and rng.random() < 0.3 else []
-    house = _House(dict(zip(problems, answers, strict=True)), rng.random(), fault_rate)
+    house = _House(dict(zip(problems, answers, strict=True)), rng.random(), fault_rate, wordy=rng.random() < 0.35)
     solvers, choices = _choosing(rng, house) if rng.random() < 0.6 else _agents(rng, house)
     members = [*solvers, *(_tool(rng, *each) for each in rng.sample(wording.TOOLS, rng.choice((0, 0, 1, 2, 3))))]
     if len(solvers) == 1:
@@ -78,16 +83,16 @@ def draw_cast(
     strategy = ParallelRounds(
         prompt="brief", quotes=True, max_rounds=rng.choice((6, 8, 8, 10, 12, 12, 12)),
         max_parallel=rng.choice((2, 3, 3, 4, 4, 4, 5, 6)), show_budget=rng.random() < 0.2,
-        observation_tokens=rng.choice((40, 60, 100, 100, None)),
+        observation_tokens=rng.choice((60, 80, 80, 80, 100, 160, None)),
     )  # fmt: skip
     return Cast("\n\n".join([*intro, *problems, *outro]), tuple(answers), Pool(members), tuple(choices), strategy)
 
 
 class _House:
-    """What all members of a cast know, and how often they were asked."""
+    """What all members of a cast know, how often they were asked, and whether they are long-winded."""
 
-    def __init__(self, answers: dict[str, str], key: float, fault_rate: float) -> None:
-        self._answers, self._key, self._rate = answers, key, fault_rate
+    def __init__(self, answers: dict[str, str], key: float, fault_rate: float, *, wordy: bool) -> None:
+        self._answers, self._key, self._rate, self._wordy = answers, key, fault_rate, wordy
         self._asked: Counter[tuple[str, str]] = Counter()
 
     def answer(self, text: str, who: str) -> str:
@@ -98,17 +103,21 @@ class _House:
         value = self._answers.get(text) or (next(iter(self._answers.values())) if len(self._answers) == 1 else "")
         if not value or rng.random() < self._rate / 4:
             return wording.refusal_text(rng)
-        return wording.reply_text(rng, value)
+        return wording.reply_text(rng, value, long=self._wordy)
 
 
 def _fault(rng: Random, who: str) -> CallFailed:
+    who = who if rng.random() < 0.6 else f"{wording.new_word(rng)}/{who}"
     if rng.random() < 0.45:
-        seconds = rng.choice(("1.20", "1.38", "30.00", "2.50"))
-        words = rng.choice(
-            (f"no result after {seconds} s; its limit is {seconds} s", f"{who}: no result after {seconds} s")
-        )
-        return CallFailed(Observation("", "", Status.TIMEOUT, None, ErrorInfo("deadline", words, retryable=True)))
+        seconds = f"{rng.randrange(1, 60)}.{rng.randrange(100):02}"
+        ends = rng.choice((f"its limit is {seconds} s", "its caller's time is over", f"its limit is {seconds} s", ""))
+        words = f"no result after {seconds} s" + (f"; {ends}" if ends else "")
+        told = words if rng.random() < 0.5 else f"{who}: {words}"
+        return CallFailed(Observation("", "", Status.TIMEOUT, None, ErrorInfo("deadline", told, retryable=True)))
     code, words = rng.choice(FAULTS)
+    while "{number}" in words or "{other}" in words:
+        words = words.replace("{number}", str(rng.randrange(1, 9000)), 1)
+        words = words.replace("{other}", wording.new_word(rng), 1)
     return CallFailed.because(words.format(word=who), code=code)
 
 
@@ -118,7 +127,7 @@ def _schema(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
 
 def _choosing(rng: Random, house: _House) -> tuple[list[ToolSpec], list[Choice]]:
     """One solver with a choice of models."""
-    models = list(dict.fromkeys(wording.model_name(rng) for _ in range(rng.choice((2, 3, 3, 3, 4, 5)))))
+    models = wording.model_names(rng, rng.choice((2, 3, 3, 3, 4, 5, 6)))
     text, by = rng.choice(wording.TEXT_ARGUMENTS), rng.choice(wording.MODEL_ARGUMENTS)
     name = rng.choice(wording.SOLVER_NAMES) if rng.random() < 0.5 else wording.new_word(rng)
     about = rng.choice(wording.SOLVER_WORDS).format(models=" | ".join(models))
@@ -137,10 +146,11 @@ def _agents(rng: Random, house: _House) -> tuple[list[ToolSpec], list[Choice]]:
     prefix = "ask_" if rng.random() < 0.7 else ""
     text = rng.choice(wording.TEXT_ARGUMENTS)
     priced = rng.random() < 0.6
-    names = dict.fromkeys(wording.model_name(rng).replace(".", "-") for _ in range(rng.choice((1, 2, 2, 3, 3, 4))))
+    drawn = wording.model_names(rng, rng.choice((1, 2, 2, 3, 3, 4, 5, 6)))
+    names = list(dict.fromkeys(name.replace(".", rng.choice("-_")) for name in drawn))
 
     def agent(name: str) -> ToolSpec:
-        about = rng.choice(wording.AGENT_WORDS).format(manner=rng.choice(wording.MANNERS))
+        about = wording.about_agent(rng, name)
         if priced:
             once, out = rng.choice(wording.PRICES).split("/")
             about += f"\nPrice: {once} / {out} per million tokens in / out."

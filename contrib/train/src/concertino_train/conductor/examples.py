@@ -12,30 +12,45 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+import numpy as np
 from concertino import Budget, Executor, Message, Orchestrator, Run
 from concertino.events import Asked, Replied
+from numpy.typing import NDArray
 
 from .casts import Cast, Writer, draw_cast
 from .leader import Leader
 from .wording import problem_writer
 
-FAULT_RATES = (0.0, 0.1, 0.2, 0.4)
+FAULT_RATES = (0.0, 0.1, 0.3, 0.5)
 """Shares of failing calls, in turn."""
 Said = tuple[Message, bool]
 """A message, and whether it is learned."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
     """One conversation as tokens.
 
     Attributes:
-        ids: of all messages, in ChatML.
-        learned: for each, whether it is learned.
+        ids: of all messages, in ChatML; shape (tokens,).
+        learned: for each, whether it is learned; shape (tokens,).
     """
 
-    ids: tuple[int, ...]
-    learned: tuple[bool, ...]
+    ids: NDArray[np.int32]
+    learned: NDArray[np.bool_]
+
+
+def mixed_writer(rng: Random) -> Writer:
+    """Who writes the problems of a cast: in some of them MASBENCH, so that its words and lengths are no strangers."""
+    return _masbench_text if rng.random() < 0.2 else problem_writer(rng)
+
+
+def _masbench_text(rng: Random) -> str:
+    from concertino_bench.masbench import make_task
+
+    level = rng.choice((2, 2, 3, 4, 6, 8))
+    task = make_task("depth", level, rng.randrange(10_000), split="train", rules=False)
+    return task.question.partition("\n\n")[0]
 
 
 def collect(
@@ -106,4 +121,4 @@ def to_row(said: Sequence[Said], tokenizer: Any) -> Row:
         add([start, *encode(f"{message.role}\n")], False)
         add([*encode(message.text), end], learn)
         add(encode("\n"), False)
-    return Row(tuple(ids), tuple(learned))
+    return Row(np.asarray(ids, np.int32), np.asarray(learned, np.bool_))
