@@ -1,11 +1,23 @@
-"""concertino-train: what training an orchestrator is made of. This part is pure: no model, no torch.
+"""concertino-train: an orchestrator is trained on the pool that is installed, by what it writes and what comes of it.
 
-    concertino_train.episodes   what rewards read of one finished rollout
-    concertino_train.rewards    every reward term of five published systems, as functions of episodes
-    concertino_train.groups     groups, advantages, filters, dynamic sampling, packing; numpy only
-    concertino_train.audit      what is wrong with a reward or a batch, before anything is trained on it
+Pure, without torch:
 
-Importing this module imports none of them; the names and the hook below do.
+    episodes     what rewards read of one finished rollout
+    rewards      every reward term of five published systems, as functions of episodes
+    groups       groups, advantages, filters, dynamic sampling, packing
+    audit        what is wrong with a reward or a batch, before anything is trained on it
+    data         trajectories: collected, selected, rewritten, written as a set with a card
+    config       settings files; recipes: those of the five systems; assembling: what settings name, made
+
+With a policy:
+
+    rollouts     many runs in lock step; policies: who samples them
+    losses, plain, trainer      the loss, its oracle, the optimiser through TRL
+    teacher, teaching, rl       the verbs collect, sft and rl; evaluate, export, studies likewise
+    running      folders, checkpoints, figures, monitors, signals of long work
+    practice     a domain to learn in that needs nothing installed; conductor: the tiny model of the demonstration
+
+Importing this module imports none of them; the names and the hooks below do.
 """
 
 from __future__ import annotations

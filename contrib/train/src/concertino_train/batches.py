@@ -24,7 +24,6 @@ from .groups import (
     GroupKey,
     Groups,
     advantages,
-    pack,
     prompt_digest,
     statistics,
 )
@@ -35,6 +34,8 @@ from .trajectories import Grouping, Row, row_of_turn, rows_of_lines
 
 _EMPTY: Any = np.zeros(0)
 _ADVANTAGE, _FILTERS = AdvantageSettings(), Filters()
+_HOMOGENEOUS = 0.1
+"""Std below which a group counts as homogeneous where no filter says another."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +92,7 @@ class Batch:
         )  # fmt: skip
         trained = found.counted & filtered.keep
         reasons = [why or ("" if trained[n] else "no-difference") for n, why in enumerate(filtered.reasons)]
-        figures = _figures(rewards, groups, members, trained, filters)
+        figures = _figures(rewards, groups, members, trained, filters.homogeneity)
         spread = [(row, n) for n, member in enumerate(members) for row in member.rows]
         index = np.array([n for _, n in spread], dtype=np.int64)
         return cls(
@@ -106,21 +107,6 @@ class Batch:
     def trained_tokens(self) -> int:
         """Tokens of the rows that are trained."""
         return sum(row.trained for row, kept in zip(self.rows, self.keep, strict=True) if kept)
-
-    def packed(self, steps: int, multiple: int = 1) -> list[list[int | None]]:
-        """The rows that are trained, in a constant number of optimiser steps of equal width.
-
-        Args:
-            steps: optimiser steps.
-            multiple: the width is a multiple of this.
-
-        Returns:
-            For each step the numbers of its rows; None is a padding row.
-        """
-        kept = np.flatnonzero(self.keep)
-        lengths = [len(self.rows[n].prompt) + len(self.rows[n].completion) for n in kept]
-        packing = pack(kept, steps, multiple=multiple, lengths=lengths)
-        return [[None if n < 0 else int(n) for n in step] for step in packing.rows]
 
 
 @dataclass(frozen=True)
@@ -165,12 +151,13 @@ def _first_prompt(rollout: Rollout) -> tuple[int, ...]:
 
 
 def _turns(rollouts: Sequence[Rollout]) -> list[_Member]:
-    members = []
+    members: list[_Member] = []
+    if rollouts and not any(rollout.candidates for rollout in rollouts):
+        raise UsageError(
+            f"rollout {rollouts[0].id} has no candidates, nor has any other: groups of agent and turn need tree "
+            "sampling (TreeSampler), and first prompts that leave room in rollout.context_tokens"
+        )
     for number, rollout in enumerate(rollouts):
-        if not rollout.candidates:
-            raise UsageError(
-                f"rollout {rollout.id} has no candidates: groups of agent and turn need tree sampling (TreeSampler)"
-            )
         for each in rollout.candidates:
             row = row_of_turn(each.line, each.turn, each.key, number)
             scores = each.episode.turns[-1].scores
@@ -180,9 +167,9 @@ def _turns(rollouts: Sequence[Rollout]) -> list[_Member]:
 
 
 def _figures(
-    rewards: Floats, groups: Groups, members: Sequence[_Member], trained: Bools, filters: Filters
+    rewards: Floats, groups: Groups, members: Sequence[_Member], trained: Bools, bound: float | None
 ) -> dict[str, float]:
-    found = statistics(rewards, groups)
+    found = statistics(rewards, groups, threshold=_HOMOGENEOUS if bound is None else bound)
     names = dict.fromkeys(name for member in members for name in member.reward.components)
     parts = {
         f"reward/{name}": float(np.mean([member.reward.components.get(name, 0.0) for member in members]))
@@ -196,6 +183,6 @@ def _figures(
         "groups/zero_variance": float(found.zero_variance_share),
         "groups/homogeneous": float(found.homogeneous_share),
         "rows": float(sum(len(member.rows) for member in members)),
-        "rows/trained": float(trained.sum()),
-        "rows/truncated": float(sum(member.truncated for member in members)),
+        "rows/trained": float(sum(len(member.rows) for member, on in zip(members, trained, strict=True) if on)),
+        "rows/truncated": float(sum(len(member.rows) for member in members if member.truncated)),
     }

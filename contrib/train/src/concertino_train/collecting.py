@@ -21,7 +21,7 @@ from concertino_train.episodes import Episode
 from concertino_train.groups import AdvantageSettings, DynamicSampler, Filters, Sampled, SamplerSettings
 from concertino_train.rewards import Reward, Scored
 from concertino_train.rollouts import Assignment, Candidate, Rollout, RolloutEngine, TreeSampler, score_rollouts
-from concertino_train.running import TraceWriter, episode_figures
+from concertino_train.running import TESTS, TraceWriter, episode_figures
 from concertino_train.trajectories import Line
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Collector:
         sampler, fresh = self._sampler, list[Rollout]()
         sampler.begin(step)
         rounds = 0
-        while self.engine.everyone(sampler.wanted() > 0):
+        while sampler.wanted() > 0:
             rollouts = self._rolled_out(self._take(sampler.wanted()), step, rounds)
             fresh += rollouts
             sampler.offer(_groups(rollouts, self._rewards(rollouts), step))
@@ -182,18 +182,18 @@ class Collector:
     def _measure(self, step: int) -> dict[str, float]:
         """Figures of the tests, with the weights before this step, where they are due."""
         every = self.config.trainer.rl.eval_every
-        if not self.tests or every is None or (step - 1) % every:
-            return {}
-        return self.measure()
+        return {} if every is None or (step - 1) % every else self.measure()
 
     def measure(self) -> dict[str, float]:
-        """Figures of the tests with the weights as they are: `eval/success` and the like."""
+        """Figures of the tests with the weights as they are: `eval/success` and the like; nothing without tests."""
+        if not self.tests:
+            return {}
         rollouts: list[Rollout] = []
         for number, part in enumerate(in_batches(self.tests, self.config.trainer.eval.batch)):
             rollouts += measured_rollouts(self.config, self.engine, part, number)
         figures = episode_figures([rollout.episode for rollout in rollouts])
         names = ("success", "format", "rounds", "calls", "tokens", "units", "usd")
-        return {f"eval/{name}": figures[name] for name in names}
+        return {TESTS: float(len(self.tests)), **{f"eval/{name}": figures[name] for name in names}}
 
     # -- state ---------------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from concertino import Pool, UsageError
 from concertino_bench.items import Item, Key
 from concertino_bench.metrics import METRICS, intervals
+from concertino_bench.reports import read_results
 
 from concertino_train.assembling import (
     evaluation_assignments,
@@ -55,7 +56,8 @@ class EvalResult:
         system: what the policy is called in it.
         tasks, rollouts: how many.
         metrics: values with their intervals, by name.
-        figures: of the rollouts: success, clean form, tokens; where preferences are compared, how they are obeyed.
+        figures: of the rollouts, what no metric says: success, clean form, tokens; where preferences are compared, how
+            they are obeyed.
         reward: its mean over all rollouts; None where it cannot be worked out, such as a preference that nobody has.
         pool, trained_pool: ids of the pool used here, and of that of the training.
         seconds: of this process.
@@ -125,19 +127,21 @@ def run_eval(
         torch.set_num_threads(config.trainer.threads)
     trained = _trained_pool(config)
     used = config if pool is None else with_pool(config, pool)
+    name = system or (Path(config.model.path).name if config.model.path else config.name)
+    folder = Path(output or Path(config.trainer.output) / "eval")
+    _refuse_other_pool(folder / f"{name}.jsonl", make_pool(used.pool).id)
     tests = asked_with_each(evaluation_assignments(used), used.trainer.eval.preferences)
     with quietly():
         learner = make_learner(used, load_model(used, [test.text for test in tests]))
     engine = make_engine(used, learner.policies)
     told.begin("eval", len(tests))
     try:
+        learner.refresh(1)
         found = _rolled_out(used, engine, tests, told)
     finally:
         told.end()
         engine.close()
         learner.close()
-    name = system or (Path(config.model.path).name if config.model.path else config.name)
-    folder = Path(output or Path(config.trainer.output) / "eval")
     written = _write_traces(folder, name, found[:traces]) if traces else {}
     items = [_item(rollout, name, written.get(rollout.id, "")) for rollout in found]
     figures = episode_figures([rollout.episode for rollout in found])
@@ -145,10 +149,28 @@ def run_eval(
     results = _write(folder, name, used, tests, items, trained)
     values = intervals(items, [METRICS[each] for each in SHOWN])
     return EvalResult(
-        results, name, len(tests), len(found), {value.metric: value.to_json() for value in values},
-        figures, _reward(used, found), tests[0].pool.id, trained,
-        round(time.monotonic() - began, 3), folder / f"{name}.traces" if written else None,
+        results, name, _tasks(used, tests), len(found), {value.metric: value.to_json() for value in values},
+        {each: value for each, value in figures.items() if each not in METRICS}, _reward(used, found),
+        tests[0].pool.id, trained, round(time.monotonic() - began, 3), folder / f"{name}.traces" if written else None,
     )  # fmt: skip
+
+
+def _refuse_other_pool(path: Path, pool: str) -> None:
+    """Results of the same name over another pool are another result.
+
+    Raises:
+        UsageError: the file holds such.
+    """
+    if path.is_file() and (held := read_results(path).header.get("pool")) != pool:
+        raise UsageError(
+            f"{path} holds results over another pool ({held}, this is {pool}); give these another name (--system), or "
+            "another folder (--output)"
+        )
+
+
+def _tasks(config: TrainConfig, tests: Sequence[Assignment]) -> int:
+    """How many tasks; each is asked once with every preference."""
+    return len(tests) // max(1, len(config.trainer.eval.preferences))
 
 
 def with_pool(config: TrainConfig, file: str | Path) -> TrainConfig:
@@ -220,7 +242,8 @@ def _write(
                      "sampling": {"temperature": own.temperature}, "summary": config.about} for each in names],
         "samples": own.samples, "seed": config.trainer.seed, "grader": "",
         "budget": config.rollout.budget.model_dump(exclude_none=True), "pool": pool.id,
-        "pools": dict.fromkeys(names, pool.id), "trained_pool": trained, "settings": config.id, "tasks": len(tests),
+        "pools": dict.fromkeys(names, pool.id), "trained_pool": trained, "settings": config.id,
+        "tasks": _tasks(config, tests),
         "fingerprint": f"{config.id}-{asked[:16]}",
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {each: version(each) for each in ("concertino", "concertino-bench", "concertino-train")},

@@ -85,7 +85,7 @@ def export(
     if target.exists() and any(target.iterdir()) and not force:
         raise UsageError(f"{target} holds something already; choose another folder, or --force to write into it")
     target.mkdir(parents=True, exist_ok=True)
-    config = settings_of(Path(checkpoint), source)
+    config = settings_of(source, Path(checkpoint))
     base = _base(source)
     codec = _codec(source, base, config)
     if (base and merge) or dtype:
@@ -148,12 +148,13 @@ def _roles_in(folder: Path) -> list[str]:
 
 
 def settings_of(*folders: Path) -> TrainConfig | None:
-    """The settings that a model was trained with, as far as they stand in or above these folders."""
+    """The settings that a model was trained with, as far as they stand in these folders or a training above them."""
     for folder in folders:
         for place in (folder, folder.parent, folder.parent.parent):
-            for file in (place / SETTINGS, place / "config.yaml"):
-                if file.is_file():
-                    return load_config(file)
+            if (place / SETTINGS).is_file():
+                return load_config(place / SETTINGS, check=False)
+            if (place / "config.yaml").is_file() and (place / "checkpoints").is_dir():
+                return load_config(place / "config.yaml", check=False)
     return None
 
 
@@ -244,7 +245,8 @@ def _declare(exported: Exported, config: TrainConfig | None, codec: ChatCodec) -
     note = "# Paths count from the working directory where they are relative; change them if the folder moves.\n"
     vllm = f"# Served by vLLM instead (pip install concertino-vllm):\n{comment}"
     (target / "concertino.toml").write_text(f"{note}{declared}\n{vllm}", encoding="utf-8")
-    pool = _toml({"members": [], "roles": {"orchestrator": f"local/{exported.name}"}})
+    members = list(config.pool.members) if config is not None else []
+    pool = _toml({"members": members, "roles": {"orchestrator": f"local/{exported.name}"}})
     head = "# A pool that it leads. Name members, such as members = ['search/*', 'code/python'].\n"
     (target / "pool.toml").write_text(f"{head}{note}{pool}\n{declared}\n{vllm}", encoding="utf-8")
     strategy = make_strategy(config).to_json() if config is not None else None
@@ -265,11 +267,15 @@ def _card(exported: Exported, config: TrainConfig | None, codec: ChatCodec) -> s
     what = f"an adapter over `{exported.base}`" if exported.base else "a whole model"
     lines = [
         f"# {exported.name}", "", f"An orchestrator for concertino: {what}.",
-        "", "## Use", "", "```bash", "pip install concertino concertino-local", _command(exported, config), "```", "",
-        "`concertino.toml` declares it as a model, also for a vLLM server; `pool.toml` is a pool that it leads.", "",
+        "", "## Use", "", "Name the members that it leads in `pool.toml`; then, in this folder:", "",
+        "```bash", "pip install concertino concertino-local", _command(exported, config), "```", "",
+        "`concertino.toml` declares it as a model, also for a vLLM server. Both name paths of the machine that "
+        "wrote them.", "",
     ]  # fmt: skip
     if config is not None:
         strategy = make_strategy(config)
+        lines += ["From Python, with the settings of the strategy that it was trained under:", "", "```python", _PYTHON]
+        lines += ["```", ""]
         lines += ["## Training", "", f"- settings: `{config.id}`, in full in `{SETTINGS}`"]
         lines += [f"- strategy: `{strategy.name}`, with its settings in `strategy.json`; use it with these"]
         lines += [f"- reward: {_reward(config)}", *([f"- about: {config.about}"] if config.about else [])]
@@ -277,6 +283,16 @@ def _card(exported: Exported, config: TrainConfig | None, codec: ChatCodec) -> s
         lines += [f"- rollouts: groups of {own.group_size} at temperature {own.temperature:g}"]
     lines += [f"- tokenizer and template: `{codec.fingerprint}`", ""]
     return "\n".join(lines)
+
+
+_PYTHON = """import json
+import concertino as ct
+import concertino_local
+from concertino.strategies import strategy_by_name
+
+told = json.load(open("strategy.json"))
+leader = ct.Orchestrator(concertino_local.model("it", path="."), strategy_by_name(told["name"]).from_json(told))
+run = leader.run_sync(question, pool=pool)"""
 
 
 def _command(exported: Exported, config: TrainConfig | None) -> str:
@@ -293,5 +309,8 @@ def _command(exported: Exported, config: TrainConfig | None) -> str:
 def _reward(config: TrainConfig) -> str:
     from concertino_train.assembling import make_reward
 
-    terms = make_reward(config).terms
+    try:
+        terms = make_reward(config).terms
+    except UsageError:  # it names what is not installed here
+        return f"in `{SETTINGS}`"
     return ", ".join(f"{weight:g} × {term.name}" for term, weight in terms.values() if weight)

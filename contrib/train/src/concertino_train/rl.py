@@ -46,6 +46,7 @@ from concertino_train.running import (
     can_plot,
     check_sinks,
     open_sinks,
+    over_ranks,
     quietly,
     read_metrics,
     this_rank,
@@ -105,8 +106,8 @@ class RlResult:
 
 
 def run_rl(
-    config: TrainConfig, *, output: str | Path | None = None, resume: bool = False, force: bool = False,
-    reporter: Reporter | None = None,
+    config: TrainConfig, *, output: str | Path | None = None, resume: bool = False, restart: bool = False,
+    force: bool = False, reporter: Reporter | None = None,
 ) -> RlResult:  # fmt: skip
     """Train a policy by reinforcement learning.
 
@@ -114,7 +115,8 @@ def run_rl(
         config: the training.
         output: folder; that of the settings by default.
         resume: go on from the newest checkpoint of the folder; without one, begin.
-        force: train although the audit fails, in a folder that is in use, or go on with other settings.
+        restart: begin anew where a training has begun; what came of it is removed.
+        force: train although the audit fails, or go on although the settings are others.
         reporter: what people see; nothing by default.
 
     Returns:
@@ -133,9 +135,11 @@ def run_rl(
     reward = make_reward(config)
     with ExitStack() as stack:
         stack.enter_context(quietly())
-        home = TrainingFolder(output or config.trainer.output, config, resume=resume, force=force, leader=rank.leads)
+        home = TrainingFolder(
+            output or config.trainer.output, config, resume=resume, restart=restart, force=force, leader=rank.leads
+        )
         stack.enter_context(home)
-        work = _Work(config, home, rank, told, force)
+        work = _Work(config, home, rank, told, resume=resume, force=force)
         stack.callback(work.close)
         stop = stack.enter_context(GracefulStop(told.say if rank.leads else None))
         work.prepare(questions, reward, stop)
@@ -148,7 +152,7 @@ def check_rl(config: TrainConfig) -> None:
     """See what can be known to be wrong before anything is loaded.
 
     Raises:
-        UsageError: a sink is missing; a reward charges $ of a policy without prices; groups are too small.
+        UsageError: a sink is missing; groups are too small, or all rollouts of one would be the same.
     """
     check_sinks(config.logging.sinks)
     if config.rollout.group_size < 2:
@@ -182,8 +186,11 @@ def algorithm_of(config: TrainConfig) -> Algorithm:
 class _Work:
     """One process of a training, from its folder to its result."""
 
-    def __init__(self, config: TrainConfig, home: TrainingFolder, rank: Rank, told: Reporter, force: bool) -> None:
-        self.config, self.home, self.rank, self.told, self.force = config, home, rank, told, force
+    def __init__(
+        self, config: TrainConfig, home: TrainingFolder, rank: Rank, told: Reporter, *, resume: bool, force: bool
+    ) -> None:
+        self.config, self.home, self.rank, self.told = config, home, rank, told
+        self.resume, self.force = resume, force
         self.algorithm = algorithm_of(config)
         self.everyone: Callable[[bool], bool] = bool
         self._closing = ExitStack()
@@ -200,28 +207,38 @@ class _Work:
         everybodys = Questions(config, questions.tasks)  # a new tokenizer is the same on all ranks
         texts = first_texts(everybodys) if not config.model.path else ()
         self.learner: Learner = make_learner(config, load_model(config, texts), self.home.path)
-        self.engine = make_engine(config, self.learner.policies, self._together)
+        self.engine = make_engine(config, self.learner.policies)
         self._closing.callback(self.learner.close)
         self._closing.callback(self.engine.close)
+        self.after = self._newest() // self.algorithm.updates if self.resume else 0
+        self._say_what_it_begins_with()
         tests = evaluation_assignments(config)[self.rank.rank :: self.rank.ranks] if config.tasks.eval else []
         traces = TraceWriter(self.home.traces, config.logging.traces) if self.rank.leads else None
         self.collector: Collector = Collector(
             config, self.engine, questions, reward, traces=traces, tests=tests, before=self.learner.refresh,
-            first=None if self.home.resumes else self._audit,
+            first=None if self.after else self._audit,
         )  # fmt: skip
         self.watch = self._make_watch(stop)
         self.trainer = self._make_trainer()
 
-    def _together(self, here: bool) -> bool:
-        """For ranks whose weights are sharded: whether something is true on any."""
-        return self.everyone(here) if os.environ.get("ACCELERATE_USE_FSDP") == "true" else bool(here)
+    def _say_what_it_begins_with(self) -> None:
+        if not self.rank.leads:
+            return
+        if self.after:
+            self.told.say(f"goes on from {self.home.checkpoints} behind step {self.after}")
+            return
+        if self.home.resumes:
+            self.told.say(f"{self.home.checkpoints} has no complete checkpoint: the training begins anew", "warning")
+        if not self.config.model.path:
+            unfinished = self.home.path.parent / "sft" / "checkpoints"
+            hint = "finish it (concertino train sft --resume)" if unfinished.is_dir() else "concertino train sft"
+            self.told.say(f"begins with new weights, which know nothing; teach them first: {hint}", "warning")
 
     def _make_watch(self, stop: GracefulStop) -> Watch:
         from concertino_train.running import Watch
 
         config = self.config
         metrics, sinks = None, list[Sink]()
-        self.after = self._newest() // self.algorithm.updates if self.home.resumes else 0
         if self.rank.leads:
             metrics = MetricsFile(self.home.metrics, self.after if self.home.resumes else None)
             self._closing.callback(metrics.close)
@@ -257,8 +274,9 @@ class _Work:
             "codec": learner.codec, "folder": self.home.checkpoints, "tokenizer": learner.codec.tokenizer,
             "parts": {"collector": self.collector, "watch": self.watch}, "identity": identity,
             "accept_changed": tuple(identity) if self.force else (), "save_every": config.trainer.rl.save_every,
-            "keep": config.trainer.keep, "callbacks": [self.watch],
+            "keep": config.trainer.keep and config.trainer.keep + bool(learner.models), "callbacks": [self.watch],
         }  # fmt: skip
+        # One more where roles have models of their own: a crash between two roles leaves them at different steps.
         beats = range(self.algorithm.questions_per_step)
         if learner.models:
             several = RoleTrainers(learner.models, self.algorithm, self.collector, beats, **common)
@@ -315,9 +333,9 @@ class _Work:
         """Write what came of it."""
         watch, stopped = self.watch, self.watch.stopped
         figures: dict[str, Any] = {}
-        if not stopped and self.collector.tests:
+        if not stopped and self.config.tasks.eval:
             self.learner.refresh(self.algorithm.steps + 1)
-            figures = self.collector.measure()
+            figures = over_ranks(self._gathered(self.collector.measure()))
         model = None if stopped else self.home.model
         if model is not None and self.rank.leads:
             self.learner.save(model, self.config)
@@ -334,6 +352,15 @@ class _Work:
             self.home.path, model, checkpoint, watch.step, self.algorithm.steps, stopped,
             figures, tuple(watch.warnings), round(seconds, 3), round(cpu_seconds, 3),
         )  # fmt: skip
+
+    def _gathered(self, figures: dict[str, float]) -> list[dict[str, float]]:
+        """The figures of every rank."""
+        if self.rank.ranks == 1:
+            return [figures]
+        from accelerate.utils import gather_object  # type: ignore[import-untyped]
+
+        found: list[dict[str, float]] = gather_object([figures])
+        return found
 
     def close(self) -> None:
         """Release what is held."""

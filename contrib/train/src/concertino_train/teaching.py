@@ -1,55 +1,34 @@
-"""Supervised learning from settings: a teacher's trajectories, the set that is made of them, a policy that learns it.
+"""Teaching: supervised learning of a policy from sets of conversations, as settings say.
 
-    run_collecting(config)      out/collected/results.jsonl + traces, and out/set
     run_teaching(config)        out/sft/model
 
-The invariant: both go on where they were interrupted, and a set is made anew of whatever was collected.
+The invariant: it goes on where it was interrupted, with whatever state it had.
 """
 
 from __future__ import annotations
 
-import asyncio
-import functools
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from concertino import Model, Pool, Strategy, UsageError
-from concertino_bench.systems import System
+from concertino import UsageError
 
 from concertino_train.assembling import (
+    SETTINGS,
     Loaded,
-    asked_with,
-    draw_preference,
     evaluation_assignments,
     in_batches,
     load_model,
     lora_config,
-    make_budget,
     make_engine,
     make_learner,
-    make_named,
-    make_pool,
-    make_strategy,
-    select_tasks,
-    selections_of,
 )
 from concertino_train.collecting import measured_rollouts
-from concertino_train.data import (
-    Conversation,
-    DataSet,
-    GapSettings,
-    SelectionSettings,
-    SetSettings,
-    collect,
-    make_set,
-    read_conversations,
-)
-from concertino_train.data.collecting import RESULTS
+from concertino_train.data import Conversation, read_conversations
 from concertino_train.rl import QUIET
 from concertino_train.running import (
     GracefulStop,
@@ -68,43 +47,8 @@ from concertino_train.running import (
 from concertino_train.sft import SftProgress, SftSettings, latest_checkpoint, run_sft
 
 if TYPE_CHECKING:
-    from concertino_bench.items import Item
-    from concertino_bench.runner import Progress, Selection
-    from concertino_bench.tasks import Task
-
     from concertino_train.config import SftTrainer, TrainConfig
-    from concertino_train.data.trajectories import PoolOf
     from concertino_train.rollouts import Assignment, Rollout
-
-EXPERTS: Mapping[str, str] = {"practice": "concertino_train.teaching:practice_expert"}
-"""Functions that make a teacher of a pool and a strategy, by the names that settings files use."""
-
-
-@dataclass(frozen=True)
-class Collected:
-    """What a teacher made.
-
-    Attributes:
-        results: the results file.
-        runs, right, missing: how many; missing ones are done by the same call again.
-        set: folder of the set; None where nothing could be taken.
-        examples: in it.
-        left_out: by reason.
-        seconds: of this process.
-    """
-
-    results: Path
-    runs: int
-    right: int
-    missing: int
-    set: Path | None
-    examples: int = 0
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON data."""
-        return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)
@@ -137,175 +81,9 @@ class Taught:
         return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
 
 
-# -- collecting --------------------------------------------------------------------------------------------------------
-
-
-def run_collecting(
-    config: TrainConfig, *, output: str | Path | None = None, reporter: Reporter | None = None
-) -> Collected:  # fmt: skip
-    """Have the teacher work on tasks, and make a set of what it did.
-
-    Args:
-        config: the training.
-        output: folder; that of the settings by default. `collected` and `set` are made in it.
-        reporter: what people see.
-
-    Raises:
-        UsageError: teacher, tasks and pool do not fit together, or nothing that was collected can be learnt.
-    """
-    began, told = time.monotonic(), reporter or Reporter()
-    home = Path(output or config.trainer.output)
-    section, pool = config.data.collect, make_pool(config.pool)
-    strategy = make_strategy(config, section.strategy)
-    given = selections_of(section.tasks or config.tasks.train, "data.collect.tasks")
-    tasks = [_asked_for_users(each, config) for each in given]
-
-    def progress(seen: Progress) -> None:
-        if not told.total:
-            told.begin("collect", seen.total, seen.done - seen.fresh)
-        right, done = (sum(counts) for counts in zip(*seen.right.values(), strict=True))
-        figures = {"success": right / done if done else 0.0, **_usd(seen)}
-        told.step(seen.done, figures, show=seen.done == seen.total or seen.done % max(1, seen.total // 20) == 0)
-
-    system = System("teacher", strategy, _teacher(config, pool, strategy))
-    done = asyncio.run(
-        collect(
-            system, tasks, pool, home / "collected", samples=section.samples, temperatures=section.temperatures,
-            seed=config.trainer.seed, budget=make_budget(config), concurrency=section.concurrency,
-            max_usd=section.max_usd, on_progress=progress,
-        )
-    )  # fmt: skip
-    told.end()
-    made = build_set(config, home, pool=pool)
-    left: dict[str, int] = {}
-    for each in made.left_out:
-        left[each.reason] = left.get(each.reason, 0) + 1
-    runs = len(done.outcome.items)
-    seconds = round(time.monotonic() - began, 3)
-    return Collected(done.results, runs, done.right, done.missing, made.folder, len(made.examples), left, seconds)
-
-
-def build_set(config: TrainConfig, home: Path, *, pool: Pool | None = None) -> DataSet:
-    """The set of what was collected, as the section `data` says.
-
-    Args:
-        config: the training.
-        home: with `collected` in it; `set` is made.
-        pool: of the runs; that of the settings by default.
-
-    Raises:
-        UsageError: nothing is left.
-    """
-    data = config.data
-    results = [Path(each) for each in data.results] or [home / "collected" / RESULTS]
-    exclude: Iterable[str] = ()
-    if data.exclude_rl:
-        kept = select_tasks(config.tasks.train, "tasks.train")
-        exclude = [text for task, _ in kept for text in (task.id, task.question)]
-    settings = SetSettings(
-        selection=SelectionSettings(
-            **data.select.model_dump(), exclude=frozenset(exclude), seed=config.trainer.seed
-        ),
-        roles=tuple(data.roles), exact=data.exact, rewrite=data.rewrite, keep_serial=data.keep_serial,
-        gap=_gap(config), title=f"{config.name}: conversations to learn from",
-    )  # fmt: skip
-    return make_set(results, home / "set", settings, pool=_pool_of(config, pool or make_pool(config.pool)))
-
-
-def _pool_of(config: TrainConfig, pool: Pool) -> Pool | PoolOf:
-    """The pool of every run; with the members of its world, where tasks have worlds."""
-    tasks = select_tasks(config.data.collect.tasks or config.tasks.train, "data.collect.tasks")
-    worlds = {task.id: (task, home.world) for task, home in tasks if home.world is not None}
-    if not worlds:
-        return pool
-
-    def pool_of(item: Item) -> Pool:
-        task, world = worlds.get(item.key.task, (None, None))
-        return pool if task is None or world is None else pool.adding(*world(task).members())
-
-    return pool_of
-
-
-def _gap(config: TrainConfig) -> GapSettings | None:
-    section = config.data.gap
-    if section is None:
-        return None
-    given = section.model_dump()
-    return GapSettings(**{**given, "searches": tuple(given["searches"])}, seed=config.trainer.seed)
-
-
-def _teacher(config: TrainConfig, pool: Pool, strategy: Strategy) -> str | Model:
-    """Who leads: a name of the pool, or a model that a function makes."""
-    teacher = config.data.collect.teacher
-    if isinstance(teacher, str):
-        pool.model(teacher)
-        return teacher
-    made = make_named(teacher, EXPERTS, "data.collect.teacher", pool=pool, strategy=strategy)
-    if not isinstance(made, Model):
-        raise UsageError(f"data.collect.teacher: {teacher.name} gave a {type(made).__name__}; expected a Model")
-    return made
-
-
-def practice_expert(pool: Pool, strategy: Strategy, **habits: Any) -> Model:
-    """The scripted expert of the practice domain that writes in a strategy's format.
-
-    Args:
-        pool: whose members it asks.
-        strategy: whose format it writes.
-        habits: of `concertino_train.practice.experts.Habits`.
-
-    Raises:
-        UsageError: there is no expert for the strategy.
-    """
-    from concertino_train.practice.experts import (
-        GraphExpert,
-        Habits,
-        PlanExpert,
-        RoleExpert,
-        RoundsExpert,
-        SerialExpert,
-    )
-
-    if strategy.name == "role-workflow":
-        return RoleExpert(Habits(**habits))
-    known: dict[str, type[Any]] = {
-        "parallel-rounds": RoundsExpert,
-        "serial-calls": SerialExpert,
-        "dependency-plan": PlanExpert,
-        "agent-graph": GraphExpert,
-    }
-    if strategy.name not in known:
-        named = ", ".join([*known, "role-workflow"])
-        raise UsageError(f"there is no practice expert for the strategy {strategy.name!r}; there are {named}")
-    made: Model = known[strategy.name](pool, Habits(**habits))
-    return made
-
-
-def _asked_for_users(selection: Selection, config: TrainConfig) -> Selection:
-    """A selection whose questions say what a user prefers, as those of reinforcement learning do."""
-    varied, load = config.pool.variation, selection.set.load
-    if not varied.preferences:
-        return selection
-
-    @functools.wraps(load)
-    def asking(**options: Any) -> Iterator[Task]:
-        for number, task in enumerate(load(**options)):
-            prefers = draw_preference(varied, config.trainer.seed, number)
-            yield replace(task, question=asked_with(task.question, prefers))
-
-    return replace(selection, set=replace(selection.set, load=asking))
-
-
-def _usd(seen: Progress) -> dict[str, float]:
-    return {"usd": seen.usd} if seen.usd and not seen.unpriced else {}
-
-
-# -- teaching ----------------------------------------------------------------------------------------------------------
-
-
 def run_teaching(
     config: TrainConfig, *, output: str | Path | None = None, sets: Iterable[str | Path] = (), resume: bool = False,
-    force: bool = False, reporter: Reporter | None = None,
+    restart: bool = False, force: bool = False, reporter: Reporter | None = None,
 ) -> Taught:  # fmt: skip
     """Teach the policy what good trajectories wrote.
 
@@ -316,7 +94,8 @@ def run_teaching(
         output: folder of the record; `sft` in that of the settings by default.
         sets: folders to learn from; `data.sets` by default, or `set` in the folder of the settings.
         resume: go on from the newest checkpoint.
-        force: begin anew in a folder that is in use, or go on with other settings.
+        restart: begin anew where a training has begun; what came of it is removed.
+        force: go on although the settings are others.
         reporter: what people see; nothing by default.
 
     Raises:
@@ -336,10 +115,12 @@ def run_teaching(
     conversations = _conversations(chosen or [Path(config.trainer.output) / "set"])
     with ExitStack() as stack:
         stack.enter_context(quietly())
-        home = TrainingFolder(folder, config, resume=resume, force=force, leader=rank.leads)
+        home = TrainingFolder(
+            folder, config, resume=resume, restart=restart, force=force, leader=rank.leads
+        )  # fmt: skip
         stack.enter_context(home)
         loaded = _loaded(config, conversations, home.path)
-        settings = sft_settings(config, home.path, resume=home.resumes)
+        settings = sft_settings(config, home.path, resume=home.resumes, force=force)
         stop = stack.enter_context(GracefulStop(told.say if rank.leads else None))
         record = stack.enter_context(_Record(config, home, told, settings, leads=rank.leads))
         tests = evaluation_assignments(config) if config.tasks.eval else []
@@ -353,15 +134,17 @@ def run_teaching(
         )  # fmt: skip
         stopped = stop.reason if found.step < found.steps else ""
         figures = record.finish(found.evaluations, stopped)
-        if rank.leads:
-            (found.model / "training.yaml").write_text(config.text(), encoding="utf-8")
+        if rank.leads and found.model is not None:
+            (found.model / SETTINGS).write_text(config.text(), encoding="utf-8")
         return Taught(
-            home.path, None if stopped else found.model, found.step, found.steps, stopped, found.rows,
+            home.path, found.model, found.step, found.steps, stopped, found.rows,
             dict(found.dropped), figures, round(time.monotonic() - began, 3),
         )  # fmt: skip
 
 
-def sft_settings(config: TrainConfig, folder: Path, *, resume: bool = False) -> SftSettings:
+def sft_settings(
+    config: TrainConfig, folder: Path, *, resume: bool = False, force: bool = False
+) -> SftSettings:  # fmt: skip
     """The settings of supervised learning, by an explicit table."""
     own: SftTrainer = config.trainer.sft
     every = config.logging.every
@@ -372,7 +155,7 @@ def sft_settings(config: TrainConfig, folder: Path, *, resume: bool = False) -> 
         group_by_length=own.group_by_length, loss=own.loss, precision=config.trainer.precision,
         device=config.trainer.device, activation_checkpointing=config.trainer.gradient_checkpointing,
         seed=config.trainer.seed, save_every=own.save_every, keep=config.trainer.keep, log_every=every,
-        evaluate_every=own.eval_every or 0, resume=resume,
+        evaluate_every=own.eval_every or 0, resume=resume, force=force,
     )  # fmt: skip
 
 
@@ -419,8 +202,10 @@ class _Measure:
         self._config, self._tests = config, tests
         self._stack = ExitStack()
         if tests:
-            plain = config.model_copy(update={"roles": config.roles.model_copy(update={"policies": "shared"})})
-            bare = plain.model_copy(update={"model": plain.model.model_copy(update={"adapter": None})})
+            shared = config.roles.model_copy(update={"policies": "shared"})
+            plain = config.model.model_copy(update={"adapter": None})
+            here = config.rollout.model_copy(update={"backend": "transformers"})  # the weights that are being taught
+            bare = config.model_copy(update={"roles": shared, "model": plain, "rollout": here})
             learner = make_learner(bare, loaded)
             self._engine = make_engine(bare, learner.policies)
             self._stack.callback(learner.close)
@@ -472,11 +257,11 @@ class _Record:
         if not self._leads:
             return
         if not self._begun:
-            self._told.begin("sft", progress.steps, self._after)
+            self._told.begin("sft", progress.steps, self._after, progress.seconds)
             self._begun = True
         figures = {
             "loss": progress.loss, "accuracy": progress.accuracy, "learning_rate": progress.learning_rate,
-            "grad_norm": progress.grad_norm, "epoch": progress.epoch, "seconds": round(progress.seconds, 3),
+            "grad_norm": progress.grad_norm, "epoch": progress.epoch, "elapsed": round(progress.seconds, 3),
             "tokens_per_second": progress.tokens / progress.seconds if progress.seconds else 0.0,
         }  # fmt: skip
         self._last = {"step": progress.step, **figures}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -129,6 +130,70 @@ def test_the_whole_way_asks_nobody_beyond_this_machine(out: Path) -> None:
     assert ASKED.pop().startswith("192.0.2.1")
 
 
+def test_weights_that_are_named_are_begun_with_whatever_was_taught(settings: Path, out: Path, tmp_path: Path) -> None:
+    from concertino_train.cli._settings import settings as read
+    from concertino_train.cli._settings import taught
+
+    named = (f"model.path={tmp_path}",)
+    config, note = taught(read(str(settings), named, out), named)
+    assert (config.model.path, note) == (str(tmp_path), f"begins with {tmp_path}")
+    config, note = taught(read(str(settings), (), out), ())
+    assert config.model.path == str(out / "sft" / "model")
+    assert note.startswith("begins with")
+
+
+def test_what_was_taught_from_another_model_is_not_begun_with(settings: Path, out: Path) -> None:
+    refused = run("rl", "--config", settings, "--output", out, "--dry-run", "model.new.hidden=64")
+    assert refused.exit_code == 2
+    assert "was taught from another model (model.new.hidden: " in refused.stderr
+    assert f"all the same (model.path={out / 'sft' / 'model'})" in refused.stderr
+    refused = run("rl", "--config", "toolorchestra", "--output", out, "--dry-run")
+    assert refused.exit_code == 2
+    assert "was taught from another model (model.path: None, now '" in refused.stderr
+    told = run("rl", "--config", settings, "--output", out, "--dry-run")
+    assert f"begins with {out / 'sft' / 'model'}" in told.stdout
+
+
+@pytest.mark.parametrize("verb", ["sft", "rl"])
+def test_a_folder_that_is_in_use_is_begun_anew_where_that_is_asked_for(
+    settings: Path, out: Path, tmp_path: Path, verb: str
+) -> None:
+    again = tmp_path / "out"
+    shutil.copytree(out, again)
+    common = (verb, "--config", settings, "--output", again)
+    refused = run(*common, "--force")
+    assert refused.exit_code == 2
+    assert "begin anew (--restart)" in refused.stderr
+    (again / verb / "traces" / "old").mkdir(parents=True)
+    found = done(*common, "--restart", "--force")
+    assert found["stopped"] == ""
+    assert not (again / verb / "traces" / "old").exists()
+
+
+def test_a_speed_without_a_dry_run_is_refused_before_anything_is_trained(settings: Path, tmp_path: Path) -> None:
+    for words, text in (
+        (["--tflops", "990"], "--tflops 990 is for --dry-run"),
+        (["--tflops", "inf", "--dry-run"], "inf"),
+    ):
+        refused = run("rl", "--config", settings, "--output", tmp_path / "o", *words)
+        assert refused.exit_code == 2
+        assert text in refused.stderr
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_file_of_somebody_else_above_a_model_is_not_its_settings(out: Path, tmp_path: Path) -> None:
+    from concertino_train.export import settings_of
+
+    copied = tmp_path / "out" / "model"
+    shutil.copytree(out / "rl" / "model", copied)
+    (tmp_path / "config.yaml").write_text("db: sqlite", encoding="utf-8")
+    found = settings_of(copied, tmp_path)
+    assert found is not None
+    assert found.name == "tiny"
+    (copied / "training.yaml").unlink()
+    assert settings_of(copied, tmp_path) is None
+
+
 def test_reinforcement_begins_with_what_was_taught(settings: Path, out: Path) -> None:
     assert load_config(out / "rl" / "config.yaml").model.path == str(out / "sft" / "model")
     assert load_config(out / "sft" / "config.yaml").model.path == ""
@@ -221,6 +286,14 @@ def test_a_dry_run_tells_settings_memory_cost_and_launch_and_does_nothing(settin
     assert found["estimate"]["seconds"] > 0
     assert "--num_processes 4" in found["launch"]
     assert not (tmp_path / "o").exists()
+    faster = done(
+        "rl", "--config", settings, "--dry-run", "--tflops", "1000", "trainer.processes=4", "trainer.rl.steps=3"
+    )
+    assert (faster["estimate"]["rate"], faster["estimate"]["steps"]) == (1e15, 3)
+    assert 0 < faster["estimate"]["seconds"] < found["estimate"]["seconds"]
+    assert found["note"] == "begins with new weights"
+    told = run("rl", "--config", settings, "--output", tmp_path / "o", "--dry-run", "--tflops", "2250").stdout
+    assert "at 35% of 2,250 TFLOP/s, as given, on each of 1" in told
     text = run("sft", "--config", settings, "--dry-run").stdout
     assert "memory" in text
     assert "launch       accelerate launch" in text

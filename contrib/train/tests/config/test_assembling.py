@@ -73,7 +73,7 @@ def test_every_rollout_of_a_question_has_one_pool_and_evaluations_have_the_plain
 
 def test_a_teacher_is_asked_what_the_policy_will_be_asked() -> None:
     from concertino_train.assembling import selections_of
-    from concertino_train.teaching import _asked_for_users
+    from concertino_train.teacher import _asked_for_users
 
     config = practice(VARIED)
     (selection,) = [_asked_for_users(each, config) for each in selections_of(config.tasks.train, "tasks.train")]
@@ -92,7 +92,7 @@ def test_ranks_take_every_other_question_and_together_all() -> None:
 @pytest.mark.parametrize(
     ("overrides", "told"),
     [
-        (["pool.file=a.toml"], "make and file are given; expected one source"),
+        (["pool={make: {name: practice}, file: a.toml}"], "make and file are given; expected one source"),
         (["pool.make={name: practise}"], "expected one of practice, practice-workflow, or module:function"),
         (["pool.make.mix=odd"], "expected some of mixed, mono"),
         (["pool.make.colour=red"], "practice refuses {'colour': 'red'}"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -181,3 +182,46 @@ def test_places_are_kept_for_keys_within_lists(tmp_path: Path) -> None:
     assert given.where(["tasks", "train", "0", "limit"]).endswith(":4")
     assert given.where(["tasks", "train", "0", "unknown"]).endswith(":3")
     assert given.where(["nothing"]) == ""
+
+
+@pytest.mark.parametrize("own", [{"file": "pool.toml"}, {"members": ["sim/*"]}, {"make": {"name": "practice"}}])
+def test_a_pool_of_another_source_begins_anew_and_the_recipe_s_members_are_forgotten(own: dict[str, Any]) -> None:
+    base = {"paramanager": "members", "toolorchestra/toy": "make"}
+    for recipe, source in base.items():
+        if source in own:
+            continue
+        pool = load_config({"base": recipe, "pool": own}).pool
+        assert [name for name in ("make", "file", "members") if getattr(pool, name)] == list(own)
+        assert not pool.variation.always
+        (key,) = own
+        word = load_config(recipe, [f"pool.{key}={json.dumps(own[key])}"]).pool
+        assert word == pool
+
+
+def test_a_pool_of_the_same_source_is_changed_key_by_key() -> None:
+    pool = load_config({"base": "toolorchestra/toy", "pool": {"make": {"mix": "mono"}, "without": ["elm"]}}).pool
+    assert pool.make is not None
+    assert pool.make.settings["mix"] == "mono"
+    assert pool.variation.always == ["juniper"]
+
+
+def test_another_teacher_has_nothing_of_the_recipe_s() -> None:
+    config = load_config({"base": "paramanager/toy", "data": {"collect": {"teacher": {"name": "shop:Teacher"}}}})
+    assert config.data.collect.teacher.settings == {}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("paramanger/toy", "paramanager/toy"), ("gap/toys", "gap/paper or gap/toy"), ("gab", "gap/paper")],
+)
+def test_a_recipe_that_is_misspelt_is_found_by_its_system(name: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=f"did you mean {meant}"):
+        load_config(name)
+
+
+def test_every_key_of_the_settings_has_a_meaning_on_the_page_of_the_reference() -> None:
+    from concertino_train.config._page import reference_page
+
+    rows = [line.split(" | ") for line in reference_page().splitlines() if line.startswith("| `")]
+    assert len(rows) > 150
+    assert [row[0] for row in rows if len(row[3].strip(" |")) < 3] == []

@@ -71,7 +71,9 @@ def test_a_dataset_with_no_mixed_outcomes_is_refused_with_the_next_step(found: R
 
 
 def test_of_several_systems_one_is_named_or_a_pattern_takes_all(collected: Collection, tmp_path: Path) -> None:
-    with pytest.raises(ct.UsageError, match=r"the results have 8 systems .*name one: system='"):
+    with pytest.raises(
+        ct.UsageError, match=r"the results have 8 systems .*name one, or several by a pattern: system='"
+    ):
         mixed_outcomes(collected.results)
     with pytest.raises(ct.UsageError, match=r"no system 'teacher@\*'; there are"):
         mixed_outcomes(collected.results, OutcomeSettings(system="teacher@*"))

@@ -84,6 +84,12 @@ def test_a_share_that_cannot_be_had_is_told_and_nothing_is_lost_for_it() -> None
     assert "search has 100% of all calls, more than tool_share=0.5" in chosen.notes[0]
 
 
+@pytest.mark.parametrize(("share", "calls", "others"), [(0.7, 63, 27), (0.35, 63, 117)])
+def test_a_share_that_is_met_but_for_rounding_is_met(share: float, calls: int, others: int) -> None:
+    found = [one("a", search=calls), one("b", **dict.fromkeys(("code", "read", "note"), others // 3))]
+    assert len(select(found, SelectionSettings(tool_share=share)).trajectories) == 2
+
+
 def test_among_equals_the_one_that_calls_what_is_rare_is_taken() -> None:
     found = [one(f"q{n}", 0, search=2) for n in range(4)] + [one("z", 0, search=2), one("z", 1, code=2)]
     hits = sum(("z", 1) in taken(found, seed=seed) for seed in range(12))

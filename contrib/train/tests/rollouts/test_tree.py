@@ -57,6 +57,15 @@ def test_every_turn_of_a_role_has_a_group_of_candidates_behind_one_prompt(engine
         assert all(len(batch.rows[n].turns) == 1 for n in rows)
 
 
+def test_a_rollout_that_nobody_was_asked_in_adds_nothing_to_a_batch(engine: RolloutEngine) -> None:
+    full, empty = TreeSampler(engine, REWARD).run_sync([assignment(), assignment()], group_size=2, seed=1)
+    empty.candidates = []
+    batch = Batch.of([full, empty], score_rollouts([full, empty], TEAM), grouping="agent_turn")
+    assert len(batch) == len(full.candidates)
+    with pytest.raises(UsageError, match="has no candidates, nor has any other"):
+        Batch.of([empty], score_rollouts([empty], TEAM), grouping="agent_turn")
+
+
 def test_greedy_goes_on_with_the_best_candidate_and_solves_what_one_of_them_solves(engine: RolloutEngine) -> None:
     (rollout,) = TreeSampler(engine, REWARD).run_sync([assignment(turns=1)], group_size=6, seed=1)
     planner = [each for each in rollout.candidates if each.key.agent == "planner"]

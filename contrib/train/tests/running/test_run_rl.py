@@ -44,7 +44,7 @@ def weights(result: RlResult) -> dict[str, Any]:
 
 def shown(folder: Path) -> list[dict[str, Any]]:
     """Figures of steps, without those of the clock."""
-    clock = ("seconds", "tokens_per_second", "step_time", "critical_path")
+    clock = ("seconds", "cpu_seconds", "tokens_per_second", "step_time", "critical_path")
     return [
         {name: value for name, value in line.items() if not name.startswith(clock)}
         for line in read_metrics(folder / "metrics.jsonl")
@@ -115,6 +115,9 @@ def test_a_first_batch_that_teaches_nothing_is_refused_before_anything_is_learnt
     assert json.loads((home / "audit.json").read_text())["ok"] is False
     assert not (home / "model").exists()
     assert shown(home) == []
+    with pytest.raises(AuditFailed, match="all"):
+        run_rl(config, resume=True)  # nothing is there to go on from
+    assert run_rl(tiny("trainer.rl.steps=1")).step == 1, "what was refused holds the folder for nobody"
 
 
 def test_a_monitor_may_end_a_training(tiny: Settings) -> None:

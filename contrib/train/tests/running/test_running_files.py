@@ -82,10 +82,19 @@ def test_a_folder_is_held_by_one_process_and_begun_once(tmp_path: Path) -> None:
         assert load_config(home.config_file) == config
         with pytest.raises(UsageError, match="another process trains in"):
             TrainingFolder(home.path, config, resume=True)
+        home.metrics.write_text('{"step":1}\n')
     with pytest.raises(UsageError, match=r"holds a training already; go on with it \(--resume\)"):
         TrainingFolder(home.path, config)
     with TrainingFolder(home.path, config, resume=True) as again:
         assert again.resumes
+
+
+def test_a_folder_in_which_nothing_was_done_is_begun_again_without_being_told_to(tmp_path: Path) -> None:
+    with TrainingFolder(tmp_path, load_config({"trainer": {"seed": 1}})) as home:
+        home.metrics.touch()  # the audit refused the first batch, say
+    other = load_config({"trainer": {"seed": 2}})
+    with TrainingFolder(tmp_path, other) as home:
+        assert load_config(home.config_file) == other
 
 
 def test_a_folder_goes_on_with_its_own_settings_or_says_what_differs(tmp_path: Path) -> None:
@@ -101,13 +110,17 @@ def test_a_folder_goes_on_with_its_own_settings_or_says_what_differs(tmp_path: P
         assert load_config(home.config_file) == other
 
 
-def test_force_begins_anew_and_leaves_what_is_not_its_own(tmp_path: Path) -> None:
+def test_a_restart_begins_anew_and_leaves_what_is_not_its_own(tmp_path: Path) -> None:
     config = load_config()
     with TrainingFolder(tmp_path, config) as home:
         home.metrics.write_text('{"step":1}\n')
         home.checkpoints.mkdir()
         (home.path / "notes.txt").write_text("mine")
-    with TrainingFolder(tmp_path, config, force=True) as home:
+    with pytest.raises(UsageError, match=r"begin anew \(--restart\)"):
+        TrainingFolder(tmp_path, config, force=True)
+    with pytest.raises(UsageError, match="not both"):
+        TrainingFolder(tmp_path, config, restart=True, resume=True)
+    with TrainingFolder(tmp_path, config, restart=True) as home:
         assert not home.resumes
         assert not home.metrics.exists()
         assert not home.checkpoints.exists()

@@ -30,6 +30,7 @@ from concertino_train.running import (
     launch_command,
     launch_text,
     open_sinks,
+    over_ranks,
     reporter,
 )
 from concertino_train.running import _sinks as sinks
@@ -198,6 +199,13 @@ def test_who_goes_on_reckons_with_the_steps_of_this_process_alone() -> None:
     assert left < 5
 
 
+def test_who_begins_to_tell_after_the_first_step_reckons_with_what_that_took() -> None:
+    told = Reporter()
+    told.begin("sft", 10, elapsed=600.0)
+    told.step(1, {})
+    assert told.seconds_left == pytest.approx(9 * 600.0, rel=0.01)
+
+
 def test_views_have_names() -> None:
     assert isinstance(reporter("plain", print), PlainReporter)
     assert isinstance(reporter("json", print), JsonReporter)
@@ -278,6 +286,19 @@ def test_outside_of_the_main_thread_nothing_is_caught_and_asking_works() -> None
     assert found == [True, "a monitor", True]
 
 
+def test_figures_of_ranks_become_one_by_how_many_tests_and_rollouts_they_are_of() -> None:
+    one = {"rows": 8.0, "reward": 1.0, "eval/tests": 3.0, "eval/success": 1.0}
+    two = {"rows": 4.0, "reward": 0.0, "eval/tests": 1.0, "eval/success": 0.0}
+    assert over_ranks([one, two]) == {"rows": 12.0, "reward": 0.5, "eval/tests": 4.0, "eval/success": 0.75}
+    assert over_ranks([one, {"reward": 3.0}])["eval/success"] == 1.0
+    assert over_ranks([one]) == one
+
+
+def test_what_is_said_before_there_is_a_bar_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    reporter("rich", print).say("begins with what was taught")
+    assert "begins with what was taught" in capsys.readouterr().err
+
+
 # -- several processes -------------------------------------------------------------------------------------------------
 
 
@@ -291,5 +312,9 @@ def test_the_launch_command_names_processes_machines_and_precision() -> None:
     text = launch_text(launch_command(two, "rl", []))
     assert "--config_file fsdp.yaml --num_processes 8" in text
     assert "--num_machines 2 --machine_rank $RANK --main_process_ip $MASTER" in text
+    preset = launch_command(load_config(None, ["trainer.accelerate=multi_gpu"]), "rl", [])
+    assert Path(preset[preset.index("--config_file") + 1]).is_file()
+    with pytest.raises(UsageError, match=r"trainer.accelerate=fspd2: .*fsdp1, fsdp2, multi_gpu"):
+        launch_command(load_config(None, ["trainer.accelerate=fspd2"]), "rl", [])
     cpu = load_config(None, ["trainer.processes=2", "trainer.device=cpu"])
     assert "--multi_cpu --cpu" in launch_text(launch_command(cpu, "rl", []))

@@ -24,6 +24,7 @@ from concertino_train.studies import (
     table,
 )
 from concertino_train.studies import _running as running
+from concertino_train.studies._comparing import students_t
 
 TWO = Study(
     "two", "Which?", "paramanager/toy", (Arm("a"), Arm("b", learn=("rollout.group_size=4",)), Arm("c", learn=None)),
@@ -40,10 +41,11 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
         ran.append((verb, home.name))
         if verb in ("sft", "rl"):
             (home / verb / "model").mkdir(parents=True)
+            (home / verb / "model" / "training.yaml").touch()
         if verb == "rl":
-            lines = [json.dumps({"step": step, "sampled": 100.0}) for step in (1, 2)]
+            lines = [json.dumps({"step": step, "sampled": 100.0, "cpu_seconds": 3.75}) for step in (1, 2)]
             (home / "rl" / "metrics.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-            return {"cpu_seconds": 7.5}
+            return {}
         if verb == "eval" and home.name == "c" and "name=fail" in given:
             raise StudyFailed("c failed")
         seed = next(int(word.split("=")[1]) for word in given if word.startswith("trainer.seed="))
@@ -63,6 +65,16 @@ def test_arms_are_taught_once_and_what_is_measured_is_not_done_again(
     again = run_study(TWO, tmp_path, seeds=(0, 1))
     assert commands == []
     assert again[0].value("accuracy") == 0.5
+
+
+def test_what_was_measured_with_other_settings_is_no_result_of_these(
+    commands: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    run_study(TWO, tmp_path, seeds=(0,))
+    commands.clear()
+    with pytest.raises(StudyFailed, match=r"made with other settings.*remove .*seed-0"):
+        run_study(TWO, tmp_path, seeds=(0,), settings=("trainer.rl.steps=7",))
+    assert commands == []
 
 
 def test_studies_that_teach_alike_teach_once(commands: list[tuple[str, str]], tmp_path: Path) -> None:
@@ -94,6 +106,11 @@ def test_what_a_training_took_stands_beside_what_came_of_it(commands: list[tuple
 )
 def test_an_expectation_bounds_a_difference(expected: Expected, difference: float, held: bool, text: str) -> None:
     assert (expected.held(difference), expected.text()) == (held, text)
+
+
+@pytest.mark.parametrize(("freedom", "value"), [(2, 4.303), (9, 2.262), (10, 2.228), (20, 2.086), (120, 1.980)])
+def test_intervals_are_students_t_for_any_number_of_seeds(freedom: int, value: float) -> None:
+    assert students_t(freedom) == pytest.approx(value, abs=6e-4)
 
 
 def test_an_expectation_of_nothing_is_refused() -> None:

@@ -6,6 +6,7 @@ saved can be loaded again by the path of its folder alone.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -125,22 +126,19 @@ def make_learner(config: TrainConfig, loaded: Loaded, home: Path | None = None) 
     return Learner(model, loaded.codec, policy, refresh=_counting(policy))
 
 
-def make_engine(
-    config: TrainConfig, policies: Policy | Mapping[str, Policy], everyone: Callable[[bool], bool] = bool
-) -> RolloutEngine:
+def make_engine(config: TrainConfig, policies: Policy | Mapping[str, Policy]) -> RolloutEngine:
     """The engine that rolls out.
 
     Args:
         config: the training.
         policies: who samples.
-        everyone: whether something is true on any rank.
     """
     from concertino_train.rollouts import RolloutEngine, TokenLimits
 
     own, prices = config.rollout, config.model.prices
     limits = TokenLimits(own.turn_tokens, own.total_tokens, own.context_tokens)
     price = Prices(**prices.model_dump()) if prices is not None else None
-    return RolloutEngine(policies, limits=limits, share=own.share_calls, prices=price, everyone=everyone)
+    return RolloutEngine(policies, limits=limits, share=own.share_calls, prices=price, calls=own.tool_threads)
 
 
 def lora_config(config: TrainConfig) -> Any:
@@ -221,14 +219,21 @@ def _served(config: TrainConfig, model: Any, loaded: Loaded, home: Path | None) 
     from concertino_train.policies import VLLMPolicy
 
     own = config.rollout
+    if this_rank().ranks > 1 and hasattr(model, "peft_config"):
+        raise UsageError(
+            "rollout.backend=vllm with several processes and model.adapter: only the process that loads an adapter "
+            "into the server samples with it; train all weights (model.adapter=null), or in one process"
+        )
     server = own.server.attach or _server(config, loaded, home)
     policy = VLLMPolicy(
         server, loaded.codec, temperature=own.temperature, top_p=own.top_p, reference=model,
         concurrent=own.batch or 256, context=own.context_tokens,
     )  # fmt: skip
     learner = Learner(model, loaded.codec, policy)
+    if home is None:
+        home = Path(learner.closing.enter_context(tempfile.TemporaryDirectory()))
     learner.closing.callback(policy.close)
-    learner.refresh = _handing_over(model, policy, home)
+    learner.refresh = _handing_over(model, policy, home / "served")
     return learner
 
 
@@ -259,15 +264,22 @@ def _server(config: TrainConfig, loaded: Loaded, home: Path | None) -> Any:
     return concertino_vllm.model("policy", model=path, training=True, args=args, **more)
 
 
-def _handing_over(model: Any, policy: Any, home: Path | None) -> Callable[[int], None]:
-    """Give the server the weights: those of an adapter as a folder, others as tensors; by the rank that leads."""
+def _handing_over(model: Any, policy: Any, served: Path) -> Callable[[int], None]:
+    """Give the server the weights: those of an adapter as a folder, others as tensors; by the rank that leads.
+
+    A folder is kept until the next one answers, for a server that is started anew reads it again.
+    """
 
     def refresh(step: int) -> None:
         if this_rank().leads:
             if hasattr(model, "peft_config"):
-                with tempfile.TemporaryDirectory(dir=home) as folder:
-                    model.save_pretrained(folder)
-                    policy.update(folder)
+                before = sorted(served.glob("*"))
+                folder = served / f"{step:06}"
+                model.save_pretrained(str(folder))
+                policy.update(folder)
+                for old in before:
+                    if old != folder:
+                        shutil.rmtree(old)
             else:
                 policy.update(model.state_dict())
         if this_rank().ranks > 1:

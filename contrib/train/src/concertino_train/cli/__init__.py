@@ -8,6 +8,8 @@ Invariant: `--help` imports no verb and no torch; results go to stdout, progress
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import click
@@ -40,8 +42,11 @@ VERBS: dict[str, Verb] = {
 def train() -> None:
     """Train an orchestrator: collect, sft, rl, eval, export.
 
-    A settings file, or the name of a recipe, says everything; KEY=VALUE changes it: trainer.rl.steps=50.
+    A settings file, or the name of a recipe, says everything; KEY=VALUE changes it: trainer.rl.steps=50. What it names
+    as module:function is looked for in the working folder, too.
     """
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
 
 
 __all__ = ["VERBS", "train"]

@@ -32,7 +32,7 @@ def collect_command(
     if dry_run:
         _tell(config, as_json)
         return
-    from concertino_train.teaching import run_collecting
+    from concertino_train.teacher import run_collecting
 
     result = run_collecting(config, reporter=teller(as_json, live))
     if as_json:
@@ -54,7 +54,7 @@ def _tell(config: object, as_json: bool) -> None:
     assert isinstance(config, TrainConfig)
     section = config.data.collect
     tasks = len(select_tasks(section.tasks or config.tasks.train, "data.collect.tasks"))
-    runs = tasks * section.samples * max(1, len(section.temperatures))
+    runs = tasks * section.samples * max(1, len(section.temperatures)) * max(1, section.pools)
     if as_json:
         write_json({"config": config.resolved(), "id": config.id, "tasks": tasks, "runs": runs})
         return

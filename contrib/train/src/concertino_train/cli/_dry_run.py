@@ -11,7 +11,10 @@ from concertino_train.running import estimate, launch_command, launch_text
 from ._settings import write, write_json
 
 
-def dry_run(config: TrainConfig, verb: str, source: str, overrides: tuple[str, ...], as_json: bool) -> None:
+def dry_run(
+    config: TrainConfig, verb: str, source: str, overrides: tuple[str, ...], as_json: bool, tflops: float | None,
+    note: str = "",
+) -> None:  # fmt: skip
     """Tell what a verb would do.
 
     Args:
@@ -19,12 +22,15 @@ def dry_run(config: TrainConfig, verb: str, source: str, overrides: tuple[str, .
         verb: `rl`, `sft` or `eval`.
         source, overrides: of the command line, for the launch command.
         as_json: as JSON.
+        tflops: TFLOP/s of the device of one process; measured here where it is not given.
+        note: what it begins with.
     """
-    found = estimate(config, verb, measure=True)
+    found = estimate(config, verb, measure=True, rate=tflops and tflops * 1e12)
     words = launch_command(config, verb, ["--config", source, "--output", config.trainer.output, *overrides])
     if as_json:
         data: dict[str, Any] = {"config": config.resolved(), "id": config.id, "estimate": found.to_json()}
-        write_json({**data, "launch": launch_text(words)})
+        write_json({**data, "note": note, "launch": launch_text(words)})
         return
-    write(config.text().rstrip(), "", f"id           {config.id}", *found.lines())
+    write(config.text().rstrip(), "", f"id           {config.id}", *([f"model        {note}"] if note else []))
+    write(*found.lines())
     write(f"output       {Path(config.trainer.output) / verb}", f"launch       {launch_text(words)}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ._options import common_options, config_options, dry_run_option, view_option
+from ._options import common_options, config_options, estimating_options, view_option
 from ._settings import quiet, settings, teller, write, write_json
 
 
@@ -18,12 +18,12 @@ from ._settings import quiet, settings, teller, write, write_json
               help="Another pool than that of the training.")  # fmt: skip
 @click.option("--system", metavar="NAME", default="", help="What it is called in the results.")
 @click.option("--traces", type=click.IntRange(min=0), default=0, metavar="N", help="Write so many rollouts as traces.")
-@dry_run_option
+@estimating_options
 @view_option
 @common_options
 def eval_command(
     source: str, overrides: tuple[str, ...], output: Path | None, checkpoint: Path | None, pool: Path | None,
-    system: str, traces: int, dry_run: bool, live: bool | None, as_json: bool,
+    system: str, traces: int, dry_run: bool, tflops: float | None, live: bool | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Measure a checkpoint on the tasks of `tasks.eval`.
 
@@ -40,11 +40,11 @@ def eval_command(
     if dry_run:
         from ._dry_run import dry_run as tell
 
-        tell(config, "eval", source, overrides, as_json)
+        tell(config, "eval", source, overrides, as_json, tflops)
         return
     from concertino_train.evaluate import run_eval
 
-    name = system or _name(checkpoint or Path(config.model.path))
+    name = system or _name(checkpoint or Path(config.model.path)) + (f"-{pool.stem}" if pool is not None else "")
     result = run_eval(config, pool=pool, system=name, traces=traces, reporter=teller(as_json, live))
     if as_json:
         write_json(result.to_json())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from concertino import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,13 +34,31 @@ def config_options(function: F) -> F:
 def dry_run_option(function: F) -> F:
     """Add `--dry-run`."""
     text = "Print the settings, what it would take and the launch command, and do nothing."
-    return click.option("--dry-run", is_flag=True, help=text)(function)
+    return click.option("--dry-run", is_flag=True, is_eager=True, help=text)(function)
+
+
+def estimating_options(function: F) -> F:
+    """Add `--dry-run` and `--tflops`."""
+    text = "With --dry-run: TFLOP/s of one device, for times on another machine, such as 990 for an H100 in bfloat16."
+    speed = click.FloatRange(min=0, min_open=True)
+    return dry_run_option(click.option("--tflops", type=speed, callback=_tflops, metavar="N", help=text)(function))
+
+
+def _tflops(context: click.Context, option: click.Parameter, tflops: float | None) -> float | None:
+    """Refuse a speed that nothing reads, or that is no number."""
+    if tflops is not None and not context.params["dry_run"]:  # which is eager, so it is there
+        raise UsageError(f"--tflops {tflops:g} is for --dry-run; add it, or leave --tflops out")
+    if tflops is not None and not math.isfinite(tflops):
+        raise UsageError(f"--tflops {tflops:g}: expected a number of TFLOP/s, such as 990")
+    return tflops
 
 
 def going_on_options(function: F) -> F:
-    """Add `--resume` and `--force`."""
-    text = "Begin anew in a folder that is in use, go on with other settings, train although the audit fails."
+    """Add `--resume`, `--restart` and `--force`."""
+    text = "Train although the audit fails, or go on although the settings are others."
     found = click.option("--force", is_flag=True, help=text)(function)
+    text = "Begin anew in a folder that holds a training; what it holds is removed."
+    found = click.option("--restart", is_flag=True, help=text)(found)
     return click.option("--resume", is_flag=True, help="Go on from the newest checkpoint, where there is one.")(found)
 
 

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import click
 
-from ._options import common_options, config_options, dry_run_option, going_on_options, view_option
+from ._options import common_options, config_options, estimating_options, going_on_options, view_option
 from ._settings import quiet, settings, taught, teller, write, write_json
 
 
 @click.command("rl")
 @config_options
 @going_on_options
-@dry_run_option
+@estimating_options
 @view_option
 @common_options
 def rl_command(
-    source: str, overrides: tuple[str, ...], output: Path | None, resume: bool, force: bool, dry_run: bool,
-    live: bool | None, as_json: bool,
+    source: str, overrides: tuple[str, ...], output: Path | None, resume: bool, restart: bool, force: bool,
+    dry_run: bool, tflops: float | None, live: bool | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Train a policy by reinforcement learning.
 
@@ -31,19 +31,22 @@ def rl_command(
     Ends with status 130 if it was stopped.
     """
     quiet()
-    config, note = taught(settings(source, overrides, output))
+    config, note = taught(settings(source, overrides, output), overrides)
     if dry_run:
         from ._dry_run import dry_run as tell
 
-        tell(config, "rl", source, overrides, as_json)
+        begins = (
+            "goes on from the newest checkpoint, where there is one" if resume else note or "begins with new weights"
+        )
+        tell(config, "rl", source, overrides, as_json, tflops, begins)
         return
     from concertino_train.rl import run_rl
 
     told = teller(as_json, live)
-    if note:
+    if note and not resume:
         told.say(note)
     result = run_rl(
-        config, output=Path(config.trainer.output) / "rl", resume=resume, force=force, reporter=told
+        config, output=Path(config.trainer.output) / "rl", resume=resume, restart=restart, force=force, reporter=told
     )  # fmt: skip
     if as_json:
         write_json(result.to_json())

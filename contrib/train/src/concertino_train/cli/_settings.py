@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from concertino import UsageError
 
 from concertino_train.config import TrainConfig, load_config
 from concertino_train.running import Reporter, reporter, this_rank
@@ -27,13 +28,41 @@ def settings(source: str, overrides: Sequence[str], output: Path | None) -> Trai
     return config.model_copy(update={"trainer": trainer})
 
 
-def taught(config: TrainConfig) -> tuple[TrainConfig, str]:
-    """The training as it begins behind supervised learning in the same output, and a sentence where that changes it."""
+def taught(config: TrainConfig, overrides: Sequence[str]) -> tuple[TrainConfig, str]:
+    """The training as it begins behind supervised learning in the same output, and a sentence where that changes it.
+
+    Weights that the command line names (`model.path=...`) are begun with, whatever was taught.
+
+    Raises:
+        UsageError: what was taught is another model than the settings name.
+    """
     model = Path(config.trainer.output) / "sft" / "model"
-    if config.model.start != "auto" or not (model / "training.yaml").is_file():
-        return config, ""
+    named = any(text.startswith("model.path=") for text in overrides)
+    if named or config.model.start != "auto" or not (model / "training.yaml").is_file():
+        return config, f"begins with {config.model.path}" if config.model.path else ""
+    _same_model(load_config(model / "training.yaml"), config, model)
     changed = config.model.model_copy(update={"path": str(model)})
     return config.model_copy(update={"model": changed}), f"begins with {model} (model.start=given begins anew)"
+
+
+def _same_model(before: TrainConfig, now: TrainConfig, taught: Path) -> None:
+    """Refuse what was taught with the settings of another training, whose output is the same by chance."""
+    was, wanted = before.model, now.model
+    if not wanted.path and was.path:
+        return  # the command line of the teaching named it
+    if os.path.normpath(was.path) != os.path.normpath(wanted.path):
+        told = f"model.path: {was.path or None!r}, now {wanted.path!r}"
+    else:
+        sizes = [each.model_dump() if each is not None else {} for each in (was.new, wanted.new)]
+        keys = [key for key in (*sizes[0], *sizes[1]) if sizes[0].get(key) != sizes[1].get(key)]
+        told = ", ".join(
+            f"model.new.{key}: {sizes[0].get(key)!r}, now {sizes[1].get(key)!r}" for key in dict.fromkeys(keys)
+        )
+    if told:
+        raise UsageError(
+            f"{taught} was taught from another model ({told}); choose another folder (--output), begin with the model "
+            f"of the settings (model.start=given), or with what was taught all the same (model.path={taught})"
+        )
 
 
 def teller(as_json: bool, live: bool | None) -> Reporter:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ._options import common_options, config_options, dry_run_option, going_on_options, view_option
+from ._options import common_options, config_options, estimating_options, going_on_options, view_option
 from ._settings import quiet, settings, teller, write, write_json
 
 
@@ -16,12 +16,12 @@ from ._settings import quiet, settings, teller, write, write_json
 @click.option("--set", "sets", multiple=True, type=click.Path(exists=True, path_type=Path), metavar="FOLDER",
               help="What to learn from; by default data.sets, or what was collected in the same output.")  # fmt: skip
 @going_on_options
-@dry_run_option
+@estimating_options
 @view_option
 @common_options
 def sft_command(
-    source: str, overrides: tuple[str, ...], output: Path | None, sets: tuple[Path, ...], resume: bool, force: bool,
-    dry_run: bool, live: bool | None, as_json: bool,
+    source: str, overrides: tuple[str, ...], output: Path | None, sets: tuple[Path, ...], resume: bool, restart: bool,
+    force: bool, dry_run: bool, tflops: float | None, live: bool | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Teach a policy what good trajectories wrote: the orchestrator's own tokens, and nothing else.
 
@@ -34,11 +34,13 @@ def sft_command(
     if dry_run:
         from ._dry_run import dry_run as tell
 
-        tell(config, "sft", source, overrides, as_json)
+        tell(config, "sft", source, overrides, as_json, tflops)
         return
     from concertino_train.teaching import run_teaching
 
-    result = run_teaching(config, sets=sets, resume=resume, force=force, reporter=teller(as_json, live))
+    result = run_teaching(
+        config, sets=sets, resume=resume, restart=restart, force=force, reporter=teller(as_json, live)
+    )
     if as_json:
         write_json(result.to_json())
     elif result.model is not None:

@@ -5,6 +5,7 @@ _sections  the model, the pool, the questions, rollouts
 _learning  the algorithm, optimisation, logging, roles
 _data      trajectories for supervised learning
 _config    all of it, checked
+_page      the page of the reference about all of it
 """
 
 from ._config import TrainConfig, load_config

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 SCALE = (
-    "name", "about", "logging", "tasks.eval", "trainer.eval", "trainer.output", "trainer.device", "trainer.threads",
-    "trainer.processes", "trainer.nodes", "trainer.accelerate", "trainer.keep", "trainer.rl.steps",
-    "trainer.rl.save_every", "trainer.rl.eval_every", "trainer.sft.steps", "trainer.sft.epochs",
+    "name", "about", "logging", "tasks.eval", "rollout.tool_threads", "trainer.eval", "trainer.output",
+    "trainer.device", "trainer.threads", "trainer.processes", "trainer.nodes", "trainer.accelerate", "trainer.keep",
+    "trainer.rl.steps", "trainer.rl.save_every", "trainer.rl.eval_every", "trainer.sft.steps", "trainer.sft.epochs",
     "trainer.sft.save_every", "trainer.sft.eval_every",
 )  # fmt: skip
 """What may change when a training goes on: how long, where, what is told. Anything else makes it another training."""
@@ -136,13 +136,14 @@ class TrainConfig(Section):
 
 
 def load_config(
-    source: str | Path | Mapping[str, Any] | None = None, overrides: Sequence[str] = ()
+    source: str | Path | Mapping[str, Any] | None = None, overrides: Sequence[str] = (), *, check: bool = True
 ) -> TrainConfig:  # fmt: skip
     """Read and check a training.
 
     Args:
         source: a YAML file, the name of a recipe (`gap`, `gap/toy`), or a table.
         overrides: `key=value`, keys with dots, values in YAML; a table replaces what is there.
+        check: see that reward and strategy can be made; needs what they name to be installed.
 
     Raises:
         UsageError: an unknown key, with near names; a value that cannot be; each with its place.
@@ -154,9 +155,9 @@ def load_config(
         raise UsageError("\n".join(_told(given, each) for each in error.errors())) from None
     from concertino_train.assembling import make_reward, make_strategy
 
-    for key, check in (("reward", make_reward), ("rollout.strategy", make_strategy)):
+    for key, make in (("reward", make_reward), ("rollout.strategy", make_strategy)) if check else ():
         try:
-            check(config)
+            make(config)
         except UsageError as error:
             place = given.where(key.split("."))
             raise UsageError(f"{place}: {key}: {error}" if place else f"{key}: {error}") from error

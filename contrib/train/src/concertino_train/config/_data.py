@@ -17,7 +17,8 @@ class CollectSection(Section):
             `{name: practice, habits: {...}}` or `module:function`.
         strategy: of the teacher; that of the policy by default. Another one needs `rewrite`, or is learnt as it is.
         tasks: on what; those of `tasks.train` by default.
-        samples: runs of each task.
+        samples: runs of each task, with each pool.
+        pools: work on every task with so many pools that `pool.variation` gives; 0 for the pool without variation.
         temperatures: the teacher works at each of these.
         concurrency: runs at once.
         max_usd: no further run begins once so many $ are spent.
@@ -27,6 +28,7 @@ class CollectSection(Section):
     strategy: StrategySection | None = None
     tasks: list[TaskSelection] = Field(default_factory=list)
     samples: Count = 8
+    pools: Number = 0
     temperatures: list[Amount] = Field(default_factory=list)
     concurrency: Count = 16
     max_usd: Above | None = None
@@ -54,6 +56,7 @@ class GapSection(Section):
 class OutcomeSection(Section):
     """Which questions are for reinforcement learning; see `concertino_train.data.OutcomeSettings`."""
 
+    system: str = ""
     above: Share = 0.0
     below: Share = 1.0
     samples: Count = 2

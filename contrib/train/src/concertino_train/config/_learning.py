@@ -168,7 +168,8 @@ class TrainerSection(Section):
         precision: of computing; `auto` is bfloat16 on an accelerator, float32 on a CPU.
         threads: of torch in one process; torch's own choice by default.
         gradient_checkpointing: less memory for more time.
-        accelerate: a preset of TRL (`fsdp2`, `zero3`, ...) or a file of accelerate, for the launch command.
+        accelerate: a file of accelerate, or a preset of TRL (`multi_gpu`), for the launch command. Reinforcement
+            learning works with data-parallel ones alone.
         processes, nodes: for the launch command.
         keep: checkpoints that are kept.
         sft, rl, eval: of each kind of work.

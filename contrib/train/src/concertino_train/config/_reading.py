@@ -4,7 +4,8 @@
     trainer: {seed: 2}
 
 The invariants: what comes later wins: a file over its base key by key, down to the leaves (lists are replaced whole); a
-word of the command line takes the place of what is there, a table whole. And for every key it is known where it was
+word of the command line takes the place of what is there, a table whole; a pool of another source, a strategy or a
+reward of another name begin anew. And for every key it is known where it was
 given, so that an error can say file and line.
 """
 
@@ -26,10 +27,15 @@ if TYPE_CHECKING:
 
 Keys = tuple[str, ...]
 
-WHOLE: tuple[Keys, ...] = (("rollout", "strategy"), ("reward",), ("pool", "make"))
+WHOLE: tuple[Keys, ...] = (
+    ("rollout", "strategy"), ("reward",), ("pool", "make"), ("data", "collect", "teacher"),
+    ("data", "collect", "strategy"),
+)  # fmt: skip
 """Tables that belong to one name among their keys: `name` of a strategy, `preset` of a reward. Another name replaces
 the table instead of changing it."""
 _NAMED = ("name", "preset")
+SOURCES = ("make", "file", "members")
+"""Where a pool comes from. Another source replaces the table `pool`, for the rest of it speaks of other members."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -68,7 +74,10 @@ class Given:
         self.places |= other.places
 
     def put(self, keys: Keys, value: Any, place: str) -> None:
-        """Put one value in the place of what is there; a table is replaced whole."""
+        """Put one value in the place of what is there; a table is replaced whole, as is a pool of another source."""
+        pool = self.data.get("pool")
+        if keys[0] == "pool" and isinstance(pool, Mapping) and _another_source(keys[:1], pool, {keys[-1]: value}):
+            self.data = {**self.data, "pool": {}}
         self.data = _placed(self.data, keys, value, ())
         self.places = {path: where for path, where in self.places.items() if path[: len(keys)] != keys}
         self.places[keys] = place
@@ -91,8 +100,10 @@ def recipe_text(name: str) -> str:
     """
     full = name if "/" in name else f"{name}/paper"
     if full not in recipe_names():
-        near = near_names(name, [*recipe_names(), *{each.partition("/")[0] for each in recipe_names()}])
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(recipe_names())}"
+        near = near_names(full.partition("/")[0], sorted({each.partition("/")[0] for each in recipe_names()}), limit=1)
+        own = [each for each in recipe_names() if each.partition("/")[0] in near]
+        meant = [each for each in own if each.endswith(f"/{full.partition('/')[2]}")] or own
+        hint = f"did you mean {' or '.join(meant)}?" if meant else f"there are {', '.join(recipe_names())}"
         raise UsageError(f"there is no recipe {name!r}, and no such file; {hint}")
     system, _, kind = full.partition("/")
     return (_recipes() / system / f"{kind}.yaml").read_text(encoding="utf-8")
@@ -209,6 +220,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any], path: Keys) -> d
             isinstance(value, Mapping)
             and isinstance(result.get(key), Mapping)
             and not _renamed(here, result[key], value)
+            and not _another_source(here, result[key], value)
         ):
             result[key] = _merged(result[key], value, here)
         else:
@@ -218,6 +230,11 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any], path: Keys) -> d
 
 def _renamed(path: Keys, below: Mapping[str, Any], above: Mapping[str, Any]) -> bool:
     return path in WHOLE and any(word in above and above[word] != below.get(word) for word in _NAMED)
+
+
+def _another_source(path: Keys, below: Mapping[str, Any], above: Mapping[str, Any]) -> bool:
+    named = [name for name in SOURCES if above.get(name)]
+    return path == ("pool",) and bool(named) and named != [name for name in SOURCES if below.get(name)]
 
 
 def _copied(value: Any) -> Any:

@@ -29,7 +29,13 @@ class Section(BaseModel):
 
 
 class PriceSection(Section):
-    """$ per million tokens of one model."""
+    """$ per million tokens of one model.
+
+    Attributes:
+        input: that it reads.
+        output: that it writes.
+        cached: that it has read before; like `input` by default.
+    """
 
     input: Amount
     output: Amount
@@ -64,7 +70,7 @@ class Adapter(Section):
     """A LoRA adapter, which is trained instead of the whole model.
 
     Attributes:
-        rank: r.
+        rank: of the update, r.
         alpha: the update is scaled by alpha / r.
         dropout: of its input.
         targets: names of modules, or `all-linear`.
@@ -107,7 +113,12 @@ class ModelSection(Section):
 
 
 class CostSection(Section):
-    """What a call of a tool or agent costs beside what it spends itself."""
+    """What a call of a tool or agent costs beside what it spends itself.
+
+    Attributes:
+        units: abstract cost units.
+        usd: $ of each call.
+    """
 
     units: Amount = 1.0
     usd: Amount = 0.0
@@ -152,9 +163,18 @@ class Variation(Section):
     preferences: list[PreferenceSection] = Field(default_factory=list)
     preference_share: Share = 1.0
 
+    @property
+    def varies(self) -> bool:
+        """Whether pools differ; preferences do not count."""
+        return self.keep < 1 or self.rename > 0 or bool(self.prices or self.costs or self.make)
+
 
 class Named(BaseModel):
-    """A name, and the settings of what it names beside it."""
+    """A name, and the settings of what it names beside it.
+
+    Attributes:
+        name: one that is known here, or `module:function`.
+    """
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
     name: str
@@ -279,13 +299,13 @@ class RolloutSection(Section):
         total_tokens: tokens that the policy samples in a rollout, at most.
         context_tokens: tokens of one conversation, at most; that of the model by default.
         temperature, top_p: of sampling.
-        batch: texts that are sampled at once; all by default.
+        batch: texts that are sampled at once; as many as the backend takes well by default, 256.
         backend: who samples: the model in this process, or a vLLM server.
         server: of `backend: vllm`.
         budget: of each rollout.
         tree: tree sampling; none by default.
         share_calls: calls that rollouts of a group make alike are made once.
-        tool_threads: calls of tools at once.
+        tool_threads: calls of members at once, of all rollouts together.
     """
 
     strategy: StrategySection = StrategySection()
@@ -301,4 +321,4 @@ class RolloutSection(Section):
     budget: BudgetSection = BudgetSection()
     tree: TreeSection | None = None
     share_calls: bool = False
-    tool_threads: Count = 256
+    tool_threads: Count = 4096

@@ -8,6 +8,7 @@ The invariant: the same files and settings make the same set, byte by byte.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -123,7 +124,12 @@ def make_set(
         examples, more = gap_filter(examples, made.gap, codec)
         left += more
     if not examples:
-        raise UsageError("nothing is left after rewriting; write keep_serial=True to keep what cannot be rewritten")
+        reasons = Counter(f"{each.reason}{each.detail and f' ({each.detail})'}" for each in left)
+        told = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common(4)) or "no trajectories"
+        raise UsageError(
+            f"nothing is left to learn from: {told}. Check data.roles and data.gap, or set data.keep_serial=true to "
+            "keep what cannot be rewritten"
+        )
     target = Path(folder)
     digest = write_conversations(conversations_in(examples), target / NAME)
     (target / "left_out.jsonl").write_bytes(b"".join(encoded_line(each.to_json()) for each in left))

@@ -138,7 +138,10 @@ def _of_system(results: Results, system: str) -> list[Item]:
     if system and not fnmatch.filter(names, system):
         raise UsageError(f"the results have no system {system!r}; there are {', '.join(names) or 'none'}")
     if not system and len(names) > 1:
-        raise UsageError(f"the results have {len(names)} systems ({', '.join(names)}); name one: system={names[0]!r}")
+        raise UsageError(
+            f"the results have {len(names)} systems ({', '.join(names)}); name one, or several by a "
+            f"pattern: system={names[0]!r}"
+        )
     return [item for item in results.items if not system or fnmatch.fnmatchcase(item.key.system, system)]
 
 

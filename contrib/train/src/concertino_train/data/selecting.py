@@ -149,6 +149,10 @@ def _rank(one: Trajectory, calls: Counter[str], settings: SelectionSettings) -> 
     return not recovered, round(weight, 3), _chance(settings.seed, *map(str, one.key), one.source)
 
 
+_ROUNDING = 1e-9
+"""What is over by less, is not."""
+
+
 def _balanced(taken: list[Trajectory], share: float, left: list[LeftOut], notes: list[str]) -> list[Trajectory]:
     """What is left when no member has more than its share, as far as leaving out can do that."""
     beyond: set[str] = set()
@@ -157,7 +161,7 @@ def _balanced(taken: list[Trajectory], share: float, left: list[LeftOut], notes:
         for one in taken:
             calls.update(one.tools)
         total = calls.total()
-        over = [name for name in sorted(calls) if calls[name] > share * total and name not in beyond]
+        over = [name for name in sorted(calls) if calls[name] > share * total + _ROUNDING and name not in beyond]
         if not over:
             return taken
         worst = max(over, key=lambda name: calls[name])
@@ -184,7 +188,7 @@ def _leaving(taken: Sequence[Trajectory], name: str, share: float) -> set[int] |
         return None
     gone: set[int] = set()
     for place in sorted(range(len(taken)), key=lambda at: (taken[at].recovered, -excess[at], at)):
-        if total <= 1e-9:
+        if total <= _ROUNDING:
             break
         if excess[place] > 0:
             gone.add(place)

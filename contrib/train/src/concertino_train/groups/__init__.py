@@ -14,7 +14,7 @@ _statistics  how much there is to learn from
 from ._advantages import Advantages, AdvantageSettings, advantages
 from ._filters import Filtered, Filters, homogeneous
 from ._keys import GroupKey, Groups, MixedGroupError, prompt_digest
-from ._packing import Packing, gather, pack
+from ._packing import Packing, pack
 from ._sampler import DynamicSampler, Sampled, SamplerSettings
 from ._statistics import GroupStatistics, distinct_rewards, statistics
 
@@ -33,7 +33,6 @@ __all__ = [
     "SamplerSettings",
     "advantages",
     "distinct_rewards",
-    "gather",
     "homogeneous",
     "pack",
     "prompt_digest",

@@ -5,16 +5,15 @@ step, the number of optimiser steps, and with it the learning-rate schedule, wou
 steps is given, and padding rows fill them up.
 
 The invariant: every row is in exactly one place; there are `steps` steps of equal width, whatever the number of rows,
-none included; a padding row has a mask of zeros, so it moves nothing.
+none included.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from concertino import UsageError
 
 from ._keys import Bools, Ints
@@ -36,11 +35,6 @@ class Packing(NamedTuple):
     def real(self) -> Bools:
         """Shape (steps, width): places that hold a row."""
         return np.asarray(self.rows != PADDING)
-
-    @property
-    def padding(self) -> int:
-        """How many places hold none."""
-        return int((~self.real).sum())
 
 
 def pack(
@@ -72,23 +66,6 @@ def pack(
         raise UsageError(f"pack: {len(lengths)} lengths for {len(numbers)} rows; expected one for each")
     _fill_evenly(filled, numbers, np.asarray(lengths, dtype=np.int64))
     return Packing(filled)
-
-
-def gather(values: npt.NDArray[Any], packing: Packing, fill: Any = 0) -> npt.NDArray[Any]:
-    """Values of rows in the places of a packing.
-
-    Args:
-        values: shape (n, ...), by row.
-        packing: of some of these rows.
-        fill: what padding rows hold; 0 for masks.
-
-    Returns:
-        Shape (steps, width, ...).
-    """
-    array = np.asarray(values)
-    result = np.full((*packing.rows.shape, *array.shape[1:]), fill, dtype=array.dtype)
-    result[packing.real] = array[packing.rows[packing.real]]
-    return result
 
 
 def _spread(filled: Ints, count: int) -> Ints:

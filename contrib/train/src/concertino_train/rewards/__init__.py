@@ -6,6 +6,7 @@ paramanager, toolorchestra, mas_orchestra, gap, at_grpo
                 one system each: functions of numbers, and terms that read them off episodes
 _term           what a term is; _reward: terms with weights, from Python or a file
 _presets        the rewards of the five systems, by name
+_plain          a function of an episode as a term, and terms by `module:name`
 _installed      terms and rewards of all installed distributions
 """
 

@@ -9,6 +9,7 @@ import inspect
 import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ._plain import is_term, term_of
 from ._reward import Reward
 from ._term import Term
 
@@ -31,17 +32,21 @@ class Catalogue(NamedTuple):
 
 
 def installed_rewards(manager: PluginManager | None = None) -> Catalogue:
-    """By name, what `concertino_rewards` hooks give: classes of terms, and rewards."""
+    """By name, what `concertino_rewards` hooks give: classes of terms, functions of an episode, and rewards."""
     from concertino.plugins import default_manager
 
     found = Catalogue({}, {})
     for each in (manager or default_manager()).named("concertino_rewards"):
-        if inspect.isclass(each) and issubclass(each, Term) and not inspect.isabstract(each):
+        if is_term(each):
             _keep(found.terms, each.name, each)
+        elif inspect.isfunction(each):
+            _keep(found.terms, each.__name__, term_of(each))
         elif isinstance(each, Reward):
             _keep(found.presets, each.name, each)
         else:
-            logger.warning("concertino_rewards gave %r; expected a subclass of Term, or a Reward", each)
+            logger.warning(
+                "concertino_rewards gave %r; expected a subclass of Term, a function of an episode, or a Reward", each
+            )
     return found
 
 

@@ -24,6 +24,7 @@ from concertino import UsageError
 
 from concertino_train.episodes import Episode
 
+from ._plain import imported_term
 from ._term import Term, did_you_mean
 
 
@@ -185,6 +186,8 @@ def _weighted(name: str, entry: Any, found: Mapping[str, Weighted], known: Mappi
     if word is None:
         hint = f"; {did_you_mean(name, list(found))}" if found else ""
         raise UsageError(f"{where}: `term` is missing, and there is no component of that name to change{hint}")
+    if ":" in str(word):
+        known = {**known, word: imported_term(str(word))}
     if word not in known:
         raise UsageError(f"{where}: there is no term {word!r}; {did_you_mean(str(word), list(known))}")
     weight = given.pop("weight", before.weight if before and before.term.name == word else 1.0)

@@ -137,25 +137,23 @@ class RolloutEngine:
         share: calls that the rollouts of a group make alike are made once.
         prices: of the policy's tokens.
         executor: shared with others; without one the engine has its own.
-        everyone: says whether anything is true on any rank. With it, ranks go round by round together and each calls
-            `generate` as often as every other, as sharded weights need it.
+        calls: of members, at once, where the engine has its own executor.
     """
 
     def __init__(
         self, policy: Policy | Mapping[str, Policy], *, limits: TokenLimits | None = None,
         graders: Sequence[Grader] | None = None, share: bool = False, prices: Prices | None = None,
-        executor: Executor | None = None, everyone: Callable[[bool], bool] = bool,
+        executor: Executor | None = None, calls: int = 4096,
     ) -> None:  # fmt: skip
         self.policies = {"": policy} if isinstance(policy, Policy) else dict(policy)
         self.limits = limits or TokenLimits()
         self.share = share
-        self.everyone = everyone
         self.timings = Timings()
         self.shared = {"asked": 0, "hits": 0}
         self._graders = list(graders) if graders is not None else None
         self._leader = ModelSpec(POLICY, _nobody, description="the policy in training", prices=prices)
         self._given = executor
-        self._executor = executor
+        self._executor, self._calls = executor, calls
         self._threads = ThreadPoolExecutor(1, "policy")
         self._scripts = Scripts()
         self._encoders: dict[int, Encoder] = {}
@@ -184,7 +182,7 @@ class RolloutEngine:
             desks = self.juries(assignments)
             players = self.players(assignments, group_size, step)
             try:
-                while self.everyone(any(not player.run.done for player in players)):
+                while any(not player.run.done for player in players):
                     await self.advance(players)
                     await self._ask([player for player in players if not player.run.done], seed)
                 return await self.finish(players, desks)
@@ -263,7 +261,7 @@ class RolloutEngine:
     def executor(self) -> Executor:
         """What runs the calls."""
         if self._executor is None:
-            self._executor = Executor(limits=Limits(calls=4096))
+            self._executor = Executor(limits=Limits(calls=self._calls))
         return self._executor
 
     async def advance(self, players: Sequence[Player]) -> None:
@@ -308,22 +306,17 @@ class RolloutEngine:
         return Prompt(tuple(line.ids), most, line.role, _number(drawn))
 
     async def generate(self, prompts: Sequence[Prompt]) -> tuple[list[Sample], float]:
-        """The policy's answers, and how long they took; each policy of a role gets its own batch.
-
-        Where ranks go together, one without a prompt samples a token that nobody reads.
-        """
-        if not self.everyone(bool(prompts)):
+        """The policy's answers, and how long they took; each policy of a role gets its own batch."""
+        if not prompts:
             return [], 0.0
         started = time.monotonic()
         samples: list[Sample | None] = [None] * len(prompts)
         with self.measured("generate"):
             for policy in dict.fromkeys(self.policies.values()):
                 places = [place for place, prompt in enumerate(prompts) if self.policy(prompt.role) is policy]
-                batch = [prompts[place] for place in places]
-                if self.everyone(bool(batch)):
-                    idle = [Prompt((policy.codec.end_ids[0],), 1)]
-                    found = await self.in_thread(policy.generate, batch or idle)
-                    for place, sample in zip(places, found, strict=False):
+                if batch := [prompts[place] for place in places]:
+                    found = await self.in_thread(policy.generate, batch)
+                    for place, sample in zip(places, found, strict=True):
                         samples[place] = sample
         return [sample for sample in samples if sample is not None], time.monotonic() - started
 

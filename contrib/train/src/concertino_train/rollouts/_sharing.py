@@ -4,9 +4,10 @@ Rollouts of one question often begin with the same calls, and each costs money a
 observation with all that it cost: every rollout is charged as if it had called by itself, so that rewards do not depend
 on who came first.
 
-The invariants: only calls of one group are shared, equal in name, in arguments and in how often the rollout made that
-call before, so that a repeat behind a failure is a new call; a call that writes is never shared; and
-whoever waits for another's call makes it himself if that one does not come to an end.
+The invariants: only calls of one group are shared, equal in name, in arguments, in how often the rollout made that call
+before, so that a repeat behind a failure is a new call, and in what the rollout wrote before, so that nobody reads of a
+world that is not his; a call that writes is never shared; and whoever waits for another's call makes it himself if that
+one does not come to an end.
 """
 
 from __future__ import annotations
@@ -46,16 +47,18 @@ class Seat:
     def __init__(self, shared: SharedCalls) -> None:
         self._shared = shared
         self._made: Counter[str] = Counter()
+        self._written: list[str] = []
         self._mine: ContextVar[str] = ContextVar("shared_call", default="")
 
     async def before(self, spec: ToolSpec, arguments: Any, call_id: str) -> Observation | None:
         """A hook before a call: another's result, or None to make the call."""
+        call = f"{spec.name}\0{_canonical(arguments)}"
         if spec.writes:
             self._mine.set("")
+            self._written.append(call)
             return None
-        call = f"{spec.name}\0{_canonical(arguments)}"
         self._made[call] += 1
-        key = f"{call}\0{self._made[call]}"
+        key = "\0".join((call, str(self._made[call]), *self._written))
         results, counts = self._shared.results, self._shared.counts
         counts["asked"] += 1
         known = results.get(key)

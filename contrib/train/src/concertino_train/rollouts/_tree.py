@@ -71,7 +71,7 @@ class TreeSampler:
             try:
                 self._refuse_unjudged(players)
                 await engine.advance(players)
-                while engine.everyone(any(not player.run.done for player in players)):
+                while any(not player.run.done for player in players):
                     await self._branch(players, tried, group_size, seed)
                 rollouts = await engine.finish(players, juries)
             finally:

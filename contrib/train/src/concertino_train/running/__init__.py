@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._estimate import Estimate, estimate
-    from ._figures import episode_figures, evenness
+    from ._figures import TESTS, episode_figures, evenness, over_ranks
     from ._folder import TrainingFolder, clean_folder
     from ._launch import launch_command, launch_text
     from ._metrics import MetricsFile, read_metrics
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "_estimate": ["Estimate", "estimate"],
-    "_figures": ["episode_figures", "evenness"],
+    "_figures": ["TESTS", "episode_figures", "evenness", "over_ranks"],
     "_folder": ["TrainingFolder", "clean_folder"],
     "_launch": ["launch_command", "launch_text"],
     "_metrics": ["MetricsFile", "read_metrics"],
@@ -60,6 +60,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "COLOURS",
     "SINKS",
+    "TESTS",
     "CollapseWarning",
     "Estimate",
     "GracefulStop",
@@ -86,6 +87,7 @@ __all__ = [
     "launch_command",
     "launch_text",
     "open_sinks",
+    "over_ranks",
     "plot",
     "quietly",
     "read_metrics",

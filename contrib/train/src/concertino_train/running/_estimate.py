@@ -10,12 +10,15 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino import Pool, ToolSpec, UsageError
 from concertino.strategies import Ask, Brief
 
 from concertino_train.assembling import Questions, evaluation_assignments, make_pool, make_strategy, policy_names
+
+from ._progress import clock
 
 if TYPE_CHECKING:
     from concertino_train.config import TrainConfig
@@ -106,9 +109,10 @@ class Estimate:
         tokens: that a step samples, or reads to learn from, at most.
         flops: of a step at most: 2 per weight and sampled token, 6 per weight and token of a row, 2 to read it again.
         notes: what the figures rest on.
-        rate: floating-point operations per second of one process, as a matrix product on this machine reaches them;
-            None where that was not measured.
+        rate: floating-point operations per second of one process; None where that is not known.
         processes: that share a step.
+        measured: the rate is what a matrix product on this machine reaches; else it was given, or is not known.
+        steps: of the training; 0 where the settings do not say.
     """
 
     memory: Memory
@@ -120,6 +124,8 @@ class Estimate:
     notes: tuple[str, ...]
     rate: float | None = None
     processes: int = 1
+    measured: bool = False
+    steps: int = 0
 
     @property
     def seconds(self) -> float | None:
@@ -147,26 +153,41 @@ class Estimate:
         arithmetic = f", {self.flops / 1e12:,.2f} TFLOP" if self.flops is not None else ""
         yield f"a step       {rollouts}at most {self.tokens:,} tokens{arithmetic}"
         if self.seconds is not None and self.rate is not None:
-            reached = f"{_REACHED:.0%} of {self.rate / 1e9:,.0f} GFLOP/s, measured here, on each of {self.processes}"
-            yield f"             some {self.seconds:,.1f} s without calls, at {reached}"
+            whole = f"; {self.steps:,} steps some {_duration(self.steps * self.seconds)}" if self.steps else ""
+            known = "measured here (--tflops for another machine)" if self.measured else "as given"
+            reached = f"{_REACHED:.0%} of {_number(self.rate / 1e12)} TFLOP/s, {known}, on each of {self.processes}"
+            yield f"             some {_duration(self.seconds)} without calls{whole}; at {reached}"
         if self.rollouts:
             calls = "no bound on calls" if spent.calls is None else f"at most {spent.calls:,} calls"
             usd = "$ unknown" if spent.usd is None else f"at most ${spent.usd:,.4f}"
             typical = "" if spent.usd_typical is None else f", some ${spent.usd_typical:,.4f} at one call a round"
-            yield f"             {calls}, {usd}{typical}"
+            yield f"             {calls}, {usd}{typical}; by the prices of the pool, simulated ones included"
         if spent.unpriced:
             yield f"unpriced     {', '.join(spent.unpriced)}: what is spent there is not known"
         for note in self.notes:
             yield f"note         {note}"
 
 
-def estimate(config: TrainConfig, work: str = "rl", *, measure: bool = False) -> Estimate:
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{_number(seconds)} s"
+    return clock(seconds) if seconds < 48 * 3600 else f"{seconds / 86400:,.0f} days"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+
+
+def estimate(
+    config: TrainConfig, work: str = "rl", *, measure: bool = False, rate: float | None = None
+) -> Estimate:  # fmt: skip
     """What a training takes.
 
     Args:
         config: the training.
         work: `rl`, `sft` or `eval`.
         measure: how fast this machine computes, which takes a second and needs torch.
+        rate: floating-point operations per second of the device of one process, in place of what is measured.
 
     Raises:
         UsageError: pool or tasks cannot be made.
@@ -174,7 +195,10 @@ def estimate(config: TrainConfig, work: str = "rl", *, measure: bool = False) ->
     notes: list[str] = []
     shape = shape_of(config, notes)
     memory = _memory(config, shape, work, notes) if shape is not None else Memory()
-    machine = (machine_rate(config) if measure else None, config.trainer.processes * config.trainer.nodes)
+    measured = measure and rate is None
+    rate = machine_rate(config) if measured else rate
+    steps = {"sft": config.trainer.sft.steps or 0, "rl": config.trainer.rl.steps}.get(work, 0)
+    machine = (rate, config.trainer.processes * config.trainer.nodes, measured, steps)
     if work == "sft":
         tokens = config.trainer.sft.batch * _row_tokens(config, shape, work)
         flops = 6.0 * shape.parameters * tokens if shape is not None else None
@@ -231,6 +255,10 @@ def _asked(config: TrainConfig, work: str, notes: list[str]) -> tuple[list[Assig
         questions = Questions(config)
         return questions.take(min(_SHOWN, len(questions.tasks))), pool
     except UsageError as error:
+        selected = config.tasks.eval if work == "eval" else config.tasks.train
+        paths = [each.options.get("path") for each in selected]
+        if all(path is None or Path(str(path)).exists() for path in paths):
+            raise  # a file that is not there yet may come; anything else is a mistake
         notes.append(f"the questions cannot be read yet, so prompts are not counted: {error}")
         return [], pool
 

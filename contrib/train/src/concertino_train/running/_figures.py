@@ -57,6 +57,27 @@ def episode_figures(episodes: Sequence[Episode], offered: int = 0) -> dict[str, 
     return figures | {f"stop/{reason}": stops[reason] / count for reason in STOP_REASONS}
 
 
+_IN_ALL = frozenset(("rows", "rows/trained", "rows/truncated", "groups", "sampled", "unpriced", "tokens_per_second"))
+"""Figures that are told in all, and not as means."""
+TESTS = "eval/tests"
+"""How many tests the figures `eval/...` are of."""
+
+
+def over_ranks(figures: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The figures of all ranks as one: sums of what is told in all, means of the rest; tests count by their number.
+
+    Args:
+        figures: of each rank; a figure that a rank lacks does not count there.
+    """
+    found: dict[str, float] = {}
+    for name in dict.fromkeys(name for each in figures for name in each):
+        values = [each[name] for each in figures if name in each]
+        weights = [each.get(TESTS, 1.0) if name.startswith("eval/") else 1.0 for each in figures if name in each]
+        total = math.fsum(weight * value for weight, value in zip(weights, values, strict=True))
+        found[name] = math.fsum(values) if name in _IN_ALL or name == TESTS else total / (math.fsum(weights) or 1.0)
+    return found
+
+
 def evenness(counts: Mapping[str, int], among: int = 0) -> float:
     """Entropy of shares as a part of the greatest that so many names can have: 0 to 1; 0 for one name or none.
 

@@ -40,16 +40,21 @@ class TrainingFolder:
         path: of the folder.
         config: of the training.
         resume: go on with what is there; a folder that is not there yet is begun.
-        force: begin anew in a folder that is in use, or go on with other settings.
+        restart: begin anew where a training has begun; what came of it is removed.
+        force: go on although the settings are others.
         leader: whether this process writes; the others of a distributed training do not.
 
     Raises:
-        UsageError: another process holds it, it holds a training already, or one of other settings.
+        UsageError: another process holds it, it holds a training that has begun, or one of other settings; or both
+            `resume` and `restart` are asked for.
     """
 
     def __init__(
-        self, path: str | Path, config: TrainConfig, *, resume: bool = False, force: bool = False, leader: bool = True
-    ) -> None:
+        self, path: str | Path, config: TrainConfig, *, resume: bool = False, restart: bool = False,
+        force: bool = False, leader: bool = True,
+    ) -> None:  # fmt: skip
+        if resume and restart:
+            raise UsageError("either go on (--resume) or begin anew (--restart), not both")
         self.path = Path(path)
         self.resumes = resume and self.config_file.exists()
         self._lock = -1
@@ -58,7 +63,7 @@ class TrainingFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         self._hold()
         try:
-            self._admit(config, resume, force)
+            self._admit(config, resume, restart, force)
         except BaseException:
             self.close()
             raise
@@ -113,13 +118,13 @@ class TrainingFolder:
                 f"another process trains in {self.path}; wait for it, or choose another folder (--output)"
             ) from None
 
-    def _admit(self, config: TrainConfig, resume: bool, force: bool) -> None:
-        if self.config_file.exists() and not resume and not force:
+    def _admit(self, config: TrainConfig, resume: bool, restart: bool, force: bool) -> None:
+        if self._begun() and not resume and not restart:
             raise UsageError(
-                f"{self.path} holds a training already; go on with it (--resume), begin anew (--force), or choose "
+                f"{self.path} holds a training already; go on with it (--resume), begin anew (--restart), or choose "
                 "another folder (--output)"
             )
-        if self.config_file.exists() and not resume:
+        if not resume and (restart or self.config_file.exists()):
             self._clear()
         if self.resumes and not force:
             changed = load_config(self.config_file).changes(config)
@@ -133,12 +138,17 @@ class TrainingFolder:
         unfinished.write_text(config.text(), encoding="utf-8")
         unfinished.replace(self.config_file)
 
+    def _begun(self) -> bool:
+        """Whether anything would be lost: steps, checkpoints or weights. Settings alone are what a refusal leaves."""
+        steps = self.metrics.exists() and self.metrics.stat().st_size > 0
+        return steps or self.model.exists() or any(self.checkpoints.glob("checkpoint-*"))
+
     def _clear(self) -> None:
-        """Remove what an earlier training left, and nothing else."""
-        for file in (self.metrics, self.plot, self.audit, self.config_file):
-            file.unlink(missing_ok=True)
+        """Remove what an earlier training left, and nothing else; last of all its settings, by which it is known."""
         for folder in (self.traces, self.checkpoints, self.model):
             shutil.rmtree(folder, ignore_errors=True)
+        for file in (self.metrics, self.plot, self.audit, self.config_file):
+            file.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let others write. May be called again."""

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from concertino import UsageError
 
 if TYPE_CHECKING:
     from concertino_train.config import TrainConfig
@@ -24,7 +28,7 @@ def launch_command(config: TrainConfig, verb: str, arguments: Sequence[str]) -> 
     own = config.trainer
     words = ["accelerate", "launch"]
     if own.accelerate:
-        words += ["--config_file", own.accelerate]
+        words += ["--config_file", accelerate_file(own.accelerate)]
     words += ["--num_processes", str(own.processes * own.nodes), "--mixed_precision", _mixed(config)]
     if own.processes * own.nodes > 1:
         words += ["--multi_gpu"] if own.device != "cpu" else ["--multi_cpu"]
@@ -36,6 +40,21 @@ def launch_command(config: TrainConfig, verb: str, arguments: Sequence[str]) -> 
     else:
         words += ["--num_machines", "1"]
     return [*words, "-m", "concertino", "train", verb, *arguments]
+
+
+def accelerate_file(name: str) -> str:
+    """A file of accelerate: the one that is named, or a preset that comes with TRL.
+
+    Raises:
+        UsageError: there is no preset of that name.
+    """
+    if name.endswith((".yaml", ".yml", ".json")) or Path(name).is_file():
+        return name
+    presets = Path(str(files("trl"))) / "accelerate_configs"
+    if not (preset := presets / f"{name}.yaml").is_file():
+        known = ", ".join(sorted(each.stem for each in presets.glob("*.yaml")))
+        raise UsageError(f"trainer.accelerate={name}: expected a file of accelerate, or a preset of TRL: {known}")
+    return str(preset)
 
 
 def launch_text(words: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ the figure was good in between; so a log holds as many warnings as there were tr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -125,8 +125,3 @@ def _above(value: float | None, bound: float | None, text: str) -> str:
 
 def _given(value: float | None, bound: float | None, bad: Callable[[float, float], bool]) -> bool:
     return value is not None and bound is not None and bad(value, bound)
-
-
-def told(warnings: Sequence[CollapseWarning]) -> str:
-    """All of them, a line each."""
-    return "\n".join(map(str, warnings))

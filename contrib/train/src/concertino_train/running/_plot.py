@@ -14,7 +14,7 @@ from typing import Any
 
 PANELS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("reward", ("reward", "success", "eval/success", "format")),
-    ("length", ("tokens", "loss_tokens")),
+    ("length", ("tokens",)),
     ("rounds and calls", ("rounds", "calls")),
     ("cost of a rollout", ("units", "usd")),
     ("loss", ("loss",)),

@@ -36,16 +36,17 @@ class Reporter:
         self._began = self._from = 0.0
         self._first = 0
 
-    def begin(self, what: str, total: int, done: int = 0) -> None:
+    def begin(self, what: str, total: int, done: int = 0, elapsed: float = 0.0) -> None:
         """A piece of work begins.
 
         Args:
             what: `rl`, `sft`, `eval`.
             total: steps.
             done: of earlier processes.
+            elapsed: seconds since the work began.
         """
         self.what, self.total, self.done, self._first = what, total, done, done
-        self._began = time.monotonic()
+        self._began = time.monotonic() - elapsed
 
     def step(self, step: int, figures: Mapping[str, Any], show: bool = True) -> None:
         """A step is over.
@@ -135,12 +136,12 @@ class RichReporter(Reporter):
         super().__init__()
         self._bar: Progress | None = None
 
-    def begin(self, what: str, total: int, done: int = 0) -> None:
+    def begin(self, what: str, total: int, done: int = 0, elapsed: float = 0.0) -> None:
         """See `Reporter.begin`."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-        super().begin(what, total, done)
+        super().begin(what, total, done, elapsed)
         columns = (TextColumn("{task.fields[what]}"), BarColumn(bar_width=24), MofNCompleteColumn(),
                    TimeElapsedColumn(), TextColumn("{task.fields[figures]}"))  # fmt: skip
         self._bar = Progress(*columns, console=Console(stderr=True, highlight=False), transient=False)
@@ -156,10 +157,11 @@ class RichReporter(Reporter):
 
     def say(self, text: str, kind: str = "note") -> None:
         """See `Reporter.say`."""
+        from rich.console import Console
         from rich.text import Text
 
-        if self._bar is not None:
-            self._bar.console.print(Text(text, style="yellow" if kind == "warning" else ""))
+        console = self._bar.console if self._bar is not None else Console(stderr=True)
+        console.print(Text(text, style="yellow" if kind == "warning" else ""))
 
     def end(self) -> None:
         """See `Reporter.end`."""

@@ -60,7 +60,7 @@ class TraceWriter:
 
 
 def choose(rollouts: Sequence[Rollout], scored: Sequence[Scored], count: int) -> list[int]:
-    """Which rollouts show most: the best and the worst of the groups that differ most, in turn.
+    """Which rollouts show most, of the groups that differ most: the best of each, then the worst of each, and so on.
 
     Returns:
         Their places, at most `count`.

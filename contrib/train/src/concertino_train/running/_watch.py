@@ -62,7 +62,7 @@ class Watch(TrainerCallback):
         self._decided: tuple[int, bool] = (0, False)
         self.warnings: list[str] = []
         self.step = done
-        self._began = time.monotonic()
+        self._began, self._spent = time.monotonic(), time.process_time()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         """See `transformers.TrainerCallback`."""
@@ -99,6 +99,8 @@ class Watch(TrainerCallback):
             return
         now = time.monotonic()
         figures["seconds"], self._began = round(now - self._began, 3), now
+        spent = time.process_time()
+        figures["cpu_seconds"], self._spent = round(spent - self._spent, 3), spent
         self.metrics.write(step, figures)
         for sink in self.sinks:
             sink.take(step, figures)

@@ -15,7 +15,10 @@ from ._settings import SftSettings
 
 STATE = "sft.json"
 """Written last into a checkpoint: with it, the checkpoint is whole."""
-_MAY_DIFFER = ("out", "data", "model", "save_every", "keep", "log_every", "evaluate_every", "resume", "device")
+_MAY_DIFFER = (
+    "out", "data", "model", "steps", "epochs", "save_every", "keep", "log_every", "evaluate_every", "resume", "force",
+    "device",
+)  # fmt: skip
 """Settings that a training may go on without."""
 
 

@@ -39,18 +39,13 @@ class SftProgress:
     tokens: int
     seconds: float
 
-    @property
-    def eta(self) -> float:
-        """Seconds that the rest will take at the pace so far."""
-        return self.seconds / max(1, self.step) * (self.steps - self.step)
-
 
 @dataclass(frozen=True)
 class SftResult:
     """What came of it.
 
     Attributes:
-        model: folder of the weights.
+        model: folder of the weights; None where it was stopped, for what was half learnt is in its checkpoint.
         step, steps: done, and asked for; fewer where somebody asked it to stop.
         resumed: step that it went on from, 0 for a new one.
         losses: by step.
@@ -63,7 +58,7 @@ class SftResult:
         seconds: of this process.
     """
 
-    model: Path
+    model: Path | None
     step: int
     steps: int
     resumed: int

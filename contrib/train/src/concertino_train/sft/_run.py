@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -53,8 +54,8 @@ def run_sft(
     known = latest_checkpoint(settings)
     if known is not None and not settings.resume:
         raise UsageError(
-            f"{known.parent} holds checkpoints of an earlier training; go on with it (resume=True), remove them, or "
-            "choose another folder (out=…)"
+            f"{known.parent} holds checkpoints of an earlier training; go on with it (--resume, resume=True), begin "
+            "anew (--restart), or choose another folder (--output, out=…)"
         )
     folder = Path(settings.out) / "model"
     with _quiet():
@@ -62,14 +63,27 @@ def run_sft(
             watch.take_up(known)
         trainer.train(resume_from_checkpoint=str(known) if known is not None else None)
         watch.finish(trainer)
-        trainer.save_model(str(folder))
-    if trainer.is_world_process_zero() and hasattr(codec, "save"):
-        codec.save(folder)
+        done = trainer.state.global_step >= watch.steps
+        if done:
+            _save(trainer, codec, folder)
     return SftResult(
-        folder, trainer.state.global_step, watch.steps, watch.resumed, dict(watch.losses), dict(watch.evaluations),
-        len(rows), sum(row.trained for row in rows), dropped, max(len(row.ids) for row in rows),
+        folder if done else None, trainer.state.global_step, watch.steps, watch.resumed, dict(watch.losses),
+        dict(watch.evaluations), len(rows), sum(row.trained for row in rows), dropped,
+        max(len(row.ids) for row in rows),
         padding_of(rows, order, settings.micro_batch), round(time.monotonic() - began, 3),
     )  # fmt: skip
+
+
+def _save(trainer: Any, codec: Codec, folder: Path) -> None:
+    """The weights and their tokenizer, in the folder once whole."""
+    part = folder.with_name(f"{folder.name}.part")
+    trainer.save_model(str(part))
+    if trainer.is_world_process_zero():
+        if hasattr(codec, "save"):
+            codec.save(part)
+        shutil.rmtree(folder, ignore_errors=True)
+        part.replace(folder)
+    trainer.accelerator.wait_for_everyone()
 
 
 def _data(settings: SftSettings) -> Iterable[Conversation]:

@@ -44,6 +44,7 @@ class SftSettings:
         log_every: steps between reports of progress.
         evaluate_every: steps between evaluations; 0 for one at the end.
         resume: go on from the newest whole checkpoint, where there is one.
+        force: even where it was made with other data or settings.
     """
 
     out: str | Path
@@ -72,6 +73,7 @@ class SftSettings:
     log_every: int = 10
     evaluate_every: int = 0
     resume: bool = False
+    force: bool = False
 
     def __post_init__(self) -> None:
         for name in ("batch", "micro_batch", "keep", "log_every"):

@@ -38,10 +38,10 @@ class Watch:
             UsageError: it was made with other data, another codec or other settings.
         """
         state = json.loads((checkpoint / STATE).read_text("utf-8"))
-        if state["identity"] != self.identity:
+        if state["identity"] != self.identity and not self.settings.force:
             raise UsageError(
-                f"{checkpoint} was made with other data, another codec or other settings; go on with those, or choose "
-                "another folder (out=…)"
+                f"{checkpoint} was made with other data, another codec or other settings; go on with those, choose "
+                "another folder (--output, out=…), or --force (force=True) to go on nevertheless"
             )
         self.resumed = state["step"]
         self.losses = {int(step): loss for step, loss in state["losses"].items()}

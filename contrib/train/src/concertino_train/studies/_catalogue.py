@@ -12,8 +12,9 @@ _SPENDING = (
     "reward={terms: {correct: {term: shared/correct}, format: {term: paramanager/format, weight: 0.2}, "
     "spending: {term: shared/spending, of: units, limit: 30, weight: %s}}}"
 )
-_FRUGAL = ("data.collect.teacher.careless=0", "trainer.sft.steps=1000")
-"""What can be saved is to be learnt from recoveries, so the teacher gives up none."""
+_FRUGAL = ("data.collect.teacher.careless=0", "trainer.sft.steps=1000", "trainer.rl.steps=120")
+"""What can be saved is to be learnt from recoveries, so the teacher gives up none; and to save without failing takes
+longer than to save."""
 _HELD = "algorithm.kl=0.1"
 """With rewards that mean nothing Adam walks at random, ever further; a distance that costs something keeps it near."""
 _SERIAL = (
@@ -109,10 +110,16 @@ STUDIES: dict[str, Study] = {
             "cost",
             "Does a price on cost units lower spending, and what does it cost in success?",
             "paramanager/toy",
-            (Arm("weight-0", learn=(_SPENDING % 0,)), Arm("weight-1", learn=(_SPENDING % 1,))),
+            (
+                Arm("weight-0", learn=(_HELD, _SPENDING % 0)),
+                Arm("weight-1", learn=(_HELD, _SPENDING % 1)),
+            ),
             ("units", "calls", "accuracy"),
             _FRUGAL,
-            (Expected("weight-1", "units", most=0.0), Expected("weight-1", "accuracy", least=-0.03)),
+            (
+                Expected("weight-1", "units", most=0.0),
+                Expected("weight-1", "accuracy", least=-0.03),
+            ),
             _MORE_TESTS,
         ),
         Study(

@@ -15,7 +15,18 @@ from ._running import Trained
 from ._study import Expected, Study
 
 _T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
-"""Student's t at 97.5 % by degrees of freedom."""
+"""Student's t at 97.5 % by degrees of freedom, up to where its expansion is exact to three digits."""
+
+
+def students_t(freedom: int) -> float:
+    """Student's t at 97.5 %, by degrees of freedom from 1 (Abramowitz and Stegun 26.7.5 beyond 9)."""
+    if freedom in _T:
+        return _T[freedom]
+    z = 1.959964
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / freedom + second / freedom**2 + third / freedom**3
 
 
 @dataclass(frozen=True)
@@ -43,7 +54,7 @@ class Estimate:
         if count < 2:
             return cls(mean, None, None, None, tuple(values))
         error = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1) / count)
-        reach = _T.get(count - 1, 1.96) * error
+        reach = students_t(count - 1) * error
         return cls(mean, mean - reach, mean + reach, error, tuple(values))
 
     def text(self) -> str:

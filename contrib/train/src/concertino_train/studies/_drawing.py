@@ -34,7 +34,7 @@ def draw(study: Study, found: Sequence[Finding], path: str | Path) -> Path | Non
     rows = -(-len(measures) // _WIDE)
     arms = [arm.name for arm in study.arms]
     with drawing(path, (9.0, rows * (0.9 + 0.3 * len(arms)) + 0.5), study.question) as figure:
-        axes = figure.subplots(rows, _WIDE, squeeze=False).flat
+        axes = list(figure.subplots(rows, _WIDE, squeeze=False).flat)
         for axis, measure in zip(axes, measures, strict=False):
             for each in (one for one in found if one.measure == measure):
                 height, colour = -arms.index(each.arm), COLOURS[arms.index(each.arm) % len(COLOURS)]
@@ -45,6 +45,6 @@ def draw(study: Study, found: Sequence[Finding], path: str | Path) -> Path | Non
             axis.set_yticks([-place for place in range(len(arms))], arms)
             axis.set_ylim(-len(arms) + 0.4, 0.6)
             axis.set_title(measure)
-        for axis in list(axes)[len(measures) :]:
+        for axis in axes[len(measures) :]:
             axis.set_axis_off()
     return Path(path)

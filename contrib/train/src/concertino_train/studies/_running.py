@@ -3,7 +3,8 @@
     taught/KEY/        collected and taught once for all arms, of any study, that share it
     STUDY/SEED/ARM/    trained from there, then measured: `eval.json`
 
-A study that was interrupted goes on where it was: trainings resume from their checkpoints, measured arms are read.
+A study that was interrupted goes on where it was: trainings resume from their checkpoints, measured arms are read. The
+invariant: what is read was made with the settings that are asked for; anything else is refused.
 """
 
 from __future__ import annotations
@@ -95,24 +96,19 @@ class _Work:
         """Teach, train and measure one arm."""
         home = self.folder / self.study.name / f"seed-{seed}" / arm.name
         done = home / "eval.json"
+        key = self._key(arm, seed)
         if done.exists():
-            return Trained(arm.name, seed, json.loads(done.read_text(encoding="utf-8")))
+            return Trained(arm.name, seed, _measured(done, key))
         taught = self._teach(arm, seed)
         model, training = taught, dict[str, float]()
         if arm.learn is not None:
             given = [*self._settings(arm, seed), *arm.learn, f"model.path={taught}"]
-            said = self._run("rl", home, [*given, "--resume"], f"{arm.name}, seed {seed}")
+            self._run("rl", home, [*given, "--resume"], f"{arm.name}, seed {seed}")
             model = home / "rl" / "model"
-            training = _training(home / "rl", said)
-        given = [
-            *self._settings(arm, seed),
-            *(arm.learn or ()),
-            *self.study.measure,
-            *arm.measure,
-            f"model.path={model}",
-        ]
+            training = _training(home / "rl")
+        given = [*self._all_settings(arm, seed), f"model.path={model}"]
         result = self._run("eval", home, [*given, "--system", arm.name], f"{arm.name}, seed {seed}")
-        result["training"] = training
+        result |= {"training": training, "made_with": key}
         home.mkdir(parents=True, exist_ok=True)
         part = done.with_suffix(".part")
         part.write_text(json.dumps(result), encoding="utf-8")
@@ -125,28 +121,36 @@ class _Work:
         home = self.folder / "taught" / f"{self.study.recipe.replace('/', '-')}-{_taught(self.study.recipe, given)}"
         with _LOCKS.setdefault(str(home), threading.Lock()):
             model = home / "sft" / "model"
-            if not model.exists():
-                if not any(home.glob("**/card.json")):
-                    self._run("collect", home, given, f"trajectories, seed {seed}")
+            if not (model / "training.yaml").exists():
+                self._run("collect", home, given, f"trajectories, seed {seed}")  # goes on where it was
                 self._run("sft", home, [*given, "--resume"], f"teaching, seed {seed}")
             return model
 
     def _settings(self, arm: Arm, seed: int) -> list[str]:
         return [*self.study.settings, *arm.teach, f"trainer.seed={seed}", *self.settings]
 
+    def _all_settings(self, arm: Arm, seed: int) -> list[str]:
+        return [*self._settings(arm, seed), *(arm.learn or ()), *self.study.measure, *arm.measure]
+
+    def _key(self, arm: Arm, seed: int) -> str:
+        """Equal for equal settings of teaching, learning and measuring."""
+        return _hash(load_config(self.study.recipe, self._all_settings(arm, seed)).resolved())
+
     def _run(self, verb: str, home: Path, given: Sequence[str], what: str) -> dict[str, Any]:
         """One command in a process of its own; what it prints as JSON."""
         command = [sys.executable, "-m", "concertino", "train", verb, "--config", self.study.recipe, "--output",
                    str(home), "--json", *given]  # fmt: skip
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
-        if self._stopped:
-            raise StudyFailed("the study was stopped")
-        self.tell(f"{self.study.name}: {verb} {what}")
-        running = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-        )  # fmt: skip
         with self._guard:
+            if self._stopped:
+                raise StudyFailed("the study was stopped")
+            # In a session of its own: Ctrl-C reaches the study alone, which asks each training once to end.
+            running = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+                start_new_session=True,
+            )  # fmt: skip
             self._running.add(running)
+        self.tell(f"{self.study.name}: {verb} {what}")
         out, errors = running.communicate()
         with self._guard:
             self._running.discard(running)
@@ -157,8 +161,8 @@ class _Work:
 
     def stop(self) -> None:
         """Ask all trainings under way to write a checkpoint and end."""
-        self._stopped = True
         with self._guard:
+            self._stopped = True
             for running in self._running:
                 running.terminate()
 
@@ -171,15 +175,35 @@ def _taught(recipe: str, given: Sequence[str]) -> str:
     for section, keys in (("trainer", ("output", "rl", "eval")), ("tasks", ("eval",))):
         for key in keys:
             del data[section][key]
+    return _hash(data)
+
+
+def _hash(data: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:8]
 
 
-def _training(folder: Path, said: Mapping[str, Any]) -> dict[str, float]:
-    """What reinforcement learning took: tokens that the policy sampled, CPU-seconds of its process."""
+def _measured(path: Path, key: str) -> dict[str, Any]:
+    """The result of an arm that is done already.
+
+    Raises:
+        StudyFailed: it was made with other settings.
+    """
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if found.get("made_with") != key:
+        raise StudyFailed(
+            f"{path}: made with other settings than those that are asked for; remove {path.parent}, or give another "
+            "--output"
+        )
+    return found
+
+
+def _training(folder: Path) -> dict[str, float]:
+    """What the steps of reinforcement learning took: tokens that were sampled, CPU-seconds of all processes."""
     from concertino_train.running import read_metrics
 
-    sampled = sum(line.get("sampled", 0.0) for line in read_metrics(folder / "metrics.jsonl"))
-    return {"sampled_tokens": float(sampled), "learning_cpu_seconds": float(said["cpu_seconds"])}
+    lines = list(read_metrics(folder / "metrics.jsonl"))
+    named = {"sampled_tokens": "sampled", "learning_cpu_seconds": "cpu_seconds"}
+    return {name: sum(float(line.get(key, 0.0)) for line in lines) for name, key in named.items()}
 
 
 def _number(value: Any) -> float | None:

@@ -6,7 +6,6 @@ that share their teaching begin with the very same weights.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -57,11 +56,6 @@ class Arm:
     teach: tuple[str, ...] = ()
     learn: tuple[str, ...] | None = ()
     measure: tuple[str, ...] = ()
-
-    @property
-    def base(self) -> str:
-        """Equal for arms of a study that are taught alike."""
-        return hashlib.sha256("\0".join(self.teach).encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from trl.trainer.utils import split_tensor_dict
 
 from concertino_train.batches import Batch
 from concertino_train.losses import importance_weights
+from concertino_train.running import over_ranks
 
 from ._algorithm import Algorithm
 from ._arguments import grpo_arguments
@@ -128,10 +129,11 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
         return TaskStream(tasks, seed=self.algorithm.seed, rank=rank, ranks=ranks)
 
     def _refuse_sharding(self) -> None:
-        if self.is_deepspeed_enabled or (self.is_fsdp_enabled and (self.algorithm.kl or self._adapters)):
+        if self.is_deepspeed_enabled or self.is_fsdp_enabled:
             raise UsageError(
-                "this trainer works on one device or with DDP; with FSDP only without kl and without adapters by role, "
-                "and not with DeepSpeed. Use a LoRA adapter or gradient_checkpointing to save memory"
+                "this trainer works on one device or with DDP (accelerate's multi_gpu), not with FSDP or DeepSpeed, "
+                "for every process samples from whole weights; use a LoRA adapter, gradient_checkpointing, or a vLLM "
+                "server for the rollouts to save memory"
             )
 
     # -- from tasks to tensors -----------------------------------------------------------------------------------------
@@ -272,10 +274,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
                 self._metrics["train"][f"{role}/{name}"].append(self._metrics["train"][name][-1])
 
     def _note_batch(self, batch: Batch, tensors: Tensors) -> None:
-        every = gather_object([dict(batch.figures)])
-        names = dict.fromkeys(name for figures in every for name in figures)
-        held = {name: [figures[name] for figures in every if name in figures] for name in names}
-        self._note({name: sum(values) / len(values) for name, values in held.items()})
+        self._note(over_ranks(gather_object([dict(batch.figures)])))
         self._note({"tokens/trained": float(tensors["num_items_in_batch"]), "generation": float(self.generation)})
 
     def _across(self, values: np.ndarray[Any, Any], how: str) -> np.ndarray[Any, Any]:

@@ -108,7 +108,7 @@ def refuse_other(
         said = "; ".join(f"{name} was {saved.get(name)!r} and is {own.get(name)!r}" for name in differing)
         raise UsageError(
             f"{checkpoint} is of another training: {said}. Begin anew in another folder, or go on all the same with "
-            f"accept_changed={tuple(differing)!r}"
+            f"--force (accept_changed={tuple(differing)!r})"
         )
 
 

@@ -97,7 +97,10 @@ def members_of(pool: Pool) -> tuple[Known, ...]:
         if manner and what in (*TOPICS, TWIN, "any topic"):
             found.append(Known(function["name"], "" if manner == "any" else what, manner, argument))
     if not found:
-        raise UsageError("the pool has no member of the practice domain; expected one of practice_pool()")
+        raise UsageError(
+            "the practice teacher knows none of this pool's members; name a teacher of your own (data.collect.teacher: "
+            "a model of the pool, or {name: module:function}), or use a practice pool"
+        )
     return tuple(found)
 
 
