@@ -58,7 +58,7 @@ Results go to stdout, progress and errors to stderr. Every verb of concertino it
 
 Where a verb takes `--pool`, `--only`, `--without` and `--bind` and is given none of them, it uses the pool file that
 the [settings](settings.md) name, else everything installed. Plugins may add verbs; `concertino plugins --load` names
-them.
+them. Those of [concertino-bench](cli-bench.md) and of [concertino-train](cli-train.md) have pages of their own.
 """
 
 
@@ -70,6 +70,28 @@ def cli_page() -> str:
     from concertino.cli import command_line
 
     return "\n".join([CLI, *(_verb(path, command) for path, command in _verbs(command_line, "concertino"))])
+
+
+def bench_page() -> str:
+    """`cli-bench.md`: the verbs of concertino-bench."""
+    from concertino_bench.cli import bench
+
+    return _plugin_page("concertino bench", "concertino-bench", bench)
+
+
+def train_page() -> str:
+    """`cli-train.md`: the verbs of concertino-train."""
+    from concertino_train.cli import train
+
+    return _plugin_page("concertino train", "concertino-train", train)
+
+
+def _plugin_page(path: str, distribution: str, group: click.Group) -> str:
+    head = (
+        f"# Command line: {path.partition(' ')[2]}\n\n{_filled(_one_line(group.help or ''))}\n\n"
+        f"It comes with `{distribution}`. Exit codes, `--json` and `--debug` are those of [all verbs](cli.md).\n"
+    )
+    return "\n".join([head, *(_verb(each, command) for each, command in _verbs(group, path))])
 
 
 def _verbs(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
@@ -283,12 +305,22 @@ def rewards_page() -> str:
     return reference_page()
 
 
+def training_settings_page() -> str:
+    """`training-settings.md`: every key of a settings file of concertino-train."""
+    from concertino_train.config._page import reference_page
+
+    return reference_page()
+
+
 MADE = {
     "cli.md": cli_page,
+    "cli-bench.md": bench_page,
+    "cli-train.md": train_page,
     "members.md": members_page,
     "metrics.md": metrics_page,
     "rewards.md": rewards_page,
     "strategy-flaws.md": flaws_page,
+    "training-settings.md": training_settings_page,
 }
 """The pages that this script writes."""
 

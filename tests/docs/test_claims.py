@@ -46,7 +46,7 @@ def test_a_plain_function_runs_beside_the_event_loop() -> None:
         return "done"
 
     async def longest_pause() -> float:
-        work = asyncio.ensure_future(run_call(sleep, {"seconds": 0.3}))
+        work = asyncio.ensure_future(run_call(sleep, {"seconds": 2}))
         pauses, last = [], time.monotonic()
         while not work.done():
             await asyncio.sleep(0.01)
@@ -54,7 +54,7 @@ def test_a_plain_function_runs_beside_the_event_loop() -> None:
             last = time.monotonic()
         return max(pauses)
 
-    assert asyncio.run(longest_pause()) < 0.25
+    assert asyncio.run(longest_pause()) < 1.9
 
 
 # -- how-to/write-hooks.md, reference/hooks.md -----------------------------------------------------------------

@@ -1,9 +1,14 @@
 """One implementation of each hook, as the reference shows them."""
 
+from __future__ import annotations
+
 import shutil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import concertino as ct
+
+if TYPE_CHECKING:
+    from concertino_train import Episode
 
 
 # --8<-- [start:concertino_tools]
@@ -140,9 +145,9 @@ def concertino_graders() -> list[Any]:
 
 # --8<-- [end:concertino_graders]
 # --8<-- [start:concertino_rewards]
-def cheap(run: ct.Run) -> float:
+def cheap(episode: Episode) -> float:
     """The fewer cost units, the better."""
-    return 1 / (1 + run.usage.units)
+    return 1 / (1 + episode.totals.units)
 
 
 @ct.hookimpl

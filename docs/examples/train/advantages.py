@@ -1,7 +1,7 @@
 """Advantages of a batch in which one group is mixed, one all right, and one alone."""
 
 import numpy as np
-from concertino_train.groups import AdvantageSettings, Filters, GroupKey, Groups, advantages, gather, pack
+from concertino_train.groups import AdvantageSettings, Filters, GroupKey, Groups, advantages, pack
 
 keys = [GroupKey(name) for name in ("mixed", "mixed", "mixed", "easy", "easy", "alone")]
 rewards = [0.0, 1.0, 1.0, 1.0, 1.0, 1.0]
@@ -15,4 +15,4 @@ kept = Filters(homogeneity=0.1).apply(rewards, groups)
 print(kept.counts())
 
 packing = pack(np.flatnonzero(kept.keep), steps=2, multiple=2)
-print(packing.rows.tolist(), gather(np.ones(6, int), packing).tolist())
+print(packing.rows.tolist(), packing.real.astype(int).tolist())
