@@ -8,7 +8,8 @@ invariant: with and without `-n` the same tests run, each once, and their report
 
 A server starts when the first test wants it and serves all of them; such a test has five minutes, in which a server
 can start on a busy machine. Left out: the tests of a member that is not installed; the summary says which. A test
-whose material is absent is skipped with a reason that names the place looked at.
+whose material is absent is skipped with a reason that names the place looked at. What becomes of a test when the
+machine stands still is in `standstill`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ import launch
 import pytest
 from servers import Absent
 from tree import ROOT, members
+
+pytest_plugins = ["standstill"]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background jobs with Ctrl-C ignored, and some tests press it.

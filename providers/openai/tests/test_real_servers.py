@@ -246,7 +246,7 @@ def metric(server: Server, name: str) -> float:
 @BOTH_MODES
 async def test_vllm_stops_when_a_request_is_cancelled(vllm_server: Server, stream: bool) -> None:
     written: list[float] = []
-    while not written or (min(written) >= LONG and len(written) < 3):  # a busy machine may hear of it too late, once
+    while not written or (min(written) >= LONG and len(written) < 6):  # a busy machine may hear of it too late
         before = metric(vllm_server, "vllm:generation_tokens_total")
         await ask_at_length(vllm_server, LONG, leave_after=0.25, stream=stream)
         async with asyncio.timeout(20):

@@ -19,6 +19,7 @@ import pytest
 from concertino import Call, ChatRequest, Context, Executor, Message, ModelSpec, Plan, Pool, Sampling, agent
 from concertino.events import Event, Retried
 from concertino_vllm import Generation, NotSupported, PolicyServer, SwapError, TokenDrift, Trajectory
+from launch import comes_second
 
 pytestmark = pytest.mark.server
 
@@ -33,6 +34,7 @@ COUNT = [Message("user", "Count without end.")]
 async def policy(vllm_policy: ModelSpec, tiny_model: Path) -> AsyncIterator[PolicyServer]:
     """The shared server, with the weights that it started with and an empty cache."""
     async with PolicyServer(vllm_policy) as policy:
+        comes_second((await policy.server.health()).pid)
         served = policy.server.served
         await policy.unload_adapter()
         if served.weights not in (None, tiny_model):
