@@ -17,7 +17,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -189,8 +189,13 @@ class Pool:
             return found
         raise PoolError(self._unknown("member", name, [member.name for member in self.members]))
 
-    def __contains__(self, name: object) -> bool:
-        return any(member.name == name for member in self.members)
+    def __contains__(self, member: object) -> bool:
+        """Whether a member, or one of that name, is here."""
+        return any(mine.name == member or mine is member for mine in self.members)
+
+    def __iter__(self) -> Iterator[Spec]:
+        """The members in order, models included; roles and aliases are not among them."""
+        return iter(self.members)
 
     def __len__(self) -> int:
         return len(self.members)

@@ -38,6 +38,14 @@ def test_a_member_is_found_by_visible_full_or_unique_short_name(name: str, found
     assert spec.name == found
 
 
+def test_a_pool_is_gone_through_member_by_member_and_holds_each_by_itself_and_by_name() -> None:
+    assert list(POOL) == [POOL[name] for name in ("a/search", "b/search", "a/sum", "m/small", "m/large")]
+    assert len(list(POOL)) == len(POOL)
+    assert all(member in POOL and member.name in POOL for member in POOL)
+    assert make("a/search") not in POOL
+    assert "sum" not in POOL
+
+
 def test_an_ambiguous_short_name_finds_nothing() -> None:
     assert POOL.find("search") is None
 
