@@ -6,10 +6,10 @@ runs them, three workers share the tests, a file at a time; when all have ended,
 or `server`, one after the other, so that a claim about time is tested on a machine that does nothing else. The
 invariant: with and without `-n` the same tests run, each once, and their reports make one result.
 
-A server starts when the first test wants it and serves all of them; such a test has five minutes, in which a server
-can start on a busy machine. Left out: the tests of a member that is not installed; the summary says which. A test
-whose material is absent is skipped with a reason that names the place looked at. What becomes of a test when the
-machine stands still is in `standstill`.
+A server starts when the first test wants it and serves all of them; a test has five minutes, in which a server can
+start on a busy machine. Left out: the tests of a member that is not installed; the summary says which. A test whose
+material is absent is skipped with a reason that names the place looked at. What becomes of a test when the machine
+stands still is in `standstill`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background jobs with Ctrl-C ignored, and some tests press it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-SERVER_SECONDS = 300
 NOT_COLLECTED: list[str] = []
 LEFT_OUT = [m for m in members() if not m.default_install and importlib.util.find_spec(m.import_name) is None]
 
@@ -106,9 +105,6 @@ def _missing(absent: Absent, required: bool) -> NoReturn:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Quick, slow, alone, server, vLLM; the order within each stays as collected. A worker has what can share."""
     items.sort(key=_lateness)
-    for item in items:
-        if item.get_closest_marker("server") and not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(SERVER_SECONDS))
     if hasattr(config, "workerinput"):
         items[:] = [item for item in items if not _alone(item)]
     elif _distributes(config):

@@ -1,8 +1,7 @@
-"""Every example ends by itself, quickly, in a fresh process; README's example is one of them."""
+"""Every example ends by itself, in a fresh process; README's example is one of them."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from tree import ROOT
 from .documents import EXAMPLES, PAGES, agrees, blocks_of, commands_of
 from .readers import run_file
 
-SECONDS = 20
 README = EXAMPLES / "readme.py"
 
 
@@ -36,10 +34,8 @@ REST = sorted(
 
 @pytest.mark.parametrize("file", REST, ids=lambda file: file.relative_to(EXAMPLES).as_posix())
 def test_an_example_that_no_page_runs_can_be_run(file: Path, tmp_path: Path) -> None:
-    started = time.monotonic()
     done = run_file(file, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert time.monotonic() - started < SECONDS
 
 
 def test_the_example_of_the_readme_is_a_file_that_prints_what_the_readme_shows(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def settings(out: Path, **more: Any) -> Any:
 def taught(out: Path, data: Any = CONVERSATIONS, student: Any = None, **more: Any) -> Any:
     from concertino_train.sft import run_sft
 
-    extra = {name: more.pop(name) for name in ("evaluate", "on_progress", "stop", "adapter") if name in more}
+    extra = {name: more.pop(name) for name in ("evaluate", "on_progress", "stop", "adapter", "files") if name in more}
     return run_sft(settings(out, **more), student or model(), ByteCodec(), data, **extra)
 
 
@@ -222,6 +222,35 @@ def test_a_checkpoint_that_a_crash_left_is_not_gone_on_from(tmp_path: Path) -> N
     assert latest_checkpoint(settings(tmp_path / "other")) is None
 
 
+def test_old_checkpoints_go_when_the_new_one_is_whole_and_torn_ones_with_them(tmp_path: Path) -> None:
+    from concertino_train.sft import STATE
+    from concertino_train.sft._checkpoints import prune
+
+    taught(tmp_path, steps=6, save_every=2, keep=1)
+    home = tmp_path / "checkpoints"
+    assert [path.name for path in home.iterdir()] == ["checkpoint-6"]
+    for torn in ("checkpoint-4", "checkpoint-8"):
+        (home / torn).mkdir()
+    prune(home, 1)
+    assert sorted(path.name for path in home.iterdir()) == ["checkpoint-6", "checkpoint-8"]
+    assert (home / "checkpoint-6" / STATE).is_file(), "a torn one is no reason to remove a whole one"
+
+
+def test_how_often_is_saved_and_told_may_change_when_a_training_goes_on(tmp_path: Path) -> None:
+    seen: list[Any] = []
+    taught(tmp_path, steps=4, save_every=4, keep=9, log_every=4)
+    taught(tmp_path, student=model(seed=8), steps=9, save_every=2, keep=9, log_every=1, on_progress=seen.append,
+           resume=True)  # fmt: skip
+    assert {path.name for path in (tmp_path / "checkpoints").iterdir()} >= {"checkpoint-6", "checkpoint-8"}
+    assert [each.step for each in seen] == [5, 6, 7, 8, 9]
+
+
+def test_who_stops_does_not_wait_for_another_evaluation(tmp_path: Path) -> None:
+    asked: list[int] = []
+    result = taught(tmp_path, evaluate=lambda step: asked.append(step) or 1.0, stop=lambda: True, save_every=5)
+    assert (result.step, result.model, asked) == (1, None, [])
+
+
 @pytest.mark.parametrize("change", [{"data": CONVERSATIONS[:20]}, {"learning_rate": 1e-3}, {"seed": 7}])
 def test_a_training_goes_on_only_with_what_it_began_with(change: dict[str, Any], tmp_path: Path) -> None:
     taught(tmp_path, steps=2, save_every=2)
@@ -269,6 +298,17 @@ def test_a_conversation_that_is_too_long_is_refused_or_left_out_and_never_cut(tm
     result = taught(tmp_path, [*CONVERSATIONS, long], max_tokens=64, too_long="drop", steps=2)
     assert (result.rows, result.dropped) == (25, {"too_long": 1})
     assert result.longest <= 64
+
+
+def test_what_the_model_cannot_read_is_left_out_where_that_is_asked_for(tmp_path: Path) -> None:
+    result = taught(tmp_path, [row("r", 300), row("s", 256)], too_long="drop", steps=1)
+    assert (result.rows, result.dropped, result.longest) == (1, {"too_long": 1}, 256)
+
+
+def test_texts_stand_beside_the_weights_as_soon_as_these_are_there(tmp_path: Path) -> None:
+    assert taught(tmp_path, steps=1, files={"training.yaml": "name: x"}).model is not None
+    assert (tmp_path / "model" / "training.yaml").read_text() == "name: x"
+    assert not (tmp_path / "model.part").exists()
 
 
 def test_every_row_of_the_trainer_is_a_whole_conversation() -> None:

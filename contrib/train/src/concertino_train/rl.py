@@ -23,12 +23,14 @@ from concertino import UsageError
 
 from concertino_train.assembling import (
     Questions,
+    beginning_of,
     evaluation_assignments,
     first_texts,
     load_model,
     make_engine,
     make_learner,
     make_reward,
+    without_dropout,
 )
 from concertino_train.audit import AuditRow, audit
 from concertino_train.groups import Filters
@@ -101,7 +103,7 @@ class RlResult:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
-        data = asdict(self)
+        data = {**asdict(self), "warnings": list(self.warnings)}
         return {name: str(value) if isinstance(value, Path) else value for name, value in data.items()}
 
 
@@ -162,6 +164,11 @@ def check_rl(config: TrainConfig) -> None:
         )
     if not config.rollout.temperature:
         raise UsageError("rollout.temperature=0: all rollouts of a question would be the same; expected above 0")
+    if config.algorithm.advantages.std == "batch" and this_rank().ranks > 1:
+        raise UsageError(
+            "algorithm.advantages.std=batch with several processes: each sees its own part of the batch only; take "
+            "group or none, or train in one process"
+        )
     if config.trainer.rl.eval_every is not None and not config.tasks.eval:
         raise UsageError("trainer.rl.eval_every is given, and tasks.eval has no tasks")
 
@@ -206,7 +213,10 @@ class _Work:
             torch.set_num_threads(config.trainer.threads)
         everybodys = Questions(config, questions.tasks)  # a new tokenizer is the same on all ranks
         texts = first_texts(everybodys) if not config.model.path else ()
-        self.learner: Learner = make_learner(config, load_model(config, texts), self.home.path)
+        loaded = load_model(config, texts)
+        self.beginning = beginning_of(loaded)
+        self.learner: Learner = make_learner(config, loaded, self.home.path)
+        without_dropout(self.learner.model)
         self.engine = make_engine(config, self.learner.policies)
         self._closing.callback(self.learner.close)
         self._closing.callback(self.engine.close)
@@ -269,7 +279,10 @@ class _Work:
         from concertino_train.trainer import OrchestratorGRPOTrainer, RoleTrainers
 
         config, learner = self.config, self.learner
-        identity = {"settings": config.id, "pool": self.collector.questions.pool.plain.id}
+        identity = {
+            "settings": config.id, "pool": self.collector.questions.pool.plain.id,
+            "tokenizer": learner.codec.fingerprint, "first weights": self.beginning,
+        }  # fmt: skip
         common: dict[str, Any] = {
             "codec": learner.codec, "folder": self.home.checkpoints, "tokenizer": learner.codec.tokenizer,
             "parts": {"collector": self.collector, "watch": self.watch}, "identity": identity,
@@ -343,15 +356,18 @@ class _Work:
         checkpoint = self.home.checkpoints / f"checkpoint-{newest}" if newest and not self.learner.models else None
         if self.rank.leads:
             if can_plot():
-                watch.draw()
+                watch.draw(*([{"step": watch.step + 1, **figures}] if figures else []))
             lines = list(read_metrics(self.home.metrics))
             figures = {**(lines[-1] if lines else {}), **figures}
             if stopped:
                 self.told.say(f"stopped by {stopped} behind step {watch.step}; the same command with --resume goes on")
-        return RlResult(
+        result = RlResult(
             self.home.path, model, checkpoint, watch.step, self.algorithm.steps, stopped,
             figures, tuple(watch.warnings), round(seconds, 3), round(cpu_seconds, 3),
         )  # fmt: skip
+        if self.rank.leads:
+            self.home.write_result(result.to_json())
+        return result
 
     def _gathered(self, figures: dict[str, float]) -> list[dict[str, float]]:
         """The figures of every rank."""

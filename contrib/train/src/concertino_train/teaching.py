@@ -44,7 +44,7 @@ from concertino_train.running import (
     read_metrics,
     this_rank,
 )
-from concertino_train.sft import SftProgress, SftSettings, latest_checkpoint, run_sft
+from concertino_train.sft import Evaluate, SftProgress, SftSettings, latest_checkpoint, run_sft
 
 if TYPE_CHECKING:
     from concertino_train.config import SftTrainer, TrainConfig
@@ -130,16 +130,18 @@ def run_teaching(
         fresh = adapter if not hasattr(loaded.model, "peft_config") else None
         found = run_sft(
             settings, loaded.model, loaded.codec, conversations, adapter=fresh,
-            evaluate=measure if tests else None, on_progress=record, stop=_anywhere(stop, rank.ranks),
+            evaluate=record.keeping(measure) if tests else None, on_progress=record,
+            stop=_anywhere(stop, rank.ranks), files={SETTINGS: config.text()},
         )  # fmt: skip
         stopped = stop.reason if found.step < found.steps else ""
         figures = record.finish(found.evaluations, stopped)
-        if rank.leads and found.model is not None:
-            (found.model / SETTINGS).write_text(config.text(), encoding="utf-8")
-        return Taught(
+        result = Taught(
             home.path, found.model, found.step, found.steps, stopped, found.rows,
             dict(found.dropped), figures, round(time.monotonic() - began, 3),
         )  # fmt: skip
+        if rank.leads:
+            home.write_result(result.to_json())
+        return result
 
 
 def sft_settings(
@@ -234,6 +236,7 @@ class _Record:
         self._stack = ExitStack()
         self._begun = False
         self._last: dict[str, Any] = {}
+        self._measured: dict[int, dict[str, float]] = {}
         self._sinks: list[Any] = []
 
     def __enter__(self) -> _Record:
@@ -265,11 +268,28 @@ class _Record:
             "tokens_per_second": progress.tokens / progress.seconds if progress.seconds else 0.0,
         }  # fmt: skip
         self._last = {"step": progress.step, **figures}
-        if progress.step > self._metrics.last:
-            self._metrics.write(progress.step, figures)
-            for sink in self._sinks:
-                sink.take(progress.step, figures)
+        self._write(progress.step, figures | self._measured.pop(progress.step, {}))
         self._told.step(progress.step, figures)
+
+    def keeping(self, measure: Evaluate) -> Evaluate:
+        """The same measure, whose figures are kept: in the line of the step, or in one of their own without one."""
+
+        def measured(step: int) -> Mapping[str, float] | float:
+            found = measure(step)
+            figures = dict(found) if isinstance(found, Mapping) else {"eval": found}
+            if step % self._config.logging.every == 0:
+                self._measured[step] = figures
+            else:
+                self._write(step, figures)
+            return found
+
+        return measured
+
+    def _write(self, step: int, figures: Mapping[str, Any]) -> None:
+        if self._leads and step > self._metrics.last:
+            self._metrics.write(step, figures)
+            for sink in self._sinks:
+                sink.take(step, figures)
 
     def finish(self, evaluations: Mapping[int, Mapping[str, float]], stopped: str) -> dict[str, Any]:
         """The figures of the last step; evaluations are told and drawn."""
@@ -281,10 +301,13 @@ class _Record:
         latest = dict(evaluations[max(evaluations)]) if evaluations else {}
         if stopped:
             self._told.say(f"stopped by {stopped}; the same command with --resume goes on")
-        if can_plot():
-            lines = list(read_metrics(self._home.metrics))
-            by_step = {line["step"]: line for line in lines}
-            for step, figures in evaluations.items():
-                by_step.setdefault(step, {"step": step}).update(figures)
-            plot([by_step[step] for step in sorted(by_step)], self._home.plot, self._config.name)
+        self._draw()
         return {**self._last, **latest}
+
+    def _draw(self) -> None:
+        """The curves beside the metrics; a fault is told and ends nothing."""
+        if can_plot():
+            try:
+                plot(list(read_metrics(self._home.metrics)), self._home.plot, self._config.name)
+            except Exception as error:
+                self._told.say(f"plot.svg cannot be drawn: {error}", "warning")

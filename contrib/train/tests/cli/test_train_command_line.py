@@ -22,6 +22,7 @@ from concertino.strategies import strategy_by_name
 from concertino_bench.reports import read_results
 from concertino_train.cli import VERBS, train
 from concertino_train.config import load_config, recipe_names
+from concertino_train.running import read_metrics
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
@@ -137,6 +138,8 @@ def test_weights_that_are_named_are_begun_with_whatever_was_taught(settings: Pat
     named = (f"model.path={tmp_path}",)
     config, note = taught(read(str(settings), named, out), named)
     assert (config.model.path, note) == (str(tmp_path), f"begins with {tmp_path}")
+    named = (f"model={{path: {tmp_path}}}",)
+    assert taught(read(str(settings), named, out), named)[1] == f"begins with {tmp_path}"
     config, note = taught(read(str(settings), (), out), ())
     assert config.model.path == str(out / "sft" / "model")
     assert note.startswith("begins with")
@@ -192,6 +195,17 @@ def test_a_file_of_somebody_else_above_a_model_is_not_its_settings(out: Path, tm
     assert found.name == "tiny"
     (copied / "training.yaml").unlink()
     assert settings_of(copied, tmp_path) is None
+
+
+def test_what_a_command_said_in_the_end_stays_with_the_figures_of_the_weights_that_came_of_it(out: Path) -> None:
+    for verb in ("sft", "rl"):
+        result = json.loads((out / verb / "result.json").read_text(encoding="utf-8"))
+        assert result["model"] == str(out / verb / "model")
+        assert result["step"] == result["steps"]
+        assert 0 <= result["figures"]["eval/success"] <= 1
+        if verb == "sft":
+            *_, last = read_metrics(out / "sft" / "metrics.jsonl")
+            assert last["eval/success"] == result["figures"]["eval/success"]
 
 
 def test_reinforcement_begins_with_what_was_taught(settings: Path, out: Path) -> None:

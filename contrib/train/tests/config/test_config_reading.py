@@ -105,6 +105,10 @@ def test_a_recipe_may_be_a_base(tmp_path: Path) -> None:
         ("rollout:\n  strategy: {name: parallel-round}\n", "did you mean 'parallel-rounds'?"),
         ("rollout:\n  strategy: {max_round: 3}\n", ":2: rollout.strategy: the strategy 'parallel-rounds' has no"),
         ("algorithm: {grouping: agent_turn}\n", "give both or none of them"),
+        (
+            "rollout: {tree: {}}\nalgorithm: {grouping: agent_turn, filters: {invalid: true}}\n",
+            "algorithm.filters.invalid with a tree",
+        ),
         ("algorithm: {loss: dr_grpo}\n", "algorithm.row_tokens is the constant of loss dr_grpo"),
         ("roles: {policies: lora}\n", "roles.policies=lora needs model.adapter"),
         ("model: {new: {hidden: 30, heads: 4}}\n", "has to be even"),

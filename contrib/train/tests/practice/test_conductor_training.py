@@ -128,6 +128,12 @@ def test_a_few_steps_make_it_better_and_the_same_seed_makes_it_again() -> None:
     assert all(torch.equal(a, b) for a, b in zip(models[0].parameters(), models[1].parameters(), strict=True))
 
 
+def apart(one: Any, other: Any) -> float:
+    """How far the weights of two models are from each other."""
+    pairs = zip(one.parameters(), other.parameters(), strict=True)
+    return float(sum(((a - b).detach() ** 2).sum() for a, b in pairs)) ** 0.5
+
+
 def test_two_processes_give_the_weights_of_one_that_reads_the_batches_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
     from concertino_train.conductor import training
@@ -152,15 +158,16 @@ def test_two_processes_give_the_weights_of_one_that_reads_the_batches_of_both(mo
     tokenizer = new_tokenizer([message.text for run in said for message, _ in run], 700)
     rows = [to_row(run, tokenizer) for run in said]
     settings = Settings(seconds=600, steps=4, tokens=300, warm=2)
-    alone, together = (new_model(tokenizer, layers=1, hidden=32, heads=2) for _ in range(2))
+    alone, together, half = (new_model(tokenizer, layers=1, hidden=32, heads=2) for _ in range(3))
+    train(half, rows, settings)
     both = train_together(together, rows, settings, 2)
     batches, loss = training._Batches, training._loss
     monkeypatch.setattr(training, "_Batches", BothBatches)
     monkeypatch.setattr(training, "_loss", lambda model, batch: sum(loss(model, part) for part in batch.parts) / 2)
     done = train(alone, rows, settings)
     assert both.steps == done.steps == 4
-    for one, other in zip(alone.parameters(), together.parameters(), strict=True):
-        assert torch.allclose(one, other, atol=1e-5)
+    # Muon works in bfloat16, so that sums in another order are seen; but less than what half of the batches changes.
+    assert apart(alone, together) < 0.02 * apart(alone, half)
 
 
 def test_the_command_writes_a_folder_that_is_read_again(tmp_path: Path) -> None:

@@ -63,7 +63,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> RlResult:
 def test_a_training_leaves_weights_figures_curves_traces_and_its_settings(whole: RlResult) -> None:
     assert (whole.step, whole.steps, whole.stopped) == (4, 4, "")
     names = {path.name for path in whole.folder.iterdir()}
-    assert {"config.yaml", "metrics.jsonl", "plot.svg", "audit.json", "traces", "checkpoints", "model"} <= names
+    assert {"config.yaml", "metrics.jsonl", "plot.svg", "audit.json", "result.json"} <= names
+    assert {"traces", "checkpoints", "model"} <= names
+    assert json.loads((whole.folder / "result.json").read_text()) == whole.to_json()
     lines = shown(whole.folder)
     assert [line["step"] for line in lines] == [1, 2, 3, 4]
     assert ["eval/success" in line for line in lines] == [True, False, True, False]
@@ -189,6 +191,52 @@ def test_an_adapter_is_exported_alone_or_within_its_weights(tiny: Settings, tmp_
         ]
     assert torch.equal(logits[0], logits[1])
     assert torch.allclose(logits[0], logits[2], atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
+def test_an_adapter_is_trained_further_as_it_was_made_and_without_its_dropout(tiny: Settings, tmp_path: Path) -> None:
+    given = "model.adapter={rank: 2, dropout: 0.3}"
+    first = run_rl(tiny(given, "trainer.rl.steps=1"))
+    assert first.model is not None
+    settings = json.loads((first.model / "adapter_config.json").read_text())
+    (first.model / "adapter_config.json").write_text(json.dumps({**settings, "lora_dropout": 0.3}))
+    home = tmp_path / "again"
+    further = (f"model.path={first.model}", "trainer.rl.steps=1")
+    assert run_rl(tiny(given, *further), output=home).step == 1
+    assert json.loads((home / "model" / "adapter_config.json").read_text())["lora_dropout"] == 0.0
+    told = rf"{first.model} is an adapter with rank 2, and model.adapter.rank is 4; .* give model.adapter.rank=2, or"
+    with pytest.raises(UsageError, match=told):
+        run_rl(tiny("model.adapter={rank: 4}", *further), output=tmp_path / "other")
+
+
+def test_a_training_goes_on_with_the_weights_and_the_tokenizer_that_it_began_with(tiny: Settings) -> None:
+    import shutil
+
+    def begun(name: str, *more: str) -> Path:
+        found = run_rl(tiny("trainer.rl.steps=1", *more), output=start.with_name(name)).model
+        assert found is not None
+        return found
+
+    start = Path(tiny().trainer.output).with_name("start")
+    begun("start")
+    config = tiny(f"model.path={start / 'model'}", "trainer.rl.save_every=1", "trainer.rl.steps=2")
+    run_rl(config, reporter=Heard(interrupt=1))
+    checkpoint = Path(config.trainer.output) / "checkpoints" / "checkpoint-1"
+    assert checkpoint.is_dir()
+    shutil.rmtree(start / "model")
+    shutil.copytree(begun("other", "trainer.seed=5"), start / "model")
+    with pytest.raises(UsageError, match=r"is of another training: (tokenizer was .*; )?first weights was"):
+        run_rl(config, resume=True)
+    assert run_rl(config, resume=True, force=True).step == 2
+
+
+def test_how_often_is_saved_may_change_when_a_training_goes_on(tiny: Settings) -> None:
+    keep = "trainer.keep=9"
+    config = tiny("trainer.rl.save_every=20", keep)
+    run_rl(config, reporter=Heard(interrupt=1))
+    run_rl(tiny("trainer.rl.save_every=1", keep, f"trainer.output={config.trainer.output}"), resume=True)
+    names = {path.name for path in (Path(config.trainer.output) / "checkpoints").iterdir()}
+    assert names == {"checkpoint-2", "checkpoint-3", "checkpoint-4"}
 
 
 @pytest.mark.parametrize(

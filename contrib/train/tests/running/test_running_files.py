@@ -191,8 +191,10 @@ def rollouts_of(make: Callable[..., Episode], rewards: dict[str, list[float]]) -
 def test_a_step_of_traces_holds_the_best_and_the_worst_where_they_differ_most(make: Callable[..., Episode]) -> None:
     rollouts, scored = rollouts_of(make, {"even": [1, 1, 1], "apart": [0, 1, 0.5], "close": [0.2, 0.4, 0.3]})
     names = [rollouts[place].id for place in choose(rollouts, scored, 4)]
-    assert names == ["apart-1", "close-0", "even-0", "apart-0"]
+    assert names == ["apart-1", "close-1", "even-0", "apart-0"]
     assert len(choose(rollouts, scored, 99)) == 9
+    rollouts, scored = rollouts_of(make, {"a": [0, 1, 0.5, 0.4], "b": [0, 0.9, 0.5, 0.3]})
+    assert [rollouts[place].id for place in choose(rollouts, scored, 4)] == ["a-1", "b-1", "a-0", "b-0"]
 
 
 def test_episodes_of_a_step_are_written_with_their_rewards(tmp_path: Path, make: Callable[..., Episode]) -> None:
@@ -205,7 +207,7 @@ def test_episodes_of_a_step_are_written_with_their_rewards(tmp_path: Path, make:
     rollouts, scored = rollouts_of(make, {"q": [1, 0], "r": [0, 0]})
     paths = writer.write(5, rollouts, scored)
     home = tmp_path / "step-000005"
-    assert [path.name for path in paths] == ["q-0.trace.jsonl", "r-1.trace.jsonl"]
+    assert [path.name for path in paths] == ["q-0.trace.jsonl", "r-0.trace.jsonl"]
     assert [episode.id for group in read_episodes(home / "episodes.jsonl").values() for episode in group] == [
         "q-0", "q-1", "r-0", "r-1",
     ]  # fmt: skip

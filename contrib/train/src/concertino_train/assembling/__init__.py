@@ -7,8 +7,8 @@ _models      weights, tokenizer, codec; imports torch when used
 _learners    what learns, and how it samples; likewise
 """
 
-from ._learners import SETTINGS, Learner, lora_config, make_engine, make_learner, policy_names
-from ._models import Loaded, first_texts, load_model
+from ._learners import SETTINGS, Learner, lora_config, make_engine, make_learner, policy_names, without_dropout
+from ._models import Loaded, beginning_of, first_texts, load_model
 from ._pools import VariedPool, asked_with, draw_preference, make_named, make_pool, preference_of
 from ._questions import (
     Questions,
@@ -28,6 +28,7 @@ __all__ = [
     "Questions",
     "VariedPool",
     "asked_with",
+    "beginning_of",
     "draw_preference",
     "evaluation_assignments",
     "first_texts",
@@ -46,4 +47,5 @@ __all__ = [
     "select_tasks",
     "selections_of",
     "training_tasks",
+    "without_dropout",
 ]

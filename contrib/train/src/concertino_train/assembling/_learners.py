@@ -19,7 +19,7 @@ from concertino.strategies import RoleWorkflow
 
 from concertino_train.running import this_rank
 
-from ._models import ADAPTER, Loaded
+from ._models import ADAPTER, Loaded, check_adapter
 from ._strategies import make_strategy
 
 if TYPE_CHECKING:
@@ -153,6 +153,18 @@ def lora_config(config: TrainConfig) -> Any:
     )  # fmt: skip
 
 
+def without_dropout(model: Any) -> None:
+    """Take the dropout out of the adapters of a model, for as long as it is reinforced."""
+    import torch
+
+    for adapter in getattr(model, "peft_config", {}).values():
+        adapter.lora_dropout = 0.0
+    for module in model.modules():
+        dropouts = getattr(module, "lora_dropout", None)
+        for name in dropouts if isinstance(dropouts, torch.nn.ModuleDict) else ():
+            dropouts[name] = torch.nn.Identity()
+
+
 def _with_adapter(config: TrainConfig, model: Any) -> Any:
     """The model with a new adapter, where the settings ask for one and it has none."""
     if config.model.adapter is None or hasattr(model, "peft_config"):
@@ -171,6 +183,8 @@ def _role_adapters(config: TrainConfig, loaded: Loaded, names: list[str]) -> Any
         return role_adapters(loaded.model, names, lora_config(config))
     from peft import PeftModel
 
+    for name in names:
+        check_adapter(config, folder / name)
     model = PeftModel.from_pretrained(loaded.model, folder / names[0], adapter_name=names[0], is_trainable=True)
     for name in names[1:]:
         model.load_adapter(str(folder / name), adapter_name=name, is_trainable=True)
@@ -224,7 +238,7 @@ def _served(config: TrainConfig, model: Any, loaded: Loaded, home: Path | None) 
             "rollout.backend=vllm with several processes and model.adapter: only the process that loads an adapter "
             "into the server samples with it; train all weights (model.adapter=null), or in one process"
         )
-    server = own.server.attach or _server(config, loaded, home)
+    server = own.server.attach or _server(config, model, loaded, home)
     policy = VLLMPolicy(
         server, loaded.codec, temperature=own.temperature, top_p=own.top_p, reference=model,
         concurrent=own.batch or 256, context=own.context_tokens,
@@ -237,7 +251,7 @@ def _served(config: TrainConfig, model: Any, loaded: Loaded, home: Path | None) 
     return learner
 
 
-def _server(config: TrainConfig, loaded: Loaded, home: Path | None) -> Any:
+def _server(config: TrainConfig, model: Any, loaded: Loaded, home: Path | None) -> Any:
     """A server of our own, declared for training; it is started at the first use."""
     if this_rank().ranks > 1:
         raise UsageError(
@@ -258,8 +272,8 @@ def _server(config: TrainConfig, loaded: Loaded, home: Path | None) -> Any:
     section, more = config.rollout.server, dict[str, Any]()
     if section.executable:
         more["executable"] = section.executable
-    if config.model.adapter is not None:
-        more["lora_rank"] = config.model.adapter.rank
+    if hasattr(model, "peft_config"):
+        more["lora_rank"] = max(adapter.r for adapter in model.peft_config.values())
     args = [*section.args, *([] if "--logprobs-mode" in section.args else ["--logprobs-mode", "processed_logprobs"])]
     return concertino_vllm.model("policy", model=path, training=True, args=args, **more)
 

@@ -26,6 +26,8 @@ ADAPTER = "adapter_config.json"
 """What makes a folder an adapter's."""
 _LONG = 20
 """Characters of a line from which on it may be one token."""
+_READ = 64
+"""Numbers of a tensor that tell it from others."""
 _TEXTS = 400
 """Questions whose first contexts a tokenizer is trained on."""
 
@@ -116,6 +118,7 @@ def load_weights(config: TrainConfig, path: str) -> Any:
     from transformers import AutoModelForCausalLM
 
     base = _base_of(path)
+    check_adapter(config, path)
     options: dict[str, Any] = {"dtype": _dtype(config), "local_files_only": True}
     if config.model.attention != "auto":
         options["attn_implementation"] = config.model.attention
@@ -131,6 +134,29 @@ def load_weights(config: TrainConfig, path: str) -> Any:
 
         model = PeftModel.from_pretrained(model, path, is_trainable=True)
     return model
+
+
+def check_adapter(config: TrainConfig, path: str | Path) -> None:
+    """See that an adapter is what the settings say, where they say anything: it stays as it was made.
+
+    Raises:
+        UsageError: it is of another make.
+    """
+    section, file = config.model.adapter, Path(path) / ADAPTER
+    if section is None or not file.exists():
+        return
+    made = json.loads(file.read_text(encoding="utf-8"))
+    pairs = {"rank": (made.get("r"), section.rank), "alpha": (made.get("lora_alpha"), section.alpha)}
+    if isinstance(section.targets, list) and isinstance(made.get("target_modules"), list):
+        pairs["targets"] = sorted(made["target_modules"]), sorted(section.targets)
+    other = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    if other:
+        told = ", ".join(f"{name} {was!r}, and model.adapter.{name} is {now!r}" for name, (was, now) in other.items())
+        right = " ".join(f"model.adapter.{name}={was}" for name, (was, _) in other.items())
+        raise UsageError(
+            f"{path} is an adapter with {told}; an adapter is trained further as it was made: give {right}, or begin "
+            "with other weights (model.path)"
+        )
 
 
 def _base_of(path: str) -> str:
@@ -166,6 +192,25 @@ def _to_device(config: TrainConfig, model: Any) -> None:
         import os
 
         model.to(f"cuda:{os.environ.get('LOCAL_RANK', '0')}")
+
+
+def beginning_of(loaded: Loaded) -> str:
+    """A digest of the weights that a training begins with; empty for those that were made, which its settings say.
+
+    Of every tensor a few numbers are read, so that it takes no time with large models.
+    """
+    import hashlib
+
+    import torch
+
+    if loaded.made:
+        return ""
+    digest = hashlib.sha256()
+    for name, weight in sorted(loaded.model.named_parameters()):
+        flat = weight.detach().reshape(-1)
+        some = flat[:: max(1, len(flat) // _READ)][:_READ].to("cpu", torch.float32)
+        digest.update(f"{name} {tuple(weight.shape)}".encode() + some.numpy().tobytes())
+    return digest.hexdigest()[:16]
 
 
 # -- from nothing ------------------------------------------------------------------------------------------------------

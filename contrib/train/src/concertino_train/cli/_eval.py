@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ._options import common_options, config_options, estimating_options, view_option
-from ._settings import quiet, settings, teller, write, write_json
+from ._settings import names_path, quiet, settings, teller, write, write_json
 
 
 @click.command("eval")
@@ -34,7 +34,7 @@ def eval_command(
     """
     quiet()
     config = settings(source, overrides, output)
-    if checkpoint is not None or not _given(config.model.path, overrides):
+    if checkpoint is not None or not (config.model.path and names_path(overrides)):
         changed = config.model.model_copy(update={"path": str(find_model_of(checkpoint, Path(config.trainer.output)))})
         config = config.model_copy(update={"model": changed})
     if dry_run:
@@ -67,10 +67,6 @@ def find_model_of(checkpoint: Path | None, output: Path) -> Path:
             return found
     given = f"{checkpoint} holds no model" if checkpoint is not None else f"{output} holds no trained model yet"
     raise UsageError(f"{given}; name one with --checkpoint, or give model.path=FOLDER")
-
-
-def _given(path: str, overrides: tuple[str, ...]) -> bool:
-    return bool(path) and any(text.startswith("model.path=") for text in overrides)
 
 
 def _name(path: Path) -> str:

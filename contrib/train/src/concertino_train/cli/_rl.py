@@ -24,7 +24,8 @@ def rl_command(
     """Train a policy by reinforcement learning.
 
     It begins with what `concertino train sft` left in the same output, if it did. The first batch is audited before
-    anything is learnt. SIGINT or SIGTERM ends it behind a step, with a checkpoint; a second one at once.
+    anything is learnt. SIGINT or SIGTERM ends it behind a step, with a checkpoint; a second one at once (with a model
+    for each role, behind the rollouts or the update that it meets).
 
     JSON: {"folder", "model", "checkpoint", "step", "steps", "stopped", "figures", "warnings", "seconds"}
 

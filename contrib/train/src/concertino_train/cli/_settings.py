@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from concertino import UsageError
 
-from concertino_train.config import TrainConfig, load_config
+from concertino_train.config import TrainConfig, load_config, read_settings
 from concertino_train.running import Reporter, reporter, this_rank
 
 
@@ -37,12 +37,17 @@ def taught(config: TrainConfig, overrides: Sequence[str]) -> tuple[TrainConfig, 
         UsageError: what was taught is another model than the settings name.
     """
     model = Path(config.trainer.output) / "sft" / "model"
-    named = any(text.startswith("model.path=") for text in overrides)
-    if named or config.model.start != "auto" or not (model / "training.yaml").is_file():
+    if names_path(overrides) or config.model.start != "auto" or not (model / "training.yaml").is_file():
         return config, f"begins with {config.model.path}" if config.model.path else ""
     _same_model(load_config(model / "training.yaml"), config, model)
     changed = config.model.model_copy(update={"path": str(model)})
     return config.model_copy(update={"model": changed}), f"begins with {model} (model.start=given begins anew)"
+
+
+def names_path(overrides: Sequence[str]) -> bool:
+    """Whether the command line itself names weights, as `model.path=FOLDER` or `model={path: FOLDER}`."""
+    model = read_settings(None, overrides).data.get("model")
+    return isinstance(model, Mapping) and "path" in model
 
 
 def _same_model(before: TrainConfig, now: TrainConfig, taught: Path) -> None:

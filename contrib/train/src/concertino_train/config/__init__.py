@@ -24,7 +24,7 @@ from ._learning import (
     TraceSection,
     TrainerSection,
 )
-from ._reading import recipe_names, recipe_text
+from ._reading import read_settings, recipe_names, recipe_text
 from ._sections import (
     Adapter,
     ModelSection,
@@ -67,6 +67,7 @@ __all__ = [
     "TrainerSection",
     "Variation",
     "load_config",
+    "read_settings",
     "recipe_names",
     "recipe_text",
 ]

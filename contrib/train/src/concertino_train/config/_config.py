@@ -103,6 +103,11 @@ class TrainConfig(Section):
             raise ValueError(
                 "algorithm.shuffle_rewards with a tree; the control deals out the rewards of whole rollouts"
             )
+        if self.algorithm.filters.invalid and grouping == "agent_turn":
+            raise ValueError(
+                "algorithm.filters.invalid with a tree; it leaves out whole rollouts without an answer: the texts that "
+                "a tree tries are judged by their scores, and filters.format leaves out what could not be read"
+            )
         if self.algorithm.sampling.enabled and grouping == "agent_turn":
             raise ValueError("algorithm.sampling.enabled with a tree; dynamic sampling draws whole rollouts anew")
 

@@ -131,7 +131,8 @@ class RlTrainer(Optimisation):
         questions_per_step: of each, over all processes: a step has `questions_per_step * group_size` rollouts.
         steps_per_generation: optimiser steps that the rows of a step are divided among.
         iterations: how often the rows of a step are gone through.
-        eval_every: steps between evaluations on `tasks.eval`; none where it is not given.
+        eval_every: steps between evaluations on `tasks.eval`; none but that of the end where it is not given. Figures
+            of a step, these too, are of the weights before its update; those of the end are in `result.json`.
     """
 
     steps: Count = 100
@@ -148,8 +149,8 @@ class EvalTrainer(Section):
         samples: rollouts of each task.
         temperature: 0 takes the most probable token.
         batch: tasks that are rolled out together.
-        preferences: every task is asked once with each, and the runs are compared (`obedience`); by default tasks are
-            asked as they stand.
+        preferences: by `concertino train eval`, every task is asked once with each, and the runs are compared
+            (`obedience`); by default, and while a training goes on, tasks are asked as they stand.
     """
 
     samples: Count = 1
@@ -171,7 +172,7 @@ class TrainerSection(Section):
         accelerate: a file of accelerate, or a preset of TRL (`multi_gpu`), for the launch command. Reinforcement
             learning works with data-parallel ones alone.
         processes, nodes: for the launch command.
-        keep: checkpoints that are kept.
+        keep: checkpoints that are kept; one more with a model for each role, which a crash leaves at different steps.
         sft, rl, eval: of each kind of work.
     """
 

@@ -32,6 +32,7 @@ _TAIL = """\
 
 `--resume` refuses other settings, for they make it another training, except for these: {scale}.
 """
+_BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 _SEE = re.compile(r"[Ss]ee `(concertino[\w.]*\.[A-Z]\w*)`")
 _TYPES = {
     "integer": "whole number",
@@ -71,6 +72,9 @@ def _sections(model: type[BaseModel], path: str) -> Iterator[str]:
 def _section(model: type[BaseModel], path: str) -> str:
     told, meanings = _doc(model)
     properties = model.model_json_schema(by_alias=False)["properties"]
+    empty = {name for name, schema in properties.items() if _takes_null(schema)}
+    meanings |= {name: _with_null(meaning) for name, meaning in meanings.items() if name in empty}
+    told = _with_null(told) if empty else told
     rows = [
         f"| `{name}` | {_type(properties[name])} | {_default(found.default, found.default_factory)} "
         f"| {meanings.get(name, '')} |"
@@ -101,6 +105,8 @@ def _parsed(kind: type) -> tuple[str, dict[str, str]]:
         if found := re.match(r"    (\w+(?:, \w+)*): (.*)", line):
             names = found[1].split(", ")
             meanings |= dict.fromkeys(names, found[2])
+        elif line.strip() and not line.startswith(" "):
+            break
         elif names and line.strip():
             meanings |= {name: f"{meanings[name]} {line.strip()}" for name in names}
     return " ".join(told.split()), meanings
@@ -111,7 +117,7 @@ def _type(schema: Mapping[str, Any]) -> str:
     if "anyOf" in schema:
         return " or ".join(_type(each) for each in schema["anyOf"])
     if "enum" in schema or "const" in schema:
-        return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
+        return ", ".join(f"`{_yaml(value)}`" for value in schema.get("enum", [schema.get("const")]))
     if "$ref" in schema or "allOf" in schema or schema.get("type") == "object":
         return "table"
     if schema.get("type") == "array":
@@ -121,10 +127,9 @@ def _type(schema: Mapping[str, Any]) -> str:
 
 
 def _bounds(schema: Mapping[str, Any]) -> str:
-    low, above, high = (schema.get(name) for name in ("minimum", "exclusiveMinimum", "maximum"))
-    if low is not None and high is not None:
-        return f"from {low:g} to {high:g}"
-    return f"≥ {low:g}" if low is not None else f"> {above:g}" if above is not None else ""
+    if "minimum" in schema and "maximum" in schema:
+        return f"from {schema['minimum']:g} to {schema['maximum']:g}"
+    return " and ".join(f"{sign} {schema[name]:g}" for name, sign in _BOUNDS.items() if name in schema)
 
 
 def _default(value: Any, factory: Any) -> str:
@@ -148,6 +153,20 @@ def _model_in(annotation: Any) -> tuple[type[BaseModel] | None, str]:
         if found is not None:
             return found, "[]" if getattr(annotation, "__origin__", None) is list else several
     return None, ""
+
+
+def _yaml(value: Any) -> str:
+    """A value as a file writes it; texts without quotes."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _takes_null(schema: Mapping[str, Any]) -> bool:
+    return {"type": "null"} in schema.get("anyOf", [])
+
+
+def _with_null(text: str) -> str:
+    """What code calls None, as a file writes it."""
+    return re.sub(r"(?<![`\w])None(?![`\w])", "`null`", text)
 
 
 def _cell(text: str) -> str:

@@ -72,7 +72,7 @@ class Adapter(Section):
     Attributes:
         rank: of the update, r.
         alpha: the update is scaled by alpha / r.
-        dropout: of its input.
+        dropout: of its input, while it is taught; in reinforcement there is none, for ratios would be noise.
         targets: names of modules, or `all-linear`.
     """
 
@@ -88,7 +88,8 @@ class ModelSection(Section):
     Attributes:
         path: folder of the weights and the tokenizer, or a name in the local Hugging Face cache.
         new: the model to make where there is no `path`.
-        adapter: train a LoRA adapter; without, all weights.
+        adapter: train a LoRA adapter; without, all weights. A `path` that holds an adapter is trained further as it is,
+            and what is said here has to be what it was made with.
         dtype: of the weights; `auto` is bfloat16 under an adapter on an accelerator, else float32.
         attention: implementation of transformers, such as `sdpa`.
         template: file of a chat template; by default the tokenizer's.

@@ -31,7 +31,8 @@ class GapSettings:
     Attributes:
         least_searches: calls of a search that an example makes at least.
         parallel_share: share of examples with searches side by side, above 0 and below 1; None for any.
-        most_tokens: behind the prompt.
+        most_tokens: behind the prompt; without a codec, as trainings make their sets, estimated as a third of the UTF-8
+            bytes of every message.
         searches: patterns of members that search; all by default, for GAP has no other.
         seed: of chance.
     """

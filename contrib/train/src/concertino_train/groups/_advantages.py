@@ -29,7 +29,7 @@ class AdvantageSettings:
 
     Attributes:
         std: what the difference is divided by: nothing (Dr. GRPO), the std of the group (GRPO), or that of all rows of
-            the batch that count.
+            the batch that count (in a training of one process only).
         ddof: 1 for the sample std (n - 1), 0 for the std of the population (n).
         epsilon: added to the std.
         baseline: the mean of the group, or of the others of the group (RLOO), which makes differences n / (n - 1)

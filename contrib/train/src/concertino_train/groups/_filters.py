@@ -49,7 +49,7 @@ class Filters:
             nothing is ever below, so 0 is refused: None says what is meant.
         ddof: of that std.
         format: leave out rows with a text that lacks the exact form.
-        invalid: leave out rows without an answer.
+        invalid: leave out rows without an answer; not for the texts that a tree tries.
         overlong: `drop` rows of which a text was cut off, or `keep` them.
     """
 

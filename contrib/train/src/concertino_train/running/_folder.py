@@ -7,6 +7,7 @@
     out/checkpoints/      to go on from
     out/model/            what came of it
     out/audit.json        what the audit found before the first step
+    out/result.json       what the command said in the end, with the figures of the weights that came of it
 
 The invariant: one process group writes at a time; and a folder goes on only with the training that it was made by,
 unless somebody insists.
@@ -15,11 +16,13 @@ unless somebody insists.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from concertino import UsageError
 
@@ -105,6 +108,15 @@ class TrainingFolder:
         """What the audit found."""
         return self.path / "audit.json"
 
+    @property
+    def result(self) -> Path:
+        """What the command said in the end."""
+        return self.path / "result.json"
+
+    def write_result(self, result: Mapping[str, Any]) -> None:
+        """Write what came of it, whole or not at all."""
+        self._write(self.result, json.dumps(result, indent=2, ensure_ascii=False) + "\n")
+
     # -- who may -------------------------------------------------------------------------------------------------------
 
     def _hold(self) -> None:
@@ -134,9 +146,12 @@ class TrainingFolder:
                     f"{self.path} was trained with other settings ({told}); use those, another folder, or --force to "
                     "go on nevertheless"
                 )
-        unfinished = self.path / f".config.{os.getpid()}"
-        unfinished.write_text(config.text(), encoding="utf-8")
-        unfinished.replace(self.config_file)
+        self._write(self.config_file, config.text())
+
+    def _write(self, file: Path, text: str) -> None:
+        unfinished = self.path / f".{file.stem}.{os.getpid()}"
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(file)
 
     def _begun(self) -> bool:
         """Whether anything would be lost: steps, checkpoints or weights. Settings alone are what a refusal leaves."""
@@ -147,7 +162,7 @@ class TrainingFolder:
         """Remove what an earlier training left, and nothing else; last of all its settings, by which it is known."""
         for folder in (self.traces, self.checkpoints, self.model):
             shutil.rmtree(folder, ignore_errors=True)
-        for file in (self.metrics, self.plot, self.audit, self.config_file):
+        for file in (self.metrics, self.plot, self.audit, self.result, self.config_file):
             file.unlink(missing_ok=True)
 
     def close(self) -> None:

@@ -71,10 +71,8 @@ def choose(rollouts: Sequence[Rollout], scored: Sequence[Scored], count: int) ->
     ranked = [sorted(places, key=lambda place: -scored[place].total) for places in groups.values()]
     ranked.sort(key=lambda places: scored[places[-1]].total - scored[places[0]].total)
     found: list[int] = []
-    while len(found) < min(count, len(rollouts)):
-        for places in ranked:
-            if places:
-                found.append(places.pop(0 if len(found) % 2 == 0 else -1))
+    for turn in range(len(rollouts)):
+        found += [places.pop(0 if turn % 2 == 0 else -1) for places in ranked if places]
     return found[:count]
 
 

@@ -64,6 +64,10 @@ class Watch(TrainerCallback):
         self.step = done
         self._began, self._spent = time.monotonic(), time.process_time()
 
+    def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        """See `transformers.TrainerCallback`. How often is of these settings, not of those of the checkpoint."""
+        state.save_steps, state.logging_steps = args.save_steps, args.logging_steps
+
     def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         """See `transformers.TrainerCallback`."""
         if state.global_step % self.updates:
@@ -118,12 +122,12 @@ class Watch(TrainerCallback):
             if self.monitors.settings.stop:
                 self.stop.ask(f"the monitor {warning.code}")
 
-    def draw(self) -> None:
-        """Draw the curves beside the metrics; a fault is told and ends nothing."""
+    def draw(self, *behind: Mapping[str, Any]) -> None:
+        """Draw the curves beside the metrics, and what was measured behind them; a fault is told and ends nothing."""
         if self.metrics is None:
             return
         try:
-            plot(list(read_metrics(self.metrics.path)), self.metrics.path.with_name("plot.svg"), self.title)
+            plot([*read_metrics(self.metrics.path), *behind], self.metrics.path.with_name("plot.svg"), self.title)
         except Exception as error:
             self.plot_every = 0
             self.reporter.say(f"plot.svg cannot be drawn: {error}", "warning")

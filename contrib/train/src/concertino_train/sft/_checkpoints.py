@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -33,5 +34,19 @@ def identity_of(settings: SftSettings, codec: Codec, rows: Sequence[Encoded]) ->
 
 def latest_checkpoint(settings: SftSettings) -> Path | None:
     """The newest whole checkpoint of a training; None if there is none."""
-    found = (Path(settings.out) / "checkpoints").glob(f"checkpoint-*/{STATE}")
-    return max((path.parent for path in found), key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+    whole = [path for path in _oldest_first(Path(settings.out) / "checkpoints") if (path / STATE).is_file()]
+    return whole[-1] if whole else None
+
+
+def prune(folder: Path, keep: int) -> None:
+    """Remove all but the newest whole checkpoints, and what crashes left before them."""
+    found = _oldest_first(folder)
+    whole = [path for path in found if (path / STATE).is_file()]
+    for path in found[: found.index(whole[-1])] if whole else ():
+        if path not in whole[-keep:]:
+            (path / STATE).unlink(missing_ok=True)
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _oldest_first(folder: Path) -> list[Path]:
+    return sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))

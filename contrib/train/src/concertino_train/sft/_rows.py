@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -54,13 +55,20 @@ def prepare(
     return rows, {reason: count for reason, count in dropped.items() if count}
 
 
+def with_limit(settings: SftSettings, model: Any) -> SftSettings:
+    """The settings, with what the model reads as `max_tokens` where longer conversations are left out."""
+    if settings.max_tokens is None and settings.too_long == "drop":
+        return replace(settings, max_tokens=_context(model))
+    return settings
+
+
 def limit_check(rows: Sequence[Encoded], model: Any) -> None:
     """See that the model can read all rows.
 
     Raises:
         UsageError: a row is longer than its context, or has ids that it does not know.
     """
-    context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    context = _context(model)
     longest = max(rows, key=lambda row: len(row.ids))
     if context is not None and len(longest.ids) > context:
         raise UsageError(
@@ -74,6 +82,12 @@ def limit_check(rows: Sequence[Encoded], model: Any) -> None:
             f"the codec gives the id {most}, and the model has {known} tokens; take the tokenizer that belongs to it, "
             "or resize its embeddings"
         )
+
+
+def _context(model: Any) -> int | None:
+    """Tokens that a model reads, where it says so."""
+    found: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    return found
 
 
 def order_of(rows: Sequence[Encoded], settings: SftSettings) -> list[int]:

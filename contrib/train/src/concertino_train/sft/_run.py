@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from concertino_train.data import Conversation, Encoded, read_conversations
 
 from ._checkpoints import latest_checkpoint
 from ._progress import Evaluate, SftProgress, SftResult
-from ._rows import limit_check, order_of, padding_of, prepare
+from ._rows import limit_check, order_of, padding_of, prepare, with_limit
 from ._settings import SftSettings
 from ._trainer import make_trainer
 
@@ -25,7 +25,7 @@ def run_sft(
     settings: SftSettings, model: Any = None, codec: Codec | None = None,
     data: Iterable[Conversation] | Sequence[Encoded] | None = None, *, adapter: Any = None,
     evaluate: Evaluate | None = None, on_progress: Callable[[SftProgress], None] | None = None,
-    stop: Callable[[], bool] | None = None,
+    stop: Callable[[], bool] | None = None, files: Mapping[str, str] | None = None,
 ) -> SftResult:  # fmt: skip
     """Teach a model.
 
@@ -39,6 +39,7 @@ def run_sft(
         on_progress: told every `log_every` steps.
         stop: asked after every step; if it says so, a checkpoint is written and the training ends. All processes of a
             distributed training have to be told the same.
+        files: texts that belong beside the weights, by name.
 
     Raises:
         UsageError: there is nothing to learn from, a conversation is too long, ids do not fit the model, or a training
@@ -46,6 +47,7 @@ def run_sft(
     """
     began = time.monotonic()
     model, codec = _model(settings, model), _codec(settings, codec)
+    settings = with_limit(settings, model)
     rows, dropped = prepare(_data(settings), codec, settings) if data is None else prepare(data, codec, settings)
     limit_check(rows, model)
     order = order_of(rows, settings)
@@ -62,10 +64,10 @@ def run_sft(
         if known is not None:
             watch.take_up(known)
         trainer.train(resume_from_checkpoint=str(known) if known is not None else None)
-        watch.finish(trainer)
         done = trainer.state.global_step >= watch.steps
         if done:
-            _save(trainer, codec, folder)
+            watch.finish(trainer)
+            _save(trainer, codec, folder, files or {})
     return SftResult(
         folder if done else None, trainer.state.global_step, watch.steps, watch.resumed, dict(watch.losses),
         dict(watch.evaluations), len(rows), sum(row.trained for row in rows), dropped,
@@ -74,13 +76,15 @@ def run_sft(
     )  # fmt: skip
 
 
-def _save(trainer: Any, codec: Codec, folder: Path) -> None:
-    """The weights and their tokenizer, in the folder once whole."""
+def _save(trainer: Any, codec: Codec, folder: Path, files: Mapping[str, str]) -> None:
+    """The weights and what belongs to them, in the folder once whole."""
     part = folder.with_name(f"{folder.name}.part")
     trainer.save_model(str(part))
     if trainer.is_world_process_zero():
         if hasattr(codec, "save"):
             codec.save(part)
+        for name, text in files.items():
+            (part / name).write_text(text, encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         part.replace(folder)
     trainer.accelerator.wait_for_everyone()

@@ -94,7 +94,7 @@ def sft_arguments(settings: SftSettings, rows: int) -> TrainingArguments:
         "data_seed": settings.seed,
         "save_strategy": "steps" if settings.save_every else "no",
         "save_steps": max(1, settings.save_every),
-        "save_total_limit": settings.keep,
+        "save_total_limit": None,  # the watch removes old ones when the new one is whole
         "logging_strategy": "steps",
         "logging_steps": settings.log_every,
         "eval_strategy": "no",

@@ -13,7 +13,7 @@ from typing import Any
 
 from concertino import UsageError
 
-from ._checkpoints import STATE
+from ._checkpoints import STATE, prune
 from ._progress import Evaluate, SftProgress
 from ._settings import SftSettings
 
@@ -80,9 +80,10 @@ class Watch:
         beside = folder / f".{STATE}"
         beside.write_text(json.dumps(state), encoding="utf-8")
         beside.replace(folder / STATE)
+        prune(folder.parent, self.settings.keep)
 
     def finish(self, trainer: Any) -> None:
-        """The last evaluation."""
+        """The last evaluation, where there was no step to end with it."""
         self.measured(trainer.state.global_step, trainer.model)
 
     def callback(self) -> Any:
@@ -92,13 +93,17 @@ class Watch:
         watch = self
 
         class Watching(TrainerCallback):
+            def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+                # How often is of these settings, not of those of the checkpoint.
+                state.save_steps, state.logging_steps = args.save_steps, args.logging_steps
+
             def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
                 if state.is_world_process_zero:
                     watch.logged(state.global_step, logs or {})
 
             def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
                 every, step = watch.settings.evaluate_every, state.global_step
-                if every and step % every == 0:
+                if (every and step % every == 0) or step >= watch.steps:
                     watch.measured(step, model)
                 if watch.stop is not None and watch.stop():
                     control.should_training_stop = control.should_save = True

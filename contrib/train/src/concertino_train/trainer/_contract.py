@@ -1,8 +1,8 @@
 """What is relied on in the installed TRL, checked when training begins instead of failing, or drifting, in its midst.
 
-One method of TRL is replaced, `_generate_and_score_completions`; what it returns is read by `_compute_loss`. Neither is
-public, so this looks at both: their parameters, and which keys the loss reads. A key that is read without a default and
-is not known here means another loss than the one that was tested.
+What the replaced `_generate_and_score_completions` returns is read by TRL's `_compute_loss`. Neither is public, so
+this looks at both: their parameters, and which keys the loss reads. A key that is read without a default and is not
+known here means another loss than the one that was tested.
 """
 
 from __future__ import annotations
