@@ -277,6 +277,9 @@ class _Record:
         def measured(step: int) -> Mapping[str, float] | float:
             found = measure(step)
             figures = dict(found) if isinstance(found, Mapping) else {"eval": found}
+            if self._leads:
+                told = "  ".join(f"{name} {value:.3g}" for name, value in figures.items())
+                self._told.say(f"after step {step}: {told}")
             if step % self._config.logging.every == 0:
                 self._measured[step] = figures
             else:
@@ -292,12 +295,9 @@ class _Record:
                 sink.take(step, figures)
 
     def finish(self, evaluations: Mapping[int, Mapping[str, float]], stopped: str) -> dict[str, Any]:
-        """The figures of the last step; evaluations are told and drawn."""
+        """The figures of the last step, with those of the last evaluation; all are drawn."""
         if not self._leads:
             return {}
-        for step, figures in sorted(evaluations.items()):
-            told = "  ".join(f"{name} {value:.3g}" for name, value in figures.items())
-            self._told.say(f"after step {step}: {told}")
         latest = dict(evaluations[max(evaluations)]) if evaluations else {}
         if stopped:
             self._told.say(f"stopped by {stopped}; the same command with --resume goes on")
