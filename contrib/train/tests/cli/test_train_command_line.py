@@ -208,6 +208,28 @@ def test_what_a_command_said_in_the_end_stays_with_the_figures_of_the_weights_th
             assert last["eval/success"] == result["figures"]["eval/success"]
 
 
+def test_evaluations_of_a_teaching_are_told_and_written_when_they_are_made(
+    settings: Path, out: Path, tmp_path: Path
+) -> None:
+    from concertino_train.running import Reporter
+    from concertino_train.teaching import run_teaching
+
+    said: list[tuple[str, int]] = []
+
+    class Heard(Reporter):
+        def say(self, text: str, kind: str = "note") -> None:
+            said.append((text.partition(":")[0], len(list(read_metrics(tmp_path / "sft" / "metrics.jsonl")))))
+
+    every = ["trainer.sft.eval_every=2", "logging.every=2", f"trainer.output={tmp_path}"]
+    run_teaching(load_config(settings, every), sets=[out / "set"], reporter=Heard())
+    assert said == [("after step 2", 0), ("after step 3", 1)]
+    lines = list(read_metrics(tmp_path / "sft" / "metrics.jsonl"))
+    assert [(line["step"], "loss" in line, "eval/success" in line) for line in lines] == [
+        (2, True, True),
+        (3, False, True),
+    ]
+
+
 def test_reinforcement_begins_with_what_was_taught(settings: Path, out: Path) -> None:
     assert load_config(out / "rl" / "config.yaml").model.path == str(out / "sft" / "model")
     assert load_config(out / "sft" / "config.yaml").model.path == ""
