@@ -316,16 +316,17 @@ class _Work:
             for row, credit in zip(batch.rows, batch.credit.tolist(), strict=True)
         ]  # fmt: skip
         some = dict(list(compared.items())[:_AUDITED])
+        force = self.force or self.config.trainer.rl.audit == "tell"
         report = audit(some, self.collector.reward, rows=rows, filters=filters if filters.any else None)
         if self.rank.leads:
             self.home.audit.write_text(json.dumps(report.to_json(), indent=2, ensure_ascii=False), encoding="utf-8")
             for finding in report.findings:
                 if finding.level != "note":
-                    kind = "warning" if finding.level == "warn" or self.force else "note"
+                    kind = "warning" if finding.level == "warn" or force else "note"
                     self.told.say(f"audit, {finding.code}: {finding.seen}. {finding.change}", kind)
         if self.everyone(not report.ok):
-            report.refuse(force=self.force)
-            if not self.force:
+            report.refuse(force=force)
+            if not force:
                 raise UsageError("the audit failed on another rank; see its output")
 
     # -- training ------------------------------------------------------------------------------------------------------

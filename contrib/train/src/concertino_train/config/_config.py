@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 SCALE = (
     "name", "about", "logging", "tasks.eval", "rollout.tool_threads", "trainer.eval", "trainer.output",
     "trainer.device", "trainer.threads", "trainer.processes", "trainer.nodes", "trainer.accelerate", "trainer.keep",
-    "trainer.rl.steps", "trainer.rl.save_every", "trainer.rl.eval_every", "trainer.sft.steps", "trainer.sft.epochs",
-    "trainer.sft.save_every", "trainer.sft.eval_every",
+    "trainer.rl.steps", "trainer.rl.save_every", "trainer.rl.eval_every", "trainer.rl.audit", "trainer.sft.steps",
+    "trainer.sft.epochs", "trainer.sft.save_every", "trainer.sft.eval_every",
 )  # fmt: skip
 """What may change when a training goes on: how long, where, what is told. Anything else makes it another training."""
 

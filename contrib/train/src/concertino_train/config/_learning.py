@@ -133,6 +133,8 @@ class RlTrainer(Optimisation):
         iterations: how often the rows of a step are gone through.
         eval_every: steps between evaluations on `tasks.eval`; none but that of the end where it is not given. Figures
             of a step, these too, are of the weights before its update; those of the end are in `result.json`.
+        audit: what becomes of a first batch that fails the audit: `refuse` trains nothing, `tell` says so and goes on,
+            for where a batch of few groups may be all alike by chance.
     """
 
     steps: Count = 100
@@ -140,6 +142,7 @@ class RlTrainer(Optimisation):
     steps_per_generation: Count = 1
     iterations: Count = 1
     eval_every: Count | None = None
+    audit: Literal["refuse", "tell"] = "refuse"
 
 
 class EvalTrainer(Section):

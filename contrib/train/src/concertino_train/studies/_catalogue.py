@@ -12,9 +12,14 @@ _SPENDING = (
     "reward={terms: {correct: {term: shared/correct}, format: {term: paramanager/format, weight: 0.2}, "
     "spending: {term: shared/spending, of: units, limit: 30, weight: %s}}}"
 )
-_FRUGAL = ("data.collect.teacher.careless=0", "trainer.sft.steps=1000", "trainer.rl.steps=120")
+_FRUGAL = (
+    "data.collect.teacher.careless=0",
+    "trainer.sft.steps=1000",
+    "trainer.rl.steps=120",
+    "trainer.rl.audit=tell",
+)
 """What can be saved is to be learnt from recoveries, so the teacher gives up none; and to save without failing takes
-longer than to save."""
+longer than to save. Taught for that long, it sometimes fills a first batch with answers of which none is wrong."""
 _HELD = "algorithm.kl=0.1"
 """With rewards that mean nothing Adam walks at random, ever further; a distance that costs something keeps it near."""
 _SERIAL = (
