@@ -241,6 +241,23 @@ async def test_an_attached_cpu_server_with_a_tied_model_is_refused_because_it_wo
             assert "/collective_rpc reload_weights untied" in await calls(own)
 
 
+async def test_an_attached_server_with_no_way_back_answers_nothing_until_it_has_good_weights(
+    policy: Policy, make: Make
+) -> None:
+    async with policy() as own:
+        spec = concertino_vllm.model("far", attach=(await own.server.ready()).url)
+        async with PolicyServer(spec) as server:
+            await server.load_weights(make("first"), 1)
+            server.server.served.weights = make("error")  # as if the files of the first had been spoilt since
+            with pytest.raises(SwapError, match="and so did the way back to version 1") as failure:
+                await server.load_weights(make("nan"), 2)
+            assert failure.value.version is None
+            with pytest.raises(ServerError, match=r"nothing answers: .* load_weights\(\) a good folder"):
+                await server.generate_ids(PROMPT)
+            await server.load_weights(make("good"), 2)
+            assert (await value(server))[1] == 2
+
+
 async def test_changes_belong_to_those_who_made_them_the_next_start_is_as_it_was_declared(
     policy: Policy, make: Make
 ) -> None:

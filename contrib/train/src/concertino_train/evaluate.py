@@ -12,13 +12,13 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from concertino import Pool, UsageError
+from concertino import ConcertinoError, Pool, UsageError
 from concertino_bench.items import Item, Key
 from concertino_bench.metrics import METRICS, intervals
 from concertino_bench.reports import read_results
@@ -128,6 +128,8 @@ def run_eval(
     trained = _trained_pool(config)
     used = config if pool is None else with_pool(config, pool)
     name = system or (Path(config.model.path).name if config.model.path else config.name)
+    if Path(name).name != name:
+        raise UsageError(f"system={name!r}: expected a name that can be that of a file, without /")
     folder = Path(output or Path(config.trainer.output) / "eval")
     _refuse_other_pool(folder / f"{name}.jsonl", make_pool(used.pool).id)
     tests = asked_with_each(evaluation_assignments(used), used.trainer.eval.preferences)
@@ -150,7 +152,7 @@ def run_eval(
     values = intervals(items, [METRICS[each] for each in SHOWN])
     return EvalResult(
         results, name, _tasks(used, tests), len(found), {value.metric: value.to_json() for value in values},
-        {each: value for each, value in figures.items() if each not in METRICS}, _reward(used, found),
+        {each: value for each, value in figures.items() if each not in METRICS}, _reward(used, found, told),
         tests[0].pool.id, trained, round(time.monotonic() - began, 3), folder / f"{name}.traces" if written else None,
     )  # fmt: skip
 
@@ -187,7 +189,10 @@ def _trained_pool(config: TrainConfig) -> str:
     from concertino_train.export import settings_of
 
     own = settings_of(Path(config.model.path)) if config.model.path else None
-    pool: Pool = make_pool((own or config).pool)
+    try:
+        pool: Pool = make_pool((own or config).pool)
+    except ConcertinoError:  # it is not on this machine; the pool of the evaluation says so where it is that one
+        return ""
     return pool.id
 
 
@@ -202,6 +207,7 @@ def _rolled_out(
         rollouts = measured_rollouts(config, engine, part, number)
         for rollout in rollouts:
             rollout.id = f"{number}-{rollout.id}"
+            rollout.episode = replace(rollout.episode, group=f"{number}-{rollout.group}")
         found += rollouts
         done += len(part)
         told.step(done, episode_figures([rollout.episode for rollout in found]))
@@ -259,9 +265,10 @@ def _write(
     return path
 
 
-def _reward(config: TrainConfig, rollouts: Sequence[Rollout]) -> float | None:
+def _reward(config: TrainConfig, rollouts: Sequence[Rollout], told: Reporter) -> float | None:
     try:
         scored = score_rollouts(rollouts, make_reward(config))
-    except UnpricedError:
+    except (UnpricedError, UsageError) as error:
+        told.say(f"no reward: {error}", "warning")
         return None
     return sum(each.total for each in scored) / len(scored)

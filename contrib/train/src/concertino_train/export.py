@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from concertino_train.chat_codec import ChatCodec
 
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "config.json", "adapter_config.json")
+_OF_ANOTHER = (*_WEIGHTS, "adapter_model.bin", "pytorch_model*.bin*", "generation_config.json")
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,13 @@ def export(
     source, target = find_model(checkpoint, role), Path(folder)
     if target.exists() and any(target.iterdir()) and not force:
         raise UsageError(f"{target} holds something already; choose another folder, or --force to write into it")
+    if target.resolve() == source.resolve():
+        raise UsageError(f"{target} is the model itself; choose another folder")
+    if dtype not in ("", "float32", "bfloat16", "float16"):
+        raise UsageError(f"dtype={dtype!r}: expected float32, bfloat16 or float16")
     target.mkdir(parents=True, exist_ok=True)
+    for file in [file for pattern in _OF_ANOTHER for file in target.glob(pattern)]:
+        file.unlink()  # an adapter that was exported here before would be put on these weights
     config = settings_of(source, Path(checkpoint))
     base = _base(source)
     codec = _codec(source, base, config)
@@ -195,8 +202,6 @@ def _converted(source: Path, target: Path, base: str, merge: bool, dtype: str) -
     import torch
     from transformers import AutoModelForCausalLM
 
-    if dtype and dtype not in ("float32", "bfloat16", "float16"):
-        raise UsageError(f"dtype={dtype!r}: expected float32, bfloat16 or float16")
     kind = getattr(torch, dtype) if dtype else "auto"
     try:
         model: Any = AutoModelForCausalLM.from_pretrained(base or str(source), dtype=kind, local_files_only=True)
@@ -246,7 +251,11 @@ def _declare(exported: Exported, config: TrainConfig | None, codec: ChatCodec) -
     vllm = f"# Served by vLLM instead (pip install concertino-vllm):\n{comment}"
     (target / "concertino.toml").write_text(f"{note}{declared}\n{vllm}", encoding="utf-8")
     members = list(config.pool.members) if config is not None else []
-    pool = _toml({"members": members, "roles": {"orchestrator": f"local/{exported.name}"}})
+    told: dict[str, Any] = {"members": members}
+    if config is not None:
+        told |= {key: value for key in ("without", "offer") if (value := list(getattr(config.pool, key)))}
+    roles = dict(config.pool.roles) if config is not None else {}
+    pool = _toml({**told, "roles": {**roles, "orchestrator": f"local/{exported.name}"}})
     head = "# A pool that it leads. Name members, such as members = ['search/*', 'code/python'].\n"
     (target / "pool.toml").write_text(f"{head}{note}{pool}\n{declared}\n{vllm}", encoding="utf-8")
     strategy = make_strategy(config).to_json() if config is not None else None

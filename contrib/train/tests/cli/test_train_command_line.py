@@ -275,6 +275,25 @@ def test_another_pool_is_a_word_on_the_command_line_and_both_are_recorded(
     assert read_results(found["results"]).header["trained_pool"] == found["trained_pool"]
 
 
+def test_a_policy_is_measured_where_its_own_pool_or_a_preference_of_its_reward_is_missing(
+    settings: Path, out: Path, tmp_path: Path
+) -> None:
+    moved, pool = tmp_path / "moved", tmp_path / "other.toml"
+    shutil.copytree(out / "rl" / "model", moved)
+    pool.write_text('members = ["sim/calculate"]\n', encoding="utf-8")
+    told = yaml.safe_load((moved / "training.yaml").read_text(encoding="utf-8"))
+    told["pool"] = {"file": str(tmp_path / "gone.toml")}
+    (moved / "training.yaml").write_text(yaml.safe_dump(told), encoding="utf-8")
+    common = ("eval", "--config", settings, "--output", tmp_path, "--checkpoint", moved, "--pool", pool)
+    reward = "reward={terms: {wish: {term: toolorchestra/preference}}}"
+    found = done(*common, reward)
+    assert (found["trained_pool"], found["reward"]) == ("", None)
+    assert len(read_results(found["results"]).items) == 3
+    refused = run(*common, "--system", "org/name")
+    assert refused.exit_code == 2
+    assert "system='org/name': expected a name that can be that of a file" in refused.stderr
+
+
 def test_an_export_is_declared_in_a_pool_and_answers_at_once(out: Path, tmp_path: Path) -> None:
     found = done("export", out / "rl", tmp_path / "frugal")
     folder = Path(found["folder"])
@@ -292,7 +311,7 @@ def test_an_export_is_declared_in_a_pool_and_answers_at_once(out: Path, tmp_path
     said = [event.reply for event in answered.events if isinstance(event, Replied)]
     assert said
     assert said[0].usage.output_tokens > 0
-    assert answered.stop != "model"
+    assert answered.stop != "model", answered.detail
     refused = run("export", out / "rl", folder)
     assert refused.exit_code == 2
     assert "holds something already" in refused.stderr

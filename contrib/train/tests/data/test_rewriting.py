@@ -109,6 +109,28 @@ def test_a_name_or_number_from_nowhere_may_rest_on_any_result() -> None:
     assert needs(*calls, made("search", {"query": "history of cinema"}))[2] == []
 
 
+@pytest.mark.parametrize(
+    ("known", "first", "result", "second"),
+    [
+        ("Where is the Eiffel tower, and how large is that city?", "Eiffel tower", "in France", "Paris size"),
+        ("Where is the Eiffel tower, and how large is that city?", "Eiffel tower", "in France", "Paris"),
+        ("How old is its author?", "its author", "Ang Li wrote it.", "Li age"),
+        ("埃菲尔铁塔所在国家的首都有多少人口？", "埃菲尔铁塔", "法国", "巴黎人口"),
+    ],
+)  # fmt: skip
+def test_a_name_needs_what_it_may_rest_on_wherever_it_stands_and_in_every_script(
+    known: str, first: str, result: str, second: str
+) -> None:
+    calls = made("search", {"query": first}, result), made("search", {"query": second})
+    assert needs(*calls, known=known)[1] == [0]
+
+
+def test_a_capital_at_the_beginning_of_a_sentence_is_no_name() -> None:
+    calls = made("search", {"query": "x"}, "done"), made("search", {"query": "Director of Seconds"})
+    assert needs(*calls) == [[], []]
+    assert needs(calls[0], made("search", {"query": "Is it Seconds"})) == [[], []]
+
+
 def test_a_call_waits_for_one_that_failed_for_itself_and_for_what_writes() -> None:
     calls = [searched("director of Seconds", ok=False), searched("author of Shrines of Gaiety")]
     assert needs(*calls) == [[], [0]]

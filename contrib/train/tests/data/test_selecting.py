@@ -53,6 +53,8 @@ def test_only_recovered_ones_are_taken_where_that_is_wanted() -> None:
 def test_one_question_in_two_writings_is_taken_once() -> None:
     assert len(taken([one("What  is it?"), one("What is\nit?")])) == 1
     assert len(taken([one("a", sample) for sample in range(4)], per_question=3)) == 3
+    drawn = ["Push the box.\n# $ .#\n#@   #", "Push the box.\n#$  .#\n#@   #"]
+    assert len(taken([one(question) for question in drawn])) == 2
 
 
 def test_questions_of_the_set_for_rl_are_left_out_by_id_or_text() -> None:

@@ -199,6 +199,13 @@ def test_an_adapter_is_exported_alone_or_within_its_weights(tiny: Settings, tmp_
         ]
     assert torch.equal(logits[0], logits[1])
     assert torch.allclose(logits[0], logits[2], atol=1e-5)
+    export(result.folder, tmp_path / "alone", merge=True, force=True)
+    assert not list((tmp_path / "alone").glob("adapter_*")), "what was exported there before is put on nothing"
+    with torch.no_grad():
+        again = load_model(tiny(f"model.path={tmp_path / 'alone'}")).model.eval()(input_ids=ids).logits
+    assert torch.equal(again, logits[2])
+    with pytest.raises(UsageError, match="is the model itself"):
+        export(result.folder, result.model, force=True)
 
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")

@@ -286,9 +286,15 @@ class PolicyServer:
                 await wire.post("/pause?mode=wait")
                 await self._exchange(wire, endpoint.model, before, version)
                 return
-        except ProviderError:
-            if not server.settings.attach:
-                await server.stopped()
+        except ProviderError as failure:
+            if server.settings.attach:
+                server.served.broken = (
+                    f"nothing answers: loading failed ({reason}), and so did the way back to version {version} "
+                    f"({failure}); the server may be paused with weights that nobody knows: load_weights() a good "
+                    "folder, or start it anew"
+                )
+                raise SwapError(server.served.broken, None) from failure
+            await server.stopped()
         try:
             await server.ready()  # a start gives it the weights that it had
         except ServerError as failure:

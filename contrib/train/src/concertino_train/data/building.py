@@ -194,7 +194,7 @@ def _examples(
         trace = Trace.load(one.trace)
         if settings.rewrite is not None:
             try:
-                yield _rewritten(one, trace, settings.rewrite, pools)
+                yield _rewritten(one, trace, settings.rewrite, pools, settings.exact)
                 continue
             except (NotParallel, TraceError) as error:
                 if not settings.keep_serial:
@@ -211,8 +211,10 @@ def _examples(
             left.append(LeftOut(one.key, one.source, "nothing to teach", "of the roles asked for" if roles else ""))
 
 
-def _rewritten(one: Trajectory, trace: Trace, target: Target, pools: _Pools) -> Example:
-    new: Rewritten = parallelised(trace, target, tools=pools.tools(one), writes=pools.writes(one), task=one.key.task)
+def _rewritten(one: Trajectory, trace: Trace, target: Target, pools: _Pools, exact: bool) -> Example:
+    new: Rewritten = parallelised(
+        trace, target, tools=pools.tools(one), writes=pools.writes(one), task=one.key.task, exact=exact
+    )
     widths = tuple({name: names.count(name) for name in sorted(set(names))} for names in new.calls)
     changed = replace(one, rounds=len(new.rounds), widths=widths, strategy=target, taught=len(new.conversation.train))
     return Example(changed, (new.conversation,))

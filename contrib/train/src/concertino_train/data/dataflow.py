@@ -41,6 +41,9 @@ _FUNCTION_WORDS = frozenset(
         "whose why will with would you your",
     )
 )
+_SHORT_WORDS = frozenset(
+    re.findall(r"\w+", "am an as at be by do go he if in is it me my no of oh on or so to up us we")
+)
 
 
 @dataclass(frozen=True)
@@ -170,9 +173,22 @@ class _Flow:
                 for step in range(COPIED)
             }
             for at, word in enumerate(words):
+                name = _is_name(places[at][0], after=words[at + 1] if at + 1 < len(words) else "", first=at == 0)
                 telling = word[0].isdigit() or (len(word) >= SHORTEST and word not in _FUNCTION_WORDS)
-                if at not in copied and telling:
-                    yield word, at > 0 and places[at][0][0].isupper()
+                if at not in copied and (telling or (name and word not in _SHORT_WORDS)):
+                    yield word, name
+
+
+def _is_name(written: str, *, after: str, first: bool) -> bool:
+    """Whether a word may be a name: a capital says so, also of a first word, but for that of `Population of ...`.
+
+    Scripts without capitals do not say it, so that every word of theirs may be one.
+    """
+    if written[0].isdigit():
+        return False
+    if written.lower() == written.upper():
+        return True
+    return written[0].isupper() and not (first and (after == "of" or written.casefold() in _FUNCTION_WORDS))
 
 
 def leaves(value: Any) -> Iterator[str]:

@@ -25,7 +25,7 @@ from typing import Any, Literal, get_args
 from concertino import Budget, Call, Message, ParallelRounds, Reply, Strategy, Trace, UsageError
 from concertino.strategies import Act, Ask, Brief, DependencyPlan, Done, Machine
 
-from .conversations import OTHERS, Conversation
+from .conversations import OTHERS, Conversation, faults_of
 from .dataflow import Made, dependencies, leaves, rounds_of, sources_of
 from .replaying import Replayed, Spoken, Tools, judge, replayed
 from .trajectories import data_of
@@ -67,7 +67,7 @@ class Rewritten:
 
 def parallelised(
     trace: Trace, target: Target | Strategy | None = None, *, tools: Tools = (), writes: Collection[str] = (),
-    task: str = "",
+    task: str = "", exact: bool = False,
 ) -> Rewritten:  # fmt: skip
     """Rewrite a trajectory with fewer rounds.
 
@@ -77,13 +77,14 @@ def parallelised(
         tools: the action space that it ran with; needed where the target's instructions differ from those recorded.
         writes: visible names of members that change something; their order stays.
         task: id of the task.
+        exact: texts that had to be mended to be read are not taught, and the last ones are taught as they are.
 
     Raises:
         NotParallel: its calls need each other, it is parallel already, or it cannot be told by the target.
         TraceError, UsageError: as `replaying.replayed`; or the tools are needed and were not given.
     """
     told = replayed(trace, tools)
-    own, last = _parts(told)
+    own, last = _parts(told, exact)
     calls = [
         Made(call.name, data_of(call), seen, _thought(said.reply.text) if number == 0 else "")
         for said in own
@@ -104,7 +105,7 @@ def parallelised(
     return Rewritten(conversation, tuple(map(tuple, rounds)), len(own), tuple(needs), names)
 
 
-def _parts(told: Replayed) -> tuple[list[Spoken], list[Spoken]]:
+def _parts(told: Replayed, exact: bool) -> tuple[list[Spoken], list[Spoken]]:
     """The texts with calls, and those behind the last of them."""
     name = told.strategy.name
     if name not in _SERIAL:
@@ -124,6 +125,8 @@ def _parts(told: Replayed) -> tuple[list[Spoken], list[Spoken]]:
     behind = spoken.index(own[-1]) + 1
     if [said for said in spoken[:behind] if not said.calls]:
         raise NotParallel("texts without a call stand between its calls")
+    if wrong := [fault for said in spoken[behind:] for fault in faults_of(said, exact)]:
+        raise NotParallel(f"a text behind its calls is not taught ({', '.join(wrong)})")
     return own, spoken[behind:]
 
 

@@ -15,6 +15,7 @@ is not taken is told with its reason.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -149,6 +150,7 @@ def _rank(one: Trajectory, calls: Counter[str], settings: SelectionSettings) -> 
     return not recovered, round(weight, 3), _chance(settings.seed, *map(str, one.key), one.source)
 
 
+_WORD = re.compile(r"[^\W\d_]{2}")
 _ROUNDING = 1e-9
 """What is over by less, is not."""
 
@@ -208,8 +210,9 @@ def _nothing(left: Sequence[LeftOut]) -> str:
 
 
 def _same(text: str) -> str:
-    """Two texts are one question if they differ in white space alone."""
-    return " ".join(text.split())
+    """Two texts are one question if they differ in white space alone, but for drawings, where a blank is a place."""
+    lines = (" ".join(line.split()) if _WORD.search(line) else line for line in text.splitlines())
+    return " ".join(line for line in lines if line.strip())
 
 
 def _chance(seed: int, *parts: str) -> str:

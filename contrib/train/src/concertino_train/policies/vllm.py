@@ -187,7 +187,7 @@ class VLLMPolicy(Policy):
                 failed += not busy
                 if error.failure in _FINAL or failed >= self.attempts:
                     raise
-            await asyncio.sleep(random.uniform(0.0, min(0.1 * 2**number, 3.0)))
+            await asyncio.sleep(random.uniform(0.0, 0.1 * 2 ** min(number, 5)))
         raise AssertionError("unreachable")
 
     def _read(self, generation: Generation) -> Sample:
@@ -216,6 +216,8 @@ class VLLMPolicy(Policy):
 
     async def _change(self, source: Any, tuned: bool) -> None:
         await self._start()
+        if not tuned:
+            await self._server.unload_adapter()  # else it would go on answering, on top of the new weights
         load = self._server.load_adapter if tuned else self._server.load_weights
         await load(source, self.version + 1)
         self.version = self._server.version
