@@ -306,7 +306,7 @@ def test_an_export_is_declared_in_a_pool_and_answers_at_once(out: Path, tmp_path
     from concertino_train.practice.members import practice_pool
 
     pool = Pool.load(folder / "pool.toml").adding(*practice_pool(manners=["sure"]).members)
-    leader = Orchestrator(strategy=strategy, sampling=Sampling(max_tokens=8))
+    leader = Orchestrator(strategy=strategy, sampling=Sampling(max_tokens=8, temperature=0))
     answered = leader.run_sync("What is the toll of Belmar?", pool=pool)
     said = [event.reply for event in answered.events if isinstance(event, Replied)]
     assert said
