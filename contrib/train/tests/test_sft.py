@@ -223,16 +223,18 @@ def test_a_checkpoint_that_a_crash_left_is_not_gone_on_from(tmp_path: Path) -> N
 
 
 def test_old_checkpoints_go_when_the_new_one_is_whole_and_torn_ones_with_them(tmp_path: Path) -> None:
+    from concertino_train.running import prune
     from concertino_train.sft import STATE
-    from concertino_train.sft._checkpoints import prune
+    from concertino_train.sft._checkpoints import is_whole
 
     taught(tmp_path, steps=6, save_every=2, keep=1)
     home = tmp_path / "checkpoints"
     assert [path.name for path in home.iterdir()] == ["checkpoint-6"]
     for torn in ("checkpoint-4", "checkpoint-8"):
         (home / torn).mkdir()
-    prune(home, 1)
-    assert sorted(path.name for path in home.iterdir()) == ["checkpoint-6", "checkpoint-8"]
+    (home / "checkpoint-best").mkdir()
+    prune(home, 1, STATE, is_whole)
+    assert sorted(path.name for path in home.iterdir()) == ["checkpoint-6", "checkpoint-8", "checkpoint-best"]
     assert (home / "checkpoint-6" / STATE).is_file(), "a torn one is no reason to remove a whole one"
 
 

@@ -1,6 +1,7 @@
 """What long work needs: a folder, figures, curves, traces, monitors, a way to stop, and an estimate before it begins.
 
 _folder    what is where, who may write
+_numbered  folders of checkpoints, and which are kept
 _metrics   figures by step, in a file that survives a crash
 _sinks     programs that draw figures, off by default
 _figures   a step of rollouts in numbers
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ._launch import launch_command, launch_text
     from ._metrics import MetricsFile, read_metrics
     from ._monitors import CollapseWarning, Monitors
+    from ._numbered import number_of, numbered, prune
     from ._plot import COLOURS, can_plot, drawing, plot, smoothed
     from ._progress import JsonReporter, PlainReporter, Reporter, RichReporter, clock, reporter
     from ._quiet import quietly
@@ -46,6 +48,7 @@ _HOMES = {
     "_launch": ["launch_command", "launch_text"],
     "_metrics": ["MetricsFile", "read_metrics"],
     "_monitors": ["CollapseWarning", "Monitors"],
+    "_numbered": ["number_of", "numbered", "prune"],
     "_plot": ["COLOURS", "can_plot", "drawing", "plot", "smoothed"],
     "_progress": ["JsonReporter", "PlainReporter", "Reporter", "RichReporter", "clock", "reporter"],
     "_quiet": ["quietly"],
@@ -86,9 +89,12 @@ __all__ = [
     "evenness",
     "launch_command",
     "launch_text",
+    "number_of",
+    "numbered",
     "open_sinks",
     "over_ranks",
     "plot",
+    "prune",
     "quietly",
     "read_metrics",
     "reporter",

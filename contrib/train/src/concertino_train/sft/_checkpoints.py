@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from concertino_train.codec import Codec
 from concertino_train.data import Encoded
+from concertino_train.running import numbered
 
 from ._settings import SftSettings
 
@@ -34,19 +34,10 @@ def identity_of(settings: SftSettings, codec: Codec, rows: Sequence[Encoded]) ->
 
 def latest_checkpoint(settings: SftSettings) -> Path | None:
     """The newest whole checkpoint of a training; None if there is none."""
-    whole = [path for path in _oldest_first(Path(settings.out) / "checkpoints") if (path / STATE).is_file()]
-    return whole[-1] if whole else None
+    found = [path for path in numbered(Path(settings.out) / "checkpoints") if is_whole(path)]
+    return found[-1] if found else None
 
 
-def prune(folder: Path, keep: int) -> None:
-    """Remove all but the newest whole checkpoints, and what crashes left before them."""
-    found = _oldest_first(folder)
-    whole = [path for path in found if (path / STATE).is_file()]
-    for path in found[: found.index(whole[-1])] if whole else ():
-        if path not in whole[-keep:]:
-            (path / STATE).unlink(missing_ok=True)
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _oldest_first(folder: Path) -> list[Path]:
-    return sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
+def is_whole(checkpoint: Path) -> bool:
+    """Whether it was written to its end."""
+    return (checkpoint / STATE).is_file()

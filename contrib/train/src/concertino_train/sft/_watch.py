@@ -13,7 +13,9 @@ from typing import Any
 
 from concertino import UsageError
 
-from ._checkpoints import STATE, prune
+from concertino_train.running import prune
+
+from ._checkpoints import STATE, is_whole
 from ._progress import Evaluate, SftProgress
 from ._settings import SftSettings
 
@@ -80,7 +82,7 @@ class Watch:
         beside = folder / f".{STATE}"
         beside.write_text(json.dumps(state), encoding="utf-8")
         beside.replace(folder / STATE)
-        prune(folder.parent, self.settings.keep)
+        prune(folder.parent, self.settings.keep, STATE, is_whole)
 
     def finish(self, trainer: Any) -> None:
         """The last evaluation, where there was no step to end with it."""

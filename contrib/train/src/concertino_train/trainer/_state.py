@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from concertino import UsageError
+
+from concertino_train.running import number_of, numbered
+from concertino_train.running import prune as prune_numbered
 
 FILE = "concertino.json"
 FORMAT = 1
@@ -44,7 +45,7 @@ def latest_checkpoint(folder: Path | str) -> Path | None:
 
 def complete_checkpoints(folder: Path | str) -> list[Path]:
     """All complete checkpoints in a folder, oldest first."""
-    return [path for path in _checkpoints(folder) if _complete(path)]
+    return [path for path in numbered(folder) if _complete(path)]
 
 
 def read_state(checkpoint: Path | str) -> dict[str, Any]:
@@ -119,25 +120,7 @@ def prune(folder: Path | str, keep: int) -> None:
         folder: with `checkpoint-N` in it.
         keep: how many are kept; 0 keeps all.
     """
-    complete = complete_checkpoints(folder)
-    if not complete:
-        return
-    kept = complete[-keep:] if keep else complete
-    for path in _checkpoints(folder):
-        if path not in kept and _number(path) < _number(complete[-1]):
-            begin_state(path)
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _checkpoints(folder: Path | str) -> list[Path]:
-    if not Path(folder).is_dir():
-        return []
-    return sorted((path for path in Path(folder).iterdir() if _number(path) >= 0 and path.is_dir()), key=_number)
-
-
-def _number(path: Path) -> int:
-    found = re.fullmatch(r"checkpoint-(\d+)", path.name)
-    return int(found[1]) if found else -1
+    prune_numbered(folder, keep, FILE, _complete)
 
 
 def _complete(path: Path) -> bool:
@@ -145,7 +128,7 @@ def _complete(path: Path) -> bool:
         state = json.loads((path / FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return isinstance(state, dict) and state.get("format") == FORMAT and state.get("optimizer_step") == _number(path)
+    return isinstance(state, dict) and state.get("format") == FORMAT and state.get("optimizer_step") == number_of(path)
 
 
 def _short(error: Exception) -> str:
