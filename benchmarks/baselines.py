@@ -29,7 +29,7 @@ from typing import Any
 
 import concertino as ct
 import concertino_replay
-from concertino.events import Asked
+from concertino.core.events import Asked
 from concertino_bench import System, Task, Verdict
 from concertino_bench.baselines import Cascade, KnnRouter, MajorityVote, RouterProfile, systems
 from concertino_bench.baselines.systems import experts, visible

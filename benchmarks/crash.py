@@ -32,7 +32,7 @@ ROUNDS = 6
 
 def results_in(trace: Path) -> set[str]:
     """Ids of calls whose result is on record."""
-    from concertino.traces._journal_reader import read_journal
+    from concertino.traces.journal_reader import read_journal
 
     if not trace.exists() or not trace.read_bytes():
         return set()

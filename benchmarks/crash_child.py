@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import concertino as ct
-from concertino.events import CallEnded
-from concertino.strategies.parallel_rounds._format import write_round
+from concertino.core.events import CallEnded
+from concertino.strategies.parallel_rounds.format import write_round
 
 ROUNDS = 6
 PROVIDER = os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -17,7 +17,7 @@ import time
 from collections import Counter
 
 import concertino as ct
-from concertino.events import CallStarted
+from concertino.core.events import CallStarted
 from concertino.strategies import Agree, Role, RoleWorkflow
 from concertino.testing import ScriptedModel
 from measure import Row, script

@@ -21,9 +21,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from concertino.traces._journal import Journal
-from concertino.traces._journal_line import encode_json
-from concertino.traces._journal_reader import read_journal
+from concertino.traces.journal import Journal
+from concertino.traces.journal_line import encode_json
+from concertino.traces.journal_reader import read_journal
 
 HEADER = {"t": "header", "v": 1}
 RECORD = {

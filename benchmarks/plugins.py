@@ -23,7 +23,7 @@ from typing import Any
 
 DUMMIES = 200
 BAR = 150.0
-SETTINGS = "from concertino._settings import Settings"
+SETTINGS = "from concertino.plugins.settings import Settings"
 PROGRAMS = {
     "bare": "",
     "import": "import concertino",
@@ -36,8 +36,8 @@ print(len(manager.specs([f"{{name}}/*"])) if name else 0)""",
 }
 MODULE = """
 import concertino
-from concertino._specs import ToolSpec
-from concertino.hookspecs import hookimpl
+from concertino.members.specs import ToolSpec
+from concertino.plugins.hookspecs import hookimpl
 
 @hookimpl
 def concertino_tools():

@@ -16,7 +16,7 @@ import timeit
 from collections.abc import Callable
 from typing import Any
 
-from concertino.reading import MAX_REPAIR_CHARS, MAX_STRICT_CHARS, ReadingError, read_json
+from concertino.text.json import MAX_REPAIR_CHARS, MAX_STRICT_CHARS, ReadingError, read_json
 
 VALID: dict[str, Any] = {
     "empty": {},

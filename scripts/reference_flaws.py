@@ -15,18 +15,18 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from concertino import Reply
+from concertino.core.format_issue import Flaw
 from concertino.strategies import Act, Brief, ParallelRounds
-from concertino.strategies._flaw import Flaw
-from concertino.strategies._flaws import report
-from concertino.strategies._offers import Offers
-from concertino.strategies.agent_graph import _format as graphs
-from concertino.strategies.dependency_plan import _format as turns
-from concertino.strategies.dependency_plan._strategy import resolve_verbs
-from concertino.strategies.parallel_rounds import _format as rounds
-from concertino.strategies.role_workflow import _document as documents
-from concertino.strategies.role_workflow import _format as roles
-from concertino.strategies.serial_calls import _format as serial
-from concertino.strategies.serial_calls._choices import choices_by_tool
+from concertino.strategies.agent_graph import format as graphs
+from concertino.strategies.base.format_issues import report
+from concertino.strategies.base.members import Offers
+from concertino.strategies.dependency_plan import format as turns
+from concertino.strategies.dependency_plan.strategy import resolve_verbs
+from concertino.strategies.parallel_rounds import format as rounds
+from concertino.strategies.role_workflow import document as documents
+from concertino.strategies.role_workflow import format as roles
+from concertino.strategies.serial_calls import format as serial
+from concertino.strategies.serial_calls.choices import choices_by_tool
 from tree import ROOT
 
 EXAMPLES = ROOT / "docs" / "examples" / "strategies" / "flaws.toml"

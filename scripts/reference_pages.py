@@ -205,8 +205,8 @@ def _distribution(provider: str, text: str) -> str:
 def _published(provider: str) -> Pool:
     """What a distribution publishes, under settings that hold everywhere."""
     from concertino import Pool, ProviderSettings
-    from concertino._settings import Settings
     from concertino.plugins import PluginManager
+    from concertino.plugins.settings import Settings
 
     with tempfile.TemporaryDirectory() as folder:
         tables: dict[str, ProviderSettings] = {}

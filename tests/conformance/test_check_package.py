@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from concertino import UsageError
-from concertino._settings import Settings
 from concertino.plugins import PluginManager
+from concertino.plugins.settings import Settings
 from concertino.testing import Report, Row, check_package
 
 HEADER = """

@@ -13,12 +13,22 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.testing import MemberSubject, ModelSubject, _agent_checks, _leftovers, fake_tool
-from concertino.testing._agent_checks import AGENT_CHECKS
-from concertino.testing._call_checks import CALL_CHECKS
-from concertino.testing._check import Check, perform, requirement_of
-from concertino.testing._declaration_checks import DECLARATION_CHECKS, MODEL_DECLARATION_CHECKS
-from concertino.testing._model_checks import MODEL_CHECKS
+from concertino.testing import (
+    MemberSubject,
+    ModelSubject,
+    fake_tool,
+)
+from concertino.testing import (
+    agent_checks as _agent_checks,
+)
+from concertino.testing import (
+    leftovers as _leftovers,
+)
+from concertino.testing.agent_checks import AGENT_CHECKS
+from concertino.testing.call_checks import CALL_CHECKS
+from concertino.testing.check import Check, perform, requirement_of
+from concertino.testing.declaration_checks import DECLARATION_CHECKS, MODEL_DECLARATION_CHECKS
+from concertino.testing.model_checks import MODEL_CHECKS
 
 for name in ("good_members", "bad_members"):
     spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))

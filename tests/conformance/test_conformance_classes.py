@@ -6,11 +6,11 @@ import inspect
 
 import pytest
 from concertino.testing import AgentConformance, ModelConformance, ScriptedModel, ToolConformance
-from concertino.testing._agent_checks import AGENT_CHECKS
-from concertino.testing._call_checks import CALL_CHECKS
-from concertino.testing._conformance import overridden
-from concertino.testing._declaration_checks import DECLARATION_CHECKS
-from concertino.testing._model_checks import MODEL_CHECKS
+from concertino.testing.agent_checks import AGENT_CHECKS
+from concertino.testing.call_checks import CALL_CHECKS
+from concertino.testing.conformance import overridden
+from concertino.testing.declaration_checks import DECLARATION_CHECKS
+from concertino.testing.model_checks import MODEL_CHECKS
 
 pytest_plugins = ["pytester"]
 
@@ -121,7 +121,7 @@ class TestUnfinished(ModelConformance):
 def test_a_provider_s_suite_says_what_passed_what_failed_and_what_was_not_given(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("concertino.testing._declaration_checks.HEAVY_IMPORT", 5.0)  # it imports the testing kit
+    monkeypatch.setattr("concertino.testing.declaration_checks.HEAVY_IMPORT", 5.0)  # it imports the testing kit
     pytester.makepyfile(SUITE)
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:asyncio", "-rsfx")
     text = str(result.stdout)

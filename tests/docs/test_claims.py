@@ -11,7 +11,7 @@ import concertino as ct
 import pytest
 from concertino.executor import BreakerPolicy, Limits, RetryPolicy
 from concertino.testing import ScriptedModel, call, fake_tool, hanging_tool, make_pool, run_call
-from concertino.traces._blobs import BLOB_LIMIT
+from concertino.traces.blobs import BLOB_LIMIT
 
 
 @ct.tool

@@ -7,7 +7,7 @@ import tomllib
 from functools import lru_cache
 
 import pytest
-from concertino.strategies._flaws import report
+from concertino.strategies.base.format_issues import report
 from reference_flaws import EXAMPLES, READERS, Example, examples, flaws_page, members
 from tree import ROOT
 

@@ -10,11 +10,15 @@ from typing import get_args
 
 import click
 import pytest
-from concertino import CODES, STOP_REASONS, FailureClass, _poolfile, _settings, events, hookspecs
-from concertino._observation import FREE_CODES
+from concertino import CODES, STOP_REASONS, FailureClass
 from concertino.cli import command_line
-from concertino.executor._retry import ATTEMPTS
-from concertino.plugins._hooks import HOOK_ARGUMENTS
+from concertino.core import events
+from concertino.core.observation import FREE_CODES
+from concertino.executor.retry import ATTEMPTS
+from concertino.plugins import hookspecs
+from concertino.plugins import settings as _settings
+from concertino.plugins.hooks import HOOK_ARGUMENTS
+from concertino.pool import file as _poolfile
 from reference_pages import MADE
 from tree import ROOT
 

@@ -8,7 +8,13 @@ from typing import Annotated, Any, Literal
 import concertino as ct
 import pydantic
 import pytest
-from concertino._signature import _parse_docstring, _plain_object, _read_google, _through_pydantic, read_signature
+from concertino.members.signature import (
+    _parse_docstring,
+    _plain_object,
+    _read_google,
+    _through_pydantic,
+    read_signature,
+)
 from pydantic import Field
 
 PLAIN_FORMS: list[Any] = [

@@ -9,7 +9,7 @@ import concertino as ct
 import concertino_conductor
 import numpy as np
 import pytest
-from concertino.events import Replied
+from concertino.core.events import Replied
 from concertino_conductor import TINY, TinyConductor
 from concertino_conductor.guide import Guide, continuations, is_full, offers_in
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner
 from concertino import Model
-from concertino._settings import Settings
 from concertino.cli import command_line
 from concertino.plugins import PluginManager
+from concertino.plugins.settings import Settings
 from concertino.testing import ModelConformance, check_package
 from concertino_openai import PRESETS, OpenAIModel
 

@@ -8,17 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concertino import (
-    Budget,
-    FailureClass,
-    Model,
-    Observation,
-    Pool,
-    ProviderError,
-    Reply,
-    ToolSpec,
-    Usage,
-)
+from concertino import Budget, FailureClass, Model, Observation, Pool, ProviderError, Reply, ToolSpec, Usage
 from concertino.testing import AgentConformance, ScriptedModel, make_pool, run_call
 from concertino_search import Names, ResearchLimits, corpus_tools, deep_research, fetch_page_tool
 from concertino_search._citations import Citation, Source, stands_in, why_dropped

@@ -1,9 +1,9 @@
 """The command line `concertino`: a thin reader of arguments and printer of results over the public SDK.
 
-_group     the verbs, imported when used; plugins' verbs         _failures  errors, exit codes
-_options   options that several verbs share                      _output    tables, JSON, safe text
-_board     what is known of a run, from its records              _drive     a run or a tail, shown while it goes on
-_live, _plain, _rounds, _summary   the board on a terminal       _run, _call, _demo, …   one file per verb group
+group     the verbs, imported when used; plugins' verbs         failures  errors, exit codes
+options   options that several verbs share                      output    tables, JSON, safe text
+board     what is known of a run, from its records              drive     a run or a tail, shown while it goes on
+live, plain, rounds, summary   the board on a terminal       run, call, demo, …   one file per verb group
 
 Invariant: `--help` imports no verb and no executor; every verb takes `--json` and `--debug`; results go to stdout,
 progress and errors to stderr. Exit codes: 0 done, 1 the run, call or check failed, 2 wrong usage, 130 Ctrl-C.
@@ -11,7 +11,7 @@ progress and errors to stderr. Exit codes: 0 done, 1 the run, call or check fail
 
 from __future__ import annotations
 
-from ._group import VerbGroup, command_line
+from .group import VerbGroup, command_line
 
 __all__ = ["VerbGroup", "command_line", "main"]
 

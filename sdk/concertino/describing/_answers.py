@@ -14,14 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from concertino._models import Message, Sampling
-from concertino._specs import ModelSpec
-from concertino._usage import NOTHING, Prices, Usage
+from concertino.core.model import Message, Sampling
+from concertino.core.usage import NOTHING, Prices, Usage
+from concertino.members.specs import ModelSpec
 
 from ._tasks import Task
 
 if TYPE_CHECKING:
-    from concertino._pool import Pool
+    from concertino.pool.pool import Pool
 
 _HOW_TO_END = "End your reply with one line that holds the word Answer, a colon, and the answer alone."
 _UNIMPORTANT = frozenset({"kind", "description", "prices", "context", "concurrency", "timeout"})

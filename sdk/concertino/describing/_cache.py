@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from concertino._errors import RunError, UsageError
+from concertino.core.errors import UsageError
+from concertino.runs.run import RunError
 
 from ._answers import digest
 

@@ -16,12 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from concertino._errors import CallFailed
-from concertino._models import ChatRequest, Reply
-from concertino._observation import Observation
-from concertino._plan import Call, Plan
-from concertino._specs import ModelSpec
-from concertino.events import Planned
+from concertino.core.events import Planned
+from concertino.core.model import ChatRequest, Reply
+from concertino.core.observation import CallFailed, Observation
+from concertino.core.plan import Call, Plan
+from concertino.members.specs import ModelSpec
 
 from ._answers import Answer, Item
 from ._cache import Cache
@@ -109,7 +108,7 @@ class Collector:
         await gather([work() for _ in range(self._concurrency)])
 
     async def _ask(self, asking: _Asking, call_id: str, item: Item) -> None:
-        from concertino.executor._asking import ask
+        from concertino.executor.model_call import ask
 
         spec, found = asking.spec, asking.found
         request = ChatRequest(item.messages, sampling=item.sampling)

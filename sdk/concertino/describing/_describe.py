@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from concertino._budget import Budget
-from concertino._errors import BudgetError, PoolError, UsageError
-from concertino._models import Sampling
-from concertino._specs import ModelSpec
-from concertino.plugins._patterns import matches
+from concertino.core.budget import Budget
+from concertino.core.errors import BudgetError, PoolError, UsageError
+from concertino.core.model import Sampling
+from concertino.members.patterns import matches
+from concertino.members.specs import ModelSpec
 
 from ._answers import Answer, Item, identity, items_of
 from ._cache import Cache
@@ -24,8 +24,8 @@ from ._tasks import Task, check_tasks, draw_tasks, load_tasks
 from ._work import Work
 
 if TYPE_CHECKING:
-    from concertino._pool import Pool
     from concertino.executor import Executor
+    from concertino.pool.pool import Pool
 
 DEFAULT_CACHE = Path(".concertino") / "descriptions"
 """Where answers and texts are kept unless another folder is named."""

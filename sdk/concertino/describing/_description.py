@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from concertino._usage import Usage
+from concertino.core.usage import Usage
 
 from ._profile import Profile
 
 if TYPE_CHECKING:
-    from concertino._pool import Pool
+    from concertino.pool.pool import Pool
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import unicodedata
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from concertino.reading import ReadingError, read_json
+from concertino.text.json import ReadingError, read_json
 
 if TYPE_CHECKING:
     from ._tasks import Task

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from concertino._specs import DESCRIPTION_LIMIT
+from concertino.members.specs import DESCRIPTION_LIMIT
 
 from ._grading import holds, plain
 from ._note import Note, Remark

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from concertino._usage import Prices
+from concertino.core.usage import Prices
 
 from ._answers import Answer, Item, digest
 from ._grading import is_correct

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from concertino._models import ChatRequest, Message
+from concertino.core.model import ChatRequest, Message
 
 from ._answers import digest
 from ._note import SCHEMA

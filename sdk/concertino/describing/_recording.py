@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from concertino._budget import Budget
-from concertino.events import RunEnded, RunStarted
+from concertino.core.budget import Budget
+from concertino.core.events import RunEnded, RunStarted
 
 if TYPE_CHECKING:
-    from concertino._pool import Pool
     from concertino.executor import Executor, Scope
+    from concertino.pool.pool import Pool
 
 
 @contextmanager
@@ -28,9 +28,9 @@ def recorded(executor: Executor, pool: Pool, budget: Budget, question: str, trac
         question: what stands in the trace.
         trace: a file or folder; None for no trace.
     """
-    from concertino._orchestrator import _trace_path, new_run_id
+    from concertino.runs.orchestrator import _trace_path, new_run_id
     from concertino.traces import JournalSink
-    from concertino.traces._trace import header
+    from concertino.traces.trace import header
 
     run_id = new_run_id()
     sink = JournalSink.create(_trace_path(trace, run_id), header(run_id)) if trace is not None else None

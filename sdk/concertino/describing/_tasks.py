@@ -20,8 +20,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from concertino._document import check_keys
-from concertino._errors import UsageError
+from concertino.core.documents import check_keys
+from concertino.core.errors import UsageError
 
 Grader = Literal["exact", "number", "contains", "choice"]
 """How an answer is compared with the known one."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from concertino._budget import Budget
-from concertino._specs import ModelSpec
-from concertino._usage import Prices
+from concertino.core.budget import Budget
+from concertino.core.usage import Prices
+from concertino.members.specs import ModelSpec
 
 from ._answers import Answer, Item
 from ._cache import Cache
@@ -29,8 +29,8 @@ from ._recording import recorded
 from ._writing import Writer
 
 if TYPE_CHECKING:
-    from concertino._pool import Pool
     from concertino.executor import Executor
+    from concertino.pool.pool import Pool
 
 logger = logging.getLogger("concertino")
 

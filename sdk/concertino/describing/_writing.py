@@ -10,8 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from concertino._errors import CallFailed
-from concertino._specs import ModelSpec
+from concertino.core.observation import CallFailed
+from concertino.members.specs import ModelSpec
 
 from ._answers import digest, identity
 from ._cache import Cache
@@ -71,7 +71,7 @@ class Writer:
         return Said(note, at)
 
     async def _ask(self, profile: Profile, graded: Sequence[Graded]) -> tuple[Note | None, str]:
-        from concertino.executor._asking import ask
+        from concertino.executor.model_call import ask
 
         trouble = ""
         for plain in (False, True):

@@ -1,19 +1,19 @@
 """The executor: runs plans of calls, in parallel, inside a budget, with one observation per call.
 
-_executor    members, gates, misbehaviour          _budget (above)  reserve and settle
-_plan_run    one plan: edges, order, ends
-_invocation  the life of one call                   _limits          gates and queues
-_asking      a request to a model as a call         _retry, _breaker transport failures
-_members     how members are invoked                _threads, _processes, _stall, _orphans   isolation
-_content     results as plain data                  _causes          the wording of every failure
-_hooks       before and after a call                _scope           what the calls of a run share
+executor     members, gates, misbehaviour         limits          gates and queues
+plan_run     one plan: edges, order, ends         retry, breaker  transport failures
+call         one call of a tool or agent          model_call      one request to a model
+bound        how members are invoked              isolation/      threads, processes, orphans, stalls
+content      results as plain data                error_messages  the wording of every failure
+hooks        before and after a call              scope           what the calls of a run share
+context      what a call is given
 """
 
-from ._breaker import Breaker, BreakerPolicy
-from ._executor import Executor
-from ._limits import Limits
-from ._retry import RetryPolicy
-from ._scope import Duplicates, Memory, Scope, Sink
+from .breaker import Breaker, BreakerPolicy
+from .executor import Executor
+from .limits import Limits
+from .retry import RetryPolicy
+from .scope import Duplicates, Memory, Scope, Sink
 
 __all__ = [
     "Breaker",

@@ -1,13 +1,13 @@
 """Traces: the record of every run, on disk as it happens.
 
-_trace    the records, read and written        _journal, _journal_*  the crash-safe file under it
-_sink     from events to the file              _blobs, _disk         large values, durable writes
-_memory   what a resumed run remembers         _store                a folder of traces
+trace    the records, read and written        journal, journal_*  the crash-safe file under it
+sink     from events to the file              blobs, disk         large values, durable writes
+memory   what a resumed run remembers         store                a folder of traces
 """
 
-from ._memory import TraceMemory
-from ._sink import SUFFIX, Durability, JournalSink
-from ._store import TraceStore
-from ._trace import VERSION, Summary, Trace
+from .memory import TraceMemory
+from .sink import SUFFIX, Durability, JournalSink
+from .store import TraceStore
+from .trace import VERSION, Summary, Trace
 
 __all__ = ["SUFFIX", "VERSION", "Durability", "JournalSink", "Summary", "Trace", "TraceMemory", "TraceStore"]

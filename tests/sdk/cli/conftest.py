@@ -23,7 +23,7 @@ BAND = '''
 import asyncio
 import click
 import concertino
-from concertino.strategies.parallel_rounds._format import write_round
+from concertino.strategies.parallel_rounds.format import write_round
 
 ANSWER = [write_round("Enough.", [("final_answer", {})]), "<answer>three</answer>"]
 SCRIPTS = {

@@ -11,11 +11,11 @@ from typing import Any
 import click
 import pytest
 from concertino.cli import command_line
-from concertino.cli._group import VERBS
+from concertino.cli.group import VERBS
 
 HEAVY = {
     "asyncio", "pydantic", "jsonschema", "jsonschema_rs", "tenacity", "rich", "yaml", "pluggy", "concertino.executor",
-    "concertino._orchestrator", "concertino._pool", "concertino.plugins._manager", "concertino.schema",
+    "concertino.runs.orchestrator", "concertino.pool.pool", "concertino.plugins.manager", "concertino.schema",
 }  # fmt: skip
 
 

@@ -73,7 +73,7 @@ def test_a_name_that_cannot_be_a_package_is_refused(cli: Any, name: str) -> None
 
 
 def test_without_simulated_models_the_demo_says_what_to_install(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("concertino.cli._demo._MODULE", "concertino_absent")
+    monkeypatch.setattr("concertino.cli.demo._MODULE", "concertino_absent")
     done = cli("demo")
     assert done.exit_code == 2
     assert "pip install concertino-sim" in done.stderr
@@ -104,7 +104,7 @@ def test_without_the_tiny_conductor_the_policy_leads_and_asking_for_it_says_what
     cli: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("concertino_sim")
-    monkeypatch.setattr("concertino.cli._demo._TINY", "concertino_absent")
+    monkeypatch.setattr("concertino.cli.demo._TINY", "concertino_absent")
     done = cli("demo", "--json")
     assert done.exit_code == 0, done.stderr
     assert "sim/conductor" in Path(json.loads(done.stdout)["trace"]).read_text(encoding="utf-8")

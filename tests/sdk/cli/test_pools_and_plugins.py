@@ -145,7 +145,7 @@ def test_check_of_something_unknown_is_wrong_usage(cli: Any) -> None:
 
 
 def test_an_interrupted_check_shows_what_was_checked(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from concertino.testing import _package
+    from concertino.testing import package as _package
 
     monkeypatch.setattr(_package, "_examples", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
     done = cli("check", "band")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concertino.traces._journal import Journal
+from concertino.traces.journal import Journal
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_an_export_goes_to_a_file_or_to_stdout(cli: Any, trace: Path) -> None:
 def writer(trace: Path) -> Iterator[Path]:
     """A trace that another thread writes, record by record, while the test reads it."""
     from concertino import Trace
-    from concertino.traces._trace import header
+    from concertino.traces.trace import header
 
     known = Trace.load(trace)
     path = Path("growing.trace.jsonl")
@@ -134,7 +134,7 @@ def test_an_empty_trace_is_refused_in_words(cli: Any) -> None:
 def test_a_trace_of_a_newer_version_is_refused_in_words(cli: Any, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
     header = {"t": "header", "v": 99, "format": "concertino-trace", "run": "x"}
     with monkeypatch.context() as later:
-        later.setattr("concertino.traces._journal_line.FORMAT_VERSION", 99)
+        later.setattr("concertino.traces.journal_line.FORMAT_VERSION", 99)
         Journal.create("new.trace.jsonl", header).close()
     done = cli("traces", verb, "new.trace.jsonl")
     assert done.exit_code == 1

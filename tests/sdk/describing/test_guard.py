@@ -6,13 +6,13 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino._specs import DESCRIPTION_LIMIT
 from concertino.describing import Profile, Task
 from concertino.describing._answers import Answer, items_of
 from concertino.describing._facts import write_facts
 from concertino.describing._guard import Kept, join, keep
 from concertino.describing._note import Note, Remark, read_note
 from concertino.describing._profile import Graded, measure
+from concertino.members.specs import DESCRIPTION_LIMIT
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino._specs import DESCRIPTION_LIMIT
 from concertino.describing import Profile, Rate, Task
 from concertino.describing._answers import Answer, Item, identity, items_of
 from concertino.describing._facts import percent, show_usd, write_facts
 from concertino.describing._profile import Graded, grade, wilson
 from concertino.describing._profile import measure as measure_by_prices
+from concertino.members.specs import DESCRIPTION_LIMIT
 from hypothesis import given
 from hypothesis import strategies as st
 

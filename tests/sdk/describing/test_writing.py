@@ -9,8 +9,8 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino._specs import DESCRIPTION_LIMIT
 from concertino.describing import Described, Task, describe
+from concertino.members.specs import DESCRIPTION_LIMIT
 
 from .answering import TASKS, Answering, Writing, knows, question_of, spec, text_of
 

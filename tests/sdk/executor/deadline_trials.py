@@ -12,8 +12,8 @@ import random
 from dataclasses import dataclass, field
 
 import concertino as ct
-from concertino._plan import Call
-from concertino.events import CallEnded, CallStarted
+from concertino.core.events import CallEnded, CallStarted
+from concertino.core.plan import Call
 from concertino.executor import Executor, RetryPolicy
 
 from .virtual_clock import run_virtually

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import concertino as ct
-from concertino._specs import Isolation
+from concertino.members.specs import Isolation
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections import Counter
 
 import concertino as ct
 from concertino.executor import Executor, Limits
-from concertino.executor._limits import AdaptiveGate
+from concertino.executor.limits import AdaptiveGate
 from concertino.testing import ScriptedModel
 
 from .virtual_clock import run_virtually

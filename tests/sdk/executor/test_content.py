@@ -8,7 +8,7 @@ from typing import Any
 
 import pydantic
 import pytest
-from concertino.executor._content import BadResult, to_content, truncate
+from concertino.executor.content import BadResult, to_content, truncate
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from concertino.executor._threads import Crew, abandoned
+from concertino.executor.isolation.threads import Crew, abandoned
 
 
 def ours() -> list[threading.Thread]:

@@ -8,7 +8,7 @@ import time
 
 import concertino as ct
 import pytest
-from concertino.events import Retried
+from concertino.core.events import Retried
 from concertino.executor import Executor, Limits
 
 from .deadline_trials import POOL, as_call, random_tree, run_tree

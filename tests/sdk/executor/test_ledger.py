@@ -6,8 +6,9 @@ import asyncio
 
 import concertino as ct
 import pytest
-from concertino._budget import Amount, Ledger
-from concertino._usage import NOTHING, Usage
+from concertino.core.budget import Amount
+from concertino.core.usage import NOTHING, Usage
+from concertino.executor.ledger import Ledger
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino._plan import Template, parse_references, references, substitute, unparse
+from concertino.core.plan import Template, parse_references, references, substitute, unparse
 from hypothesis import assume, given
 from hypothesis import strategies as st
 

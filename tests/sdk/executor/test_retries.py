@@ -11,7 +11,7 @@ from email.utils import format_datetime
 import concertino as ct
 import pytest
 from concertino.executor import BreakerPolicy, Executor, RetryPolicy
-from concertino.executor._retry import Failure, RetryBudget, classify
+from concertino.executor.retry import Failure, RetryBudget, classify
 
 from .scripted_server import ScriptedServer, scripted_server
 

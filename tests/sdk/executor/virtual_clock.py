@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 from unittest import mock
 
-from concertino.executor._stall import StallWatch
+from concertino.executor.isolation.stall import StallWatch
 
 T = TypeVar("T")
 

@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from concertino._settings import Settings
 from concertino.plugins import PluginManager
+from concertino.plugins.settings import Settings
 
 Install = Callable[..., str]
 
 HEADER = """
 import concertino
-from concertino import _specs as specs
-from concertino._models import Model
-from concertino._usage import Cost, Prices
-from concertino.hookspecs import hookimpl
+from concertino.members import specs
+from concertino.core.model import Model
+from concertino.core.usage import Cost, Prices
+from concertino.plugins.hookspecs import hookimpl
 
 
 def tool(name):

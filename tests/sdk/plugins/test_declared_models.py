@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from concertino._errors import PluginError, PoolError, UsageError
-from concertino._model_agents import ModelAgent
-from concertino._pool import Pool
-from concertino._poolfile import load_pool, save_pool
-from concertino._routing import router
-from concertino._settings import load_settings
-from concertino._usage import Prices
+from concertino.core.errors import PluginError, PoolError, UsageError
+from concertino.core.usage import Prices
+from concertino.members.model_agent import ModelAgent
+from concertino.members.routing import router
 from concertino.plugins import PluginManager
+from concertino.plugins.settings import load_settings
+from concertino.pool.file import load_pool, save_pool
+from concertino.pool.pool import Pool
 
 from .conftest import Install
 
 MAKER = """
-from concertino._errors import SpecError
+from concertino.core.errors import SpecError
 
 @hookimpl
 def concertino_models():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 import pytest
-from concertino._doctor import Finding, diagnose
-from concertino._settings import Settings
+from concertino.cli.doctor import Finding, diagnose
 from concertino.plugins import PluginManager
+from concertino.plugins.settings import Settings
 
 
 def about(findings: list[Finding], subject: str) -> list[Finding]:

@@ -6,10 +6,10 @@ import sys
 import textwrap
 
 import pytest
-from concertino._errors import PluginError, PoolError
-from concertino._pool import Pool
-from concertino._settings import Settings
+from concertino.core.errors import PluginError, PoolError
 from concertino.plugins import PluginManager
+from concertino.plugins.settings import Settings
+from concertino.pool.pool import Pool
 
 # What is wrong, and what the row must say of it.
 FAULTS = {
@@ -22,7 +22,7 @@ FAULTS = {
     "exit at import": ("import sys; sys.exit(3)", ["SystemExit: 3"]),
     "Ctrl-C raised by the plugin": ("raise KeyboardInterrupt", ["KeyboardInterrupt"]),
     "a pool that is asked for at import": (
-        "from concertino._pool import Pool\nPool.installed().members",
+        "from concertino.pool.pool import Pool\nPool.installed().members",
         ["PluginError: a plugin asks for plugins while it is being loaded", "acme_bad.py:12"],
     ),
     "an error whose text cannot be shown": (

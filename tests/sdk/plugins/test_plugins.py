@@ -6,12 +6,12 @@ import sys
 import types
 
 import pytest
-from concertino._errors import PluginError, PoolError, UsageError
-from concertino._pool import Pool
-from concertino._settings import Settings
-from concertino._specs import ToolSpec
-from concertino.hookspecs import hookimpl
+from concertino.core.errors import PluginError, PoolError, UsageError
+from concertino.members.specs import ToolSpec
 from concertino.plugins import PluginManager
+from concertino.plugins.hookspecs import hookimpl
+from concertino.plugins.settings import Settings
+from concertino.pool.pool import Pool
 
 
 def names(manager: PluginManager, *patterns: str) -> list[str]:

@@ -5,14 +5,14 @@ expected.
 from __future__ import annotations
 
 import pytest
-from concertino._errors import PluginError, PoolError
-from concertino._lock import check_lock, lock_pool
-from concertino._pool import Pool
-from concertino._poolfile import load_pool, save_pool
-from concertino._settings import Settings
-from concertino._specs import ToolSpec
-from concertino._usage import Cost, Prices
+from concertino.core.errors import PluginError, PoolError
+from concertino.core.usage import Cost, Prices
+from concertino.members.specs import ToolSpec
 from concertino.plugins import PluginManager
+from concertino.plugins.settings import Settings
+from concertino.pool.file import load_pool, save_pool
+from concertino.pool.lock import check_lock, lock_pool
+from concertino.pool.pool import Pool
 
 SIM = """
 @hookimpl

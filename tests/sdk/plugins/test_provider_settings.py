@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from concertino._doctor import diagnose
-from concertino._errors import PluginError, PoolError, UsageError
-from concertino._poolfile import load_pool, save_pool
-from concertino._provider_settings import ProviderSettings
-from concertino._settings import load_settings
+from concertino.cli.doctor import diagnose
+from concertino.core.errors import PluginError, PoolError, UsageError
 from concertino.plugins import PluginManager
+from concertino.plugins.provider_settings import ProviderSettings
+from concertino.plugins.settings import load_settings
+from concertino.pool.file import load_pool, save_pool
 
 from .conftest import Install
 
 GREETER = '''
-from concertino._doctor import Finding
+from concertino.cli.doctor import Finding
 
 asked = []
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies.parallel_rounds._format import write_round
+from concertino.strategies.parallel_rounds.format import write_round
 
 Turn = str | Exception
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.events import CallEnded, CallStarted
-from concertino.strategies.parallel_rounds._format import write_round
+from concertino.core.events import CallEnded, CallStarted
+from concertino.strategies.parallel_rounds.format import write_round
 from concertino.testing import ScriptedModel
 
 from tests.sdk.executor.virtual_clock import run_virtually

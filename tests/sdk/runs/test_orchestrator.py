@@ -9,7 +9,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.events import CallEnded, Planned, Replied
+from concertino.core.events import CallEnded, Planned, Replied
 from concertino.strategies import DependencyPlan
 from concertino.testing import ScriptedModel
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.events import Asked, Replied
+from concertino.core.events import Asked, Replied
 from concertino.strategies import Agree, Ask, Machine, Role, RoleWorkflow
 from concertino.testing import fake_tool
 

@@ -34,7 +34,7 @@ from concertino.strategies import (
     SerialCalls,
     Strategy,
 )
-from concertino.strategies.role_workflow._format import FORMS
+from concertino.strategies.role_workflow.format import FORMS
 
 ROOT = Path(__file__).parents[3]
 SEEDS = ROOT / "docs/examples/strategies/flaws.toml"

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from concertino.strategies.role_workflow._agreement import same_answer, same_output
+from concertino.strategies.role_workflow.agreement import same_answer, same_output
 from hypothesis import given
 from hypothesis import strategies as st
 

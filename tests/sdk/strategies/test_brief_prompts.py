@@ -19,14 +19,14 @@ from concertino.strategies import (
     Strategy,
     write_choice,
 )
-from concertino.strategies._brief_prompt import member_list
-from concertino.strategies._history import BRIEF, count_tokens
-from concertino.strategies._observations import render_line, render_round
-from concertino.strategies._offers import Offers
-from concertino.strategies.dependency_plan._prompts import render_observations
-from concertino.strategies.parallel_rounds._format import write_round
-from concertino.strategies.serial_calls._choices import Choice
-from concertino.strategies.serial_calls._format import write_turn
+from concertino.strategies.base.brief_prompt import member_list
+from concertino.strategies.base.history import BRIEF, count_tokens
+from concertino.strategies.base.members import Offers
+from concertino.strategies.base.observations import render_line, render_round
+from concertino.strategies.dependency_plan.prompts import render_observations
+from concertino.strategies.parallel_rounds.format import write_round
+from concertino.strategies.serial_calls.choices import Choice
+from concertino.strategies.serial_calls.format import write_turn
 from concertino.testing import ScriptedModel
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,11 +1,7 @@
-"""The strategies that come with the SDK: found by name, imported only when asked for."""
-
-import subprocess
-import sys
+"""The strategies that come with the SDK are found by name."""
 
 import concertino as ct
 import pytest
-from concertino import strategies
 from concertino.strategies import BUILT_IN, Strategy, strategy_by_name
 
 
@@ -26,16 +22,3 @@ def test_a_strategy_of_a_plugin_comes_first_and_an_unknown_one_is_refused_with_t
         ct.UsageError, match=r"there is no strategy 'serial'; .*there are .*role-workflow, serial-calls"
     ):
         strategy_by_name("serial")
-
-
-def test_asking_for_names_imports_no_paradigm() -> None:
-    program = "import sys, concertino.strategies as s\nassert 'serial-calls' in list(s.BUILT_IN)\nprint(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    loaded = {name for name in done.stdout.split() if name.startswith("concertino.strategies.")}
-    assert {name.rpartition(".")[2] for name in loaded} == {"_machine", "_built_in", "_flaw"}
-
-
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="has no attribute 'Serial'"):
-        strategies.Serial  # noqa: B018 - asked for its error
-    assert set(strategies.__all__) <= set(dir(strategies))

@@ -5,7 +5,7 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.strategies import Choice, choices_of, read_choices, write_choice
-from concertino.strategies.serial_calls._choices import choices_by_tool
+from concertino.strategies.serial_calls.choices import choices_by_tool
 
 RELEASED = {
     "type": "string",

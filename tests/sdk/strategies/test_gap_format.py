@@ -6,12 +6,12 @@ import os
 from typing import Any
 
 import pytest
-from concertino._errors import PlanError
-from concertino._plan import Call, Plan, Ref, Template
-from concertino.strategies.dependency_plan._format import CODES, TurnText, read_turn, write_turn
-from concertino.strategies.dependency_plan._graph import by_levels, write_nodes
-from concertino.strategies.dependency_plan._queries import cut_parts, join_parts, write_parts
-from concertino.strategies.dependency_plan._tasks import Task
+from concertino.core.errors import PlanError
+from concertino.core.plan import Call, Plan, Ref, Template
+from concertino.strategies.dependency_plan.format import CODES, TurnText, read_turn, write_turn
+from concertino.strategies.dependency_plan.graph import by_levels, write_nodes
+from concertino.strategies.dependency_plan.queries import cut_parts, join_parts, write_parts
+from concertino.strategies.dependency_plan.tasks import Task
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from linear import assert_linear

@@ -8,7 +8,7 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.strategies import read_archive
-from concertino.strategies.agent_graph._format import read_graph, write_graph
+from concertino.strategies.agent_graph.format import read_graph, write_graph
 
 from .graph_texts import TOOLS
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino._plan import Call, Plan, Ref, Template
-from concertino.strategies.agent_graph._format import CODES, GraphReading, read_graph, write_answer, write_graph
+from concertino.core.plan import Call, Plan, Ref, Template
+from concertino.strategies.agent_graph.format import CODES, GraphReading, read_graph, write_answer, write_graph
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from linear import assert_linear

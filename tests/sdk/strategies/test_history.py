@@ -8,8 +8,8 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.strategies import Act, ParallelRounds
-from concertino.strategies._history import BRIEF, compacted, count_tokens, cut
-from concertino.strategies.parallel_rounds._format import write_round
+from concertino.strategies.base.history import BRIEF, compacted, count_tokens, cut
+from concertino.strategies.parallel_rounds.format import write_round
 from concertino.testing import ScriptedModel, fake_tool
 from hypothesis import given
 from hypothesis import strategies as st

@@ -6,7 +6,7 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.strategies import Act, Ask, Brief, Done, Machine, ParallelRounds
-from concertino.strategies.parallel_rounds._format import write_round
+from concertino.strategies.parallel_rounds.format import write_round
 
 FINAL = write_round("Done.", [("final_answer", {})])
 TOOL = {"type": "function", "function": {"name": "search", "description": "d", "parameters": {"type": "object"}}}

@@ -15,7 +15,7 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.strategies import AgentGraph, Ask, Brief, DependencyPlan, Done, ParallelRounds, SerialCalls, Strategy
-from concertino.strategies.parallel_rounds._format import write_round
+from concertino.strategies.parallel_rounds.format import write_round
 
 from .graph_texts import COT, DEBATE, SEARCH, tool
 

@@ -8,11 +8,18 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.events import Planned
+from concertino.core.events import Planned
 from concertino.strategies import Act, Brief, Done, Machine, ParallelRounds, SerialCalls, Strategy
-from concertino.strategies._quotes import MOST_CHARACTERS, Sources, UnknownQuoteError, fill, fill_call, fill_text
-from concertino.strategies.parallel_rounds._format import write_round
-from concertino.strategies.serial_calls._format import write_turn
+from concertino.strategies.base.references import (
+    MOST_CHARACTERS,
+    Sources,
+    UnknownQuoteError,
+    fill,
+    fill_call,
+    fill_text,
+)
+from concertino.strategies.parallel_rounds.format import write_round
+from concertino.strategies.serial_calls.format import write_turn
 from concertino.testing import ScriptedModel
 from hypothesis import given
 from hypothesis import strategies as st

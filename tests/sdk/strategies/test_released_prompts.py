@@ -8,9 +8,9 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.strategies import Ask, Brief, Notebook, SerialCalls, released_prompt, token_cutter
-from concertino.strategies.serial_calls._choices import choices_by_tool, read_choices
-from concertino.strategies.serial_calls._notebook import Attempt, CodeRun
-from concertino.strategies.serial_calls._released_prompts import VARIANTS, Variant, estimating_cutter, offered_tools
+from concertino.strategies.serial_calls.choices import choices_by_tool, read_choices
+from concertino.strategies.serial_calls.notebook import Attempt, CodeRun
+from concertino.strategies.serial_calls.released_prompts import VARIANTS, Variant, estimating_cutter, offered_tools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -7,7 +7,7 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.strategies import ReleasedRecord, SerialCalls, read_record, read_rows, read_task, released_prompt
-from concertino.strategies.serial_calls._notebook import CodeRun
+from concertino.strategies.serial_calls.notebook import CodeRun
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -199,7 +199,7 @@ def test_whatever_stands_under_a_key_nothing_but_a_usage_error_comes_of_it(key: 
 
 
 async def test_a_released_task_runs_with_its_own_tools_and_aliases() -> None:
-    from concertino.strategies.serial_calls._format import write_turn
+    from concertino.strategies.serial_calls.format import write_turn
     from concertino.testing import ScriptedModel
 
     task = read_task(changed(TASK, tools=[changed(TOOL, function={**TOOL["function"], "name": "answer"})]))  # type: ignore[dict-item]

@@ -17,9 +17,9 @@ from concertino.strategies import (
     planner_programmer,
     reasoner_programmer,
 )
-from concertino.strategies.role_workflow._document import CODES, faults_of, read_document_text
-from concertino.strategies.role_workflow._role import CONDITIONS, ENDINGS
-from concertino.strategies.role_workflow._template import check_template, fill_template, parse_template
+from concertino.strategies.role_workflow.document import CODES, faults_of, read_document_text
+from concertino.strategies.role_workflow.role import CONDITIONS, ENDINGS
+from concertino.strategies.role_workflow.template import check_template, fill_template, parse_template
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

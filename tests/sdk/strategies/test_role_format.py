@@ -6,7 +6,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies.role_workflow._format import (
+from concertino.strategies.role_workflow.format import (
     CODES,
     FORMS,
     MAX_TESTS,
@@ -17,7 +17,7 @@ from concertino.strategies.role_workflow._format import (
     write_code,
     write_tests,
 )
-from concertino.strategies.serial_calls import _format as serial
+from concertino.strategies.serial_calls import format as serial
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear import assert_linear

@@ -28,9 +28,9 @@ from concertino.strategies import (
     reasoner_programmer,
     strategy_by_name,
 )
-from concertino.strategies.role_workflow import _prompts as prompts
-from concertino.strategies.role_workflow._format import write_actions, write_answer, write_code, write_tests
-from concertino.strategies.serial_calls._format import write_turn
+from concertino.strategies.role_workflow import prompts
+from concertino.strategies.role_workflow.format import write_actions, write_answer, write_code, write_tests
+from concertino.strategies.serial_calls.format import write_turn
 from concertino.testing import ScriptedModel
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -6,7 +6,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies.parallel_rounds._format import (
+from concertino.strategies.parallel_rounds.format import (
     CODES,
     MOST_CALLS,
     check_round,

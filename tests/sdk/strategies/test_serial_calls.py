@@ -8,9 +8,9 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.strategies import Act, Ask, Brief, Choice, Done, Machine, SerialCalls, strategy_by_name, write_choice
-from concertino.strategies.serial_calls._format import LIMIT, write_message, write_turn
-from concertino.strategies.serial_calls._notebook import Attempt, CodeRun
-from concertino.strategies.serial_calls._released_prompts import estimating_cutter
+from concertino.strategies.serial_calls.format import LIMIT, write_message, write_turn
+from concertino.strategies.serial_calls.notebook import Attempt, CodeRun
+from concertino.strategies.serial_calls.released_prompts import estimating_cutter
 from concertino.testing import ScriptedModel
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -6,9 +6,9 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies._flaw import Flaw
-from concertino.strategies._tagged_text import cut_blocks
-from concertino.strategies.serial_calls._format import CODES, LIMIT, read_turn, write_message, write_turn
+from concertino.core.format_issue import Flaw
+from concertino.strategies.base.tagged_text import cut_blocks
+from concertino.strategies.serial_calls.format import CODES, LIMIT, read_turn, write_message, write_turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear import assert_linear

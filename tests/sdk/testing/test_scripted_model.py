@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from concertino import ChatRequest, Message, Orchestrator, Pool, Reply, ToolCall, Usage
-from concertino.strategies.parallel_rounds._format import is_strict, read_round
+from concertino.strategies.parallel_rounds.format import is_strict, read_round
 from concertino.testing import ScriptedModel, fake_tool
 
 

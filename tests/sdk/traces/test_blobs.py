@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concertino.traces import _blobs
-from concertino.traces._blobs import BLOB_LIMIT, BlobStore, pack, unpack
-from concertino.traces._journal import Journal
-from concertino.traces._journal_errors import BlobError, JournalEncodeError, JournalWriteError
-from concertino.traces._journal_reader import read_journal
+from concertino.traces import blobs as _blobs
+from concertino.traces.blobs import BLOB_LIMIT, BlobStore, pack, unpack
+from concertino.traces.journal import Journal
+from concertino.traces.journal_errors import BlobError, JournalEncodeError, JournalWriteError
+from concertino.traces.journal_reader import read_journal
 
 HEADER = {"t": "header", "v": 1}
 

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concertino._errors import TraceError, UsageError
-from concertino.traces import _disk, _journal_lock
-from concertino.traces._journal import Journal
-from concertino.traces._journal_errors import (
+from concertino.core.errors import TraceError, UsageError
+from concertino.traces import disk as _disk
+from concertino.traces import journal_lock as _journal_lock
+from concertino.traces.journal import Journal
+from concertino.traces.journal_errors import (
     JournalEncodeError,
     JournalError,
     JournalExists,
@@ -27,7 +28,7 @@ from concertino.traces._journal_errors import (
     JournalLocked,
     JournalWriteError,
 )
-from concertino.traces._journal_reader import read_journal
+from concertino.traces.journal_reader import read_journal
 
 HEADER = {"t": "header", "v": 1, "run": "r1"}
 
@@ -229,7 +230,7 @@ def test_a_second_writer_in_the_same_process_is_refused(path: Path) -> None:
 
 
 def test_a_second_writer_in_another_process_is_refused_and_told_who_writes(path: Path) -> None:
-    script = "import sys; from concertino.traces._journal import Journal; Journal.resume(sys.argv[1])"
+    script = "import sys; from concertino.traces.journal import Journal; Journal.resume(sys.argv[1])"
     with Journal.create(path, HEADER):
         done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 1

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from concertino.traces._journal import Journal
-from concertino.traces._journal_errors import JournalError, JournalWriteError
-from concertino.traces._journal_reader import read_journal
+from concertino.traces.journal import Journal
+from concertino.traces.journal_errors import JournalError, JournalWriteError
+from concertino.traces.journal_reader import read_journal
 
 HEADER = {"t": "header", "v": 1}
 Write = Callable[[int, bytes], int]
@@ -36,7 +36,7 @@ def numbers(path: Path) -> list[int]:
 # reports a number, with one unbuffered write, only after append (and flush) returned.
 NURSERY = r"""
 import asyncio, os, random, select, signal, sys, time
-from concertino.traces._journal import Journal
+from concertino.traces.journal import Journal
 path, durability, kills, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 chance = random.Random(seed)
 
@@ -107,8 +107,8 @@ def test_nothing_confirmed_is_lost_when_the_writer_is_killed(path: Path, durabil
 
 LIMITED = r"""
 import resource, signal, sys
-from concertino.traces._journal import Journal
-from concertino.traces._journal_errors import JournalWriteError
+from concertino.traces.journal import Journal
+from concertino.traces.journal_errors import JournalWriteError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 path, limit = sys.argv[1], int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concertino.traces._journal import Journal
-from concertino.traces._journal_errors import JournalError, JournalTooNew
-from concertino.traces._journal_line import FORMAT_VERSION, encode_json, frame, parse_line
-from concertino.traces._journal_reader import iter_journal, read_journal, tail_journal
+from concertino.traces.journal import Journal
+from concertino.traces.journal_errors import JournalError, JournalTooNew
+from concertino.traces.journal_line import FORMAT_VERSION, encode_json, frame, parse_line
+from concertino.traces.journal_reader import iter_journal, read_journal, tail_journal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

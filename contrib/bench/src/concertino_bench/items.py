@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from concertino import Observation, Status, Usage
-from concertino.events import CallEnded, Replied
+from concertino.core.events import CallEnded, Replied
 
 from .grading import Grade, Verdict
 from .tasks import Task

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from concertino import Observation, Reply, Status, UsageError
-from concertino.events import CallEnded, CallStarted, Planned, Replied
+from concertino.core.events import CallEnded, CallStarted, Planned, Replied
 from concertino_bench.grading import Grade, Verdict
 from concertino_bench.metrics import Preference
 

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 from concertino import Orchestrator, Pool, Sampling
-from concertino.events import Replied
+from concertino.core.events import Replied
 from concertino.strategies import strategy_by_name
 from concertino_bench.reports import read_results
 from concertino_train.cli import VERBS, train
@@ -318,7 +318,7 @@ def test_an_export_is_declared_in_a_pool_and_answers_at_once(out: Path, tmp_path
 
 
 def test_settings_of_a_folder_are_declared_for_a_whole_machine(out: Path, tmp_path: Path) -> None:
-    from concertino._settings import load_settings
+    from concertino.plugins.settings import load_settings
 
     run("export", out / "rl", tmp_path / "frugal", "--name", "thrifty")
     loaded = load_settings({"CONCERTINO_CONFIG": str(tmp_path / "frugal" / "concertino.toml")})

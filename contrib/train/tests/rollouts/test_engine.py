@@ -91,7 +91,7 @@ def test_what_was_read_and_written_is_one_conversation_without_a_gap(roll: Any) 
 
 def _messages(run: Run) -> list[Any]:
     from concertino import Message
-    from concertino.events import Asked, Replied
+    from concertino.core.events import Asked, Replied
 
     said: list[Any] = []
     for event in run.events:

@@ -17,16 +17,7 @@ import os
 import platform
 from typing import TYPE_CHECKING, Any
 
-from concertino import (
-    CallFailed,
-    Context,
-    ErrorInfo,
-    FailureClass,
-    Observation,
-    ProviderError,
-    ToolSpec,
-    tool,
-)
+from concertino import CallFailed, Context, ErrorInfo, FailureClass, Observation, ProviderError, ToolSpec, tool
 
 from .execution import Artefact, Execution, Stream
 from .limits import Limits

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from concertino import Call, Reply
-from concertino.reading import ReadingError, read_json
+from concertino.text.json import ReadingError, read_json
 
 _THOUGHT = re.compile(r"<(think|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL)
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)

@@ -1,22 +1,22 @@
 """RoleWorkflow: the paradigm of AT-GRPO, roles that speak in turns until they agree or the world is done.
 
-_strategy     its settings
-_run          a run of it
-_role         roles and endings, as data
-_document     workflows as TOML and JSON
-_workflows    the three that come with it
-_format       what a role's text says
-_template     the places of a prompt
-_prompts      what roles are asked
-_record       what was said, told again
-_agreement    whether two roles say the same
-_environment  worlds that a workflow acts in
+strategy     its settings
+run          a run of it
+role         roles and endings, as data
+document     workflows as TOML and JSON
+workflows    the three that come with it
+format       what a role's text says
+template     the places of a prompt
+prompts      what roles are asked
+record       what was said, told again
+agreement    whether two roles say the same
+environment  worlds that a workflow acts in
 """
 
-from ._environment import Environment, Stepped, environment_tool
-from ._role import Agree, PassTests, ReachGoal, Role
-from ._strategy import RoleWorkflow
-from ._workflows import coder_tester, planner_programmer, reasoner_programmer
+from .environment import Environment, Stepped, environment_tool
+from .role import Agree, PassTests, ReachGoal, Role
+from .strategy import RoleWorkflow
+from .workflows import coder_tester, planner_programmer, reasoner_programmer
 
 __all__ = [
     "Agree",
@@ -30,4 +30,4 @@ __all__ = [
     "environment_tool",
     "planner_programmer",
     "reasoner_programmer",
-]  # fmt: skip
+]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from concertino.reading import ReadingError, read_json
+from concertino.text.json import ReadingError, read_json
 
 from .acting import UnreadableAction
 

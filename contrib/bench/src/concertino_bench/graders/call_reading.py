@@ -169,7 +169,7 @@ def _json(piece: str, start: int, decoded: Decoded) -> Any:
     except (ValueError, RecursionError) as error:
         why = str(error)
     if len(piece) <= _LONGEST_CALL and len(decoded.faults) < _TRIES:
-        from concertino.reading import ReadingError, read_json
+        from concertino.text.json import ReadingError, read_json
 
         try:
             return read_json(piece).value

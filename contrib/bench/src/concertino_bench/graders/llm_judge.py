@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from concertino import CallFailed, ChatRequest, Message, ProviderError, Sampling
-from concertino.reading import ReadingError, read_json
+from concertino.text.json import ReadingError, read_json
 
 from concertino_bench.grading import Bench, Grade, Grader, Submission, Verdict
 from concertino_bench.tasks import Task

@@ -119,7 +119,7 @@ def _named_line(line: str, names: Sequence[str]) -> tuple[str, str]:
 def _json(text: str) -> Any:
     if not text.startswith(("[", "{")):
         return None
-    from concertino.reading import ReadingError, read_json
+    from concertino.text.json import ReadingError, read_json
 
     try:
         return json.loads(text)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import concertino as ct
-from concertino.events import CallStarted
+from concertino.core.events import CallStarted
 from concertino.executor import Limits
 from concertino.schema import near_names
 

@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 from concertino import ToolCall
-from concertino.reading import ReadingError, read_json
+from concertino.text.json import ReadingError, read_json
 
 NAMELESS = "?"
 _BLOCK = re.compile(

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from concertino import Budget, Executor, Message, Orchestrator, Run
-from concertino.events import Asked, Replied
+from concertino.core.events import Asked, Replied
 from numpy.typing import NDArray
 
 from .casts import Cast, Writer, draw_cast

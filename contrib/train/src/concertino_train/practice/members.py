@@ -13,17 +13,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
 
-from concertino import (
-    CallFailed,
-    Context,
-    Cost,
-    ErrorInfo,
-    Observation,
-    Pool,
-    Status,
-    ToolSpec,
-    UsageError,
-)
+from concertino import CallFailed, Context, Cost, ErrorInfo, Observation, Pool, Status, ToolSpec, UsageError
 
 from .facts import fact, rumour
 from .questions import about

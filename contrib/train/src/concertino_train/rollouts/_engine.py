@@ -36,7 +36,7 @@ from concertino import (
     Usage,
     UsageError,
 )
-from concertino.events import CallStarted
+from concertino.core.events import CallStarted
 from concertino.strategies import Act, Ask
 from concertino_bench.grading import Grade, Grader, Submission, Verdict
 from concertino_bench.installed import installed_graders

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from concertino import Message
-from concertino.reading import ReadingError, read_json
+from concertino.text.json import ReadingError, read_json
 
 from ._expert import Expert, Seen, turns_of
 from ._progress import Attempt, Move, Progress

@@ -1,0 +1,251 @@
+"""The board: what is known of a run so far, put together from its records, one at a time.
+
+The same records come from a run under way, from a trace file and from the tail of one, so live view, plain lines and
+`traces show` all read one board. A *row* is a call; calls inside an agent are rows below its row. A *chapter* is a
+round: what the orchestrator wrote, and the rows of its plan.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from concertino.core.observation import Status
+from concertino.core.usage import NOTHING, Usage
+
+State = Literal["waiting", "running", "done"]
+
+_MARKUP = re.compile(r"</?[a-z_]+>")
+_CALL = re.compile(r"<tool_call>.*?(</tool_call>|\Z)", re.DOTALL)
+
+
+@dataclass
+class Row:
+    """A call.
+
+    Attributes:
+        id: unique in the run.
+        status: one of the four, empty until it has ended.
+        started, ended: seconds since the run began.
+        progress: what it last said of its work.
+        rows: the calls inside it.
+    """
+
+    id: str
+    name: str
+    kind: str = ""
+    arguments: Any = None
+    state: State = "waiting"
+    status: str = ""
+    started: float = 0.0
+    ended: float = 0.0
+    error: Mapping[str, Any] = field(default_factory=dict)
+    content: Any = None
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    retries: int = 0
+    progress: str = ""
+    replayed: bool = False
+    rows: list[Row] = field(default_factory=list)
+
+    def seconds(self, now: float) -> float:
+        """How long it took, or has been running."""
+        return 0.0 if self.state == "waiting" else (self.ended if self.state == "done" else now) - self.started
+
+    @property
+    def reason(self) -> str:
+        """Why it failed: `code: message`; empty if it did not."""
+        return f"{self.error['code']}: {self.error['message']}" if self.error else ""
+
+
+@dataclass
+class Chapter:
+    """A round: the orchestrator's text, and the calls of its plan."""
+
+    number: int
+    thought: str
+    started: float
+    rows: list[Row]
+
+    @property
+    def over(self) -> bool:
+        """Whether every call has ended."""
+        return all(row.state == "done" for row in self.rows)
+
+    @property
+    def ended(self) -> float:
+        """When the last call ended."""
+        return max((row.ended for row in self.rows), default=self.started)
+
+
+@dataclass
+class Asking:
+    """A request to the orchestrator's model, under way or ended."""
+
+    role: str
+    model: str
+    started: float
+    under_way: bool = True
+
+
+class Board:
+    """What is known of a run. Feed it records with `apply`.
+
+    Attributes:
+        end: the last record, once the run is over.
+    """
+
+    def __init__(self) -> None:
+        self.run_id = ""
+        self.question = ""
+        self.setup: Mapping[str, Any] = {}
+        self.chapters: list[Chapter] = []
+        self.asking: Asking | None = None
+        self.thought = ""
+        self.end: Mapping[str, Any] | None = None
+        self._rows: dict[str, Row] = {}
+        self._asked: dict[str, float] = {}
+        self._settled = NOTHING
+        self._seconds = 0.0
+        self._clock = time.monotonic()
+
+    def apply(self, record: Mapping[str, Any]) -> None:
+        """Take one record. Unknown kinds are passed over: a later version may write more of them."""
+        self._advance(record)
+        match record["t"]:
+            case "run":
+                self.run_id, self.question, self.setup = record["run"], record["question"], record["setup"]
+            case "ask":
+                self.asking = Asking(record["role"], record["model"], record["at"])
+            case "reply":
+                self._reply(record)
+            case "plan":
+                self._plan(record)
+            case "intent":
+                self._intent(record)
+            case "result":
+                self._result(record)
+            case "retry" | "progress":
+                self._note(record)
+            case "end":
+                self.end, self.asking = record, None
+
+    def _advance(self, record: Mapping[str, Any]) -> None:
+        if record["t"] != "run":
+            seen = record.get("observation", record)
+            self._seconds = max(self._seconds, seen.get("ended", record.get("at", 0.0)))
+        self._clock = time.monotonic()
+
+    def _reply(self, record: Mapping[str, Any]) -> None:
+        if self.asking is not None:
+            self.asking.under_way = False
+        self.thought = _first_thought(record["reply"])
+        self._add_usage(record["observation"])
+        self._asked[record["id"]] = _duration(record["observation"])
+
+    def _plan(self, record: Mapping[str, Any]) -> None:
+        number = record["round"]
+        rows = [self._planned(f"{number}.{call['id']}", call) for call in record["calls"]]
+        self.chapters = [chapter for chapter in self.chapters if chapter.number != number]
+        self.chapters.append(Chapter(number, self.thought, record["at"], rows))
+
+    def _planned(self, call_id: str, call: Mapping[str, Any]) -> Row:
+        """The row of a call; one that was begun before its round was written out is known already."""
+        return self._rows.setdefault(call_id, Row(call_id, call["name"], "", call["arguments"]))
+
+    def _row(self, record: Mapping[str, Any]) -> Row:
+        row = self._rows.get(record["id"])
+        if row is None:
+            row = self._rows[record["id"]] = Row(record["id"], record["name"])
+            parent = self._rows.get(record.get("parent", ""))
+            if parent is not None:
+                parent.rows.append(row)
+        return row
+
+    def _intent(self, record: Mapping[str, Any]) -> None:
+        row = self._row(record)
+        row.kind, row.arguments, row.started = record["kind"], record["arguments"], record["at"]
+        row.state, row.status = "running", ""
+
+    def _result(self, record: Mapping[str, Any]) -> None:
+        if record["id"].startswith("ask."):
+            self._unanswered(record)
+            return
+        row = self._row(record)
+        row.state, row.status = "done", record["status"]
+        row.started, row.ended = record["started"], record["ended"]
+        row.error, row.content = record.get("error", {}), record.get("content")
+        row.usage, row.replayed = record.get("usage", {}), record.get("replayed", False)
+        if not record.get("parent"):
+            self._add_usage(record)
+
+    def _note(self, record: Mapping[str, Any]) -> None:
+        """Something about a call under way."""
+        row = self._rows.get(record["id"])
+        if row is not None and record["t"] == "progress":
+            row.progress = _progress(record)
+        elif row is not None:
+            row.retries += 1
+
+    def _unanswered(self, record: Mapping[str, Any]) -> None:
+        """The orchestrator's model did not answer."""
+        if self.asking is not None:
+            self.asking.under_way = False
+        self._add_usage(record)
+        self._asked[record["id"]] = _duration(record)
+
+    def _add_usage(self, record: Mapping[str, Any]) -> None:
+        self._settled = self._settled.plus(Usage.from_json(record.get("usage", {})))
+
+    # -- totals ------------------------------------------------------------------------------------------------------
+
+    @property
+    def usage(self) -> Usage:
+        """What was used so far; calls under way are not in it."""
+        return self._settled if self.end is None else Usage.from_json(self.end["usage"])
+
+    @property
+    def worked(self) -> float:
+        """Seconds that the orchestrator's requests and calls took, added up."""
+        return sum(self._asked.values()) + sum(row.seconds(row.started) for row in self.rows())
+
+    def now(self) -> float:
+        """Seconds since the run began, going on between records until the end."""
+        return self._seconds if self.end is not None else self._seconds + time.monotonic() - self._clock
+
+    def rows(self) -> Iterator[Row]:
+        """The orchestrator's own calls."""
+        return (row for chapter in self.chapters for row in chapter.rows)
+
+    def statuses(self) -> dict[str, int]:
+        """How often each status occurred among the orchestrator's own calls, those that did occur."""
+        statuses = [row.status for row in self.rows()]
+        return {status: statuses.count(status) for status in Status if status in statuses}
+
+    def limits(self) -> Iterator[tuple[str, float, float]]:
+        """The limits of the budget as (name, used, limit)."""
+        used = self.usage
+        spent = {
+            "rounds": len(self.chapters), "calls": used.calls, "units": used.units, "usd": used.usd,
+            "tokens": used.tokens, "seconds": self.now(),
+        }  # fmt: skip
+        budget = self.setup.get("budget", {})
+        return ((name, float(value), budget[name]) for name, value in spent.items() if name in budget)
+
+
+def _progress(record: Mapping[str, Any]) -> str:
+    """`3 of 10: reading page 3`."""
+    done = f"{record['done']:g}" + (f" of {record['total']:g}" if record["total"] is not None else "")
+    return f"{done}: {record['message']}" if record["message"] else done
+
+
+def _duration(record: Mapping[str, Any]) -> float:
+    return float(record["ended"] - record["started"])
+
+
+def _first_thought(reply: Mapping[str, Any]) -> str:
+    """What the model wrote apart from calls and markup."""
+    text = _CALL.sub(" ", reply.get("text", "")) or reply.get("reasoning", "")
+    return _MARKUP.sub(" ", text).strip()

@@ -1,0 +1,100 @@
+"""`concertino call`: one call of one tool or agent, through the executor that runs also run through."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from concertino.core.errors import UsageError
+
+from .failures import Failed
+from .options import PoolChoice, common_options, pool_options, read_stdin, warn_about_broken_plugins
+from .output import STATUS_COLOURS, clean, paint, show_cost, write_json
+
+if TYPE_CHECKING:
+    from concertino.core.budget import Budget
+    from concertino.core.observation import Observation
+    from concertino.pool.pool import Pool
+
+_EXAMPLES = """\b
+Examples:
+  concertino call sim/calculate '{"expression": "6*7"}'
+  concertino call sim/calculate @arguments.json --json
+  echo '{"expression": "6*7"}' | concertino call calculate -
+"""
+
+
+@click.command("call", epilog=_EXAMPLES)
+@click.argument("name")
+@click.argument("arguments", default="{}")
+@pool_options
+@click.option("--budget", default="", metavar="LIMITS", help="Such as seconds=5,usd=0.1.")
+@common_options
+def call(name: str, arguments: str, choice: PoolChoice, budget: str, as_json: bool) -> None:
+    """Call one tool or agent with JSON arguments: `{…}`, `@FILE`, or `-` for stdin.
+
+    The arguments are read, checked against the input schema and run with deadline, retries and budget, exactly as
+    when an orchestrator calls. The result goes to stdout. Exit code: 0 if the status is OK, else 1.
+
+    JSON: the observation, {"id", "name", "status", "content", "error", "usage", "attempts", "started", "ended"}; what
+    is empty is left out.
+    """
+    from concertino.core.budget import Budget
+
+    pool = choice.open()
+    seen = asyncio.run(_call(pool, name, _read(arguments), Budget.parse(budget)))
+    if seen.error is not None and seen.error.code == "unknown_name":
+        if any(name in (model.name, model.short_name) for model in pool.models):
+            raise UsageError(f"{name!r} is a model; tools and agents are called, a model leads: run --model {name}")
+        warn_about_broken_plugins()
+    if as_json:
+        write_json(seen.to_json())
+    else:
+        _show(seen)
+    if not seen.ok:
+        raise Failed("" if as_json else _explain(seen))
+
+
+def _read(arguments: str) -> str:
+    if arguments == "-":
+        return read_stdin()
+    if not arguments.startswith("@"):
+        return arguments
+    try:
+        return Path(arguments[1:]).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{arguments}: cannot be read: {error}; give JSON, @FILE, or - for stdin") from error
+
+
+async def _call(pool: Pool, name: str, arguments: str, budget: Budget) -> Observation:
+    from concertino.core.plan import Call
+    from concertino.executor import Executor
+
+    async with Executor() as executor:
+        return (await executor.run([Call(name, arguments)], pool, budget=budget))[0]
+
+
+def _show(seen: Observation) -> None:
+    content: Any = seen.content
+    if isinstance(content, str):
+        click.echo(clean(content))
+    elif content is not None:
+        write_json(content)
+    status = paint(seen.status.value, STATUS_COLOURS[seen.status])
+    seconds = seen.ended - seen.started
+    notes = [f"repaired: {', '.join(seen.repairs)}"] if seen.repairs else []
+    notes += [f"{seen.truncated} characters cut"] if seen.truncated else []
+    line = [status, seen.name, f"{seconds:.3f} s", show_cost(seen.usage.to_json()), *notes]
+    click.echo("  ".join(line), err=True)
+
+
+def _explain(seen: Observation) -> str:
+    error = seen.error
+    if error is None:
+        return seen.status.value
+    place = f" at {error.path}" if error.path else ""
+    near = f"; near names: {', '.join(error.near)}" if error.near else ""
+    return clean(f"{seen.name}: {error.code}{place}: {error.message}{near}")

@@ -1,0 +1,140 @@
+"""The doctor: looks at the whole installation and says what is wrong, what is slow, and what to do about it.
+
+A *finding* is one line: a level, what it is about, what was seen, and the next step. An *error* keeps
+something from working, a *warning* makes it worse than it could be, *ok* says what was looked at. Every
+plugin is loaded, and its import is also measured in a process of its own, where nothing else has imported its
+dependencies before.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from concertino.members.specs import DESCRIPTION_LIMIT, ModelSpec, Spec, ToolSpec
+from concertino.plugins.finding import Finding
+from concertino.plugins.import_time import HEAVY_IMPORT, IMPORT_LIMIT, import_seconds
+
+if TYPE_CHECKING:
+    from concertino.plugins.manager import PluginManager
+    from concertino.plugins.status import PluginInfo
+
+
+def diagnose(manager: PluginManager | None = None) -> list[Finding]:
+    """Look at everything, errors first. Loads every plugin, and takes about 0.1 s for each.
+
+    Args:
+        manager: whose plugins; by default the installed ones.
+
+    Raises:
+        UsageError: without a manager: the settings are wrong.
+    """
+    from concertino.plugins.manager import default_manager
+    from concertino.traces.store import default_folder
+
+    manager = manager or default_manager()
+    specs = manager.specs()
+    rows = manager.plugins()
+    findings = [
+        *_environment(),
+        *_traces(manager.settings.traces or default_folder()),
+        *_settings(manager, rows),
+        *(finding for row in rows for finding in _plugin(row, specs)),
+        *(finding for row in rows for finding in manager.findings(row.name)),
+        *(finding for spec in specs for finding in _member(spec)),
+    ]
+    return sorted(findings, key=lambda finding: ("error", "warning", "ok").index(finding.level))
+
+
+def _environment() -> Iterator[Finding]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("ok", "python", f"{version} at {sys.executable}")
+    if importlib.util.find_spec("jsonschema_rs"):
+        yield Finding("ok", "jsonschema_rs", "installed: arguments are validated by compiled code")
+    else:
+        yield Finding(
+            "warning",
+            "jsonschema_rs",
+            "not installed: arguments are validated by Python code, which is slower",
+            "pip install 'concertino[fast]'",
+        )
+
+
+def _traces(folder: Path) -> Iterator[Finding]:
+    """Whether the folder of traces can be written, or made."""
+    existing = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
+        yield Finding("ok", "traces", f"{folder} can be written")
+        return
+    why = "cannot be written" if existing.is_dir() else "is no folder"
+    step = f"make {existing} writable, or set `traces` in concertino.toml"
+    yield Finding("error", "traces", f"runs cannot be recorded in {folder}: {existing} {why}", step)
+
+
+def _settings(manager: PluginManager, rows: tuple[PluginInfo, ...]) -> Iterator[Finding]:
+    """Names in the settings that nothing has."""
+    from concertino.schema import near_names
+
+    known = [row.name for row in rows]
+    for name in (*manager.settings.disable, *(manager.settings.only or ())):
+        if name not in known:
+            near = near_names(name, known, limit=1)
+            step = f"did you mean {near[0]!r}?" if near else "remove the name"
+            yield Finding("warning", "settings", f"they name the provider {name!r}, which is not installed", step)
+
+
+def _plugin(row: PluginInfo, specs: list[Spec]) -> Iterator[Finding]:
+    subject = f"plugin {row.name}"
+    if row.state == "disabled":
+        yield Finding("warning", subject, f"{row.origin} is not used: {row.reason}", "change the setting to use it")
+    elif row.state == "clash":
+        uninstall = f"pip uninstall {row.distribution.split(', ')[-1]}"
+        yield Finding("error", subject, row.reason, f"{uninstall}, or the other one")
+    elif row.state == "failed":
+        step = f"tell its author, or pip uninstall {row.distribution}" if row.distribution else "correct it"
+        if ": providers." in row.reason:
+            step = f"correct {row.reason.partition(': providers.')[0]}"
+        yield Finding("error", subject, f"{row.origin} cannot be used: {row.reason}", step)
+    else:
+        yield from _loaded(subject, row, [spec for spec in specs if spec.provider == row.name])
+    if row.distribution and row.state == "loaded":
+        yield from _import_weight(subject, row)
+
+
+def _loaded(subject: str, row: PluginInfo, specs: list[Spec]) -> Iterator[Finding]:
+    from concertino.pool.pool import Pool
+
+    if row.reason:
+        yield Finding("warning", subject, row.reason, "rename one, or disable one of the plugins")
+    tokens = Pool(specs).count_context().total
+    yield Finding("ok", subject, f"{row.origin}: {len(specs)} members, {tokens} tokens of context")
+
+
+def _import_weight(subject: str, row: PluginInfo) -> Iterator[Finding]:
+    module = row.target.partition(":")[0].strip()
+    seconds = import_seconds(module)
+    if seconds is None:
+        text = f"{module} cannot be imported in a process of its own within {IMPORT_LIMIT:g} s"
+        yield Finding("warning", subject, text, f"python -c 'import {module}' shows why")
+    elif seconds > HEAVY_IMPORT:
+        step = f"import heavy libraries inside functions; python -X importtime -c 'import {module}' shows which"
+        yield Finding("warning", subject, f"importing {module} takes {seconds:.1f} s", step)
+
+
+def _member(spec: Spec) -> Iterator[Finding]:
+    subject = f"{spec.kind} {spec.name}"
+    if not spec.description:
+        step = "describe it in its plugin, or under [descriptions] of a pool file"
+        yield Finding("warning", subject, "it has no description; an orchestrator chooses by that", step)
+    elif len(spec.description) >= DESCRIPTION_LIMIT:
+        text = f"its description reaches the limit of {DESCRIPTION_LIMIT:,} characters; the rest was cut off"
+        yield Finding("warning", subject, text, "shorten it")
+    if isinstance(spec, ModelSpec) and spec.prices is None:
+        step = "give prices in its plugin, or under [prices] of a pool file"
+        yield Finding("warning", subject, "its price is unknown; a budget in $ cannot hold it", step)
+    if isinstance(spec, ToolSpec) and spec.timeout is None:
+        yield Finding("warning", subject, "it has no timeout; only the run's deadline ends a call", "give it one")

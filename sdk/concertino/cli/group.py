@@ -1,0 +1,129 @@
+"""The verbs: a table of names, places and one-line helps; a verb's module is imported when the verb is used.
+
+So `concertino --help` costs an import of click and nothing else. A name that is not in the table is looked for among
+the verbs of plugins (hook `concertino_cli`), which imports every plugin; a built-in verb always wins.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import click
+
+from .failures import report
+
+
+class Verb(NamedTuple):
+    """Where a verb is, as `module:attribute`, and its line in `--help`."""
+
+    target: str
+    help: str
+
+
+_HERE = __package__
+VERBS: dict[str, Verb] = {
+    "run": Verb(f"{_HERE}.run:run", "Ask the orchestrator a question."),
+    "call": Verb(f"{_HERE}.call:call", "Call one tool or agent with JSON arguments."),
+    "tools": Verb(f"{_HERE}.members:tools", "List the tools of a pool, or show one."),
+    "agents": Verb(f"{_HERE}.members:agents", "List the agents of a pool, or show one."),
+    "models": Verb(f"{_HERE}.members:models", "List the models of a pool, or show one."),
+    "pool": Verb(f"{_HERE}.pool:pool", "Show, compare, save and lock pools."),
+    "plugins": Verb(f"{_HERE}.plugins:plugins", "List the installed plugins and their state."),
+    "doctor": Verb(f"{_HERE}.plugins:doctor", "Look for what is wrong with this installation."),
+    "traces": Verb(f"{_HERE}.traces:traces", "List, show, follow, replay and export recorded runs."),
+    "check": Verb(f"{_HERE}.check:check", "Check a plugin's package against the conformance kit."),
+    "new": Verb(f"{_HERE}.new:new", "Write the skeleton of a plugin."),
+    "demo": Verb(f"{_HERE}.demo:demo", "Watch a run with simulated models: no key, no network."),
+    "version": Verb(f"{_HERE}.version:version", "Print the versions of concertino and Python."),
+}
+"""The built-in verbs, in the order of `--help`."""
+
+
+class VerbGroup(click.Group):
+    """A group whose commands are imported when they are used.
+
+    Args:
+        verbs: the commands.
+        plugins: whether plugins may add commands.
+    """
+
+    def __init__(self, *args: Any, verbs: Mapping[str, Verb], plugins: bool = False, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._verbs = dict(verbs)
+        self._plugins = plugins
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The built-in verbs; those of plugins are not known without importing plugins."""
+        return list(self._verbs)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name, None if there is none."""
+        verb = self._verbs.get(cmd_name)
+        if verb is not None:
+            module, _, attribute = verb.target.partition(":")
+            found: click.Command = getattr(import_module(module), attribute)
+            return found
+        return _plugin_command(cmd_name) if self._plugins else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it, with near names for an unknown verb."""
+        name = args[0]
+        if name.startswith("-") or self.get_command(ctx, name) is not None:
+            return super().resolve_command(ctx, args)
+        from concertino.schema import near_names
+
+        near = near_names(name, list(self._verbs))
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(self._verbs)}"
+        raise click.UsageError(f"there is no verb {name!r}; {hint}{_broken_plugins() if self._plugins else ''}", ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table, without importing what stands in it."""
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, verb.help) for name, verb in self._verbs.items()])
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run, and turn what goes wrong into a message and an exit code."""
+        if not options.get("standalone_mode", True):
+            return super().main(*args, **options)
+        given = list(args[0] if args else options.pop("args", None) or sys.argv[1:])
+        options["standalone_mode"] = False
+        options["prog_name"] = self.name
+        try:
+            code = super().main(given, *args[1:], **options)
+        except Exception as error:
+            sys.exit(report(error, given))
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _plugin_command(name: str) -> click.Command | None:
+    from concertino.plugins import default_manager
+
+    return next((command for command in default_manager().commands() if command.name == name), None)
+
+
+def _broken_plugins() -> str:
+    """A hint for a verb whose plugin cannot be used."""
+    from concertino.plugins import default_manager
+
+    broken = [f"{row.name} ({row.reason})" for row in default_manager().plugins() if row.state in ("failed", "clash")]
+    return f"; broken plugins, whose verbs are missing: {', '.join(broken)}" if broken else ""
+
+
+@click.group(
+    "concertino",
+    cls=VerbGroup,
+    verbs=VERBS,
+    plugins=True,
+    subcommand_metavar="VERB [ARGS]...",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Plugins may add verbs; `concertino plugins --load` names them. Every verb takes --json and --debug.",
+)
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+@click.version_option(package_name="concertino", message="%(prog)s %(version)s")
+def command_line() -> None:
+    """A pool of agents, tools and models from anyone's pip install, led by one orchestrator."""

@@ -1,0 +1,75 @@
+"""Plain lines of a run, for logs: one line per record that matters, on stderr.
+
+[  0.41 s] round 1: 4 calls: solve, solve, solve, solve
+[  0.41 s] 1.1 solve PARSE_ERR 0.00 s invalid_arguments: /model: expected one of …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import click
+
+from .board import Board, Row
+from .output import one_line, show_arguments, show_cost
+
+
+class PlainView:
+    """Writes lines while a board changes; same use as the live view."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing to clear away."""
+
+    def tick(self) -> None:
+        """Nothing moves."""
+
+    def show(self, record: Mapping[str, Any]) -> None:
+        """Write a line about a record that the board has just taken, if it matters."""
+        line = self._line(record)
+        if line:
+            at = 0.0 if record["t"] == "run" else self._board.now()
+            click.echo(f"[{at:6.2f} s] {line}", err=True)
+
+    def _line(self, record: Mapping[str, Any]) -> str:
+        board = self._board
+        match record["t"]:
+            case "run":
+                return f"run {one_line(board.run_id)}: {one_line(board.question, 160)}"
+            case "reply":
+                thought = one_line(board.thought, 160)
+                return f"{one_line(record['role'])}: {thought}" if thought else ""
+            case "plan":
+                names = [one_line(call["name"], 40) for call in record["calls"]]
+                return f"round {record['round']}: {len(names)} call{'s' if len(names) != 1 else ''}: {', '.join(names)}"
+            case "result" if not record.get("parent"):
+                return self._result(record)
+            case "retry":
+                why = one_line(record["message"], 120)
+                return f"{record['id']} {record['name']} again in {record['delay']:g} s ({record['failure']}): {why}"
+            case "stall":
+                return (
+                    f"{record['id']} {record['name']} blocked the event loop {record['seconds']:g} s: {record['where']}"
+                )
+            case "end":
+                detail = one_line(record["detail"], 200)
+                return f"end: {record['stop']}{f': {detail}' if detail else ''}"
+        return ""
+
+    def _result(self, record: Mapping[str, Any]) -> str:
+        row = next((row for row in self._board.rows() if row.id == record["id"]), None)
+        if row is None:  # the orchestrator's model did not answer
+            row = Row(record["id"], record["name"], "model", None, "done", record["status"])
+            row.started, row.ended, row.error = record["started"], record["ended"], record.get("error", {})
+        replayed = " (recorded)" if row.replayed else ""
+        head = f"{row.id} {one_line(row.name, 40)} {row.status}{replayed} {row.seconds(0):.2f} s {show_cost(row.usage)}"
+        return f"{head} {one_line(row.reason, 200) if row.reason else show_arguments(row.arguments, 80)}"

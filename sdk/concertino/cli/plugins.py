@@ -1,0 +1,95 @@
+"""`concertino plugins` and `concertino doctor`: what is installed, and what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .failures import Failed
+from .options import common_options
+from .output import paint, write_json, write_table
+
+if TYPE_CHECKING:
+    from concertino.plugins.status import PluginInfo
+
+_STATES = {"loaded": "green", "failed": "red", "clash": "red", "disabled": "yellow"}
+_LEVELS = {"ok": "green", "warning": "yellow", "error": "red"}
+
+
+@click.command("plugins")
+@click.option("--load", is_flag=True, help="Import every plugin, to see hooks, members, import times and faults.")
+@common_options
+def plugins(load: bool, as_json: bool) -> None:
+    """List the installed plugins. Imports nothing, unless asked to.
+
+    JSON: a list of {"name", "distribution", "version", "target", "state", "reason", "hooks", "members", "verbs",
+    "import_ms"}; the last four are null before a plugin is loaded. States: installed, loaded, failed, disabled, clash.
+    """
+    from concertino.plugins import default_manager
+
+    manager = default_manager()
+    verbs: dict[str, str] = {}
+    if load:
+        for row in manager.plugins():
+            manager.load(row.name)
+        verbs = manager.verbs()
+    rows = manager.plugins()
+    if as_json:
+        write_json([_as_json(row, verbs) for row in rows])
+        return
+    if not rows:
+        click.echo("No plugin is installed; `concertino new plugin NAME` writes one.")
+        return
+    titles = ("NAME", "DISTRIBUTION", "VERSION", "STATE", *(("MS", "MEMBERS", "VERBS") if load else ()), "REASON")
+    write_table(titles, [_cells(row, verbs, load) for row in rows], _STATES)
+
+
+def _as_json(row: PluginInfo, verbs: dict[str, str]) -> dict[str, Any]:
+    seen = row.import_seconds is not None
+    return {
+        "name": row.name,
+        "distribution": row.distribution,
+        "version": row.version,
+        "target": row.target,
+        "state": row.state,
+        "reason": row.reason,
+        "hooks": list(row.hooks) if seen else None,
+        "members": list(row.members) if seen else None,
+        "verbs": _of(row, verbs) if seen else None,
+        "import_ms": round(row.import_seconds * 1000, 1) if row.import_seconds is not None else None,
+    }
+
+
+def _cells(row: PluginInfo, verbs: dict[str, str], load: bool) -> tuple[object, ...]:
+    ms = f"{row.import_seconds * 1000:.0f}" if row.import_seconds is not None else "-"
+    extra = (ms, len(row.members), ",".join(_of(row, verbs)) or "-") if load else ()
+    return (row.name, row.distribution or "-", row.version or "-", row.state, *extra, row.reason or "-")
+
+
+def _of(row: PluginInfo, verbs: dict[str, str]) -> list[str]:
+    return [verb for verb, provider in verbs.items() if provider == row.name]
+
+
+@click.command("doctor")
+@common_options
+def doctor(as_json: bool) -> None:
+    """Look for what is wrong with this installation, and say what to do. Loads every plugin.
+
+    Exit code: 0, or 1 if there is an error.
+
+    JSON: {"ok", "findings": [{"level": "ok"|"warning"|"error", "subject", "text", "step"}]}
+    """
+    from .doctor import diagnose
+
+    findings = diagnose()
+    errors = sum(finding.level == "error" for finding in findings)
+    if as_json:
+        write_json({"ok": not errors, "findings": [finding._asdict() for finding in findings]})
+    else:
+        for finding in findings:
+            level = paint(f"{finding.level:<7}", _LEVELS[finding.level])
+            step = f"\n         -> {finding.step}" if finding.step else ""
+            click.echo(f"{level}  {finding.subject}: {finding.text}{step}")
+    if errors:
+        raise Failed("" if as_json else f"{errors} error{'s' if errors > 1 else ''}")

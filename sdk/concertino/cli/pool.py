@@ -1,0 +1,156 @@
+"""`concertino pool`: pools as values: shown, compared, counted, described, saved, locked and checked against a lock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .describe import describe_models
+from .failures import Failed
+from .members import describe
+from .options import PoolChoice, common_options, pool_options, warn_about_broken_plugins
+from .output import write_fields, write_json, write_table
+
+if TYPE_CHECKING:
+    from concertino.pool.pool import Pool
+
+LOCK_FILE = Path("pool.lock")
+INSTALLED = "installed"
+"""The word for everything installed, where a pool file is expected."""
+
+_lock_option = click.option(
+    "--lock", "lock_file", type=click.Path(path_type=Path), default=LOCK_FILE, show_default=True, metavar="FILE"
+)
+
+
+@click.group("pool")
+def pool() -> None:
+    """Show, compare, describe, save and lock pools. Without --pool: the settings' file, else everything installed."""
+
+
+pool.add_command(describe_models)
+
+
+@pool.command("show")
+@pool_options
+@common_options
+def show(choice: PoolChoice, as_json: bool) -> None:
+    """Show a pool.
+
+    JSON: {"id", "members": [as `tools show`, `models show`], "roles", "aliases", "context_tokens"}
+    """
+    chosen = choice.open()
+    tokens = chosen.count_context()
+    members = [describe(member, chosen, tokens) for member in chosen.members]
+    if as_json:
+        data = {"id": chosen.id, "members": members, "roles": chosen.roles, "aliases": chosen.aliases}
+        write_json({**data, "context_tokens": tokens.total})
+        return
+    warn_about_broken_plugins()
+    bound = ", ".join(f"{role} = {name}" for role, name in chosen.roles.items()) or "none bound"
+    write_fields({"pool": chosen.id, "roles": bound, "context": f"{tokens.total} tokens"})
+    if members:
+        click.echo()
+        rows = [
+            (m["kind"], m["name"], m.get("visible_name", "-"), m.get("context_tokens", "-"), m["description"])
+            for m in members
+        ]
+        write_table(("KIND", "NAME", "SEEN AS", "TOKENS", "DESCRIPTION"), rows)
+
+
+@pool.command("diff")
+@click.argument("before")
+@click.argument("after")
+@common_options
+def diff(before: str, after: str, as_json: bool) -> None:
+    """Compare two pool files; `installed` stands for everything installed.
+
+    `+` added, `-` removed, `~` changed, `@` a role bound to another model. Exit code: 0, equal or not.
+
+    JSON: {"equal", "added", "removed", "changed", "rebound"}
+    """
+    found = _named(before).diff(_named(after))
+    if as_json:
+        write_json({"equal": not found, **{name: list(names) for name, names in found._asdict().items()}})
+    else:
+        click.echo(str(found))
+
+
+@pool.command("tokens")
+@pool_options
+@common_options
+def tokens(choice: PoolChoice, as_json: bool) -> None:
+    """Count what each tool and agent takes of the orchestrator's context, most first (an estimate).
+
+    JSON: {"total", "by_member": {visible name: tokens}}
+    """
+    cost = choice.open().count_context()
+    if as_json:
+        write_json(cost._asdict())
+        return
+    by_size = sorted(cost.by_member.items(), key=lambda pair: -pair[1])
+    write_table(("TOKENS", "SEEN AS"), [*((count, name) for name, count in by_size), (cost.total, "(all)")])
+
+
+@pool.command("save")
+@click.argument("file", type=click.Path(path_type=Path))
+@pool_options
+@common_options
+def save(file: Path, choice: PoolChoice, as_json: bool) -> None:
+    """Write a pool to a .toml or .yaml file, which is replaced if it is there.
+
+    JSON: {"file", "id", "members"}, the number of members
+    """
+    chosen = choice.open()
+    chosen.save(file)
+    if as_json:
+        write_json({"file": str(file), "id": chosen.id, "members": len(chosen)})
+    else:
+        click.echo(f"{file}: pool {chosen.id} with {len(chosen)} members")
+
+
+@pool.command("lock")
+@pool_options
+@_lock_option
+@common_options
+def lock(choice: PoolChoice, lock_file: Path, as_json: bool) -> None:
+    """Write down exactly which distributions and members the pool consists of.
+
+    JSON: {"file", "id"}
+    """
+    from concertino.pool.lock import lock_pool
+
+    chosen = choice.open()
+    lock_pool(chosen, lock_file)
+    if as_json:
+        write_json({"file": str(lock_file), "id": chosen.id})
+    else:
+        click.echo(f"{lock_file}: pool {chosen.id} is locked; `concertino pool check` compares")
+
+
+@pool.command("check")
+@pool_options
+@_lock_option
+@common_options
+def check(choice: PoolChoice, lock_file: Path, as_json: bool) -> None:
+    """Compare the pool with a lock. Exit code: 0 if it is the locked one, else 1.
+
+    JSON: {"ok", "differences": [text]}
+    """
+    from concertino.pool.lock import check_lock
+
+    differences = check_lock(choice.open(), lock_file)
+    if as_json:
+        write_json({"ok": not differences, "differences": differences})
+    else:
+        click.echo("\n".join(differences) or f"the pool is the one in {lock_file}")
+    if differences:
+        raise Failed("" if as_json else f"the pool is not the one in {lock_file}")
+
+
+def _named(name: str) -> Pool:
+    from concertino.pool.pool import Pool
+
+    return Pool.installed() if name == INSTALLED else Pool.load(name)

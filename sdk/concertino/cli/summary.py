@@ -1,0 +1,59 @@
+"""The summary of a run: answer, statuses, cost, time, and where its trace is; on stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from concertino.core.events import STOP_REASONS
+
+from .board import Board
+from .output import STATUS_COLOURS, clean, paint, show_money, write_fields
+
+
+def write_summary(board: Board, path: Path | None, critical_path: float | None = None) -> None:
+    """Print what came of a run.
+
+    Args:
+        path: its trace, if it has one.
+        critical_path: seconds of the longest chain of model turns and calls, if it is known.
+    """
+    end: Mapping[str, object] = board.end or {}
+    answer = end.get("answer")
+    if answer is not None:
+        click.echo(f"\n{clean(answer)}\n")
+    stop = str(end.get("stop", "unfinished"))
+    reason = STOP_REASONS.get(stop, "")
+    detail = f" ({clean(end['detail'])})" if end.get("detail") not in (None, "", reason) else ""
+    write_fields(
+        {
+            "ended": f"{stop}: {reason}{detail}",
+            "calls": _calls(board),
+            "cost": _cost(board),
+            "time": _time(board, critical_path),
+            "trace": path or "not kept",
+        }
+    )
+
+
+def _calls(board: Board) -> str:
+    counts = board.statuses()
+    rounds = f"in {len(board.chapters)} round{'s' if len(board.chapters) != 1 else ''}"
+    listed = ", ".join(paint(f"{count} {status}", STATUS_COLOURS[status]) for status, count in counts.items())
+    return f"{sum(counts.values())} {rounds}{': ' if listed else ''}{listed}"
+
+
+def _cost(board: Board) -> str:
+    usage = board.usage
+    unpriced = f"; {usage.unpriced} requests to models of unknown price" if usage.unpriced else ""
+    tokens = f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens"
+    return f"{show_money(usage.usd)}, {usage.units:g} units, {tokens}{unpriced}"
+
+
+def _time(board: Board, critical_path: float | None) -> str:
+    text = f"{board.now():.2f} s"
+    if critical_path is not None:
+        text += f"; critical path {critical_path:.2f} s"
+    return f"{text}; in sequence {board.worked:.2f} s"

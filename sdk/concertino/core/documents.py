@@ -1,0 +1,109 @@
+"""Documents: small TOML and YAML files that people write, read with errors that say where, written whole.
+
+The suffix tells the format: `.toml`, `.yaml` or `.yml`. A document is always a table with names as keys.
+Writing replaces the file in one step, so a crash leaves the old one or the new one, never a part.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .errors import PoolError, UsageError
+
+
+def read_document(path: Path, *, suffix: str | None = None, error: type[UsageError] = PoolError) -> dict[str, Any]:
+    """The table in a file.
+
+    Args:
+        path: the file.
+        suffix: read it as if it had this suffix.
+        error: the exception to raise.
+
+    Raises:
+        UsageError: the file is missing, not text, of an unknown format or malformed; names file and line.
+    """
+    kind = _format(path, suffix, error)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise error(f"{path}: there is no such file") from None
+    except (OSError, UnicodeDecodeError) as cause:
+        raise error(f"{path}: cannot be read: {cause}") from cause
+    data = _parse_toml(path, text, error) if kind == "toml" else _parse_yaml(path, text, error)
+    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+        raise error(f"{path}: expected `key: value` lines with names as keys, got {_short(data)}")
+    return data
+
+
+def write_document(path: Path, data: Mapping[str, Any], *, suffix: str | None = None) -> None:
+    """Write a table as TOML or YAML, by the suffix of the path.
+
+    Raises:
+        PoolError: the suffix is unknown, or the file cannot be written.
+    """
+    if _format(path, suffix, PoolError) == "toml":
+        import tomli_w
+
+        text = tomli_w.dumps(data)
+    else:
+        import yaml
+
+        text = yaml.safe_dump(dict(data), sort_keys=False, allow_unicode=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    except OSError as cause:
+        unfinished.unlink(missing_ok=True)
+        raise PoolError(f"{path}: cannot be written: {cause}") from cause
+
+
+def check_keys(place: str, given: Iterable[str], known: Iterable[str], error: type[UsageError]) -> None:
+    """Refuse unknown keys.
+
+    Raises:
+        UsageError: names the place, the key and the key that was probably meant.
+    """
+    from concertino.schema import near_names
+
+    known = list(known)
+    for key in given:
+        if key not in known:
+            near = near_names(key, known, limit=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known)}"
+            raise error(f"{place}: unknown key {key!r}; {hint}")
+
+
+def _format(path: Path, suffix: str | None, error: type[UsageError]) -> str:
+    suffix = path.suffix if suffix is None else suffix
+    if suffix not in (".toml", ".yaml", ".yml"):
+        raise error(f"{path}: the suffix {suffix!r} tells no format; expected .toml, .yaml or .yml")
+    return "toml" if suffix == ".toml" else "yaml"
+
+
+def _parse_toml(path: Path, text: str, error: type[UsageError]) -> Any:
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as cause:
+        raise error(f"{path}: is no TOML: {cause}") from cause
+
+
+def _parse_yaml(path: Path, text: str, error: type[UsageError]) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text) or {}
+    except (yaml.YAMLError, RecursionError) as cause:
+        mark = getattr(cause, "problem_mark", None)
+        where = f" (at line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+        raise error(f"{path}: is no YAML: {getattr(cause, 'problem', None) or cause}{where}") from cause
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"

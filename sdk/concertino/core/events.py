@@ -1,0 +1,246 @@
+"""Events: everything that happens in a run, as it happens. A trace is the list of them; a journal is them on disk.
+
+One vocabulary serves the live view, the trace file, resume, replay and training. `to_json()["t"]` names the kind:
+
+    run      the run begins            ask    a model is about to be asked      reply   it answered
+    plan     a round's calls           intent a call is about to start          result  its observation
+    retry    an attempt is repeated    stall  a plugin blocked the event loop   end     the run is over
+
+The order of `intent`, the call itself, `result`, and only then whoever waits for it, is what makes a run resumable.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .model import Message, Reply
+from .observation import Observation
+from .plan import Plan, unparse
+
+if TYPE_CHECKING:
+    from .format_issue import Flaw
+
+
+def idempotency_key(run_id: str, call_id: str) -> str:
+    """The key under which a call is asked, again after a crash too: 32 hex digits of SHA-256(run, call)."""
+    return hashlib.sha256(f"{run_id}\x00{call_id}".encode()).hexdigest()[:32]
+
+
+@dataclass(slots=True)
+class RunStarted:
+    """The run begins. `setup` holds what a resume must find unchanged: strategy, pool id, budget."""
+
+    run_id: str
+    question: str
+    setup: dict[str, Any]
+    at: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {"t": "run", "run": self.run_id, "question": self.question, "setup": self.setup, "at": self.at}
+
+
+@dataclass(slots=True)
+class Asked:
+    """A model is about to be asked. `messages` are those that the last question to it did not have yet."""
+
+    call_id: str
+    role: str
+    model: str
+    messages: list[Message]
+    at: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        messages = [message.to_json() for message in self.messages]
+        return {
+            "t": "ask",
+            "id": self.call_id,
+            "role": self.role,
+            "model": self.model,
+            "messages": messages,
+            "at": self.at,
+        }
+
+
+@dataclass(slots=True)
+class Replied:
+    """It answered. The observation holds usage and times; the reply holds the text (and the sampled token ids)."""
+
+    call_id: str
+    role: str
+    reply: Reply
+    observation: Observation
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        seen = self.observation.to_json()
+        seen.pop("content", None)
+        return {
+            "t": "reply",
+            "id": self.call_id,
+            "role": self.role,
+            "reply": self.reply.to_json(),
+            "observation": seen,
+        }
+
+
+@dataclass(slots=True)
+class Planned:
+    """What the orchestrator wants done in a round. `flaws` is what its text lacked of the strategy's exact form."""
+
+    round: int
+    plan: Plan
+    at: float
+    flaws: tuple[Flaw, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        data = {"t": "plan", "round": self.round, "calls": self.plan.to_json(), "at": self.at}
+        return {**data, "flaws": [flaw.to_json() for flaw in self.flaws]} if self.flaws else data
+
+
+@dataclass(slots=True)
+class CallStarted:
+    """A call is about to start. After a crash, an `intent` without `result` is a call in doubt."""
+
+    run_id: str
+    call_id: str
+    parent: str
+    name: str
+    kind: str
+    arguments: Any
+    at: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        data = {
+            "t": "intent",
+            "id": self.call_id,
+            "name": self.name,
+            "kind": self.kind,
+            "at": round(self.at, 6),
+        }
+        if self.parent:
+            data["parent"] = self.parent
+        data["key"] = idempotency_key(self.run_id, self.call_id)
+        data["arguments"] = unparse(self.arguments)
+        return data
+
+
+@dataclass(slots=True)
+class CallEnded:
+    """The one terminal observation of a call. `full` is the content before truncation, if it was cut."""
+
+    observation: Observation
+    parent: str = ""
+    full: Any = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        data = {"t": "result", **self.observation.to_json()}
+        if self.parent:
+            data["parent"] = self.parent
+        if self.full is not None:
+            data["full"] = self.full
+        return data
+
+
+@dataclass(slots=True)
+class Retried:
+    """An attempt failed and the call is repeated after `delay` seconds."""
+
+    call_id: str
+    name: str
+    attempt: int
+    failure: str
+    message: str
+    delay: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            "t": "retry", "id": self.call_id, "name": self.name, "attempt": self.attempt,
+            "failure": self.failure, "message": self.message, "delay": round(self.delay, 3),
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
+class Stalled:
+    """A plugin blocked the event loop for `seconds`, at the source line `where`; it now runs on a thread of its own."""
+
+    call_id: str
+    name: str
+    seconds: float
+    where: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            "t": "stall",
+            "id": self.call_id,
+            "name": self.name,
+            "seconds": round(self.seconds, 3),
+            "where": self.where,
+        }
+
+
+@dataclass(slots=True)
+class Progressed:
+    """A call under way says how far it is. Told to listeners, and neither kept nor written into the trace.
+
+    Attributes:
+        done, total: in units of the call's own choice; `total` is None where it is not known.
+        message: what it is doing.
+    """
+
+    call_id: str
+    name: str
+    done: float
+    total: float | None
+    message: str
+    at: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            "t": "progress", "id": self.call_id, "name": self.name, "done": self.done, "total": self.total,
+            "message": self.message, "at": round(self.at, 6),
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
+class RunEnded:
+    """The run is over. `stop` is one of `STOP_REASONS`."""
+
+    answer: str | None
+    stop: str
+    detail: str
+    usage: dict[str, Any]
+    at: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            "t": "end", "answer": self.answer, "stop": self.stop, "detail": self.detail,
+            "usage": self.usage, "at": round(self.at, 6),
+        }  # fmt: skip
+
+
+Event = RunStarted | Asked | Replied | Planned | CallStarted | CallEnded | Retried | Stalled | Progressed | RunEnded
+"""Anything that can happen in a run."""
+
+STOP_REASONS: dict[str, str] = {
+    "answered": "the orchestrator gave its answer",
+    "rounds": "the last allowed round is over; the answer is made from what is known",
+    "budget": "the budget does not cover another turn",
+    "deadline": "the time is over",
+    "format": "the orchestrator's text could not be read several times in a row",
+    "model": "the orchestrator model did not answer",
+    "cancelled": "the caller cancelled the run",
+    "crashed": "concertino failed in the middle; the trace can be resumed",
+    "unfinished": "the trace has no end: the run is under way, or its process was killed and it can be resumed",
+}
+"""Why a run ended."""

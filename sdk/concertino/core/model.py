@@ -1,0 +1,229 @@
+"""Chat models: what goes in, what comes out, and the two-method class a provider writes.
+
+A model is stateless: it takes messages and returns a `Reply`. Everything around it (deadline, retries, prices, budget,
+trace) belongs to the executor, so a provider only talks to its server and raises plain exceptions, or `ProviderError`
+where it knows how the failure may be retried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from .errors import UsageError
+from .usage import NOTHING, Usage
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call as the model wrote it. `arguments` is the raw JSON text, or data where the server parsed it.
+
+    `extra` is the server's own opaque data about the call (a thought signature, say); it goes back to the same server
+    unchanged, and to no other.
+    """
+
+    name: str
+    arguments: str | dict[str, Any]
+    id: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        data: dict[str, Any] = {"name": self.name, "arguments": self.arguments, "id": self.id}
+        return {**data, "extra": dict(self.extra)} if self.extra else data
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation.
+
+    Attributes:
+        role: system, user, assistant or tool.
+        text: the text; empty for an assistant message that only calls.
+        tool_calls: native calls of an assistant message.
+        call_id: for role `tool`: the id of the call that this answers.
+        reasoning: for role `assistant`: text of the reasoning channel, for servers that want it back.
+        extra: for role `assistant`: the server's own opaque data, as in `Reply.extra`.
+    """
+
+    role: Role
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+    reasoning: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data; what is empty is left out."""
+        data: dict[str, Any] = {"role": self.role, "text": self.text}
+        if self.tool_calls:
+            data["tool_calls"] = [call.to_json() for call in self.tool_calls]
+        if self.call_id:
+            data["call_id"] = self.call_id
+        if self.reasoning:
+            data["reasoning"] = self.reasoning
+        if self.extra:
+            data["extra"] = dict(self.extra)
+        return data
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Message:
+        """The inverse of `to_json`."""
+        calls = tuple(ToolCall(**call) for call in data.get("tool_calls", ()))
+        more = data.get("reasoning", ""), data.get("extra", {})
+        return cls(data["role"], data["text"], calls, data.get("call_id", ""), *more)
+
+    @classmethod
+    def of(cls, reply: Reply) -> Message:
+        """A reply as the assistant's message of the conversation that goes on."""
+        return cls("assistant", reply.text, reply.tool_calls, "", reply.reasoning, reply.extra)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How to sample. `None` leaves the choice to the server.
+
+    Attributes:
+        max_tokens: upper bound on generated tokens; also what a token budget reserves.
+        stop: texts that end the generation.
+        seed: for servers that honour one.
+        logprobs: ask for token ids and log-probabilities (training).
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    logprobs: bool = False
+
+    def with_(self, **changes: Any) -> Sampling:
+        """A copy with some fields changed."""
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model answered.
+
+    Attributes:
+        text: the visible text.
+        tool_calls: native calls, if the server returns them parsed.
+        usage: tokens; money is added by the executor from the pool's prices.
+        finish_reason: stop, length, tool_calls, or the server's own word.
+        reasoning: text of a separate reasoning channel.
+        token_ids, logprobs: the sampled tokens, where `Sampling.logprobs` asked for them and the server has them.
+        prompt_token_ids: the tokens that the model was shown, likewise.
+        data: the JSON value of the text where the request had a `schema`, checked against it; set by the executor.
+        extra: the server's own opaque data (what it answered as, what a next turn must send back).
+    """
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = NOTHING
+    finish_reason: str = "stop"
+    reasoning: str = ""
+    token_ids: tuple[int, ...] | None = None
+    logprobs: tuple[float, ...] | None = None
+    prompt_token_ids: tuple[int, ...] | None = None
+    data: Any = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data; what is empty is left out."""
+        data: dict[str, Any] = {"text": self.text, "finish_reason": self.finish_reason}
+        if self.tool_calls:
+            data["tool_calls"] = [call.to_json() for call in self.tool_calls]
+        if usage := self.usage.to_json():
+            data["usage"] = usage
+        if self.reasoning:
+            data["reasoning"] = self.reasoning
+        if self.token_ids is not None:
+            data["token_ids"] = list(self.token_ids)
+        if self.logprobs is not None:
+            data["logprobs"] = list(self.logprobs)
+        if self.prompt_token_ids is not None:
+            data["prompt_token_ids"] = list(self.prompt_token_ids)
+        if self.data is not None:
+            data["data"] = self.data
+        if self.extra:
+            data["extra"] = dict(self.extra)
+        return data
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Reply:
+        """The inverse of `to_json`."""
+        return cls(
+            text=data["text"],
+            tool_calls=tuple(ToolCall(**call) for call in data.get("tool_calls", ())),
+            usage=Usage.from_json(data.get("usage", {})),
+            finish_reason=data.get("finish_reason", "stop"),
+            reasoning=data.get("reasoning", ""),
+            token_ids=tuple(data["token_ids"]) if "token_ids" in data else None,
+            logprobs=tuple(data["logprobs"]) if "logprobs" in data else None,
+            prompt_token_ids=tuple(data["prompt_token_ids"]) if "prompt_token_ids" in data else None,
+            data=data.get("data"),
+            extra=data.get("extra", {}),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """Everything a model is asked with.
+
+    Attributes:
+        messages: the conversation so far.
+        tools: OpenAI-style function objects for native tool calling.
+        sampling: how to sample.
+        idempotency_key: stays the same when a request is repeated after a crash or a transport failure.
+        schema: JSON schema that the reply's text is to satisfy. The executor checks every reply against it, whatever
+            the server promises.
+
+    Raises:
+        UsageError: tools and a schema together. Servers answer such a request with the JSON and lose the call.
+    """
+
+    messages: Sequence[Message]
+    tools: Sequence[dict[str, Any]] = ()
+    sampling: Sampling = Sampling()
+    idempotency_key: str = ""
+    schema: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.schema is not None and self.tools:
+            raise UsageError(
+                "a request has either tools or a schema for its reply: with both, servers drop the tool call; ask with "
+                "the tools first, then without them for the structured answer"
+            )
+
+
+class Model:
+    """A chat model. Providers subclass it and write `chat`; `stream` and `count_tokens` have defaults.
+
+    An instance serves many calls at once. `close` is called once, when the pool that opened it is closed.
+    """
+
+    async def chat(self, request: ChatRequest) -> Reply:
+        """Answer a request.
+
+        Raises:
+            ProviderError: to say how a failure may be retried; any other exception counts as the plugin's bug.
+        """
+        raise NotImplementedError
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[str | Reply]:
+        """Yield pieces of text, then the whole `Reply` last. By default the reply comes as one piece."""
+        reply = await self.chat(request)
+        if reply.text:
+            yield reply.text
+        yield reply
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of a text. The default estimate (a token per 3 bytes of UTF-8) errs on the high side for prose."""
+        return len(text.encode("utf-8", "surrogatepass")) // 3 + 1
+
+    async def close(self) -> None:
+        """Release connections and processes."""

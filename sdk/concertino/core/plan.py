@@ -1,0 +1,363 @@
+"""A plan: a directed acyclic graph of calls. Everything an orchestrator can say becomes one, and one executor runs it.
+
+A parallel round is a plan without edges; a serial turn is a plan of one call; an agent graph and a dependency plan
+have edges. An edge comes from `Call.after`, or from a reference `${id}` inside an argument: the result of call `id`
+takes its place. Text is parsed **once** into literal parts and references; results are put in by position and never
+read again, so a `${…}` inside a result stays what it is, text. `$${` writes a literal `${`. `Call.behind` orders calls
+without an edge: they wait for an end, whatever came of it.
+
+References are only recognised where the strategy asks for them (`Plan.parse`): in a parallel round `${x}` is text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .errors import PlanError
+
+_REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
+# Asked for first, since most values are one of these and `isinstance` of a Mapping is slow.
+_SCALARS = (str, int, float, type(None))
+_MAPPINGS = (dict, Mapping)
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A place that the result of another call fills. As a whole argument it keeps the result's JSON type."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A text with references in it: literal parts and `Ref`s in order. Results are written into it as text."""
+
+    parts: tuple[str | Ref, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a plan.
+
+    Attributes:
+        name: the member's name as the orchestrator wrote it.
+        arguments: data, or the raw JSON text that the model wrote; may hold `Ref`s and `Template`s.
+        id: unique inside the plan; `""` lets the plan number it from 1.
+        after: ids of calls that must have succeeded before it starts, beside those it refers to.
+        error: set by a strategy that could not read this call: it is not run, and observed as PARSE_ERR with this
+            code and text.
+        repairs: names of the repairs that the strategy needed to read it.
+        guarded: the arguments come from `concertino.text.json`, so they are plain JSON within its limits already.
+        behind: ids of calls that must have ended before it starts, whatever came of them.
+    """
+
+    name: str
+    arguments: Mapping[str, Any] | str = field(default_factory=dict)
+    id: str = ""
+    after: tuple[str, ...] = ()
+    error: tuple[str, str] | None = None
+    repairs: tuple[str, ...] = ()
+    guarded: bool = False
+    behind: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data; references are written as `${id}` again."""
+        data: dict[str, Any] = {"id": self.id, "name": self.name, "arguments": unparse(self.arguments)}
+        if self.after:
+            data["after"] = list(self.after)
+        if self.behind:
+            data["behind"] = list(self.behind)
+        if self.error:
+            data["error"] = list(self.error)
+        if self.repairs:
+            data["repairs"] = list(self.repairs)
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Call:
+        """The inverse of `to_json`, for calls without references."""
+        error = data.get("error")
+        return cls(
+            data["name"],
+            data["arguments"],
+            data["id"],
+            tuple(data.get("after", ())),
+            (error[0], error[1]) if error else None,
+            tuple(data.get("repairs", ())),
+            behind=tuple(data.get("behind", ())),
+        )
+
+
+class Plan:
+    """A checked, immutable graph of calls.
+
+    Args:
+        calls: in the order in which observations will come back.
+
+    Raises:
+        PlanError: a duplicate or malformed id, an edge to an unknown call, or a cycle (its path is named).
+    """
+
+    __slots__ = ("barriers", "calls", "edges")
+
+    calls: tuple[Call, ...]
+    edges: dict[str, tuple[str, ...]]
+    """For each call with predecessors: their ids."""
+    barriers: dict[str, tuple[str, ...]]
+    """For each call that waits for others only to end: their ids."""
+
+    def __init__(self, calls: Iterable[Call]) -> None:
+        numbered = tuple(c if c.id else replace(c, id=str(i)) for i, c in enumerate(calls, 1))
+        self.calls = numbered
+        self.edges = {}
+        self.barriers = {}
+        ids = {call.id for call in numbered}
+        if len(ids) < len(numbered):
+            seen: set[str] = set()
+            twice = next(call.id for call in numbered if call.id in seen or seen.add(call.id))  # type: ignore[func-returns-value]
+            raise PlanError(f"two calls have the id {twice!r}; ids must differ")
+        for call in numbered:
+            if call.after or call.behind or not isinstance(call.arguments, str):
+                self._connect(call, ids)
+        if self.edges or self.barriers:
+            self._refuse_cycles()
+
+    @classmethod
+    def parse(cls, calls: Iterable[Call]) -> Plan:
+        """A plan whose text arguments may hold references `${id}`; raw JSON is read first, so none crosses a quote.
+
+        Raises:
+            PlanError: as the constructor, or a malformed reference (says at which character).
+        """
+        return cls([replace(call, arguments=parse_references(_as_data(call.arguments))) for call in calls])
+
+    @classmethod
+    def parallel(cls, calls: Sequence[Call]) -> Plan:
+        """A plan without edges, of calls numbered from 1: whatever stands in their arguments is no reference."""
+        plan = cls.__new__(cls)
+        plan.calls = tuple(calls)
+        plan.edges = {}
+        plan.barriers = {}
+        return plan
+
+    def _connect(self, call: Call, ids: set[str]) -> None:
+        wanted = dict.fromkeys((*call.after, *references(call.arguments)))
+        behind = [other for other in dict.fromkeys(call.behind) if other not in wanted]
+        for other in (*wanted, *behind):
+            if other == call.id:
+                raise PlanError(f"call {call.id!r} depends on itself")
+            if other not in ids:
+                from concertino.schema import near_names
+
+                near = near_names(other, ids)
+                hint = f"; did you mean {' or '.join(near)}?" if near else f"; calls are {', '.join(sorted(ids)[:8])}"
+                raise PlanError(f"call {call.id!r} refers to {other!r}, which is not in the plan{hint}")
+        if wanted:
+            self.edges[call.id] = tuple(wanted)
+        if behind:
+            self.barriers[call.id] = tuple(behind)
+
+    def before(self, call_id: str) -> tuple[str, ...]:
+        """Ids of all calls that one waits for, to succeed or only to end."""
+        return (*self.edges.get(call_id, ()), *self.barriers.get(call_id, ()))
+
+    def _refuse_cycles(self) -> None:
+        left = {call.id: len(self.before(call.id)) for call in self.calls}
+        followers = self._waiting()
+        ready = [call_id for call_id, count in left.items() if count == 0]
+        while ready:
+            call_id = ready.pop()
+            del left[call_id]
+            for follower in followers.get(call_id, ()):
+                left[follower] -= 1
+                if left[follower] == 0:
+                    ready.append(follower)
+        if left:
+            raise PlanError(
+                f"the plan has a cycle: {' -> '.join(self._cycle(left))}; calls must not wait for each other"
+            )
+
+    def _cycle(self, among: Mapping[str, int]) -> list[str]:
+        path = [next(iter(among))]
+        while True:
+            step = next(other for other in self.before(path[-1]) if other in among)
+            if step in path:
+                return [*reversed(path[path.index(step) :]), path[-1]]
+            path.append(step)
+
+    def followers(self) -> dict[str, list[str]]:
+        """For each call with successors: their ids."""
+        result: dict[str, list[str]] = {}
+        for call_id, before in self.edges.items():
+            for other in before:
+                result.setdefault(other, []).append(call_id)
+        return result
+
+    def _waiting(self) -> dict[str, list[str]]:
+        """`followers`, with the calls that only wait for an end."""
+        result = self.followers()
+        for call_id, before in self.barriers.items():
+            for other in before:
+                result.setdefault(other, []).append(call_id)
+        return result
+
+    def levels(self) -> list[list[str]]:
+        """Call ids by depth: what GAP's level-by-level execution would run together."""
+        depth: dict[str, int] = {}
+        order = self.topological_order()
+        for call_id in order:
+            depth[call_id] = 1 + max((depth[other] for other in self.edges.get(call_id, ())), default=-1)
+        levels: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
+        for call_id in order:
+            levels[depth[call_id]].append(call_id)
+        return levels
+
+    def topological_order(self) -> list[str]:
+        """Call ids, each after all that it depends on."""
+        left = {call.id: len(self.before(call.id)) for call in self.calls}
+        followers = self._waiting()
+        order = [call_id for call_id, count in left.items() if count == 0]
+        for call_id in order:
+            for follower in followers.get(call_id, ()):
+                left[follower] -= 1
+                if left[follower] == 0:
+                    order.append(follower)
+        return order
+
+    def critical_path(self, seconds: Mapping[str, float]) -> tuple[float, list[str]]:
+        """The longest chain of dependent calls, given what each call took: its length in seconds, and its ids."""
+        finish: dict[str, float] = {}
+        via: dict[str, str] = {}
+        for call_id in self.topological_order():
+            before = max(self.edges.get(call_id, ()), key=lambda other: finish[other], default=None)
+            finish[call_id] = seconds.get(call_id, 0.0) + (finish[before] if before is not None else 0.0)
+            if before is not None:
+                via[call_id] = before
+        if not finish:
+            return 0.0, []
+        path = [max(finish, key=lambda call_id: finish[call_id])]
+        while path[-1] in via:
+            path.append(via[path[-1]])
+        return max(finish.values()), path[::-1]
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    def __repr__(self) -> str:
+        edges = sum(len(before) for before in self.edges.values())
+        return f"Plan({len(self.calls)} calls, {edges} edges)"
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Plain JSON data."""
+        return [call.to_json() for call in self.calls]
+
+
+def _as_data(arguments: Mapping[str, Any] | str) -> Any:
+    """Raw JSON that holds a reference, as data. Unreadable text is left alone: the executor says what is wrong."""
+    if not isinstance(arguments, str) or "${" not in arguments:
+        return arguments
+    from concertino.text.json import ReadingError, read_json
+
+    try:
+        return read_json(arguments).value
+    except ReadingError:
+        return arguments.replace("${", "$${")
+
+
+def parse_references(value: Any) -> Any:
+    """Replace every text that holds `${id}` by a `Ref` or a `Template`, at any depth.
+
+    Raises:
+        PlanError: `${` without `}` or with something that is no id between; says at which character.
+    """
+    if isinstance(value, str):
+        return _parse_text(value) if "${" in value else value
+    if isinstance(value, Mapping):
+        return {key: parse_references(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [parse_references(item) for item in value]
+    return value
+
+
+def _parse_text(text: str) -> str | Ref | Template:
+    parts: list[str | Ref] = []
+    position = 0
+    for match in _REFERENCE.finditer(text):
+        literal = text[position : match.start()]
+        if "${" in literal:
+            break
+        if literal:
+            parts.append(literal)
+        position = match.end()
+        if match.group() == "$${":
+            parts.append("${")
+        elif _ID.fullmatch(match.group(1)):
+            parts.append(Ref(match.group(1)))
+        else:
+            raise PlanError(f"{match.group()!r} at character {match.start()} is not a reference; write ${{id}}")
+    tail = text[position:]
+    if "${" in tail:
+        raise PlanError(
+            f"'${{' at character {position + tail.index('${')} is not closed; write ${{id}}, or $${{ for text"
+        )
+    if tail:
+        parts.append(tail)
+    if all(isinstance(part, str) for part in parts):
+        return "".join(part for part in parts if isinstance(part, str))
+    return parts[0] if len(parts) == 1 and isinstance(parts[0], Ref) else Template(tuple(parts))
+
+
+def references(value: Any) -> list[str]:
+    """Ids that a parsed value refers to, in order, possibly repeated."""
+    if isinstance(value, _SCALARS):
+        return []
+    if isinstance(value, Ref):
+        return [value.id]
+    if isinstance(value, Template):
+        return [part.id for part in value.parts if isinstance(part, Ref)]
+    if isinstance(value, _MAPPINGS):
+        return [found for item in value.values() for found in references(item)]
+    if isinstance(value, (list, tuple)):
+        return [found for item in value for found in references(item)]
+    return []
+
+
+def substitute(value: Any, results: Mapping[str, Any]) -> Any:
+    """Put results in the places of references. A whole `Ref` keeps the JSON type; inside a text it becomes text."""
+    if isinstance(value, _SCALARS):
+        return value
+    if isinstance(value, Ref):
+        return results[value.id]
+    if isinstance(value, Template):
+        return "".join(part if isinstance(part, str) else _as_text(results[part.id]) for part in value.parts)
+    if isinstance(value, _MAPPINGS):
+        return {key: substitute(item, results) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [substitute(item, results) for item in value]
+    return value
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def unparse(value: Any) -> Any:
+    """Plain JSON data again, for traces: the inverse of `parse_references`, but an escaped `$${` stays plain text."""
+    if isinstance(value, _SCALARS):
+        return value
+    if isinstance(value, Ref):
+        return f"${{{value.id}}}"
+    if isinstance(value, Template):
+        return "".join(
+            part.replace("${", "$${") if isinstance(part, str) else f"${{{part.id}}}" for part in value.parts
+        )
+    if isinstance(value, _MAPPINGS):
+        return {key: unparse(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [unparse(item) for item in value]
+    return value

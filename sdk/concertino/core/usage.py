@@ -1,0 +1,122 @@
+"""What things cost, and what was used.
+
+Three words, one meaning each. `Cost` stands on a tool or an agent and says what one call costs. `Prices` stand on a
+model and say what its tokens cost. `Usage` is what was consumed, by one call or by a whole run; usages add up.
+
+Two currencies run side by side. *Units* are ParaManager's abstract cost units (its Table of tools, Eq. 17), fixed per
+call and known beforehand. *usd* is money. An unknown price stays unknown: it is counted in `Usage.unpriced`, never
+taken for zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .errors import SpecError
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one call of a tool or agent costs, apart from the models it uses.
+
+    Args:
+        units: cost units per call (ParaManager's table: agents 1, `ensemble_solver` 4, plain tools 0).
+        usd: $ per call.
+        usd_per_second: $ per second of run time.
+        max_usd: the most one call can bill, for tools that report their own bill; it is what the budget reserves.
+    """
+
+    units: float = 0.0
+    usd: float = 0.0
+    usd_per_second: float = 0.0
+    max_usd: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("units", "usd", "usd_per_second", "max_usd"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < float("inf"):
+                raise SpecError(f"Cost({name}={value!r}): expected a number >= 0")
+
+    def upper_bound(self, seconds: float | None) -> float:
+        """The most $ that a call of at most `seconds` can cost."""
+        if self.max_usd is not None:
+            return self.max_usd
+        return self.usd + (self.usd_per_second * seconds if seconds and self.usd_per_second else 0.0)
+
+
+FREE = Cost()
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """$ per million tokens of a model. `as_of` dates the table it comes from (ISO date)."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    as_of: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("input", "output", "cached"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < float("inf"):
+                raise SpecError(f"Prices({name}={value!r}): expected $ per million tokens, a number >= 0")
+
+    def usd(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
+        """$ for a request; `cached_tokens` is the part of `input_tokens` that the server had cached."""
+        cached_price = self.input if self.cached is None else self.cached
+        fresh = input_tokens - cached_tokens
+        return (fresh * self.input + cached_tokens * cached_price + output_tokens * self.output) / 1e6
+
+
+class Usage(NamedTuple):
+    """What was consumed. Usages add up; a missing price is counted in `unpriced`, not taken for zero.
+
+    `seconds` is the sum over calls, not wall time: calls that ran side by side both count. `reasoning_tokens` are a
+    part of `output_tokens`, `cached_tokens` a part of `input_tokens`. `estimated` counts the requests whose server told
+    no tokens, so that they had to be estimated.
+    """
+
+    calls: int = 0
+    units: float = 0.0
+    usd: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    seconds: float = 0.0
+    unpriced: int = 0
+    reasoning_tokens: int = 0
+    estimated: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Input and output tokens together."""
+        return self.input_tokens + self.output_tokens
+
+    def plus(self, other: Usage) -> Usage:
+        """The sum, field by field."""
+        return Usage(
+            self.calls + other.calls,
+            self.units + other.units,
+            self.usd + other.usd,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.seconds + other.seconds,
+            self.unpriced + other.unpriced,
+            self.reasoning_tokens + other.reasoning_tokens,
+            self.estimated + other.estimated,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that are not zero."""
+        return {name: value for name, value in zip(self._fields, self, strict=True) if value}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Usage:
+        """The inverse of `to_json`; unknown fields are ignored."""
+        return NOTHING._replace(**{name: data[name] for name in cls._fields if name in data})
+
+
+NOTHING = Usage()

@@ -1,0 +1,202 @@
+"""The context of a call: what `concertino.Context` promises, kept by the executor.
+
+Every method works on the executor's own event loop, wherever the tool or agent itself runs (a thread of its own
+included). The numbers of nested calls and requests survive a crash, so a resumed run repeats nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from concertino.core.budget import Amount
+from concertino.core.errors import SpecError
+from concertino.core.events import Progressed, idempotency_key
+from concertino.core.model import ChatRequest, Message, Reply, Sampling
+from concertino.core.observation import Observation
+from concertino.core.plan import Call, Plan
+from concertino.members.context import Context, ContextModel
+from concertino.members.patterns import matches
+from concertino.members.specs import function_object
+
+if TYPE_CHECKING:
+    from .call import Invocation
+
+T = TypeVar("T")
+_TELLING = 0.1
+"""Seconds between two events of progress of one call."""
+
+
+class PoolModel(ContextModel):
+    """A model of the pool inside an agent's call."""
+
+    def __init__(self, context: CallContext, name: str) -> None:
+        self._context = context
+        self.name = name
+
+    async def chat(
+        self,
+        messages: str | Sequence[Message],
+        *,
+        tools: Sequence[dict[str, Any]] = (),
+        sampling: Sampling | None = None,
+        schema: Mapping[str, Any] | None = None,
+    ) -> Reply:
+        if isinstance(messages, str):
+            messages = [Message("user", messages)]
+        request = ChatRequest(messages, tools, sampling or Sampling(), schema=schema)
+        return await self._context._ask(self.name, request)
+
+
+class CallContext(Context):
+    """The context of one call."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        self._call = invocation
+        self._home = invocation.scope.loop
+        self._told = float("-inf")
+        self._complete = False
+
+    # -- knowing ---------------------------------------------------------------------------------------------------
+
+    @property
+    def question(self) -> str:
+        return self._call.scope.question
+
+    @property
+    def call_id(self) -> str:
+        return self._call.call_id
+
+    @property
+    def run_id(self) -> str:
+        return self._call.run_id
+
+    @property
+    def idempotency_key(self) -> str:
+        return idempotency_key(self._call.run_id, self._call.call_id)
+
+    @property
+    def history(self) -> tuple[Observation, ...]:
+        return tuple(self._call.scope.finished)
+
+    @property
+    def transcript(self) -> tuple[Message, ...]:
+        return tuple(self._call.scope.transcript)
+
+    @property
+    def remaining(self) -> Amount:
+        return self._call.ledger.remaining()
+
+    def remaining_seconds(self) -> float:
+        return float(self._call.deadline - self._home.time())
+
+    @property
+    def models(self) -> dict[str, str]:
+        pool = self._call.scope.pool
+        short = [spec.short_name for spec in pool.models]
+        known = {spec.short_name: spec.name for spec in pool.models if short.count(spec.short_name) == 1}
+        return {**known, **{spec.name: spec.name for spec in pool.models}, **pool.roles}
+
+    def offered(self, *patterns: str, without: str = "") -> list[dict[str, Any]]:
+        pool = self._call.scope.pool
+        chosen = {
+            visible
+            for visible, spec in pool.actions
+            if without not in (spec.name, spec.short_name) and (not patterns or any(matches(spec, p) for p in patterns))
+        }
+        return [tool for tool in pool.to_openai() if tool["function"]["name"] in chosen]
+
+    @property
+    def toolbox(self) -> list[dict[str, Any]]:
+        tools = getattr(self._call.bound.spec, "own_tools", {})
+        return [function_object(name, spec.description, spec.input_schema) for name, spec in tools.items()]
+
+    # -- doing -----------------------------------------------------------------------------------------------------
+
+    def model(self, role_or_name: str = "default") -> PoolModel:
+        self._only_agents("ctx.model")
+        return PoolModel(self, self._call.scope.pool.model(role_or_name).name)
+
+    async def call(self, name: str, arguments: Mapping[str, Any] | str = "{}") -> Observation:
+        return (await self.run([Call(name, arguments)]))[0]
+
+    async def run(self, plan: Plan | Iterable[Call]) -> list[Observation]:
+        self._only_agents("ctx.run")
+        plan = plan if isinstance(plan, Plan) else Plan(plan)
+        memory = self._call.scope.memory
+        known = memory.claim_plan(self._call.call_id, plan.to_json()) if memory is not None else 0
+        prefix = f"{self._call.call_id}/{known or self._next_number()}."
+        observations: list[Observation] = await self._at_home(
+            lambda: self._call.executor.run_plan(plan, self._call.scope, prefix=prefix, parent=self._call)
+        )
+        return observations
+
+    def progress(self, done: float, total: float | None = None, message: str = "") -> None:
+        now = self._home.time()
+        complete = done == total
+        if now - self._told < _TELLING and (self._complete or not complete):
+            return
+        self._told, self._complete = now, complete
+        call = self._call
+        event = Progressed(call.call_id, call.bound.name, done, total, message, call.scope.now())
+        if asyncio._get_running_loop() is self._home:
+            call.scope.tell(event)
+        else:
+            self._home.call_soon_threadsafe(call.scope.tell, event)
+
+    def _next_number(self) -> int:
+        """A number that no plan or request of this call has had, in an earlier process neither."""
+        memory = self._call.scope.memory
+        if memory is not None:
+            self._call.nested = max(self._call.nested, memory.highest_number(self._call.call_id))
+        self._call.nested += 1
+        return self._call.nested
+
+    async def gather(self, *work: Awaitable[T] | Iterable[Awaitable[T]]) -> list[T]:
+        awaitables: list[Awaitable[T]] = []
+        for item in work:
+            if isinstance(item, Awaitable):
+                awaitables.append(item)
+            else:
+                awaitables.extend(item)
+        tasks = [asyncio.ensure_future(item) for item in awaitables]
+        try:
+            return list(await asyncio.gather(*tasks))
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=self._call.executor.limits.grace)
+            raise
+
+    def wait(self, awaitable: Awaitable[T]) -> T:
+
+        async def work() -> T:
+            return await awaitable
+
+        if asyncio._get_running_loop() is self._home:
+            name = self._call.bound.name
+            raise SpecError(f"{name!r} is async: write `await ...`; ctx.wait would block the event loop")
+        return asyncio.run_coroutine_threadsafe(work(), self._home).result()
+
+    async def _ask(self, model: str, request: ChatRequest) -> Reply:
+        from .model_call import ask
+
+        memory = self._call.scope.memory
+        messages = [message.to_json() for message in request.messages] if memory is not None else []
+        known = memory.claim_request(self._call.call_id, messages) if memory is not None else 0
+        call_id = f"{self._call.call_id}/{known or self._next_number()}"
+        answered: tuple[Reply, Observation] = await self._at_home(
+            lambda: ask(self._call.executor, self._call.scope, model, request, call_id, parent=self._call)
+        )
+        return answered[0]
+
+    async def _at_home(self, start: Any) -> Any:
+        """Run on the executor's loop, wherever the agent itself runs."""
+        if asyncio.get_running_loop() is self._home:
+            return await start()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(start(), self._home))
+
+    def _only_agents(self, what: str) -> None:
+        if self._call.kind != "agent":
+            raise SpecError(f"{self._call.bound.name!r} is a tool; {what} is for agents: declare it with @agent")

@@ -1,0 +1,1 @@
+"""Where plugin code runs, and what happens when it does not stop: threads, processes, orphans, stalls."""

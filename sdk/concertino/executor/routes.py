@@ -1,0 +1,104 @@
+"""The way of one request through a router: which of its models is asked next, and whether another one is worth it.
+
+What a policy goes by (usual seconds, usual length of a reply, failures in a row) is kept with the open model, so all
+routers and runs of an executor learn from each other. A run that is resumed asks the models that it asked before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from concertino.core.observation import CallFailed, ErrorInfo, Observation, Status
+
+from . import error_messages as causes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from concertino.core.model import ChatRequest
+    from concertino.members.routing import RouterSpec
+    from concertino.members.specs import ModelSpec
+
+    from .executor import Executor
+    from .scope import Scope
+
+FRESH = 300.0
+"""Seconds for which a measured latency counts; then the model is tried again."""
+
+_USUAL_OUTPUT = 500.0
+"""Tokens that a model is taken to write before it has written anything."""
+
+_TELLING = frozenset({"unavailable", "truncated", "raised", "bad_result", "deadline"})
+"""Codes of failures that tell on the model: it cools down for them. A wrong request is the caller's."""
+
+
+class Route:
+    """The models of a router, in the order in which one request tries them."""
+
+    def __init__(self, executor: Executor, scope: Scope, router: RouterSpec, chat: ChatRequest) -> None:
+        self.executor = executor
+        self.scope = scope
+        self.router = router
+        self.left = self._ordered(scope.pool.behind(router.name), chat)
+
+    def next(self, call_id: str) -> ModelSpec | None:
+        """Who is asked under this id: the one on record, else the first that was not asked yet."""
+        known = self.scope.memory.asked(call_id) if self.scope.memory is not None else ""
+        chosen = next((spec for spec in self.left if spec.name == known), self.left[0] if self.left else None)
+        if chosen is not None:
+            self.left.remove(chosen)
+        return chosen
+
+    def failed(self, spec: ModelSpec, observation: Observation) -> None:
+        """A model did not answer though there was time: it may have to cool down."""
+        code = observation.error.code if observation.error else ""
+        bound = self.executor.bind_model(spec)
+        refused = code == "rejected" and bound.provider.name in self.scope.switched_off  # the key, not the request
+        if observation.replayed or not (refused or code in _TELLING):
+            return
+        opened = bound.opened
+        opened.failed += 1
+        if opened.failed >= self.router.failures:
+            opened.cooling_until = self.scope.loop.time() + self.router.cooldown
+
+    def _ordered(self, models: Sequence[ModelSpec], chat: ChatRequest) -> list[ModelSpec]:
+        match self.router.policy:
+            case "round-robin":
+                first = self.executor.turn(self.router.name) % len(models)
+                models = [*models[first:], *models[:first]]
+            case "lowest-cost":
+                models = sorted(models, key=lambda spec: self._cost(spec, chat))
+            case "lowest-latency":
+                models = sorted(models, key=self._latency)
+        now = self.scope.loop.time()
+        return sorted(models, key=lambda spec: max(self.executor.bind_model(spec).opened.cooling_until, now))
+
+    def _cost(self, spec: ModelSpec, chat: ChatRequest) -> float:
+        if spec.prices is None:
+            return float("inf")
+        prompt = sum(len(message.text) // 3 + 4 for message in chat.messages)
+        written = self.executor.bind_model(spec).opened.usual_output or _USUAL_OUTPUT
+        return spec.prices.usd(prompt, int(min(written, chat.sampling.max_tokens or written)))
+
+    def _latency(self, spec: ModelSpec) -> float:
+        opened = self.executor.bind_model(spec).opened
+        return opened.usual_seconds if self.scope.loop.time() - opened.measured < FRESH else 0.0
+
+
+def worth_another(observation: Observation, deadline: float, scope: Scope) -> bool:
+    """Whether another model may succeed where one failed: not when the run was stopped, or the time is over."""
+    code = observation.error.code if observation.error else ""
+    return code != "cancelled" and scope.loop.time() < deadline - 0.05
+
+
+def nobody_answered(router: RouterSpec, tried: Sequence[CallFailed]) -> CallFailed:
+    """What the caller of a router sees when no model answered: the last failure, and the names of all."""
+    last = tried[-1].observation
+    if len(tried) == 1:
+        return tried[0]
+    error = last.error or ErrorInfo("unavailable", "no reply")
+    names = ", ".join(failed.observation.name for failed in tried)
+    text = causes.shorten(f"none of {names} answered; the last one: {error.message}")
+    status = last.status if last.status is not Status.OK else Status.EXEC_ERR
+    info = ErrorInfo(error.code, text, retryable=error.retryable)
+    return CallFailed(Observation(last.call_id, router.name, status, None, info, attempts=len(tried)))

@@ -1,0 +1,180 @@
+"""The scope of a run: everything its calls share. One is opened per run and closed with it.
+
+Times inside a run are seconds since its start (`now()`), on the event loop's clock; the deadline is on the loop's
+clock itself. Every event passes `emit`, which writes it to the journal *before* anybody else can act on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from concertino.core.budget import Budget
+from concertino.core.events import Event
+from concertino.core.observation import Observation
+from concertino.core.usage import Usage
+
+from .ledger import Ledger
+
+if TYPE_CHECKING:
+    from concertino.core.model import Message
+    from concertino.pool.pool import Pool
+
+logger = logging.getLogger("concertino")
+
+Duplicates = Literal["run", "reuse", "refuse"]
+"""What to do with a call that repeats an earlier one of the run: run it, give the earlier result, or refuse it."""
+
+
+class Sink(Protocol):
+    """Where a scope's events become durable: a journal, usually."""
+
+    @property
+    def must_flush(self) -> bool:
+        """Whether `flush` has to be awaited before a call starts and before its result is seen."""
+
+    def append(self, event: Event) -> None:
+        """Write one event; raises if it cannot."""
+
+    async def flush(self) -> None:
+        """Return when everything appended is on disk."""
+
+
+class Memory(Protocol):
+    """What an earlier process already did in this run (resume), or somebody recorded (replay)."""
+
+    def recall(self, call_id: str, name: str, arguments: Any) -> Observation | None:
+        """The finished result of this very call, if there is one."""
+
+    def asked(self, call_id: str) -> str:
+        """The name of the model that was asked under this id; empty if none was."""
+
+    def finished(self, call_id: str) -> bool:
+        """Whether the call has a result on record."""
+
+    def full_content(self, call_id: str) -> Any:
+        """The content of a recalled result before it was truncated, None if it was not."""
+
+    def in_doubt(self, call_id: str) -> bool:
+        """Whether the call was started and its end is not known."""
+
+    def charged(self, call_id: str) -> Usage:
+        """What a call that has to be made again was charged already."""
+
+    def claim_plan(self, parent: str, calls: list[dict[str, Any]]) -> int:
+        """The number under which an agent's call ran this very plan before; 0 if it did not. Each is given once."""
+
+    def claim_request(self, parent: str, messages: list[dict[str, Any]]) -> int:
+        """As `claim_plan`, for a request to a model."""
+
+    def highest_number(self, parent: str) -> int:
+        """The highest number of a plan or request of an agent's call on record."""
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Scope:
+    """What the calls of one run share.
+
+    Attributes:
+        started: time on the event loop's clock at which the run began (resumed: would have begun in one go).
+        deadline: time on the event loop's clock at which the run ends, infinity for never.
+        before, after: hooks around calls.
+        seen: id of the first call of this run with a given name and arguments.
+        finished: observations of the orchestrator's own calls, in the order of finishing.
+        transcript: the orchestrator's messages so far; agents that review a run read them.
+        counted: by role and model, how many messages of its conversation were counted, and their tokens.
+    """
+
+    run_id: str
+    pool: Pool
+    ledger: Ledger
+    loop: asyncio.AbstractEventLoop
+    started: float
+    deadline: float
+    question: str = ""
+    sink: Sink | None = None
+    memory: Memory | None = None
+    listeners: list[Callable[[Event], None]] = field(default_factory=list)
+    before: Sequence[Callable[..., Any]] = ()
+    after: Sequence[Callable[..., Any]] = ()
+    duplicates: Duplicates = "run"
+    events: list[Event] = field(default_factory=list)
+    seen: dict[Any, str] = field(default_factory=dict)
+    finished: list[Observation] = field(default_factory=list)
+    results: dict[str, Observation] = field(default_factory=dict)
+    transcript: Sequence[Message] = ()
+    counted: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    sink_failed: str = ""
+    asks: int = 0
+    """Requests made by `Executor.ask`."""
+    switched_off: dict[str, str] = field(default_factory=dict)
+    """Providers that refused key or quota in this run, with what they said."""
+
+    def now(self) -> float:
+        """Seconds since the run started."""
+        return self.loop.time() - self.started
+
+    def emit(self, event: Event) -> None:
+        """Record an event and tell the listeners. A journal that cannot be written raises *before* a call starts."""
+        if self.sink is not None:
+            self.sink.append(event)
+        self._tell(event)
+
+    def emit_result(self, event: Event, *, recalled: bool = False) -> None:
+        """Record the end of a call. It has happened, so a failing journal is noted and the result is still delivered.
+
+        Args:
+            recalled: the journal holds it already.
+        """
+        if self.sink is not None and not recalled:
+            try:
+                self.sink.append(event)
+            except Exception as error:
+                self.sink_failed = str(error)
+        self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        self.events.append(event)
+        self.tell(event)
+
+    def tell(self, event: Event) -> None:
+        """Tell the listeners alone."""
+        for listener in self.listeners:
+            try:
+                listener(event)
+            except Exception:  # a listener only looks on; what it cannot bear must not stop the run
+                logger.exception("a listener failed on %s", type(event).__name__)
+
+    def take_up(self, past: Scope, begun: Event) -> None:
+        """Begin with what another scope has behind it, under a beginning of its own: for a fork of its run."""
+        self.events += [begun, *past.events[1:]]
+        self.ledger.charge(past.ledger.usage)
+        self.seen, self.finished = dict(past.seen), list(past.finished)
+        self.results, self.counted = dict(past.results), dict(past.counted)
+        self.switched_off, self.asks = dict(past.switched_off), past.asks
+        self.transcript = tuple(past.transcript)
+
+    @property
+    def must_flush(self) -> bool:
+        """Whether results have to be flushed to disk before they may be seen."""
+        return self.sink is not None and self.sink.must_flush
+
+    def seconds_left(self) -> float:
+        """Seconds until the run's deadline; infinity without one."""
+        return self.deadline - self.loop.time()
+
+    def remaining(self, budget: Budget, rounds_left: int | None) -> dict[str, float]:
+        """What is left of each limit that the budget sets, for the orchestrator to see (ParaManager's b_t)."""
+        left = self.ledger.remaining()
+        amounts: Mapping[str, float | None] = {
+            "rounds": rounds_left if budget.rounds is not None else None,
+            "calls": left.calls if budget.calls is not None else None,
+            "units": left.units if budget.units is not None else None,
+            "usd": left.usd if budget.usd is not None else None,
+            "tokens": left.tokens if budget.tokens is not None else None,
+            "seconds": max(0.0, self.seconds_left()) if budget.seconds is not None else None,
+        }
+        return {name: round(value, 4) for name, value in amounts.items() if value is not None}

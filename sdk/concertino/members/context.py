@@ -1,0 +1,145 @@
+"""What a tool or agent is given at a call: its way to models, to other members, to the time and the budget left.
+
+A function asks for it by annotation (`ctx: Context`), under any parameter name; the parameter never reaches the
+schema. Everything that an agent does through its context is part of its call: it spends from the same budget, ends at
+the same deadline, is recorded below the call in the trace, and is not repeated when a run is resumed.
+
+A tool may take a context too, for its deadline and idempotency key; calling models and members is for agents. This
+module holds the contract alone. The executor implements it, and `concertino.testing.make_context` makes one for tests.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from concertino.core.budget import Amount
+from concertino.core.model import Message, Reply, Sampling
+from concertino.core.observation import Observation
+from concertino.core.plan import Call, Plan
+
+T = TypeVar("T")
+
+
+class ContextModel(ABC):
+    """A model of the pool, as an agent asks it. `name` is its full name in the pool."""
+
+    name: str
+
+    @abstractmethod
+    async def chat(
+        self,
+        messages: str | Sequence[Message],
+        *,
+        tools: Sequence[dict[str, Any]] = (),
+        sampling: Sampling | None = None,
+        schema: Mapping[str, Any] | None = None,
+    ) -> Reply:
+        """Ask the model. A plain text is one user message; with a `schema`, the reply's `data` satisfies it.
+
+        Raises:
+            CallFailed: no answer (deadline, budget, provider), or one that breaks the schema; an agent may catch it
+                and continue without.
+            UsageError: tools and a schema together.
+        """
+
+
+class Context(ABC):
+    """Given to every tool or agent that asks for it."""
+
+    @property
+    @abstractmethod
+    def question(self) -> str:
+        """The question of the whole run."""
+
+    @property
+    @abstractmethod
+    def call_id(self) -> str:
+        """Id of this call, unique in its run."""
+
+    @property
+    @abstractmethod
+    def run_id(self) -> str:
+        """Id of the run."""
+
+    @property
+    @abstractmethod
+    def idempotency_key(self) -> str:
+        """The same for this call whenever it is repeated, even after a crash; pass it to services that take one."""
+
+    @property
+    @abstractmethod
+    def history(self) -> tuple[Observation, ...]:
+        """Observations of the orchestrator's calls that have finished in this run, in the order of finishing."""
+
+    @property
+    @abstractmethod
+    def transcript(self) -> tuple[Message, ...]:
+        """The orchestrator's conversation so far."""
+
+    @property
+    @abstractmethod
+    def remaining(self) -> Amount:
+        """What is left of the budget in calls, units, $ and tokens; infinity where there is no limit."""
+
+    @abstractmethod
+    def remaining_seconds(self) -> float:
+        """Seconds until this call's deadline; infinity without one."""
+
+    @property
+    @abstractmethod
+    def models(self) -> dict[str, str]:
+        """The pool's models: the full name by every name that means one (role, full name, unambiguous short name).
+
+        `model` also takes other roles and gives them the model of the role `default`; an agent that receives a name
+        from its caller looks here first.
+        """
+
+    @abstractmethod
+    def offered(self, *patterns: str, without: str = "") -> list[dict[str, Any]]:
+        """The pool's tools and agents as OpenAI-style function objects, for an agent that lets a model choose.
+
+        Args:
+            patterns: names or patterns of members; all by default.
+            without: the full or short name of one that is left out.
+        """
+
+    @property
+    @abstractmethod
+    def toolbox(self) -> list[dict[str, Any]]:
+        """The agent's own tools as OpenAI-style function objects."""
+
+    @abstractmethod
+    def model(self, role_or_name: str = "default") -> ContextModel:
+        """The model bound to a role, or of a name.
+
+        Raises:
+            PoolError: no such role or model.
+        """
+
+    @abstractmethod
+    async def call(self, name: str, arguments: Mapping[str, Any] | str = "{}") -> Observation:
+        """Call a tool or agent of the pool. Never raises for what the call does: look at the status."""
+
+    @abstractmethod
+    async def run(self, plan: Plan | Iterable[Call]) -> list[Observation]:
+        """Run a plan of calls; observations in the order of the calls."""
+
+    @abstractmethod
+    def progress(self, done: float, total: float | None = None, message: str = "") -> None:
+        """Report how far this call is: a `Progressed` event for listeners, at most ten a second.
+
+        Args:
+            done: how much is done, in units of your own.
+            total: how much there is to do, if that is known.
+            message: what is being done.
+        """
+
+    @abstractmethod
+    async def gather(self, *work: Awaitable[T] | Iterable[Awaitable[T]]) -> list[T]:
+        """Await several things at once; results in order. If one raises, the others are cancelled and it is raised."""
+
+    @abstractmethod
+    def wait(self, awaitable: Awaitable[T]) -> T:
+        """For a synchronous agent in its own thread: `ctx.wait(ctx.call(...))`."""

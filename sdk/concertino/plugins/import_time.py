@@ -1,0 +1,39 @@
+"""How long a module takes to import, measured in a process of its own, where nothing has imported its dependencies."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+HEAVY_IMPORT = 0.2
+"""Seconds of import time, beyond concertino's own, from which a plugin is called heavy."""
+IMPORT_LIMIT = 30.0
+_MEASURE = """
+import sys, time
+import json
+sys.path[:] = json.loads(sys.argv[1])
+def now():
+    # Without the time in which other processes had the processor, where the system tells it.
+    try:
+        with open("/proc/self/schedstat") as file:
+            return time.perf_counter() - int(file.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return time.perf_counter()
+import concertino, concertino.plugins.hookspecs
+for name in concertino.__all__:  # what concertino itself costs is not the module's
+    getattr(concertino, name)
+started = now()
+__import__(sys.argv[2])
+print("seconds", now() - started)
+"""
+
+
+def import_seconds(module: str) -> float | None:
+    """Seconds that importing a module takes in a fresh process beyond concertino; None where it cannot be imported."""
+    command = [sys.executable, "-c", _MEASURE, json.dumps(sys.path), module]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=IMPORT_LIMIT, check=True)
+        return float(done.stdout.rpartition("seconds ")[2])
+    except (subprocess.SubprocessError, OSError, ValueError):
+        return None

@@ -1,0 +1,493 @@
+"""The plugin manager: from installed distributions to specs, without one broken plugin hurting another.
+
+A *provider* is one entry point of the group `concertino`; its name is the first part of its members' names.
+Metadata says which there are; a provider is imported when a pattern can only be answered by it. Import,
+search for hooks and each list hook run in the guard, one plugin at a time; whatever goes wrong becomes the
+state of its row.
+
+Invariant: what the manager gives out does not depend on the order in which plugins were loaded, and a
+provider that is failed, disabled or claimed by two distributions gives nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, get_args
+
+import pluggy
+
+from concertino.core.errors import PluginError, PoolError, UsageError
+from concertino.members.patterns import matches, may_match, provider_of
+from concertino.members.specs import ModelSpec, Spec
+
+from . import hookspecs
+from .discovery import Declaration, discover
+from .guard import PluginFault, guarded, inside_guard, show
+from .hooks import HOOK_ARGUMENTS, Hook, Implementations, read_hooks
+from .provider_settings import ProviderSettings
+from .published import MEMBER_HOOKS, check_declared, check_list, check_members, refuse_equal_names
+from .settings import Settings, load_settings
+from .status import PluginInfo, PluginRow
+
+if TYPE_CHECKING:
+    from .finding import Finding
+
+_LISTS = ((), ("settings",))
+"""The arguments of hooks that give a list."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+class PluginManager:
+    """The providers of this environment. Safe to use from several threads.
+
+    Args:
+        settings: what is disabled; by default `load_settings()`.
+        installed: whether installed distributions count; without, there are only registered objects.
+        seconds: how long one plugin may take to be imported, and for each list hook.
+    """
+
+    def __init__(self, settings: Settings | None = None, *, installed: bool = True, seconds: float = 10.0) -> None:
+        self.settings = load_settings() if settings is None else settings
+        self._installed = installed
+        self._seconds = seconds
+        self._declared: dict[tuple[str, str], ModelSpec] = {}
+        self._twins: dict[str, PluginManager] = {}
+        self.own: Mapping[str, ProviderSettings] = {}
+        """The settings that `configured` was given."""
+        self._lock = threading.RLock()
+        self._pluggy = pluggy.PluginManager("concertino")
+        self._pluggy.add_hookspecs(hookspecs)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        if inside_guard():  # the thread that loads this plugin holds the lock, and waits for this one
+            raise PluginError("a plugin asks for plugins while it is being loaded; ask inside a call instead")
+        with self._lock:
+            yield
+
+    # -- rows ------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def _plugins(self) -> dict[str, PluginRow]:
+        """All rows by name, in order; found at first use, and nothing is imported."""
+        found = discover() if self._installed else []
+        rows = (self._row(name, list(same)) for name, same in groupby(found, lambda entry: entry.name))
+        return {row.name: row for row in rows}
+
+    def _row(self, name: str, declarations: list[Declaration]) -> PluginRow:
+        row = PluginRow(name, declarations, settings=self.settings.providers.get(name, ProviderSettings()))
+        if reason := self.settings.why_disabled(name):
+            row.state, row.reason = "disabled", reason
+        elif len(declarations) > 1:
+            row.state = "clash"
+            row.reason = f"{row.info().origin} both declare the provider {name!r}; uninstall one"
+        elif declarations[0].fault:
+            row.state, row.reason = "failed", declarations[0].fault
+        elif not _NAME.fullmatch(name):
+            row.state = "failed"
+            row.reason = f"its entry point is called {name!r}; expected letters, digits, '_', '-' or '.'"
+        return row
+
+    def plugins(self) -> tuple[PluginInfo, ...]:
+        """A row per provider, by name. Imports nothing."""
+        with self._locked():
+            return tuple(plugin.info() for plugin in self._plugins.values())
+
+    def load(self, name: str) -> PluginInfo:
+        """Import a provider, if that was not done yet, and check it. A fault is in the row, it is not raised.
+
+        Raises:
+            PoolError: nothing installed has that name; gives near names.
+        """
+        with self._locked():
+            self._check_known(name)
+            self._load(self._plugins[name])
+            return self._plugins[name].info()
+
+    def register(self, target: object, name: str, distribution: str = "", version: str = "") -> PluginInfo:
+        """Add a module or object of this process as a provider, and load it. For tests and applications.
+
+        Returns:
+            Its row; like an installed plugin, a broken one is a row with a reason.
+
+        Raises:
+            PoolError: the name is taken.
+        """
+        package = getattr(target, "__name__", type(target).__module__).split(".")[0]
+        declaration = Declaration(name, distribution, version, show(target), lambda: target, package)
+        with self._locked():
+            if name in self._plugins:
+                raise PoolError(f"{self._plugins[name].label} is there already; register {show(target)} otherwise")
+            self._plugins[name] = self._row(name, [declaration])
+            ordered = sorted(self._plugins.items())
+            self._plugins.clear()
+            self._plugins.update(ordered)
+            return self.load(name)
+
+    def configured(self, providers: Mapping[str, ProviderSettings]) -> PluginManager:
+        """The same plugins, some with settings of their own, which take the place of those of `concertino.toml`.
+
+        Plugins without are shared, so that nothing is loaded or asked twice.
+
+        Raises:
+            PoolError: nothing installed has one of the names; gives near names.
+        """
+        if not providers:
+            return self
+        key = json.dumps({name: [s.where, dict(s)] for name, s in providers.items()}, sort_keys=True, default=str)
+        with self._locked():
+            for name, settings in providers.items():
+                if name not in self._plugins:
+                    raise PoolError(
+                        f"{settings.where}: no installed provider is called {name!r}; {_hint(name, self._plugins)}"
+                    )
+            if key not in self._twins:
+                self._twins[key] = self._twin(providers)
+            return self._twins[key]
+
+    def _twin(self, providers: Mapping[str, ProviderSettings]) -> PluginManager:
+        merged = {**self.settings.providers, **providers}
+        twin = PluginManager(replace(self.settings, providers=merged), seconds=self._seconds)
+        twin.own = providers
+        twin._lock, twin._pluggy, twin._declared = self._lock, self._pluggy, self._declared
+        twin._plugins = {
+            name: twin._row(name, row.declarations) if name in providers else row for name, row in self._plugins.items()
+        }
+        return twin
+
+    # -- members ---------------------------------------------------------------------------------------------
+
+    def specs(self, patterns: Sequence[str] | None = None, also: Sequence[Spec] = ()) -> list[Spec]:
+        """Tools, agents and models, by provider, then in the provider's order. Imports only who may match.
+
+        Args:
+            patterns: `provider/*`, `*/search`, a full or a short name; None for everything.
+            also: members that are not published by a provider and that patterns may mean as well; they come last,
+                and take the place of published ones of their name.
+
+        Raises:
+            PluginError: a pattern names a provider that is failed or disabled; says why.
+            PoolError: a pattern names an unknown provider or two of one name, or nothing matches it.
+        """
+        with self._locked():
+            own = {spec.name for spec in also}
+            self._check_settings()
+            foreign = None if patterns is None else [pattern for pattern in patterns if pattern not in own]
+            explicit = [name for name in map(provider_of, foreign or ()) if name]
+            for name in explicit:
+                self._check_known(name)
+            for plugin in self._plugins.values():
+                if foreign is None or any(may_match(pattern, plugin.name) for pattern in foreign):
+                    self._load(plugin)
+            for name in explicit:
+                self._check_usable(self._plugins[name])
+            loaded = [
+                plugin
+                for plugin in self._plugins.values()
+                if plugin.state == "loaded"
+                and (foreign is None or any(may_match(pattern, plugin.name) for pattern in foreign))
+            ]
+            specs: list[Spec] = [m for plugin in loaded for m in self._members_of(plugin) if m.name not in own]
+            specs += also
+            if patterns is None:
+                return specs
+            for pattern in patterns:
+                self._check_matched(pattern, specs)
+            return [s for s in specs if any(p == s.name if p in own else matches(s, p) for p in patterns)]
+
+    def declare(self, name: str, options: Mapping[str, Any]) -> ModelSpec:
+        """The model that a table `[models."provider/name"]` declares. Starts and connects nothing.
+
+        The same declaration gives the same spec, so that a pool file which is read again opens nothing twice.
+
+        Raises:
+            PoolError: the name has no provider, the provider takes no declarations, or it refuses an option.
+            PluginError: the provider is failed or disabled, or its hook is broken.
+        """
+        provider, _, short = name.partition("/")
+        if not provider or not short:
+            raise PoolError(f"model {name!r}: expected 'provider/name', with the provider that makes it")
+        with self._locked():
+            self._check_known(provider)
+            plugin = self._plugins[provider]
+            self._load(plugin)
+            self._check_usable(plugin)
+            try:
+                key = name, json.dumps(options, sort_keys=True)
+            except (TypeError, ValueError) as error:
+                raise PoolError(
+                    f"model {name!r}: its options must be plain JSON data ({error}); quote a date"
+                ) from None
+            if key not in self._declared:
+                self._declared[key] = self._declare(plugin, short, dict(options))
+            return self._declared[key]
+
+    def _declare(self, plugin: PluginRow, short: str, options: dict[str, Any]) -> ModelSpec:
+        hook = "concertino_declare_model"
+        full = f"{plugin.name}/{short}"
+        if hook not in plugin.hooks:
+            able = [row.name for row in self._plugins.values() if hook in row.hooks]
+            raise PoolError(f"model {full!r}: provider {plugin.name!r} takes no declared models{_those(able)}")
+        wrong: list[Exception] = []
+
+        def ask() -> ModelSpec | None:
+            try:
+                found = plugin.ask(hook, name=short, options=dict(options))
+            except (ValueError, UsageError) as error:
+                wrong.append(error)
+                return None
+            return check_declared(hook, found, plugin.name, short)
+
+        try:
+            spec: ModelSpec | None = self._guarded(plugin, f"{hook}()", ask)
+        except PluginFault as fault:
+            raise PluginError(f"{plugin.label} cannot declare {full!r}: {fault}") from fault
+        if spec is None:
+            raise PoolError(f"model {full!r}: {wrong[0]}") from wrong[0]
+        return spec if spec.options is not None else spec.with_(options=options)
+
+    def _check_settings(self) -> None:
+        """A model or a table under the name of no provider would never be seen."""
+        places = {f"{self.settings.file}: model {name!r}": name.partition("/")[0] for name in self.settings.models}
+        places |= {settings.where: name for name, settings in self.settings.providers.items()}
+        for place, provider in places.items():
+            if provider not in self._plugins:
+                raise PoolError(
+                    f"{place}: no installed provider is called {provider!r}; {_hint(provider, self._plugins)}"
+                )
+
+    def _members_of(self, plugin: PluginRow) -> list[Spec]:
+        """What a provider publishes, and what `concertino.toml` declares under its name."""
+        declared = [name for name in self.settings.models if name.partition("/")[0] == plugin.name]
+        if not declared:
+            return plugin.members
+        try:
+            specs = {name: self.declare(name, self.settings.models[name]) for name in declared}
+        except UsageError as error:
+            raise PoolError(f"{self.settings.file}: {error}") from error
+        return [*(m for m in plugin.members if m.name not in specs), *specs.values()]
+
+    def _check_known(self, name: str) -> None:
+        if name not in self._plugins:
+            raise PoolError(f"no installed provider is called {name!r}; {_hint(name, self._plugins)}")
+
+    def _check_usable(self, plugin: PluginRow) -> None:
+        if plugin.state == "clash":
+            raise PoolError(f"provider {plugin.name!r} cannot be used: {plugin.reason}")
+        if plugin.state == "disabled":
+            raise PluginError(f"{plugin.label} cannot be used: {plugin.reason}; change the setting")
+        if plugin.state == "failed":
+            raise PluginError(f"{plugin.label} cannot be used: {plugin.reason}; see `concertino doctor`")
+
+    def _check_matched(self, pattern: str, specs: Sequence[Spec]) -> None:
+        if any(matches(spec, pattern) for spec in specs):
+            return
+        broken = [
+            p.name for p in self._plugins.values() if p.state in ("failed", "clash") and may_match(pattern, p.name)
+        ]
+        left_out = f"; left out as broken: {', '.join(broken)} (see `concertino doctor`)" if broken else ""
+        if not broken and any(spec.name.startswith(f"{pattern.partition('/')[0]}/") for spec in specs):
+            left_out = "; `concertino doctor` says whether the provider lacks a setting"
+        raise PoolError(f"no installed member matches {pattern!r}; {_hint(pattern, (m.name for m in specs))}{left_out}")
+
+    # -- other hooks -----------------------------------------------------------------------------------------
+
+    def before_call_hooks(self) -> list[Hook]:
+        """The `concertino_before_call` implementations of loaded plugins, in the order to ask them in."""
+        return self._hooks("concertino_before_call")
+
+    def after_call_hooks(self) -> list[Hook]:
+        """The `concertino_after_call` implementations of loaded plugins, in order."""
+        return self._hooks("concertino_after_call")
+
+    def describe_hooks(self) -> list[Hook]:
+        """The `concertino_describe` implementations of loaded plugins, in order."""
+        return self._hooks("concertino_describe")
+
+    def strategies(self) -> dict[str, type]:
+        """Strategy classes of all plugins, as `provider/name`, and as `name` where only one has that."""
+        pairs = self._collect("concertino_strategies", _check_strategy)
+        classes = {f"{plugin.name}/{cls.name}": cls for plugin, cls in pairs}
+        return {
+            **classes,
+            **{cls.name: cls for _, cls in self._single(pairs, "strategy", lambda cls: str(cls.name))},
+        }
+
+    def commands(self) -> list[Any]:
+        """The `click.Command`s of all plugins. Two of one name are both left out; the rows say so."""
+        return [command for _, command in self._commands()]
+
+    def findings(self, name: str) -> list[Finding]:
+        """What a loaded provider says of itself in `concertino_doctor`; a fault of it is a finding too."""
+        from .finding import Finding, Level
+
+        hook = "concertino_doctor"
+        plugin = self._plugins[name]
+        if hook not in plugin.hooks or plugin.state != "loaded":
+            return []
+
+        def ask() -> list[Finding]:
+            items = check_list(hook, plugin.ask(hook))
+            found = [Finding(*item) for item in items]
+            for finding in found:
+                if finding.level not in get_args(Level) or not all(isinstance(part, str) for part in finding):
+                    raise PluginFault(f"{hook}() gave {finding!r}; expected texts, and one of {get_args(Level)} first")
+            return found
+
+        try:
+            found: list[Finding] = self._guarded(plugin, f"{hook}()", ask)
+        except PluginFault as fault:
+            return [Finding("error", f"plugin {name}", str(fault), "tell its author")]
+        return found
+
+    def verbs(self) -> dict[str, str]:
+        """The provider of each command that `commands` gives, by the name of the command."""
+        return {str(command.name): plugin.name for plugin, command in self._commands()}
+
+    def _commands(self) -> list[tuple[PluginRow, Any]]:
+        pairs = self._collect("concertino_cli", _check_command)
+        return self._single(pairs, "command", lambda command: str(command.name))
+
+    def named(self, hook: str) -> list[Any]:
+        """What all plugins return from a list hook such as `concertino_tasks`. Each is asked once.
+
+        Raises:
+            UsageError: there is no such hook.
+        """
+        if HOOK_ARGUMENTS.get(hook) not in _LISTS:
+            known = [name for name, arguments in HOOK_ARGUMENTS.items() if arguments in _LISTS]
+            raise UsageError(f"no hook that gives a list is called {hook!r}; {_hint(hook, known)}")
+        return [item for _, item in self._collect(hook, lambda item: "")]
+
+    def _hooks(self, hook: str) -> list[Hook]:
+        for name in self.settings.always:
+            self._check_known(name)
+            self.load(name)
+            self._check_usable(self._plugins[name])
+        with self._locked():
+            found = getattr(self._pluggy.hook, hook).get_hookimpls()
+            order = sorted(found, key=lambda impl: (impl.trylast - impl.tryfirst, impl.plugin_name))
+            plugins = [self._plugins[implementation.plugin_name] for implementation in order]
+            return [
+                Hook(plugin.label, hook, implementation.function, plugin.declarations[0].package)
+                for plugin, implementation in zip(plugins, order, strict=True)
+            ]
+
+    def _collect(self, hook: str, check: Callable[[Any], str]) -> list[tuple[PluginRow, Any]]:
+        """What each plugin returns from a list hook; `check` says what is wrong with an item, or nothing."""
+        with self._locked():
+            for plugin in self._plugins.values():
+                self._load(plugin)
+                if hook in plugin.hooks and plugin.state == "loaded" and hook not in plugin.results:
+                    self._attempt(plugin, functools.partial(self._ask, plugin, hook, check))
+            usable = [plugin for plugin in self._plugins.values() if plugin.state == "loaded"]
+            return [(plugin, item) for plugin in usable for item in plugin.results.get(hook, ())]
+
+    def _ask(self, plugin: PluginRow, hook: str, check: Callable[[Any], str]) -> None:
+        def ask() -> list[Any]:
+            items = check_list(hook, plugin.ask(hook))
+            for position, item in enumerate(items):
+                if wrong := check(item):
+                    raise PluginFault(f"{hook}()[{position}] is {show(item)}; {wrong}")
+            return items
+
+        plugin.results[hook] = self._guarded(plugin, f"{hook}()", ask)
+
+    @staticmethod
+    def _single(
+        pairs: Iterable[tuple[PluginRow, Any]], kind: str, name: Callable[[Any], str]
+    ) -> list[tuple[PluginRow, Any]]:
+        """Without what several plugins call the same; their rows name each other."""
+        owners: dict[str, list[PluginRow]] = {}
+        pairs = list(pairs)
+        for plugin, item in pairs:
+            owners.setdefault(name(item), []).append(plugin)
+        for shared, plugins in owners.items():
+            if len(plugins) > 1:
+                origins = " and ".join(dict.fromkeys(plugin.label for plugin in plugins))
+                for plugin in plugins:
+                    plugin.reason = f"{kind} {shared!r} is left out, it is published more than once: by {origins}"
+        return [(plugin, item) for plugin, item in pairs if len(owners[name(item)]) == 1]
+
+    # -- loading ---------------------------------------------------------------------------------------------
+
+    def _load(self, plugin: PluginRow) -> None:
+        if plugin.state == "installed":
+            self._attempt(plugin, functools.partial(self._read, plugin))
+
+    def _attempt(self, plugin: PluginRow, step: Callable[[], None]) -> None:
+        """Take a step; a fault makes the row failed, and nothing of the plugin is used any more."""
+        try:
+            step()
+        except PluginFault as fault:
+            plugin.state, plugin.reason, plugin.members = "failed", str(fault), []
+            if plugin.implementations and self._pluggy.is_registered(plugin.implementations):
+                self._pluggy.unregister(plugin.implementations)
+
+    def _read(self, plugin: PluginRow) -> None:
+        started = time.perf_counter()
+        target = self._guarded(plugin, "import", plugin.declarations[0].load)
+        plugin.import_seconds = time.perf_counter() - started
+        hooks: Implementations = self._guarded(plugin, "reading its hooks", lambda: read_hooks(self._pluggy, target))
+        plugin.implementations = hooks
+        if not self._pluggy.has_plugin(plugin.name):  # else it is there already, with other settings
+            self._pluggy.register(hooks, name=plugin.name)
+        plugin.hooks = tuple(sorted(vars(hooks)))
+        plugin.check_settings()
+        members: list[Spec] = []
+        for hook in MEMBER_HOOKS:
+            if hook in plugin.hooks:
+                ask = functools.partial(_members, hook, plugin)
+                members += self._guarded(plugin, f"{hook}()", ask)
+        refuse_equal_names(members)
+        plugin.members, plugin.state = members, "loaded"
+
+    def _guarded(self, plugin: PluginRow, doing: str, function: Callable[[], Any]) -> Any:
+        return guarded(function, doing, plugin.declarations[0].package, self._seconds)
+
+
+@functools.cache
+def default_manager() -> PluginManager:
+    """The manager of this process, under the settings that were in force at its first use.
+
+    Raises:
+        UsageError: the settings are wrong.
+    """
+    return PluginManager()
+
+
+def _members(hook: str, plugin: PluginRow) -> list[Spec]:
+    return check_members(hook, plugin.ask(hook), plugin.name)
+
+
+def _those(names: Sequence[str]) -> str:
+    return f"; those that do: {', '.join(names)}" if names else ""
+
+
+def _check_strategy(item: Any) -> str:
+    named = isinstance(item, type) and isinstance(getattr(item, "name", None), str)
+    return "" if named else "expected a class with a `name`"
+
+
+def _check_command(item: Any) -> str:
+    import click
+
+    return "" if isinstance(item, click.Command) else "expected a click.Command"
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    from concertino.schema import near_names
+
+    known = list(known)
+    near = near_names(name, known)
+    if near:
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    return f"there are {', '.join(known[:8])}" if known else "there are none"

@@ -1,0 +1,13 @@
+"""Pools: immutable values that hold members, their prices and descriptions, and the models bound to roles.
+
+pool     the value, and how it changes      file   pool files (TOML, YAML)      lock   pinned pools
+live     a pool that is exchanged while it serves     orchestrator_agent   an orchestrator as a member
+"""
+
+from .live import LivePool
+from .pool import Pool
+
+__all__ = [
+    "LivePool",
+    "Pool",
+]

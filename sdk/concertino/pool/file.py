@@ -1,0 +1,365 @@
+"""Pool files: a pool written down in TOML or YAML, by the names of installed members and what was changed of
+them.
+
+    members = ["sim/*", "search/web"]       # patterns; the order is the order in the pool; absent: everything
+    without = ["sim/slow"]
+    [roles]
+    worker = "sim/steady"
+    [aliases]
+    "search/web" = "search"
+    [descriptions]
+    "sim/steady" = "Good at arithmetic."
+    [prices."sim/steady"]                   # $ per million tokens, or the word "unknown"
+    input = 0.1
+    output = 0.4
+    [overrides."search/web"]                # fields of the spec; "none" lifts a limit
+    timeout = 5
+    [models."vllm/coder"]                   # a model that the provider makes of its own options
+    model = "Qwen/Qwen3-8B"
+    [routers.careful]                       # several models under one name
+    models = ["vllm/coder", "sim/steady"]
+    policy = "fallback"
+    [orchestrators.planner]                 # an agent that leads a run of its own
+    description = "Plans and carries out a trip."
+    strategy = "agent-graph"
+    [providers.search]                      # what a provider itself takes, instead of that in concertino.toml
+    corpus = "pages.jsonl"
+
+`offer = ["vllm/*"]` at the top offers these models to the orchestrator as agents.
+
+Saving writes full names and only what differs from the installed members; loading that file with the same
+distributions gives an equal pool. What a file cannot hold, such as code, is refused when saving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from concertino.core.documents import check_keys, read_document, write_document
+from concertino.core.errors import PluginError, PoolError, UsageError
+from concertino.core.usage import Cost, Prices
+from concertino.members.model_agent import ModelAgent, model_agent
+from concertino.members.patterns import matches
+from concertino.members.routing import RouterSpec, router_of
+from concertino.members.specs import ModelSpec, Spec
+from concertino.plugins.settings import provider_tables
+
+from .orchestrator_agent import OrchestratorAgent, orchestrator_of
+from .pool import Pool
+
+if TYPE_CHECKING:
+    from concertino.plugins.manager import PluginManager
+
+KEYS = (
+    "members", "without", "offer", "roles", "aliases", "descriptions", "prices", "overrides", "models", "routers",
+    "orchestrators", "providers",
+)  # fmt: skip
+
+_number, _count, _text, _truth = (int, float), int, str, bool
+_ACTION_FIELDS: dict[str, Any] = {
+    "timeout": _number,
+    "concurrency": _count,
+    "isolation": _text,
+    "max_chars": _count,
+    "writes": _truth,
+    "retry_safe": _truth,
+    "cost": dict,
+}
+_MODEL_FIELDS: dict[str, Any] = {
+    "timeout": _number,
+    "concurrency": _count,
+    "context": _count,
+    "max_tokens": _count,
+}
+_MAY_BE_NONE = ("timeout", "concurrency", "context")
+
+
+def load_pool(path: Path, manager: PluginManager | None = None) -> Pool:
+    """Read a pool file.
+
+    Args:
+        path: a `.toml`, `.yaml` or `.yml` file.
+        manager: whose plugins to use; by default the installed ones.
+
+    Raises:
+        PoolError: names the file, the key, what was expected and what was given.
+        PluginError: it names a provider that is failed or disabled.
+    """
+    data = read_document(path)
+    check_keys(str(path), data, KEYS, PoolError)
+    manager = _configured(path, data, manager or _default_manager())
+    roles = {role: name.replace(":", "/", 1) for role, name in _texts(path, data, "roles").items()}
+    pool = Pool(_members(path, data, manager, list(roles.values())))
+    with _naming(path, "roles"):
+        pool = pool.bind(**roles)
+    overrides = _tables(path, data, "overrides", pool)
+    pool = Pool([_override(path, m, overrides.get(m.name, {})) for m in pool.members], roles=pool.roles)
+    steps: list[tuple[str, Callable[[Pool, dict[str, Any]], Pool], dict[str, Any]]] = [
+        ("descriptions", Pool.describe, _texts(path, data, "descriptions", pool)),
+        ("prices", Pool.price, _prices(path, data, pool)),
+        ("aliases", Pool.alias, _texts(path, data, "aliases", pool)),
+    ]
+    for key, change, values in steps:
+        with _naming(path, key):
+            pool = change(pool, values) if values else pool
+    with _naming(path, "aliases"):
+        pool.actions  # noqa: B018 - two members of one visible name must be an error of this file
+    pool._manager = manager
+    return pool
+
+
+def save_pool(pool: Pool, path: Path, manager: PluginManager | None = None) -> None:
+    """Write a pool file that `load_pool` reads back as an equal pool.
+
+    Args:
+        pool: what to write.
+        path: a `.toml`, `.yaml` or `.yml` file; replaced if it is there.
+        manager: whose plugins to compare with; by default those the pool came from, or the installed ones.
+
+    Raises:
+        PoolError: a member is not installed, or differs from the installed one in what a file cannot hold.
+    """
+    manager = manager or pool._manager or _default_manager()
+    data: dict[str, Any] = {key: {} for key in KEYS}
+    data["members"] = [member.name for member in pool.members]
+    data["roles"], data["aliases"] = pool.roles, pool.aliases
+    data["providers"] = {name: dict(settings) for name, settings in manager.own.items()}
+    made_here = (RouterSpec, ModelAgent, OrchestratorAgent)
+    local = [m.name for m in pool.members if not m.provider and not isinstance(m, made_here)]
+    for name in local:
+        raise PoolError(
+            f"{path}: {name!r} is a member of this process alone and cannot be loaded by name; "
+            f"publish it in a plugin, or save pool.without({name!r})"
+        )
+    with _naming(path, "members"):
+        made = [spec for member in pool.members if (spec := _write_made(data, pool, member, manager)) is not None]
+        installed = {spec.name: spec for spec in manager.specs(data["members"], made)}
+    for member in pool.members:
+        _write_changes(path, data, installed[member.name], member)
+    if all(name == model_agent(_model(pool[model])).name for name, model in data["offer"].items()):
+        data["offer"] = list(data["offer"].values())
+    write_document(path, {key: value for key, value in data.items() if value or key == "members"})
+
+
+def _write_made(data: dict[str, Any], pool: Pool, member: Spec, manager: PluginManager) -> Spec | None:
+    """Put a member that the file makes itself into the tables; the member as loading would make it, None for others."""
+    if isinstance(member, RouterSpec):
+        data["routers"][member.name] = member.routing()
+        return router_of(member.name, member.routing())
+    if isinstance(member, OrchestratorAgent):
+        data["orchestrators"][member.name] = member.setup()
+        return orchestrator_of(member.name, member.setup())
+    if isinstance(member, ModelAgent):
+        data["offer"][member.name] = member.model
+        return model_agent(_model(pool[member.model])).with_(name=member.name)
+    if isinstance(member, ModelSpec) and member.options is not None:
+        data["models"][member.name] = dict(member.options)
+        return manager.declare(member.name, member.options)
+    return None
+
+
+def _default_manager() -> PluginManager:
+    from concertino.plugins.manager import default_manager
+
+    return default_manager()
+
+
+@contextmanager
+def _naming(path: Path, key: str) -> Iterator[None]:
+    """Put file and key before the text of errors that speak of a pool only."""
+    try:
+        yield
+    except UsageError as error:
+        raise PoolError(f"{path}: {key}: {error}") from error
+    except PluginError as error:
+        raise PluginError(f"{path}: {key}: {error}") from error
+
+
+def _configured(path: Path, data: Mapping[str, Any], manager: PluginManager) -> PluginManager:
+    """The plugins under the file's own settings of them."""
+    tables = _tables(path, data, "providers")
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise PoolError(f"{path}: providers.{name} = {table!r}; expected a table")
+    return manager.configured(provider_tables(path, tables))
+
+
+# -- reading -------------------------------------------------------------------------------------------------
+
+
+def _members(path: Path, data: Mapping[str, Any], manager: PluginManager, bound: list[str]) -> list[Spec]:
+    """What the patterns name, in their order; then what the file itself makes, and the models that others need."""
+    patterns = _patterns(path, data, "members")
+    made: list[Spec] = [*_declared(path, data, manager)]
+    made += _offered(path, data, manager, made)
+    with _naming(path, "members"):
+        found = manager.specs(patterns, made)
+    if patterns is not None:
+        own = {spec.name: spec for spec in made}  # a name that the file gives itself means that alone
+        found = [s for p in patterns for s in ([own[p]] if p in own else [s for s in found if matches(s, p)])]
+        found += made
+    for pattern in _patterns(path, data, "without") or ():
+        kept = [spec for spec in found if not matches(spec, pattern)]
+        if len(kept) == len(found):
+            raise PoolError(f"{path}: without: {pattern!r} matches no member; leave it out, or correct it")
+        found = kept
+    with _naming(path, "roles"):
+        found += manager.specs(bound, made)
+    with _naming(path, "routers"):
+        found += manager.specs([need for spec in found for need in spec.needs], made)
+    return list({spec.name: spec for spec in found}.values())
+
+
+def _declared(path: Path, data: Mapping[str, Any], manager: PluginManager) -> list[Spec]:
+    """The models, routers and orchestrators that the file declares."""
+    made: list[Spec] = []
+    makers: tuple[tuple[str, Callable[[str, Mapping[str, Any]], Spec]], ...] = (
+        ("models", manager.declare), ("routers", router_of), ("orchestrators", orchestrator_of),
+    )  # fmt: skip
+    for key, make in makers:
+        for name, table in _tables(path, data, key).items():
+            if not isinstance(table, dict):
+                raise PoolError(f"{path}: {key}.{name!r} = {table!r}; expected a table")
+            with _naming(path, key):
+                made.append(make(name, table))
+    return made
+
+
+def _offered(path: Path, data: Mapping[str, Any], manager: PluginManager, made: list[Spec]) -> list[Spec]:
+    """The models that are offered as agents: patterns of models, or a table from names of agents to models."""
+    if isinstance(data.get("offer"), dict):
+        names = _texts(path, data, "offer")
+        with _naming(path, "offer"):
+            models = {spec.name: spec for spec in manager.specs(list(names.values()), made)}
+            for model in names.values():
+                if model not in models:
+                    raise PoolError(f"{model!r} is no full name of a model; there are {', '.join(models)}")
+            return [model_agent(_model(models[model])).with_(name=name) for name, model in names.items()]
+    patterns = _patterns(path, data, "offer") or []
+    with _naming(path, "offer"):
+        found = manager.specs(patterns, made)
+        for pattern in patterns:
+            if not any(isinstance(spec, ModelSpec) and _means(pattern, spec) for spec in found):
+                raise PoolError(f"{pattern!r} matches no model; only models can be offered")
+    return [model_agent(spec) for spec in found if isinstance(spec, ModelSpec)]
+
+
+def _means(pattern: str, spec: Spec) -> bool:
+    return pattern == spec.name or matches(spec, pattern)
+
+
+def _model(spec: Spec) -> ModelSpec:
+    if not isinstance(spec, ModelSpec):
+        raise PoolError(f"{spec.name!r} is a {spec.kind}; only models can be offered")
+    return spec
+
+
+def _patterns(path: Path, data: Mapping[str, Any], key: str) -> list[str] | None:
+    value = data.get(key)
+    if value is None and key not in data:
+        return None
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise PoolError(f"{path}: {key}: expected a list of patterns such as ['search/*'], got {value!r}")
+    return value
+
+
+def _tables(path: Path, data: Mapping[str, Any], key: str, pool: Pool | None = None) -> dict[str, Any]:
+    """A table by name; by the full name of a member where a pool is given."""
+    value = data.get(key, {})
+    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+        raise PoolError(f"{path}: {key}: expected a table, got {value!r}")
+    if pool is not None:
+        check_keys(f"{path}: {key}", value, [member.name for member in pool.members], PoolError)
+    return value
+
+
+def _texts(path: Path, data: Mapping[str, Any], key: str, pool: Pool | None = None) -> dict[str, str]:
+    table = _tables(path, data, key, pool)
+    for name, text in table.items():
+        if not isinstance(text, str):
+            raise PoolError(f"{path}: {key}: {name!r} = {text!r}; expected a text")
+    return table
+
+
+def _prices(path: Path, data: Mapping[str, Any], pool: Pool) -> dict[str, Prices | None]:
+    return {
+        name: None if value == "unknown" else _record(path, f"prices.{name!r}", Prices, value)
+        for name, value in _tables(path, data, "prices", pool).items()
+    }
+
+
+def _record(path: Path, key: str, kind: type[Any], value: object) -> Any:
+    """A `Prices` or `Cost` of a table."""
+    if not isinstance(value, dict):
+        raise PoolError(f"{path}: {key} = {value!r}; expected a table")
+    check_keys(f"{path}: {key}", value, kind.__dataclass_fields__, PoolError)
+    for name, item in value.items():
+        _check_type(path, f"{key}.{name}", item, str if name == "as_of" else _number)
+    with _naming(path, key):
+        try:
+            return kind(**value)
+        except TypeError:
+            raise PoolError(f"expected at least 'input' and 'output', got {sorted(value)}") from None
+
+
+def _check_type(path: Path, key: str, value: object, expected: Any) -> None:
+    right = isinstance(value, expected) and (expected is bool or not isinstance(value, bool))
+    if not right:
+        word = "a number" if expected == _number else f"{expected.__name__}"
+        raise PoolError(f"{path}: {key} = {value!r}; expected {word}")
+
+
+def _override(path: Path, spec: Spec, table: object) -> Spec:
+    key = f"overrides.{spec.name!r}"
+    if not isinstance(table, dict):
+        raise PoolError(f"{path}: {key} = {table!r}; expected a table")
+    if isinstance(spec, RouterSpec) and table:
+        raise PoolError(f"{path}: {key}: a router has no limits of its own; set those of its models")
+    fields = _MODEL_FIELDS if isinstance(spec, ModelSpec) else _ACTION_FIELDS
+    check_keys(f"{path}: {key}", table, fields, PoolError)
+    changes: dict[str, Any] = {}
+    for name, value in table.items():
+        if name in _MAY_BE_NONE and value in ("none", None):
+            changes[name] = None
+        elif name == "cost":
+            changes[name] = _record(path, f"{key}.cost", Cost, value)
+        else:
+            _check_type(path, f"{key}.{name}", value, fields[name])
+            changes[name] = value
+    with _naming(path, key):
+        return spec.with_(**changes) if changes else spec
+
+
+# -- writing -------------------------------------------------------------------------------------------------
+
+
+def _write_changes(path: Path, data: dict[str, Any], installed: Spec, member: Spec) -> None:
+    """Put what was changed of a member into the tables."""
+    rebuilt = installed
+    if member.description != installed.description:
+        data["descriptions"][member.name] = member.description
+        rebuilt = rebuilt.with_(description=member.description)
+    if isinstance(member, ModelSpec) and isinstance(installed, ModelSpec) and member.prices != installed.prices:
+        data["prices"][member.name] = _plain(member.prices) if member.prices else "unknown"
+        rebuilt = rebuilt.with_(prices=member.prices)
+    fields = _MODEL_FIELDS if isinstance(member, ModelSpec) else _ACTION_FIELDS
+    changed = {name: value for name in fields if (value := getattr(member, name)) != getattr(installed, name, None)}
+    if changed:
+        data["overrides"][member.name] = {name: _plain(value) for name, value in changed.items()}
+        rebuilt = rebuilt.with_(**changed)
+    was, now = rebuilt.to_json(), member.to_json()
+    if different := sorted(key for key in {*was, *now} if was.get(key) != now.get(key)):
+        raise PoolError(
+            f"{path}: {member.name!r} differs from the installed one in {', '.join(different)}, which a pool "
+            "file cannot hold; publish the changed member in a plugin under its own name"
+        )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (Cost, Prices)):
+        return {name: item for name, item in asdict(value).items() if item not in (None, "")}
+    return "none" if value is None else value

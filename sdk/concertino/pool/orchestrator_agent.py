@@ -1,0 +1,182 @@
+"""An orchestrator as a member of a pool: an agent that leads a run of its own inside one call.
+
+Its strategy's machine is driven through the agent's `Context`, so everything that it does is part of its call: the
+same budget, the same deadline, a sub-trace. It is offered the pool's members but itself; orchestrators that call each
+other end at the executor's depth limit, as any agents do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from concertino.core.documents import check_keys
+from concertino.core.errors import PoolError, SpecError, UsageError
+from concertino.core.model import Sampling
+from concertino.core.observation import CallFailed
+from concertino.core.plan import Plan
+from concertino.core.usage import Cost
+from concertino.members.specs import AgentSpec
+from concertino.strategies import Act, Ask, Brief, Done, Machine, Strategy
+from concertino.strategies.built_in import installed_strategy
+
+if TYPE_CHECKING:
+    from concertino.members.context import Context
+
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "task": {
+            "type": "string",
+            "minLength": 1,
+            "description": "the whole task with everything it needs: who works on it sees nothing else",
+        }
+    },
+    "required": ["task"],
+    "additionalProperties": False,
+}
+OPTIONS = ("description", "model", "strategy", "settings", "only", "timeout", "units")
+"""The keys of an orchestrator in a pool file."""
+_CODES = {"budget": "budget_exhausted", "deadline": "deadline"}
+
+
+@dataclass(frozen=True, eq=False)
+class OrchestratorAgent(AgentSpec):
+    """An agent that leads a run of its own.
+
+    Attributes:
+        strategy: how it leads.
+        leader: role or name of its model.
+        only: patterns of the members that it may call; empty for all but itself.
+    """
+
+    strategy: Strategy | None = None
+    leader: str = "orchestrator"
+    only: tuple[str, ...] = ()
+
+    def setup(self) -> dict[str, Any]:
+        """What a pool file says of it."""
+        assert self.strategy is not None
+        settings = {key: value for key, value in self.strategy.to_json().items() if value is not None}
+        data = {"description": self.description, "model": self.leader, "strategy": settings.pop("name")}
+        more = {"settings": settings, "only": list(self.only), "units": self.cost.units}
+        return {**data, **{key: value for key, value in more.items() if value}, "timeout": self.timeout or "none"}
+
+    def to_json(self) -> dict[str, Any]:
+        """As for an agent, with its strategy, its model and what it may call."""
+        assert self.strategy is not None
+        own = {"strategy": self.strategy.to_json(), "leader": self.leader, "only": list(self.only)}
+        return {**super().to_json(), **own}
+
+
+def orchestrator_agent(
+    name: str, description: str, strategy: Strategy, *, model: str = "orchestrator", only: Sequence[str] = (),
+    sampling: Sampling | None = None, timeout: float | None = 600.0, cost: Cost | None = None,
+) -> OrchestratorAgent:  # fmt: skip
+    """An agent `name` that leads a run with a strategy.
+
+    Args:
+        name: its name in the pool.
+        description: what another orchestrator reads about it.
+        strategy: how it leads.
+        model: role or name of its model in the pool.
+        only: patterns of the members that it may call; all but itself by default.
+        sampling: of its model.
+        timeout: seconds for one call, the whole run in it included.
+        cost: what one call costs beside what it spends; one unit by default.
+    """
+
+    async def lead(arguments: dict[str, Any], *, ctx: Context) -> str:
+        return await _Lead(name, strategy, model, tuple(only), sampling, ctx).answer(arguments["task"])
+
+    return OrchestratorAgent(
+        name, description, _SCHEMA, lead, takes_mapping=True, context="ctx", timeout=timeout, models=(model,),
+        cost=cost or Cost(units=1), strategy=strategy, leader=model, only=tuple(only),
+    )  # fmt: skip
+
+
+def orchestrator_of(name: str, table: Mapping[str, Any]) -> OrchestratorAgent:
+    """The orchestrator that a pool file's table declares.
+
+    Raises:
+        PoolError: a key or value cannot be; names it.
+    """
+    check_keys(repr(name), table, OPTIONS, PoolError)
+    for key in ("description", "model", "strategy"):
+        if not isinstance(table.get(key, ""), str):
+            raise PoolError(f"{name!r}: {key} = {table[key]!r}; expected a text")
+    if not table.get("description"):
+        raise PoolError(f"{name!r}: it has no description; another orchestrator chooses by it")
+    only, settings, timeout = table.get("only", []), table.get("settings", {}), table.get("timeout", 600.0)
+    if not isinstance(only, list) or not all(isinstance(pattern, str) for pattern in only):
+        raise PoolError(f"{name!r}: only = {only!r}; expected a list of patterns")
+    if not isinstance(settings, dict):
+        raise PoolError(f"{name!r}: settings = {settings!r}; expected a table")
+    try:
+        plain = installed_strategy(table.get("strategy", "parallel-rounds"))()
+        check_keys(f"{name!r}: settings", settings, [key for key in plain.to_json() if key != "name"], PoolError)
+        return orchestrator_agent(
+            name, table["description"], type(plain).from_json({**plain.to_json(), **settings}),
+            model=table.get("model", "orchestrator"), only=only, timeout=None if timeout == "none" else timeout,
+            cost=Cost(units=table.get("units", 1)),
+        )  # fmt: skip
+    except (SpecError, UsageError, TypeError) as error:
+        raise error if isinstance(error, PoolError) else PoolError(f"{name!r}: {error}") from error
+
+
+class _Lead:
+    """One run inside a call."""
+
+    def __init__(
+        self, name: str, strategy: Strategy, model: str, only: tuple[str, ...], sampling: Sampling | None, ctx: Context
+    ) -> None:
+        self.strategy = strategy
+        self.model = model
+        self.sampling = sampling
+        self.ctx = ctx
+        self.tools = ctx.offered(*only, without=name)
+        self.failure: CallFailed | None = None
+
+    async def answer(self, task: str) -> str:
+        """Lead the run to its answer.
+
+        Raises:
+            CallFailed: there is none; says why.
+        """
+        machine = self.strategy.begin(Brief(task, self.tools, sampling=self.sampling))
+        while not isinstance(step := machine.step(), Done):
+            if isinstance(step, Ask):
+                await self._ask(step, machine)
+            else:
+                await self._act(step, machine)
+        if step.answer is not None:
+            return step.answer
+        if self.failure is not None:
+            raise self.failure
+        detail = f": {step.detail}" if step.detail else ""
+        raise CallFailed.because(f"no answer ({step.stop}){detail}", code=_CODES.get(step.stop, "no_answer"))
+
+    async def _ask(self, step: Ask, machine: Machine) -> None:
+        role = step.role if step.role != "orchestrator" and step.role in self.ctx.models else self.model
+        try:
+            reply = await self.ctx.model(role).chat(
+                list(step.messages), tools=[dict(tool) for tool in step.tools], sampling=step.sampling or self.sampling
+            )
+        except CallFailed as failed:
+            self.failure = failed
+            machine.finish("model", str(failed))
+            return
+        machine.tell(reply)
+
+    async def _act(self, step: Act, machine: Machine) -> None:
+        offered = {tool["function"]["name"] for tool in self.tools}
+        strangers = [call for call in step.plan.calls if call.error is None and call.name not in offered]
+        plan = step.plan
+        if strangers:
+            text = f"not offered here; there are {', '.join(sorted(offered)) or 'none'}"
+            plan = Plan(
+                replace(call, error=("unknown_name", f"{call.name!r} is {text}")) if call in strangers else call
+                for call in step.plan.calls
+            )
+        machine.observe(await self.ctx.run(plan))

@@ -1,0 +1,552 @@
+"""The pool: an immutable value holding tools, agents and models, with their prices and descriptions.
+
+Whatever an orchestrator may call is in a pool, and a pool is nothing but its members in order, the models bound to
+roles, and the names under which the orchestrator sees them. Every change returns a new pool, so a pool can be hashed,
+compared, sampled, written to a file and swapped under a trained policy or a running service.
+
+Members are called `provider/name`. The orchestrator sees a *visible name*: the short name where it is unique, else
+`provider__name`, with characters that model servers refuse replaced by `_`; an alias overrides it.
+
+`Pool.installed()` imports nothing: it knows the installed distributions by their metadata, and imports those whose
+members are really asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from concertino.core.errors import PoolError
+from concertino.core.usage import Prices
+from concertino.members.model_agent import ModelAgent, answering_with, describe_expert, model_agent
+from concertino.members.patterns import matches
+from concertino.members.routing import RouterSpec
+from concertino.members.specs import ModelSpec, Spec, ToolSpec, canonical_text, function_object
+
+from .views import ContextCost, Member, PoolDiff
+
+if TYPE_CHECKING:
+    import random
+
+    from concertino.plugins.manager import PluginManager
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class Pool:
+    """Tools, agents and models, in order.
+
+    Args:
+        members: the specs.
+        roles: model names by role: `orchestrator`, `summariser`, `default`, and whatever the agents ask for.
+        aliases: visible names by member name.
+
+    Raises:
+        PoolError: two members of one name, an alias or role that names no member, or two members of one visible name.
+        SpecError: a member's schema was refused.
+    """
+
+    def __init__(
+        self,
+        members: Iterable[Spec] = (),
+        *,
+        roles: Mapping[str, str] | None = None,
+        aliases: Mapping[str, str] | None = None,
+    ) -> None:
+        self._source: tuple[Spec, ...] | Callable[[], tuple[Spec, ...]] = tuple(members)
+        self._roles = dict(roles or {})
+        self._aliases = dict(aliases or {})
+        self._manager: PluginManager | None = None
+        self._patterns: tuple[str, ...] | None = None
+        self._check()
+
+    @classmethod
+    def of(cls, *members: Spec, **roles: str) -> Pool:
+        """A pool of the given specs; keywords bind roles to models."""
+        return cls(members, roles=roles)
+
+    @classmethod
+    def installed(cls, *patterns: str, manager: PluginManager | None = None) -> Pool:
+        """Everything that installed distributions publish, or what matches the patterns (`provider/*`, `*/search`).
+
+        Nothing is imported yet. Broken distributions are left out; `concertino plugins` names them.
+        """
+        from concertino.plugins.manager import default_manager
+
+        return cls._lazily(manager or default_manager(), patterns or None)
+
+    @classmethod
+    def _lazily(cls, manager: PluginManager, patterns: tuple[str, ...] | None) -> Pool:
+        pool = cls()
+        pool._manager, pool._patterns = manager, patterns
+        pool._source = lambda: tuple(manager.specs(patterns))
+        return pool
+
+    @classmethod
+    def load(cls, path: str | Path, *, manager: PluginManager | None = None) -> Pool:
+        """Read a pool file (TOML or YAML; `docs/reference/pool-file.md`).
+
+        Raises:
+            PoolError: names the file, the key, what was expected and near names.
+        """
+        from .file import load_pool
+
+        return load_pool(Path(path), manager)
+
+    def save(self, path: str | Path) -> None:
+        """Write a pool file that `load` reads back, by its suffix TOML or YAML."""
+        from .file import save_pool
+
+        save_pool(self, Path(path))
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    @property
+    def members(self) -> tuple[Spec, ...]:
+        """All specs in order. The first use of an installed pool imports the distributions it needs."""
+        if callable(self._source):
+            self._source = self._source()
+            self._check()
+        return self._source
+
+    @property
+    def manager(self) -> PluginManager | None:
+        """The plugin manager that loaded installed members, None for a pool made by hand."""
+        return self._manager
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """Model names by role."""
+        return dict(self._roles)
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Visible names by member name, where they were set by hand."""
+        return dict(self._aliases)
+
+    @cached_property
+    def models(self) -> tuple[ModelSpec, ...]:
+        """The models."""
+        return tuple(member for member in self.members if isinstance(member, ModelSpec))
+
+    @cached_property
+    def actions(self) -> tuple[Member, ...]:
+        """Tools and agents with their visible names: the orchestrator's action space."""
+        callables = [member for member in self.members if isinstance(member, ToolSpec)]
+        short = [_sanitise(spec.short_name) for spec in callables]
+        times = Counter(short)
+        actions = []
+        for spec, name in zip(callables, short, strict=True):
+            visible = self._aliases.get(spec.name) or (
+                name if times[name] == 1 else _sanitise(spec.name.replace("/", "__"))
+            )
+            actions.append(Member(visible, spec))
+        self._refuse_equal_names(actions)
+        return tuple(actions)
+
+    @staticmethod
+    def _refuse_equal_names(actions: Sequence[Member]) -> None:
+        seen: dict[str, str] = {}
+        for visible, spec in actions:
+            if visible in seen:
+                raise PoolError(f"{seen[visible]!r} and {spec.name!r} would both be visible as {visible!r}; alias one")
+            seen[visible] = spec.name
+
+    @cached_property
+    def _by_any_name(self) -> dict[str, ToolSpec]:
+        """Visible, full and unambiguous short names of tools and agents."""
+        index: dict[str, ToolSpec] = {}
+        ambiguous: set[str] = set()
+        for _, spec in self.actions:
+            if index.setdefault(spec.short_name, spec) is not spec:
+                ambiguous.add(spec.short_name)
+        for name in ambiguous:
+            del index[name]
+        index.update({spec.name: spec for _, spec in self.actions})
+        index.update(self.actions)
+        return index
+
+    @cached_property
+    def visible_names(self) -> dict[str, str]:
+        """Visible name by member name."""
+        return {spec.name: visible for visible, spec in self.actions}
+
+    def find(self, name: str) -> ToolSpec | None:
+        """The tool or agent of a visible, full or unambiguous short name."""
+        return self._by_any_name.get(name)
+
+    def __getitem__(self, name: str) -> Spec:
+        for member in self.members:
+            if member.name == name:
+                return member
+        found = self.find(name)
+        if found is not None:
+            return found
+        raise PoolError(self._unknown("member", name, [member.name for member in self.members]))
+
+    def __contains__(self, member: object) -> bool:
+        """Whether a member, or one of that name, is here."""
+        return any(mine.name == member or mine is member for mine in self.members)
+
+    def __iter__(self) -> Iterator[Spec]:
+        """The members in order, models included; roles and aliases are not among them."""
+        return iter(self.members)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def behind(self, role_or_name: str) -> tuple[ModelSpec, ...]:
+        """The models that a request to a role or name can reach: the model itself, or those of a router.
+
+        Raises:
+            PoolError: no such role or model.
+        """
+        found = self.model(role_or_name)
+        if not isinstance(found, RouterSpec):
+            return (found,)
+        return tuple(dict.fromkeys(model for name in found.models for model in self.behind(name)))
+
+    def model(self, role_or_name: str) -> ModelSpec:
+        """The model bound to a role, or of a name.
+
+        An unbound role falls back to the role `default`, then to the only model; a full name, `provider/name`, to
+        nothing.
+
+        Raises:
+            PoolError: no such role or model; says how to bind one.
+        """
+        models = {spec.name: spec for spec in self.models}
+        wanted = self._roles.get(role_or_name, role_or_name)
+        if wanted in models:
+            return models[wanted]
+        by_short = [spec for spec in models.values() if spec.short_name == wanted]
+        if len(by_short) == 1:
+            return by_short[0]
+        may_fall_back = role_or_name not in self._roles and "/" not in role_or_name
+        if may_fall_back and "default" in self._roles and role_or_name != "default":
+            return self.model("default")
+        if may_fall_back and len(models) == 1:
+            return next(iter(models.values()))
+        near = self._unknown("model or role", wanted, [*models, *self._roles])
+        raise PoolError(f"{near}; bind it with pool.bind({_sanitise(role_or_name)}='provider/model')")
+
+    @staticmethod
+    def _unknown(kind: str, name: str, known: Sequence[str]) -> str:
+        from concertino.schema import near_names
+
+        near = near_names(name, known)
+        hint = (
+            f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(known[:8]) or 'none'}"
+        )
+        return f"the pool has no {kind} {name!r}; {hint}"
+
+    # -- changing --------------------------------------------------------------------------------------------------
+
+    def _copy(self, members: Iterable[Spec] | None = None, **changes: Mapping[str, str]) -> Pool:
+        if members is None and callable(self._source) and self._manager is not None:
+            pool = Pool._lazily(self._manager, self._patterns)
+            pool._roles = dict(changes.get("roles", self._roles))
+            pool._aliases = dict(changes.get("aliases", self._aliases))
+            return pool
+        kept = self.members if members is None else tuple(members)
+        names = {member.name for member in kept}
+        aliases = {name: alias for name, alias in changes.get("aliases", self._aliases).items() if name in names}
+        pool = Pool(kept, roles=changes.get("roles", self._roles), aliases=aliases)
+        pool._manager = self._manager
+        return pool
+
+    def only(self, *patterns: str) -> Pool:
+        """Keep the tools and agents that match (`provider/*`, `*/search`, a full name), and the models of roles.
+
+        Models stay too where a pattern names them.
+
+        Raises:
+            PoolError: a pattern matches nothing.
+        """
+        if callable(self._source) and self._manager is not None and self._patterns is None:
+            pool = Pool._lazily(self._manager, (*patterns, *self._roles.values()))
+            pool._roles, pool._aliases = dict(self._roles), dict(self._aliases)
+            return pool
+        self._require_matches(patterns)
+        kept = self._with_needs({m.name for m in self.members if _matches(m, patterns)} | set(self._roles.values()))
+        return self._copy(m for m in self.members if m.name in kept)
+
+    def _with_needs(self, names: set[str]) -> set[str]:
+        """The names, and those of the models that these members need."""
+        while more := {need for m in self.members if m.name in names for need in m.needs} - names:
+            names = names | more
+        return names
+
+    def without(self, *patterns: str) -> Pool:
+        """Leave out what matches.
+
+        Raises:
+            PoolError: a pattern matches nothing, or it takes away a model that a role, a router or an agent needs.
+        """
+        self._require_matches(patterns)
+        return self._copy(m for m in self.members if not _matches(m, patterns))
+
+    def _require_matches(self, patterns: Sequence[str]) -> None:
+        for pattern in patterns:
+            if not any(matches(member, pattern) for member in self.members):
+                raise PoolError(self._unknown("member", pattern, [member.name for member in self.members]))
+
+    def adding(self, *members: Spec) -> Pool:
+        """With more members at the end."""
+        return self._copy((*self.members, *members))
+
+    def bind(self, **roles: str) -> Pool:
+        """With roles bound to models by name (`bind(worker="vllm/qwen3-4b")`).
+
+        Raises:
+            PoolError: no model of that name.
+        """
+        bound = {role: name.replace(":", "/", 1) for role, name in roles.items()}
+        if callable(self._source) and self._manager is not None and self._patterns is not None:
+            pool = Pool._lazily(self._manager, (*self._patterns, *bound.values()))
+            pool._roles, pool._aliases = {**self._roles, **bound}, dict(self._aliases)
+            return pool
+        return self._copy(roles={**self._roles, **bound})
+
+    def offering(self, *patterns: str) -> Pool:
+        """With each model that matches offered to the orchestrator as an agent, `ask_<name>`.
+
+        What the orchestrator reads about it is the description and the price of the model.
+
+        Raises:
+            PoolError: a pattern matches no model.
+        """
+        for pattern in patterns:
+            if not any(matches(model, pattern) for model in self.models):
+                raise PoolError(self._unknown("model", pattern, [model.name for model in self.models]))
+        return self.adding(*(model_agent(model) for model in self.models if _matches(model, patterns)))
+
+    def replace(self, old: str, new: str | Spec) -> Pool:
+        """With one member replaced by another one, or by an installed one of that name.
+
+        The new one takes the old one's place, its roles, and its part in routers and model agents.
+
+        Raises:
+            PoolError: no such member, or nothing installed of the new name.
+        """
+        current = self[old]
+        if isinstance(new, str):
+            new = Pool.installed(new, manager=self._manager)[new]
+        if isinstance(current, ModelSpec) != isinstance(new, ModelSpec):
+            raise PoolError(f"{old!r} is a {current.kind}; it cannot be replaced by the {new.kind} {new.name!r}")
+        roles = {role: new.name if name == current.name else name for role, name in self._roles.items()}
+        return self._copy(
+            [new if m is current else _renaming(m, current.name, new.name) for m in self.members], roles=roles
+        )
+
+    def adjust(self, pattern: str, **options: Any) -> Pool:
+        """With other options of every member that matches: `adjust("acme/*", isolation="process", timeout=5)`.
+
+        Raises:
+            PoolError: the pattern matches nothing.
+            SpecError: an option has a wrong value.
+        """
+        self._require_matches([pattern])
+        return self._copy(m.with_(**options) if matches(m, pattern) else m for m in self.members)
+
+    def alias(self, names: Mapping[str, str]) -> Pool:
+        """With visible names set by hand: `{member name: visible name}`.
+
+        Raises:
+            PoolError: a visible name that a model could not call.
+        """
+        for name, visible in names.items():
+            if not isinstance(visible, str) or not visible or _sanitise(visible) != visible:
+                raise PoolError(
+                    f"alias of {name!r} = {visible!r}; expected letters, digits, '_' or '-', at most 64 characters"
+                )
+        return self._copy(aliases={**self._aliases, **names})
+
+    def describe(self, descriptions: Mapping[str, str]) -> Pool:
+        """With other descriptions: `{member name: text}`."""
+        texts = {self[name].name: text for name, text in descriptions.items()}
+        return self._copy(m.with_(description=texts[m.name]) if m.name in texts else m for m in self.members)
+
+    def price(self, prices: Mapping[str, Prices | None]) -> Pool:
+        """With other token prices: `{model name: prices}`."""
+        chosen = {self[name].name: value for name, value in prices.items()}
+        for name in chosen:
+            if not isinstance(self[name], ModelSpec):
+                raise PoolError(f"{name!r} is a {self[name].kind}; token prices belong to models")
+            if isinstance(self[name], RouterSpec):
+                raise PoolError(f"{name!r} is a router; its prices are those of {', '.join(self[name].needs)}")
+        return self._copy(
+            m.with_(prices=chosen[m.name]) if isinstance(m, ModelSpec) and m.name in chosen else m for m in self.members
+        )
+
+    def sample(
+        self,
+        rng: random.Random,
+        *,
+        keep: float = 1.0,
+        always: Sequence[str] = (),
+        rename: float = 0.0,
+        prices: Sequence[Mapping[str, Prices]] = (),
+    ) -> Pool:
+        """A random variation, for training (ToolOrchestra's general tool configuration).
+
+        Args:
+            rng: source of randomness; the same state gives the same pool.
+            keep: probability with which each tool or agent stays (at least one does).
+            always: patterns of members that stay.
+            rename: probability with which each tool or agent is shown under a neutral alias.
+            prices: price schedules, of which one is drawn.
+        """
+        optional = [m for m in self.members if isinstance(m, ToolSpec) and not _matches(m, always)]
+        dropped = {m.name for m in optional if rng.random() >= keep}
+        if optional and len(dropped) == sum(isinstance(m, ToolSpec) for m in self.members):
+            dropped.discard(rng.choice(optional).name)
+        pool = self._copy([m for m in self.members if m.name not in dropped])
+        renamed = {
+            m.name: f"{m.kind}_{rng.randrange(16**6):06x}"
+            for m in pool.members
+            if isinstance(m, ToolSpec) and rng.random() < rename
+        }
+        pool = pool.alias(renamed) if renamed else pool
+        if prices:
+            schedule = rng.choice(list(prices))
+            pool = pool.price({name: value for name, value in schedule.items() if name in pool})
+        return pool
+
+    # -- identity --------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything that can change a run, as plain JSON data."""
+        return {
+            "members": [member.to_json() for member in self.members],
+            "roles": dict(sorted(self._roles.items())),
+            "aliases": dict(sorted(self._aliases.items())),
+        }
+
+    @cached_property
+    def id(self) -> str:
+        """16 hex digits of the SHA-256 of `to_json()`: equal pools have equal ids, in every process."""
+        members = ",".join(member.canonical for member in self.members)
+        aliases, roles = canonical_text(self._aliases), canonical_text(self._roles)
+        text = f'{{"aliases":{aliases},"members":[{members}],"roles":{roles}}}'  # as canonical_text(self.to_json())
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pool) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        if callable(self._source):
+            return f"Pool.installed{self._patterns or ()!r}"
+        return f"<Pool {self.id}: {len(self.actions)} tools and agents, {len(self.models)} models>"
+
+    def diff(self, other: Pool) -> PoolDiff:
+        """What would change if `other` took this pool's place."""
+        mine = {m.name: m.to_json() for m in self.members}
+        theirs = {m.name: m.to_json() for m in other.members}
+        roles = sorted({*self._roles, *other._roles})
+        return PoolDiff(
+            added=tuple(name for name in theirs if name not in mine),
+            removed=tuple(name for name in mine if name not in theirs),
+            changed=tuple(name for name in mine if name in theirs and mine[name] != theirs[name]),
+            rebound=tuple(
+                f"{role}: {self._roles.get(role)} -> {other._roles.get(role)}"
+                for role in roles
+                if self._roles.get(role) != other._roles.get(role)
+            ),
+        )
+
+    # -- rendering -------------------------------------------------------------------------------------------------
+
+    def to_openai(self) -> list[dict[str, Any]]:
+        """The action space as OpenAI-style function objects."""
+        return [function_object(visible, self._described(spec), spec.input_schema) for visible, spec in self.actions]
+
+    def _described(self, spec: Spec) -> str:
+        """The text that the orchestrator reads about a member: the first hook's, else its own or its model's."""
+        for hook in self._manager.describe_hooks() if self._manager is not None else ():
+            text = hook(spec=spec)
+            if text is not None:
+                return str(text)
+        return describe_expert(self.model(spec.model)) if isinstance(spec, ModelAgent) else spec.description
+
+    def count_context(self, count: Callable[[str], int] | None = None) -> ContextCost:
+        """Tokens that each tool and agent takes in the orchestrator's context.
+
+        Args:
+            count: tokens of a text; by default an estimate of one token per 3 bytes.
+        """
+        from concertino.core.model import Model
+
+        count = count or Model().count_tokens
+        by_member = {tool["function"]["name"]: count(json.dumps(tool, ensure_ascii=False)) for tool in self.to_openai()}
+        return ContextCost(sum(by_member.values()), by_member)
+
+    def _check(self) -> None:
+        if callable(self._source):
+            return
+        seen: set[str] = set()
+        models: set[str] = set()
+        needy: list[Spec] = []
+        for member in self._source:
+            if isinstance(member, ToolSpec):
+                member.admit()
+            elif isinstance(member, ModelSpec):
+                models.add(member.name)
+            else:
+                raise PoolError(f"a pool holds tools, agents and models; got {member!r} ({type(member).__name__})")
+            if member.name in seen:
+                raise PoolError(f"two members are called {member.name!r}; rename one with spec.with_(name=...)")
+            seen.add(member.name)
+            if type(member) in (RouterSpec, ModelAgent):
+                needy.append(member)
+        self._check_models(sorted(models), needy)
+        for name in self._aliases:
+            if name not in seen:
+                raise PoolError(f"alias {self._aliases[name]!r}: {self._unknown('member', name, sorted(seen))}")
+
+    def _check_models(self, models: list[str], needy: Sequence[Spec]) -> None:
+        """Every model that a role, a router or an agent needs is there."""
+        for member, need in ((m, need) for m in needy for need in m.needs if need not in models):
+            kind = "router" if isinstance(member, RouterSpec) else member.kind
+            raise PoolError(f"{kind} {member.name!r} needs a model: {self._unknown('model', need, models)}")
+        _refuse_circles([m for m in needy if isinstance(m, RouterSpec)])
+        for role, name in self._roles.items():
+            if name not in models:
+                raise PoolError(f"role {role!r}: {self._unknown('model', name, models)}")
+
+
+def _renaming(member: Spec, old: str, new: str) -> Spec:
+    """A member that needs a model, with the model's new name."""
+    if old == new or old not in member.needs:
+        return member
+    if isinstance(member, RouterSpec):
+        return member.with_(models=tuple(new if name == old else name for name in member.models))
+    assert isinstance(member, ModelAgent)
+    return answering_with(member, new)
+
+
+def _refuse_circles(routers: Sequence[RouterSpec]) -> None:
+    """Routers may choose between routers, but not end at themselves."""
+    open_ends = {router.name: set(router.models) for router in routers}
+    while leaves := [name for name, models in open_ends.items() if not models & open_ends.keys()]:
+        for name in leaves:
+            del open_ends[name]
+    if open_ends:
+        raise PoolError(f"routers {' and '.join(map(repr, open_ends))} lead to themselves; take one out of the other")
+
+
+def _sanitise(name: str) -> str:
+    return _UNSAFE.sub("_", name)[:64]
+
+
+def _matches(member: Spec, patterns: Iterable[str]) -> bool:
+    return any(matches(member, pattern) for pattern in patterns)

@@ -1,0 +1,20 @@
+"""Runs: a question, driven through a strategy's machine, a model and the executor, to an answer.
+
+orchestrator   starts, resumes and replays runs      loop      drives one run
+stepped        a run driven by its holder            eager     calls that start while the model still writes
+run            what a run returns                    request_ids, shared_model   helpers of the loop
+"""
+
+from .orchestrator import Orchestrator, RunHandle, replay
+from .run import Round, Run, RunError
+from .stepped import SteppedRun
+
+__all__ = [
+    "Orchestrator",
+    "Round",
+    "Run",
+    "RunError",
+    "RunHandle",
+    "SteppedRun",
+    "replay",
+]

@@ -1,0 +1,66 @@
+"""Eager dispatch: a call starts when its text is complete, while the model goes on writing.
+
+The machine says which calls of an unfinished text are complete (`Machine.ahead`); those that only read are begun, under
+the very ids that the round's plan will give them. When the text is finished, the plan takes over what was begun.
+
+Invariants: no call starts twice; a call that writes never starts early; what was begun and is not in the plan after all
+is stopped, and its observation stays on record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from concertino.core.plan import Call, Plan, references
+
+if TYPE_CHECKING:
+    from concertino.executor.executor import Executor
+    from concertino.executor.plan_run import PlanRun
+    from concertino.executor.scope import Scope
+    from concertino.strategies import Machine
+
+
+class Ahead:
+    """The calls of one round that begin before its text is complete. Hears the text as it is written."""
+
+    def __init__(self, machine: Machine, executor: Executor, scope: Scope, round_number: int) -> None:
+        self._machine = machine
+        self._executor = executor
+        self._scope = scope
+        self._prefix = f"{round_number}."
+        self._text = ""
+        self._begun: dict[str, tuple[Call, PlanRun]] = {}
+
+    def begin(self) -> None:
+        """Another attempt writes from the start; what it writes again the same is not begun again."""
+        self._text = ""
+
+    def hear(self, piece: str) -> None:
+        """More of the text."""
+        seen = len(self._text)
+        self._text += piece
+        if not any(self._text.find(mark, max(0, seen - len(mark) + 1)) >= 0 for mark in self._machine.marks):
+            return
+        for call in self._machine.ahead(self._text):
+            if call.id in self._begun or call.error is not None or call.after or references(call.arguments):
+                continue  # what waits for another call starts with the plan
+            spec = self._scope.pool.find(call.name)
+            if spec is not None and not spec.writes:
+                run = self._executor.begin_plan(Plan([call]), self._scope, prefix=self._prefix)
+                self._begun[call.id] = (call, run)
+
+    def taken_by(self, plan: Plan) -> Mapping[str, PlanRun]:
+        """What was begun of a plan, by call."""
+        wanted = {call.id: (call.name, call.arguments) for call in plan.calls if call.error is None}
+        return {
+            call_id: run
+            for call_id, (call, run) in self._begun.items()
+            if wanted.get(call_id) == (call.name, call.arguments)
+        }
+
+    async def stop(self, *, but: Mapping[str, PlanRun] | None = None) -> None:
+        """Stop what was begun, but for what a plan took over."""
+        for call_id, (_, run) in self._begun.items():
+            if but is None or call_id not in but:
+                await self._executor.stop_plan(run)

@@ -1,0 +1,471 @@
+"""The orchestrator: drives a strategy's machine with a model and the executor, from a question to an answer.
+
+    question -> machine.step() -> Ask: the model  -> machine.tell(reply)
+                               -> Act: the executor -> machine.observe(observations)
+                               -> Done: the answer
+
+This driver is the only place where model, executor, budget, time and trace meet. It decides nothing about the work:
+what to ask and what to call is the machine's, whether a call may run is the executor's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from concertino.core.budget import Budget
+from concertino.core.errors import BudgetError, PoolError, TraceError, UsageError
+from concertino.core.events import Event, RunStarted
+from concertino.core.model import Model, Reply, Sampling
+from concertino.executor import Duplicates, Executor
+from concertino.members.specs import ModelSpec, Spec, ToolSpec
+from concertino.pool.live import LivePool
+from concertino.pool.pool import Pool
+from concertino.strategies import Ask, Brief, Done, Machine, Strategy
+from concertino.strategies.built_in import installed_strategy
+from concertino.traces import Durability, JournalSink, Trace, TraceMemory, TraceStore
+from concertino.traces.trace import header
+
+from .loop import Drive, Listener
+from .request_ids import AskLine
+from .run import Run
+from .shared_model import LentModel
+
+if TYPE_CHECKING:
+    from concertino.core.usage import Cost
+    from concertino.pool.orchestrator_agent import OrchestratorAgent
+
+    from .stepped import SteppedRun
+
+logger = logging.getLogger("concertino")
+_NOTHING_TO_LEAD = "the pool holds no tool and no agent, so there is nothing to orchestrate; add members"
+
+
+_RESUMABLE = ("cancelled", "crashed")
+"""Reasons of a recorded end after which a run may go on."""
+
+
+class Orchestrator:
+    """Answers questions over a pool.
+
+    Args:
+        model: who leads: a role or name in the pool, a `ModelSpec`, or a `Model` object.
+        strategy: the paradigm, as an object or a name.
+        executor: shared by several runs; without one, each run has its own.
+        sampling: how the orchestrator and the summariser sample.
+        duplicates: what to do with a call that repeats an earlier one of the run.
+        eager: begin a call when its text is complete, while the model goes on writing. The model is then asked for a
+            stream. Calls that write, and strategies whose plan is only valid as a whole, wait for the finished text.
+        before: this orchestrator's own hooks, with the arguments of `concertino_before_call`; asked before those of
+            plugins.
+        after: as `before`, with the arguments of `concertino_after_call`; told after those of plugins.
+    """
+
+    def __init__(
+        self,
+        model: str | Model | ModelSpec = "orchestrator",
+        strategy: Strategy | str = "parallel-rounds",
+        *,
+        executor: Executor | None = None,
+        sampling: Sampling | None = None,
+        duplicates: Duplicates = "run",
+        eager: bool = False,
+        before: Sequence[Callable[..., Any]] = (),
+        after: Sequence[Callable[..., Any]] = (),
+    ) -> None:
+        if not isinstance(model, (str, Model, ModelSpec)):
+            raise UsageError(f"model={model!r}: expected a name or role in the pool, a ModelSpec, or a Model")
+        if not isinstance(strategy, (str, Strategy)):
+            raise UsageError(f"strategy={strategy!r}: expected a Strategy or the name of one")
+        self.model = model
+        self._leader = ModelSpec("orchestrator", lambda: LentModel(model)) if isinstance(model, Model) else None
+        self.strategy = installed_strategy(strategy)() if isinstance(strategy, str) else strategy
+        self.executor = executor
+        self.sampling = sampling or Sampling()
+        self.duplicates: Duplicates = duplicates
+        self.eager = eager
+        self.before = _own_hooks("concertino_before_call", before)
+        self.after = _own_hooks("concertino_after_call", after)
+
+    async def run(
+        self, question: str, *, pool: Pool | LivePool, budget: Budget | None = None, trace: str | Path | None = None,
+        durability: Durability = "process", run_id: str = "", on_event: Listener | None = None,
+    ) -> Run:  # fmt: skip
+        """Answer a question.
+
+        Args:
+            question: what to answer.
+            pool: what may be called; of a `LivePool`, what is current now, to the end of the run.
+            budget: how much it may use; without one only the strategy's rounds are limited.
+            trace: a file or folder for the trace; without one it stays in memory.
+            durability: what a finished call survives.
+            on_event: called with every event as it happens, on the event loop.
+
+        Returns:
+            The run, also without an answer; `run.stop` says why it ended.
+
+        Raises:
+            UsageError: the question is empty, the pool lacks the model, or no call fits the budget. Nothing has run.
+        """
+        return await self.start(
+            question,
+            pool=pool,
+            budget=budget,
+            trace=trace,
+            durability=durability,
+            run_id=run_id,
+            on_event=on_event,
+        )
+
+    def run_sync(self, question: str, **options: Any) -> Run:
+        """`run` for programs without an event loop."""
+        return asyncio.run(self.run(question, **options))
+
+    def start(
+        self, question: str, *, pool: Pool | LivePool, budget: Budget | None = None, trace: str | Path | None = None,
+        durability: Durability = "process", run_id: str = "", on_event: Listener | None = None,
+    ) -> RunHandle:  # fmt: skip
+        """Begin a run and return at once; await the handle for the `Run`, or cancel it and keep what was done."""
+        question, budget = _check_question(question), budget or Budget()
+        pool = self._with_model(_current(pool, budget))
+        run_id = run_id or new_run_id()
+        self._check_budget(pool, budget)
+        machine = self._begin(question, pool, budget, self.sampling)
+        setup = {**self._setup(pool, budget), "durability": durability}
+        sink = None
+        if trace is not None:
+            sink = JournalSink.create(_trace_path(Path(trace), run_id), header(run_id), durability)
+        begun = RunStarted(run_id, question, setup, round(time.time(), 3))
+        return RunHandle(self, Drive(self, machine, pool, budget, begun, sink, None, on_event))
+
+    def stepped(
+        self, question: str, *, pool: Pool | LivePool, budget: Budget | None = None, run_id: str = ""
+    ) -> SteppedRun:
+        """Begin a run that the caller drives, step by step; it may be forked. Needs an executor of its own to share.
+
+        Raises:
+            UsageError: this orchestrator has no executor, or as `run`.
+        """
+        from .stepped import SteppedRun
+
+        if self.executor is None:
+            raise UsageError("stepped runs share an executor: Orchestrator(..., executor=Executor())")
+        question, budget = _check_question(question), budget or Budget()
+        pool = self._with_model(_current(pool, budget))
+        self._check_budget(pool, budget)
+        machine = self._begin(question, pool, budget, self.sampling)
+        begun = RunStarted(run_id or new_run_id(), question, self._setup(pool, budget), round(time.time(), 3))
+        return SteppedRun(Drive(self, machine, pool, budget, begun, None, None, None), self.executor)
+
+    def as_agent(
+        self, name: str, description: str, *, only: Sequence[str] = (), timeout: float | None = 600.0,
+        cost: Cost | None = None,
+    ) -> OrchestratorAgent:  # fmt: skip
+        """This orchestrator as a member of a pool, which another one may call with a `task`.
+
+        Everything that it does is part of that call: it spends from the caller's budget. Its model must be a role or
+        a name, for the pool at hand binds it. Orchestrators that call each other end at `Limits.depth`.
+
+        Args:
+            only: patterns of the members that it may call; all but itself by default.
+            timeout: seconds for one call, the whole run in it included.
+            cost: what a call costs beside what it spends; one unit by default.
+
+        Raises:
+            UsageError: its model is an object, not a name.
+        """
+        from concertino.pool.orchestrator_agent import orchestrator_agent
+
+        if not isinstance(self.model, str):
+            raise UsageError(f"model={self.model!r}: as an agent, an orchestrator needs a role or name of the pool")
+        return orchestrator_agent(
+            name, description, self.strategy, model=self.model, only=only, sampling=self.sampling, timeout=timeout,
+            cost=cost,
+        )  # fmt: skip
+
+    async def stream(self, question: str, **options: Any) -> AsyncIterator[Event | Run]:
+        """Answer a question, yielding every event as it happens and the `Run` at the end. Options as for `run`.
+
+        Leaving the loop early cancels the run.
+        """
+        queue: asyncio.Queue[Event] = asyncio.Queue()
+        handle = self.start(question, on_event=queue.put_nowait, **options)
+        try:
+            while not handle.task.done() or not queue.empty():
+                getter = asyncio.ensure_future(queue.get())
+                await asyncio.wait({getter, handle.task}, return_when=asyncio.FIRST_COMPLETED)
+                if getter.done():
+                    yield getter.result()
+                else:
+                    getter.cancel()
+            yield await handle
+        finally:
+            await handle.cancel()
+
+    async def resume(
+        self, path: str | Path, *, pool: Pool | LivePool, on_event: Listener | None = None,
+        finished: Literal["refuse", "recall"] = "refuse",
+    ) -> Run:  # fmt: skip
+        """Go on with an interrupted run: finished calls are not repeated, calls in doubt are asked under the same key.
+
+        Args:
+            finished: what to do with a run that has ended: refuse it, or go through it again from its trace alone,
+                which is not written to and costs nothing.
+
+        Raises:
+            TraceError: the run is finished, the file is in use or damaged at its head, or pool or strategy have
+                changed (says what).
+        """
+        from concertino.traces.journal import Journal
+
+        target = Path(path)
+        known = Trace.load(target)
+        durability: Durability = known.setup.get("durability", "process")
+        pool = self._with_model(_current(pool, Budget()))
+        if finished == "recall" and known.finished and known.records[-1]["stop"] not in _RESUMABLE:
+            run = await self._go_on(known, pool, None, on_event)
+            run.path = target
+            return run
+        journal, _ = Journal.resume(target, durability=durability)
+        with contextlib.ExitStack() as undo:
+            undo.callback(journal.close)
+            known = Trace.load(target)  # once more, now that nobody else can write to it
+            if known.finished and known.records[-1]["stop"] not in _RESUMABLE:
+                stop = known.records[-1]["stop"]
+                raise TraceError(f"{target}: the run is finished ({stop}); there is nothing to resume")
+            going = self._go_on(known, pool, JournalSink(journal), on_event)
+            undo.pop_all()
+        if journal.damage is not None and not journal.damage.torn:
+            logger.warning("%s was damaged: %s; what stood behind is done again", target, journal.damage.reason)
+        return await going
+
+    def _go_on(self, known: Trace, pool: Pool, sink: JournalSink | None, on_event: Listener | None) -> RunHandle:
+        """A run that begins with what a trace knows."""
+        budget = Budget(**known.setup.get("budget", {}))
+        _refuse_changes(known, self._setup(pool, budget))
+        machine = self._begin(known.question, pool, budget, _recorded_sampling(known))
+        begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
+        drive = Drive(self, machine, pool, budget, begun, sink, TraceMemory(known), on_event, known.seconds())
+        return RunHandle(self, drive)
+
+    # -- preparation -----------------------------------------------------------------------------------------------
+
+    def _with_model(self, pool: Pool) -> Pool:
+        """The pool with the orchestrator's model bound to its role."""
+        nothing = self.strategy.needs_members and not pool.actions
+        if nothing and not isinstance(self.model, str):
+            raise PoolError(_NOTHING_TO_LEAD)
+        if self._leader is not None:
+            return pool.adding(self._leader).bind(orchestrator=self._leader.name)
+        assert not isinstance(self.model, Model)
+        if isinstance(self.model, ModelSpec):
+            known = pool if self.model.name in pool else pool.adding(self.model)
+            return known.bind(orchestrator=self.model.name)
+        found = pool.model(self.model)
+        if nothing:
+            raise PoolError(_NOTHING_TO_LEAD)
+        return pool if pool.roles.get("orchestrator") == found.name else pool.bind(orchestrator=found.name)
+
+    def _check_budget(self, pool: Pool, budget: Budget) -> None:
+        """Refuse a budget that nothing fits, and one in $ that cannot be enforced."""
+        if budget.usd is not None:
+            reachable = [spec for name in pool.roles.values() for spec in pool.behind(name)]
+            unpriced = sorted({spec.name for spec in reachable if spec.prices is None})
+            if unpriced:
+                raise BudgetError(
+                    f"a budget in usd needs prices, and the price of {', '.join(unpriced)} is unknown; give them with "
+                    "pool.price({name: Prices(input=..., output=...)}) or leave usd out"
+                )
+        if not pool.actions:
+            return
+        for unit in ("units", "usd"):
+            limit = getattr(budget, unit)
+            cheapest = min(_least(spec, unit) for _, spec in pool.actions)
+            if limit is not None and cheapest > limit:
+                raise BudgetError(
+                    f"budget {unit}={limit:g} fits no call: the cheapest member of the pool needs {cheapest:g}"
+                )
+        if budget.calls == 0:
+            raise BudgetError("budget calls=0 fits no call; leave it out for no limit")
+
+    def _begin(self, question: str, pool: Pool, budget: Budget, sampling: Sampling) -> Machine:
+        """The run's machine; what the strategy cannot do with this pool is said before anything has run."""
+        remaining = budget.whole(self._rounds(budget))
+        tools = pool.to_openai()
+        return self.strategy.begin(Brief(question, tools, budget.rounds, budget.parallel, remaining, sampling))
+
+    def _rounds(self, budget: Budget) -> int:
+        """Rounds that a run has at most."""
+        limits = [budget.rounds, getattr(self.strategy, "max_rounds", None)]
+        return min((limit for limit in limits if limit is not None), default=0)
+
+    def _setup(self, pool: Pool, budget: Budget) -> dict[str, Any]:
+        tools = {"tools": pool.to_openai()} if self.strategy.reads_tools else {}
+        return {
+            **tools,
+            "strategy": self.strategy.to_json(),
+            "pool": pool.id,
+            "members": {member.name: _digest(member) for member in pool.members},
+            "roles": pool.roles,
+            "budget": budget.to_json(),
+            "duplicates": self.duplicates,
+            **({"eager": True} if self.eager else {}),
+            **({"sampling": _chosen(self.sampling)} if self.sampling != Sampling() else {}),
+        }
+
+
+class RunHandle:
+    """A run under way. Await it for the `Run`."""
+
+    def __init__(self, orchestrator: Orchestrator, drive: Drive) -> None:
+        self.id = drive.begun.run_id
+        self._drive = drive
+        self.task = asyncio.ensure_future(drive.run())
+
+    def __await__(self) -> Generator[Any, None, Run]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> Run:
+        try:
+            return await asyncio.shield(self.task)
+        except asyncio.CancelledError:
+            if not self.task.done():
+                await self.cancel()
+            raise
+
+    async def cancel(self) -> Run:
+        """Stop the run, with everything under way, and return what was done; `stop` is `cancelled`."""
+        if not self.task.done():
+            self.task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await asyncio.wait({self.task})
+        if self._drive.scope is None and self._drive.sink is not None:
+            self._drive.sink.close()  # cancelled before its first step: nobody else would
+        return self._drive.collect()
+
+
+def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
+    """Drive a machine from a trace, without any model or tool: the same texts and observations give the same end.
+
+    Args:
+        strategy: instead of the recorded one, to see how another reader or another limit would have gone on.
+
+    Raises:
+        TraceError: the machine wants something that the trace does not have (says what and where).
+    """
+    setup = trace.setup
+    if strategy is None:
+        strategy = installed_strategy(setup["strategy"]["name"]).from_json(setup["strategy"])
+    budget = Budget(**setup.get("budget", {}))
+    tools, sampling = setup.get("tools", ()), _recorded_sampling(trace)
+    machine = strategy.begin(Brief(trace.question, tools, budget.rounds, budget.parallel, sampling=sampling))
+    replies = {record["id"].partition("~")[0]: record["reply"] for record in trace.of_kind("reply")}
+    line = AskLine()
+    results = {seen.call_id: seen for seen in trace.observations()}
+    while True:
+        step = machine.step()
+        if isinstance(step, Done):
+            return step
+        if isinstance(step, Ask):
+            reply = replies.get(line.name(step))
+            line.look_ahead(machine)
+            if reply is None:
+                end = trace.records[-1]
+                if end["t"] == "end":
+                    return Done(end["answer"], end["stop"], end["detail"])
+                raise TraceError(
+                    f"trace {trace.run_id}: it ends before the {step.role} was asked again; resume it instead"
+                )
+            machine.tell(Reply.from_json(reply))
+        else:
+            missing = [call.id for call in step.plan.calls if f"{step.round}.{call.id}" not in results]
+            if missing:
+                raise TraceError(
+                    f"trace {trace.run_id}: round {step.round} wants call {missing[0]}, which is not recorded"
+                )
+            machine.observe([results[f"{step.round}.{call.id}"] for call in step.plan.calls])
+
+
+def _own_hooks(name: str, functions: Sequence[Callable[..., Any]]) -> list[Callable[..., Any]]:
+    """Hooks of an orchestrator may take fewer arguments than the specification, as those of plugins may."""
+    if not functions:
+        return []
+    from concertino.plugins.hooks import Hook
+
+    return [Hook("the orchestrator", name, function, "") for function in functions]
+
+
+def new_run_id() -> str:
+    """Sortable by time, unique: `20260131-142501-3f9a1c`."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
+
+
+def _current(pool: Pool | LivePool, budget: object) -> Pool:
+    """The pool of a run that begins now; both arguments are easily mistaken for something simpler."""
+    if isinstance(pool, LivePool):
+        pool = pool.current
+    if not isinstance(pool, Pool):
+        raise UsageError(f"pool={pool!r} is a {type(pool).__name__}; expected a Pool: Pool.of(tool, ...) makes one")
+    if not isinstance(budget, Budget):
+        raise UsageError(
+            f"budget={budget!r} is a {type(budget).__name__}; expected a Budget: Budget(usd=0.5, seconds=60)"
+        )
+    return pool
+
+
+def _check_question(question: str) -> str:
+    if not isinstance(question, str):
+        raise UsageError(f"the question is a {type(question).__name__} ({question!r}); give a text")
+    if not question.strip():
+        raise UsageError(f"the question is empty ({question!r}); give a text")
+    return question
+
+
+def _least(spec: ToolSpec, unit: str) -> float:
+    return spec.cost.units if unit == "units" else spec.cost.usd
+
+
+def _trace_path(path: Path, run_id: str) -> Path:
+    return TraceStore(path).path_for(run_id) if path.is_dir() or not path.suffix else path
+
+
+def _digest(member: Spec) -> str:
+    return hashlib.sha256(member.canonical.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def _chosen(sampling: Sampling) -> dict[str, Any]:
+    """What of a sampling is not left to the server, as plain JSON data."""
+    given = [(field, getattr(sampling, field.name)) for field in fields(sampling)]
+    chosen = {field.name: value for field, value in given if value != field.default}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in chosen.items()}
+
+
+def _recorded_sampling(trace: Trace) -> Sampling:
+    """How the run of a trace samples."""
+    known = {field.name for field in fields(Sampling)}
+    said: dict[str, Any] = {key: value for key, value in trace.setup.get("sampling", {}).items() if key in known}
+    return Sampling(**{**said, "stop": tuple(said.get("stop", ()))})
+
+
+def _refuse_changes(known: Trace, setup: Mapping[str, Any]) -> None:
+    """A run is only resumed on what it began with."""
+    before = known.setup
+    changes = []
+    if before["strategy"] != setup["strategy"]:
+        changes.append(f"strategy {before['strategy']} is now {setup['strategy']}")
+    old, new = before["members"], setup["members"]
+    changes += [f"{name} is missing" for name in old if name not in new]
+    changes += [f"{name} is new" for name in new if name not in old]
+    changes += [f"{name} has changed" for name in new if name in old and old[name] != new[name]]
+    if before["roles"] != setup["roles"]:
+        changes.append(f"roles {before['roles']} are now {setup['roles']}")
+    if changes:
+        raise TraceError(f"trace {known.run_id} cannot be resumed on another set-up: {'; '.join(changes[:6])}")

@@ -1,0 +1,198 @@
+"""What a run gives back: the answer, how it came about, and what it used.
+
+A run that found no answer is data, not an exception: `stop` says why it ended, and everything that was done is in
+`rounds` and `trace`. `require_answer` is for callers who would rather have an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from concertino.core.errors import ConcertinoError
+from concertino.core.events import Asked, CallEnded, Event, Planned, Replied
+from concertino.core.observation import Observation, Status
+from concertino.core.plan import Plan
+from concertino.core.usage import Usage
+from concertino.traces import JournalSink, Trace
+from concertino.traces.trace import header
+
+if TYPE_CHECKING:
+    from concertino.core.format_issue import Flaw
+
+
+class RunError(ConcertinoError):
+    """A run could not go on. `run` holds everything that happened before."""
+
+    def __init__(self, message: str, run: Run | None = None) -> None:
+        super().__init__(message)
+        self.run = run
+
+
+@dataclass(slots=True)
+class Round:
+    """One round: what the orchestrator wrote, what it wanted, what came of it.
+
+    Attributes:
+        flaws: what its text lacked of the strategy's exact form; empty for a well-formed one.
+    """
+
+    number: int
+    text: str
+    plan: Plan
+    observations: list[Observation]
+    started: float = 0.0
+    ended: float = 0.0
+    flaws: tuple[Flaw, ...] = ()
+
+    def critical_path(self) -> float:
+        """Seconds of the longest chain of dependent calls: no execution of this plan can be faster."""
+        seconds = {
+            call.id: seen.ended - seen.started for call, seen in zip(self.plan.calls, self.observations, strict=True)
+        }
+        return self.plan.critical_path(seconds)[0]
+
+
+@dataclass
+class Run:
+    """A finished run.
+
+    Attributes:
+        id: id of the run and of its trace.
+        answer: the answer, `None` if there is none.
+        stop: why it ended; one of `STOP_REASONS`.
+        detail: more about `stop`, for people.
+        usage: everything consumed, by the orchestrator, the calls and all below them.
+        seconds: wall time.
+        events: everything that happened, in order.
+        path: the trace file, if one was written.
+    """
+
+    id: str
+    question: str
+    answer: str | None
+    stop: str
+    detail: str
+    rounds: list[Round] = field(repr=False)
+    usage: Usage
+    seconds: float
+    pool_id: str
+    events: list[Event] = field(repr=False)
+    path: Path | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is an answer."""
+        return self.answer is not None
+
+    @cached_property
+    def trace(self) -> Trace:
+        """The record of the run."""
+        return Trace.of_events(self.events, self.path)
+
+    @property
+    def observations(self) -> list[Observation]:
+        """Observations of the orchestrator's calls, round by round."""
+        return [seen for round_ in self.rounds for seen in round_.observations]
+
+    @property
+    def all_observations(self) -> list[Observation]:
+        """All observations, those inside agents too, in the order of finishing."""
+        return [event.observation for event in self.events if isinstance(event, CallEnded)]
+
+    def statuses(self) -> dict[Status, int]:
+        """How often each status occurred among the orchestrator's calls."""
+        counts = dict.fromkeys(Status, 0)
+        for seen in self.observations:
+            counts[seen.status] += 1
+        return counts
+
+    def critical_path(self) -> float:
+        """Seconds that the run would have taken with unlimited parallelism: model turns and longest chains."""
+        replies = [event.observation for event in self.events if isinstance(event, Replied)]
+        thinking, until = 0.0, 0.0
+        for seen in sorted(replies, key=lambda seen: seen.started):  # what was asked at once counts once
+            thinking += max(0.0, seen.ended - max(seen.started, until))
+            until = max(until, seen.ended)
+        return thinking + sum(round_.critical_path() for round_ in self.rounds)
+
+    def write_trace(self, path: Path) -> Path:
+        """Write the record of a finished run to a file, as if it had been kept from the start.
+
+        Raises:
+            JournalError: the file exists already, or cannot be written.
+        """
+        sink = JournalSink.create(path, header(self.id))
+        try:
+            for event in self.events:
+                sink.append(event)
+        finally:
+            sink.close()
+        self.path = path
+        return path
+
+    def require_answer(self) -> str:
+        """The answer.
+
+        Raises:
+            RunError: there is none; says why, and where the trace is.
+        """
+        if self.answer is None:
+            where = f"; trace: {self.path}" if self.path else ""
+            raise RunError(f"the run ended without an answer ({self.stop}): {self.detail or 'no detail'}{where}", self)
+        return self.answer
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data, as `concertino run --json` prints it."""
+        return {
+            "id": self.id,
+            "question": self.question,
+            "answer": self.answer,
+            "stop": self.stop,
+            "detail": self.detail,
+            "usage": self.usage.to_json(),
+            "seconds": round(self.seconds, 3),
+            "critical_path_seconds": round(self.critical_path(), 3),
+            "rounds": [
+                {
+                    "number": r.number,
+                    "text": r.text,
+                    "flaws": [flaw.to_json() for flaw in r.flaws],
+                    "observations": [seen.to_json() for seen in r.observations],
+                }
+                for r in self.rounds
+            ],
+            "pool": self.pool_id,
+            "trace": str(self.path) if self.path else None,
+        }
+
+
+def collect_rounds(events: list[Event]) -> list[Round]:
+    """The rounds of a run, from its events; the last one may be unfinished."""
+    results: dict[str, Observation] = {}
+    begun: list[tuple[Planned, str, float]] = []
+    text, asked_at = "", 0.0
+    for event in events:
+        if isinstance(event, CallEnded):
+            results[event.observation.call_id] = event.observation
+        elif isinstance(event, Asked):
+            asked_at = event.at
+        elif isinstance(event, Replied):
+            text = event.reply.text
+        elif isinstance(event, Planned):
+            begun.append((event, text, asked_at))
+    return [_round(planned, text, asked_at, results) for planned, text, asked_at in begun]
+
+
+def _round(planned: Planned, text: str, asked_at: float, results: Mapping[str, Observation]) -> Round:
+    """One round; calls without an observation, because the run ended before, are left out of it."""
+    found = [(call, results.get(f"{planned.round}.{call.id}")) for call in planned.plan.calls]
+    seen = [observation for _, observation in found if observation is not None]
+    plan = planned.plan
+    if len(seen) < len(found):
+        plan = Plan.parallel([call for call, observation in found if observation is not None])
+    ended = max((observation.ended for observation in seen), default=planned.at)
+    return Round(planned.round, text, plan, seen, asked_at, ended, planned.flaws)

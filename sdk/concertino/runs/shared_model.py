@@ -1,0 +1,45 @@
+"""A model object that a program hands to several runs: closed when the last of them is over, not by the first.
+
+Each run has an executor that closes what it opened. A program that starts many runs with one object would lose its
+connections in the middle of all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from weakref import WeakKeyDictionary
+
+from concertino.core.model import ChatRequest, Model, Reply
+
+_users: WeakKeyDictionary[Model, int] = WeakKeyDictionary()
+
+
+class LentModel(Model):
+    """One run's hold on a model."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._held = True
+        _users[model] = _users.get(model, 0) + 1
+
+    async def chat(self, request: ChatRequest) -> Reply:
+        """As the model."""
+        return await self._model.chat(request)
+
+    def stream(self, request: ChatRequest) -> AsyncIterator[str | Reply]:
+        """As the model."""
+        return self._model.stream(request)
+
+    def count_tokens(self, text: str) -> int:
+        """As the model."""
+        return self._model.count_tokens(text)
+
+    async def close(self) -> None:
+        """Give it back; the last one closes it."""
+        if not self._held:
+            return
+        self._held = False
+        _users[self._model] -= 1
+        if _users[self._model] == 0:
+            del _users[self._model]
+            await self._model.close()

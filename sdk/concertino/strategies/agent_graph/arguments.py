@@ -1,0 +1,242 @@
+"""What an agent of a graph is handed: texts read as the agent's schema wants them, with references in their places.
+
+`<agent_input>` is the sub-task, whatever the agent's schema calls the argument that takes it: empty, it stands for the
+original question; otherwise the original question is put in front of it. An argument under its own name is handed over
+as it is: where its schema takes a text, the text of its element; any other is read as JSON. In all of them,
+`${id}` stands for the output of another agent and `$${` for the characters `${`. References are found once, in the
+orchestrator's text; the original task, which is put in front of an input, and the outputs of agents are never searched.
+
+Invariant: arguments that the agent's schema would refuse whatever its references become are a flaw with a place, before
+anything has run. The executor checks every call again when the outputs are in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from concertino.core.plan import Ref, Template, unparse
+from concertino.schema import InstanceRefused, explain
+from concertino.strategies.base.format_issues import Flaws, shown, suggestion
+from concertino.strategies.base.members import Offer, types_of
+from concertino.strategies.base.tags import Leaf
+from concertino.text.json import ReadingError, read_json
+
+from .prompts import before_subtask
+from .text import AgentElement
+
+ID = re.compile(r"[A-Za-z0-9_]{1,64}")
+INPUT = "agent_input"
+MAX_REFERENCES = 1000
+_REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)(\}?)")
+_NOTHING = ("", '""', "“”")
+
+
+class Reference(NamedTuple):
+    """One `${id}`, and where it stands."""
+
+    id: str
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class Handed:
+    """What one agent is handed.
+
+    Attributes:
+        values: arguments by the names of the agent's schema.
+        references: all of them, in order.
+        places: where each argument stands.
+        unreadable: one of them could not be read, so the schema has nothing to say.
+    """
+
+    values: dict[str, Any] = field(default_factory=dict)
+    references: list[Reference] = field(default_factory=list)
+    places: dict[str, Leaf] = field(default_factory=dict)
+    unreadable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentReader:
+    """Reads the arguments of the agents of one graph.
+
+    Attributes:
+        question: the original task.
+        prepend_task: put it in front of every input.
+        renamed: argument names of the format, by those that pools use instead.
+        ids: of all agents of the graph.
+        flaws: where faults go.
+    """
+
+    question: str
+    prepend_task: bool
+    renamed: Mapping[str, str]
+    ids: Collection[str]
+    flaws: Flaws
+
+    def read(self, agent: AgentElement, own_id: str, offer: Offer) -> Handed:
+        """The arguments of one agent."""
+        handed = Handed()
+        given = False
+        for written, leaf in agent.arguments:
+            name = self._name(written, offer)
+            if name in handed.places:
+                text = f"<{written}> gives the argument {name!r} a second time; write it once"
+                self.flaws.refuse("duplicate_field", text, leaf.start, leaf.end)
+                continue
+            handed.places[name] = leaf
+            given |= name == (offer.input or INPUT)
+            if written == INPUT and name == (offer.input or INPUT):
+                self._input(name, leaf, own_id, offer, handed)
+            else:
+                self._argument(name, leaf, own_id, offer, handed)
+        if not given:
+            text = f"<{INPUT}> is missing; write it empty to hand over the original question"
+            self.flaws.mend("missing_field", text, agent.start, agent.end)
+            if offer.input:
+                handed.values |= offer.filled(self.question)
+        if not handed.unreadable:
+            self._check(agent, offer, handed)
+        return handed
+
+    def _name(self, written: str, offer: Offer) -> str:
+        """An argument's name in the schema."""
+        known = offer.properties
+        if written in known:
+            return written
+        if written == INPUT and offer.input:
+            return offer.input
+        other = self.renamed.get(written, written)
+        return other if other in known else written
+
+    def _input(self, name: str, leaf: Leaf, own_id: str, offer: Offer, handed: Handed) -> None:
+        """The sub-task; an empty one stands for the original question."""
+        if leaf.text in _NOTHING and not leaf.quoted:
+            if offer.input:
+                handed.values |= offer.filled(self.question)
+            return
+        parts = self._parts(leaf.text, leaf, own_id, handed)
+        if self.prepend_task:
+            parts.insert(0, before_subtask(self.question))
+        handed.values |= offer.filled(_joined(parts)) if offer.input else {name: _joined(parts)}
+
+    def _argument(self, name: str, leaf: Leaf, own_id: str, offer: Offer, handed: Handed) -> None:
+        types = types_of(offer.properties.get(name))
+        as_text = "string" in types
+        if not leaf.text and not leaf.quoted and not as_text:
+            return  # an empty element gives nothing
+        if types != {"string"} and not (as_text and leaf.text[:1] not in ("[", "{")):
+            try:
+                value = read_json(leaf.text, expect="any", strict=as_text).value
+            except ReadingError as error:
+                if not as_text:
+                    wanted = " or ".join(sorted(types)) if len(types) < 6 else "value"
+                    text = f"<{name}> must be a JSON {wanted}: {error}"
+                    self.flaws.refuse("bad_json", text, leaf.start, leaf.end)
+                    handed.unreadable = True
+                    return
+            else:
+                handed.values[name] = self._inside(value, leaf, own_id, handed)
+                return
+        handed.values[name] = _joined(self._parts(leaf.text, leaf, own_id, handed))
+
+    # -- references ------------------------------------------------------------------------------------------------
+
+    def _inside(self, value: Any, leaf: Leaf, own_id: str, handed: Handed) -> Any:
+        """References in the texts of a JSON value; their place is the argument's."""
+        if isinstance(value, str):
+            return _joined(self._parts(value, Leaf(value, leaf.start, leaf.end), own_id, handed))
+        if isinstance(value, list):
+            return [self._inside(item, leaf, own_id, handed) for item in value]
+        if isinstance(value, dict):
+            return {key: self._inside(item, leaf, own_id, handed) for key, item in value.items()}
+        return value
+
+    def _parts(self, text: str, leaf: Leaf, own_id: str, handed: Handed) -> list[str | Ref]:
+        """A text as literal parts and references."""
+        parts: list[str | Ref] = []
+        position = 0
+        for match in _REFERENCE.finditer(text):
+            if self.flaws.full or len(handed.references) > MAX_REFERENCES:
+                break
+            parts.append(text[position : match.start()])
+            position = match.end()
+            place = (leaf.at(match.start()), leaf.at(match.end() - 1) + 1) if leaf.origins else (leaf.start, leaf.end)
+            if match.group(1) is None:
+                parts.append("${")
+            elif self._is_reference(match, own_id, *place):
+                parts.append(Ref(match.group(1)))
+                handed.references.append(Reference(match.group(1), *place))
+        if len(handed.references) > MAX_REFERENCES:
+            words = f"agent {own_id!r} refers to outputs more than {MAX_REFERENCES} times; refer to each once"
+            self.flaws.refuse("too_many_references", words, leaf.start, leaf.end)
+        return [part for part in (*parts, text[position:]) if part]
+
+    def _is_reference(self, match: re.Match[str], own_id: str, start: int, end: int) -> bool:
+        name, closed = match.groups()
+        if not closed:
+            text = f"{shown(match.group(), 24)} is not closed; write ${{id}}, or $${{ for the characters ${{"
+            self.flaws.refuse("bad_reference", text, start, end)
+        elif not ID.fullmatch(name):
+            hint = f"write ${{{name.strip()}}}" if name.strip() in self.ids else "write ${id} with an agent_id"
+            text = f"{shown(match.group(), 24)} is not a reference; {hint}, or $${{ for the characters ${{"
+            self.flaws.refuse("bad_reference", text, start, end)
+        elif name == own_id:
+            self.flaws.refuse("self_edge", f"agent {own_id!r} refers to its own output", start, end)
+        elif name not in self.ids:
+            text = f"${{{name}}} refers to no agent of the graph; {suggestion(name, self.ids)}"
+            self.flaws.refuse("unknown_reference", text, start, end)
+        else:
+            return True
+        return False
+
+    # -- the schema ------------------------------------------------------------------------------------------------
+
+    def _check(self, agent: AgentElement, offer: Offer, handed: Handed) -> None:
+        """Refuse what no output could make right."""
+        validator = offer.validator
+        if validator is None:
+            return
+        literal = unparse(handed.values)
+        try:
+            if validator.is_valid(literal):
+                return
+            violations = validator.check(validator.coerce(literal)[0])
+        except InstanceRefused as error:
+            self.flaws.refuse("invalid_arguments", f"agent {offer.name!r}: {error}", agent.start, agent.end)
+            return
+        open_ones = {name for name, value in handed.values.items() if _refers(value)}
+        violations = tuple(each for each in violations if _first_of(each.pointer) not in open_ones)
+        if violations:
+            leaf = handed.places.get(_first_of(violations[0].pointer))
+            place = (leaf.start, leaf.end) if leaf is not None else (agent.start, agent.end)
+            text = f"agent {offer.name!r}: {explain(violations, validator)}"
+            self.flaws.refuse("invalid_arguments", text, *place)
+
+
+def _joined(parts: list[str | Ref]) -> str | Template:
+    """Parts as one text; a reference alone stays a template, so that the output becomes text."""
+    if all(isinstance(part, str) for part in parts):
+        return "".join(part for part in parts if isinstance(part, str))
+    merged: list[str | Ref] = []
+    for part in parts:
+        if isinstance(part, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += part
+        else:
+            merged.append(part)
+    return Template(tuple(merged))
+
+
+def _refers(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(_refers(item) for item in value)
+    if isinstance(value, dict):
+        return any(_refers(item) for item in value.values())
+    return isinstance(value, (Ref, Template))
+
+
+def _first_of(pointer: str) -> str:
+    return pointer[1:].partition("/")[0].replace("~1", "/").replace("~0", "~")

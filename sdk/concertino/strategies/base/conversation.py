@@ -1,0 +1,109 @@
+"""A run that is one conversation with one model: what four of the five paradigms have in common.
+
+A conversation is a list of messages that grows, and a phase: the model is *asked*, a plan is *acted* on, an *answer* is
+awaited after the last turn, or all is *done*. Paradigms differ in how a text is read and how observations are shown.
+
+Invariant: messages and plans are never changed in place, so a fork shares them and copies only the lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+from concertino.core.format_issue import Flaw
+from concertino.core.model import Message, Reply
+from concertino.core.plan import Plan
+
+from .machine import Act, Ask, Brief, Done, Machine, Step, Strategy
+
+Phase = Literal["ask", "act", "answer", "done"]
+_PLAIN = ("question", "phase", "round", "asked", "fruitless")
+
+
+class Conversation(Machine):
+    """One run of one conversation.
+
+    Attributes:
+        asked: how many messages the model was asked with before.
+        fruitless: texts in a row that held nothing to run.
+        flaws: what the last text lacked of the exact form.
+    """
+
+    settings: Strategy
+
+    def __init__(self, settings: Strategy, brief: Brief) -> None:
+        self.settings = settings
+        self.question = brief.question
+        self.tools = list(brief.tools)
+        self.phase: Phase = "ask"
+        self.round = 0
+        self.asked = 0
+        self.fruitless = 0
+        self.plan: Plan | None = None
+        self.flaws: tuple[Flaw, ...] = ()
+        self.final = Done(None, "answered")
+        self.messages: list[Message] = []
+
+    def step(self) -> Step:
+        """The next step."""
+        if self.phase == "act":
+            assert self.plan is not None
+            return Act(self.plan, self.round + 1, self.flaws)
+        return self.final if self.phase == "done" else self._question()
+
+    def _question(self) -> Ask:
+        """What the model is asked now."""
+        return Ask("orchestrator", self.messages, len(self.messages) - self.asked)
+
+    def _heard(self, reply: Reply, *, with_calls: bool = False) -> None:
+        """Put the model's text into the conversation; its native calls only where they are answered."""
+        message = Message.of(reply)
+        self.messages.append(message if with_calls else replace(message, tool_calls=()))
+        self.asked = len(self.messages)
+
+    def finish(self, stop: str, detail: str = "") -> None:
+        """End from outside."""
+        if self.phase != "done":
+            self._end(Done(None, stop, detail))
+
+    def _end(self, final: Done) -> None:
+        self.final, self.phase, self.plan = final, "done", None
+
+    # -- copies ----------------------------------------------------------------------------------------------------
+
+    def fork(self) -> Self:
+        """An independent copy."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update({k: list(v) if type(v) is list else v for k, v in self.__dict__.items()})
+        return twin
+
+    def dump(self) -> dict[str, Any]:
+        """Plain JSON data. The plan is not in it: a paradigm keeps it, or reads it again."""
+        return {
+            "settings": self.settings.to_json(),
+            **{name: getattr(self, name) for name in _PLAIN},
+            "tools": self.tools,
+            "flaws": [flaw.to_json() for flaw in self.flaws],
+            "final": [self.final.answer, self.final.stop, self.final.detail],
+            "messages": [message.to_json() for message in self.messages],
+        }
+
+    @classmethod
+    def restored(cls, settings: Strategy, dumped: Mapping[str, Any]) -> Self:
+        """The machine of a dump."""
+        machine = cls.__new__(cls)
+        machine.settings = settings
+        machine._load(dumped)
+        return machine
+
+    def _load(self, dumped: Mapping[str, Any]) -> None:
+        """Take everything but the settings from a dump."""
+        for name in _PLAIN:
+            setattr(self, name, dumped[name])
+        self.tools = list(dumped["tools"])
+        self.flaws = tuple(Flaw.from_json(flaw) for flaw in dumped["flaws"])
+        self.final = Done(*dumped["final"])
+        self.messages = [Message.from_json(message) for message in dumped["messages"]]
+        self.plan = None

@@ -1,0 +1,87 @@
+"""The flaws of one text, collected while it is read.
+
+Invariant: at most `LIMIT` of each sort are kept, so that a hostile text costs no more than a bad one; a fault is never
+displaced by a repair, so a text with a fault always has one on record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from concertino.core.format_issue import Flaw
+from concertino.schema import near_names
+
+LIMIT = 20
+"""Faults, and repairs, kept of one text."""
+
+
+class Flaws:
+    """Faults and repairs of one text.
+
+    Args:
+        strict: refuse also what has one plain reading.
+    """
+
+    def __init__(self, strict: bool) -> None:
+        self.strict = strict
+        self.faults: list[Flaw] = []
+        self.repairs: list[Flaw] = []
+
+    def refuse(self, code: str, message: str, start: int, end: int) -> None:
+        """Note a fault."""
+        if len(self.faults) < LIMIT:
+            self.faults.append(Flaw(code, message, start, end))
+
+    def mend(self, code: str, message: str, start: int, end: int) -> None:
+        """Note what has one plain reading: a repair, for a strict reader a fault."""
+        if self.strict:
+            self.refuse(code, message, start, end)
+        elif len(self.repairs) < LIMIT:
+            self.repairs.append(Flaw(code, message, start, end, True))
+
+    @property
+    def full(self) -> bool:
+        """Whether further faults are no longer kept, so that their words need not be found."""
+        return len(self.faults) >= LIMIT
+
+    def all(self) -> tuple[Flaw, ...]:
+        """All of them, in the order of the text."""
+        return tuple(sorted((*self.faults, *self.repairs), key=lambda flaw: (flaw.start, flaw.end, flaw.code)))
+
+
+class CallFlaws(Flaws):
+    """As `Flaws`, with faults of single calls beside them: such a call is not run, and its siblings are."""
+
+    def __init__(self, strict: bool) -> None:
+        super().__init__(strict)
+        self.of_calls: list[Flaw] = []
+
+    def broken(self, code: str, message: str, start: int, end: int) -> None:
+        """Note the fault of one call."""
+        if len(self.of_calls) < LIMIT:
+            self.of_calls.append(Flaw(code, message, start, end))
+
+    def all(self) -> tuple[Flaw, ...]:
+        """All of them, in the order of the text."""
+        return tuple(sorted((*super().all(), *self.of_calls), key=lambda flaw: (flaw.start, flaw.end, flaw.code)))
+
+
+def shown(text: str, limit: int = 60) -> str:
+    """A text in quotes, shortened, fit for a message."""
+    line = " ".join(text[: 4 * limit].split())
+    cut = line if len(line) <= limit else line[: limit - 1] + "…"
+    return f'"{cut}"'
+
+
+def report(text: str, flaws: Iterable[Flaw]) -> str:
+    """Faults as a model reads them: one line each, with code, line and words."""
+    return "\n".join(f"- {flaw.code} (line {flaw.line_of(text)}): {flaw.message}" for flaw in flaws)
+
+
+def suggestion(name: str, known: Collection[str]) -> str:
+    """A near name, or all names."""
+    near = near_names(name, known, limit=1)
+    if near:
+        return f"did you mean {near[0]}?"
+    some = sorted(known)
+    return f"there are {', '.join(some[:12])}{', …' if len(some) > 12 else ''}" if some else "there are none"

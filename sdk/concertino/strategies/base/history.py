@@ -1,0 +1,68 @@
+"""Keeping what an orchestrator reads short: observations cut to a size, and old rounds told briefly.
+
+Sizes are in tokens as `Model.count_tokens` estimates them by default, three bytes each, so that a machine stays plain
+data. Invariant: what is cut says how much is missing, and the newest rounds are never touched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from concertino.core.model import Message
+
+BYTES_PER_TOKEN = 3
+BRIEF = 60
+"""Tokens to which each observation of an old round is cut."""
+KEPT = 2
+"""Rounds that are kept as they are."""
+_RESPONSE = re.compile(r"(<tool_response>\n)(.*?)(\n</tool_response>)", re.DOTALL)
+
+
+def count_tokens(text: str) -> int:
+    """Tokens of a text, estimated."""
+    return len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN + 1
+
+
+def cut(text: str, tokens: int) -> str:
+    """A text of at most so many tokens: its head and its tail, with a note of what is missing between."""
+    if count_tokens(text) <= tokens:
+        return text
+    room = max(8, tokens * BYTES_PER_TOKEN - 40)
+    while count_tokens(text[: room * 2 // 3] + text[len(text) - room // 3 :]) > tokens and room > 8:
+        room = room * 3 // 4  # letters of several bytes
+    head, tail = text[: room * 2 // 3], text[len(text) - room // 3 :]
+    return f"{head} [… {len(text) - len(head) - len(tail)} characters left out …] {tail}"
+
+
+def compacted(messages: Sequence[Message], tokens: int) -> list[Message]:
+    """The conversation with old observations told briefly, oldest first, until it fits or only the newest are left.
+
+    Args:
+        messages: the system message, the question, then texts of the model and observations in turn.
+        tokens: what all of it should take at most.
+    """
+    found = list(messages)
+    total = sum(count_tokens(message.text) for message in found)
+    last = [index for index, message in enumerate(found) if message.role == "assistant"][-KEPT:]
+    for index in range(2, last[0] if last else 0):
+        if total <= tokens:
+            break
+        if found[index].role in ("user", "tool"):
+            brief = _brief(found[index])
+            total += count_tokens(brief.text) - count_tokens(found[index].text)
+            found[index] = brief
+    return found
+
+
+def _brief(message: Message) -> Message:
+    if message.role == "tool":
+        return replace(message, text=cut(message.text, BRIEF))
+    text = _RESPONSE.sub(lambda found: found[1] + _brief_lines(found[2]) + found[3], message.text)
+    return replace(message, text=text)
+
+
+def _brief_lines(block: str) -> str:
+    """Each observation of a block, which takes one line."""
+    return "\n".join(cut(line, BRIEF) for line in block.split("\n"))

@@ -1,0 +1,174 @@
+"""A run as a state machine without any input or output of its own.
+
+`Strategy.begin` makes a `Machine`. Its driver asks it what it wants next and does that for it:
+
+    step = machine.step()            # pure: asking twice changes nothing
+    Ask  -> the driver asks a model  -> machine.tell(reply)
+    Act  -> the driver runs the plan -> machine.observe(observations, remaining)
+    Done -> the run is over
+
+So the same machine is driven by `Orchestrator.run` with a model and the executor, by a replay from a trace, by a
+bench over thousands of tasks, by a training engine in lock-step, and by a tree search that forks it. It can be copied
+at any point (`fork`), written down (`dump`) and read again (`Strategy.restore`); the two copies share nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from typing import Any, ClassVar, Self
+
+from concertino.core.format_issue import Flaw
+from concertino.core.model import Message, Reply, Sampling
+from concertino.core.observation import Observation
+from concertino.core.plan import Call, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What a machine knows when it begins.
+
+    Attributes:
+        question: the user's question.
+        tools: the action space as OpenAI-style function objects.
+        rounds: turns that may call something; `None` leaves the strategy's own limit.
+        parallel: calls in one round; `None` leaves the strategy's own limit.
+        remaining: what is left of the budget at the start, as it is shown later with every observation.
+        sampling: how the run samples where an `Ask` says nothing; a strategy that sets seeds of its own derives them
+            from this one, so that two runs with different seeds never ask the same.
+    """
+
+    question: str
+    tools: Sequence[Mapping[str, Any]] = ()
+    rounds: int | None = None
+    parallel: int | None = None
+    remaining: Mapping[str, float] | None = None
+    sampling: Sampling | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask a model.
+
+    Attributes:
+        role: `orchestrator`, `summariser`, or a role that the strategy defines.
+        messages: the whole conversation; a live view that must not be changed.
+        fresh: how many messages at its end this role has not been asked with before.
+        tools: function objects for native tool calling, if the strategy uses it.
+    """
+
+    role: str
+    messages: Sequence[Message]
+    fresh: int
+    tools: Sequence[Mapping[str, Any]] = ()
+    sampling: Sampling | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Run a plan: round `round`, counted from 1.
+
+    Attributes:
+        flaws: what the text lacks of the exact form: the round's verdict.
+    """
+
+    plan: Plan
+    round: int
+    flaws: tuple[Flaw, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The run is over. `stop` is one of `concertino.STOP_REASONS`."""
+
+    answer: str | None
+    stop: str
+    detail: str = ""
+
+
+Step = Ask | Act | Done
+"""What a machine can want."""
+
+
+class Machine(ABC):
+    """One run of one strategy. Its attributes are plain data, so that a copy is a fork."""
+
+    @abstractmethod
+    def step(self) -> Step:
+        """What is wanted next. Pure: only `tell`, `observe` and `finish` move the machine."""
+
+    @abstractmethod
+    def tell(self, reply: Reply) -> None:
+        """Answer an `Ask`."""
+
+    @abstractmethod
+    def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
+        """Answer an `Act`, with what is left of the budget."""
+
+    @abstractmethod
+    def finish(self, stop: str, detail: str = "") -> None:
+        """Come to an end from outside: the budget or the time is over, or the model does not answer.
+
+        The machine may still ask for a last answer (`rounds`), or be `Done` at once.
+        """
+
+    marks: ClassVar[tuple[str, ...]] = (">",)
+    """Texts with one of which every complete call ends; `ahead` is only asked when one of them was written."""
+
+    def ahead(self, text: str) -> Sequence[Call]:
+        """Calls that are complete in a text that the model is still writing, for eager dispatch. None by default.
+
+        Pure. Each must be as the plan of the finished text will have it, id included, and a longer text gives at least
+        these.
+        """
+        return ()
+
+    def upcoming(self) -> Sequence[Ask]:
+        """While it asks: further asks that it will make whatever the reply is, so that they may be made at once.
+
+        Pure. Each must be as `step` will give it, messages included, before the machine wants anything else. None by
+        default.
+        """
+        return ()
+
+    def fork(self) -> Self:
+        """An independent copy: what happens to one never shows in the other."""
+        return copy.deepcopy(self)
+
+    @abstractmethod
+    def dump(self) -> dict[str, Any]:
+        """Plain JSON data from which `Strategy.restore` makes the same machine."""
+
+
+class Strategy(ABC):
+    """A paradigm: what the model is shown, how its text is read, how observations are shown back, when to stop.
+
+    Subclasses are frozen dataclasses, so that their settings are their fields.
+    """
+
+    name: ClassVar[str]
+    reads_tools: ClassVar[bool] = False
+    """Its reader needs to know the pool: a trace then keeps the action space, and a replay gives it to `begin`."""
+
+    needs_members: ClassVar[bool] = True
+    """A pool without any tool or agent is refused; without this, a strategy may do with its model alone."""
+
+    @abstractmethod
+    def begin(self, brief: Brief) -> Machine:
+        """A machine at the start of a run."""
+
+    @abstractmethod
+    def restore(self, dumped: Mapping[str, Any]) -> Machine:
+        """A machine from `Machine.dump`."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Name and settings, as a trace keeps them."""
+        return {"name": self.name, **(asdict(self) if is_dataclass(self) else {})}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Strategy:
+        """The inverse of `to_json`, for this class; unknown settings are ignored."""
+        known: set[str] = {field.name for field in fields(cls)} if is_dataclass(cls) else set()
+        return cls(**{key: value for key, value in data.items() if key in known})

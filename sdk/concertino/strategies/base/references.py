@@ -1,0 +1,179 @@
+"""Quotes: `${...}` in arguments of a call or in an answer stands for a longer text, which need not be written again.
+
+    ${question}     the user's whole question
+    ${question.2}   its second paragraph; blank lines separate paragraphs
+    ${1.2}          what the call in place 2 of round 1 returned
+    $${             the characters ${
+
+Invariant: there is one pass. What a quote brings in is never read again, so that nothing in a question or in a result
+can quote; a text without `${` is unchanged.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from concertino.core.observation import Observation
+from concertino.core.plan import Call
+from concertino.text.json import ReadingError, read_json
+
+QUESTION = "question"
+MOST_CHARACTERS = 1_000_000
+"""Characters that the quotes of one call may bring in: results that quote results would else double every round."""
+
+_QUOTE = re.compile(r"\$\$\{|\$\{([^{}\n]{0,64})\}|\$\{")
+_BLANK_LINES = re.compile(r"\n\s*\n")
+_LISTED = 6
+"""Ids of results that a message lists, the newest ones."""
+
+
+class UnknownQuoteError(ValueError):
+    """A quote of nothing; its text says what there is."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What can be quoted in a run so far.
+
+    Attributes:
+        question: the user's question.
+        results: texts of the observations that are OK, by `round.place`, both counted from 1.
+    """
+
+    question: str
+    results: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def paragraphs(self) -> list[str]:
+        """The paragraphs of the question."""
+        found = (part.strip("\n") for part in _BLANK_LINES.split(self.question))
+        return [part for part in found if part.strip()]
+
+    def find(self, name: str) -> str:
+        """The text of a quote.
+
+        Raises:
+            UnknownQuoteError: there is none of that name; says which there are.
+        """
+        if name == QUESTION:
+            return self.question
+        if name in self.results:
+            return self.results[name]
+        head, _, number = name.partition(".")
+        place = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 0
+        if head == QUESTION and 1 <= place <= len(self.paragraphs):
+            return self.paragraphs[place - 1]
+        raise UnknownQuoteError(f"${{{name[:40]}}} quotes nothing; {self._listed()}; write $${{ for the characters ${{")
+
+    def _listed(self) -> str:
+        """What can be quoted, in words."""
+        count = len(self.paragraphs)
+        names = [QUESTION, *([f"{QUESTION}.1" + (f" to {QUESTION}.{count}" if count > 1 else "")] if count else [])]
+        newest = list(self.results)[-_LISTED:]
+        older = ["…"] if len(self.results) > _LISTED else []
+        return f"there are {', '.join([*names, *older, *newest])}"
+
+    def with_round(self, number: int, calls: Iterable[Call], observations: Iterable[Observation]) -> Sources:
+        """These, with what the calls of a round returned.
+
+        Args:
+            number: of the round, counted from 1.
+        """
+        returned = {
+            place_of(number, call): _as_text(seen.content)
+            for call, seen in zip(calls, observations, strict=True)
+            if seen.ok
+        }
+        return replace(self, results={**self.results, **returned})
+
+
+def place_of(number: int, call: Call) -> str:
+    """How the result of a call is quoted: its round, and its place there."""
+    return f"{number}.{call.id}"
+
+
+def _as_text(content: Any) -> str:
+    if content is None:
+        return ""
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+
+
+def fill_call(call: Call, sources: Sources) -> Call:
+    """A call with its quotes filled in; one that quotes nothing gets an error, so that it is not run and says why."""
+    arguments: Any = call.arguments
+    repairs = call.repairs
+    if call.error is not None:
+        return call
+    if isinstance(arguments, str):
+        if "${" not in arguments:
+            return call
+        try:
+            reading = read_json(arguments)
+        except ReadingError:
+            return call  # what is wrong with it, the executor says
+        arguments, repairs = reading.value, repairs + reading.repairs
+    try:
+        filled = fill(arguments, sources)
+    except UnknownQuoteError as error:
+        return replace(call, error=("invalid_arguments", str(error)))
+    if filled is arguments:
+        return call
+    return replace(call, arguments=filled, repairs=repairs, guarded=False)
+
+
+def fill_text(text: str, sources: Sources) -> str:
+    """A text that is no call, such as an answer, with its quotes filled in; as it was if one of them quotes nothing."""
+    try:
+        return str(fill(text, sources))
+    except UnknownQuoteError:
+        return text
+
+
+def fill(value: Any, sources: Sources) -> Any:
+    """Plain JSON data with every quote of its texts filled in, at any depth; keys are left alone.
+
+    Returns:
+        The very value if it holds no quote.
+
+    Raises:
+        UnknownQuoteError: a quote of nothing, one that is not closed, or more text than one call may have.
+    """
+    return _Filling(sources).fill(value)
+
+
+class _Filling:
+    """One pass over the arguments of one call."""
+
+    def __init__(self, sources: Sources) -> None:
+        self.sources = sources
+        self.room = MOST_CHARACTERS
+
+    def fill(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return _QUOTE.sub(self._quoted, value) if "${" in value else value
+        if isinstance(value, Mapping):
+            pairs = {key: self.fill(item) for key, item in value.items()}
+            return value if all(pairs[key] is item for key, item in value.items()) else pairs
+        if isinstance(value, list):
+            items = [self.fill(item) for item in value]
+            return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+        return value
+
+    def _quoted(self, found: re.Match[str]) -> str:
+        if found[0] == "$${":
+            return "${"
+        if found[1] is None:
+            start = found.start()
+            raise UnknownQuoteError(
+                f"'${{' at character {start} of an argument is not closed; write ${{name}}, or $${{ for the characters"
+            )
+        text = self.sources.find(found[1])
+        self.room -= len(text)
+        if self.room < 0:
+            raise UnknownQuoteError(f"quotes bring in more than {MOST_CHARACTERS:,} characters; quote less in one call")
+        return text

@@ -1,0 +1,155 @@
+"""What a model that plans by dependencies is shown: the tags, the tools, observations, its faults.
+
+The words are concertino's own; the tags are those of GAP, so that a model trained on its traces reads what it knows.
+A brief prompt leaves out what such a model knows: all but the numbers, the tags and the members.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from concertino.core.format_issue import Flaw
+from concertino.core.observation import Observation
+from concertino.strategies.base.brief_prompt import PromptForm, member_list
+from concertino.strategies.base.format_issues import report
+from concertino.strategies.base.members import Offers, types_of
+from concertino.strategies.base.observations import MARKS, render_line, render_observation, render_remaining
+
+_FORGED = re.compile(r"<(?=/?(?:observation|answer|plan|graph|think|reflection)\b)", re.IGNORECASE)
+
+_MARKS = re.compile(f"{MARKS.pattern}|{_FORGED.pattern}", re.IGNORECASE)
+
+_BRIEF = "Plan; call what is ready at once, up to {parallel} a turn, {rounds} turns; <answer> ends."
+
+_SYSTEM = """You answer a question with tools. You plan which parts need which, and call what is independent together.
+
+You write in these tags
+<think>what you know and what you do next; first in every turn</think>
+<plan>
+T1: a sub-task
+- Dependencies: none
+T2: a sub-task that needs the result of T1
+- Dependencies: T1
+</plan>
+{verbs}
+<reflection>what went wrong, and how the plan changes; write a new <plan> behind it</reflection>
+<answer>the answer</answer>
+{graph}
+After your calls stop. Their results come back in <observation>, one line of JSON each, in the order of your calls. \
+A result has a status. OK: use it. PARSE_ERR: the call was not run; correct it. EXEC_ERR, TIMEOUT: try another way.
+
+Rules
+- Tasks whose dependencies are done go out together, in one turn: at most {parallel} calls. You have {rounds} turns \
+with calls.
+- A query must stand alone: the tool sees nothing else.
+- Several queries: a JSON list, ["one", "two"], or one | two. A | inside brackets, as in P(A|B), does not separate; \
+elsewhere write \\| for the sign itself.
+- Several answers are written like several queries. Write <answer> alone, when the results above support it.
+- Never write <observation> yourself."""
+
+_VERB = "<{verb}>a query</{verb}>: {description}"
+
+_GRAPH = """
+Instead of single calls you can hand over a graph of them, which runs without asking you in between:
+<graph>
+<node id="s1">{name}("a query")</node>
+<node id="s2" depends="s1">{name}("a query with the result {{s1}} in it")</node>
+</graph>
+A node calls a tool with one text, or with its arguments as an object: {name}({{...}}). \
+{{s1}} puts the whole result of s1 in its place, so use it where that is short. Tools for nodes:
+{tools}
+"""
+
+GO_ON = "The plan is noted. Now make the calls of the tasks that depend on nothing, all in one turn."
+NO_CALL = (
+    "PARSE_ERR: your text holds neither a call nor an answer. Write <think>...</think>, then {verbs}, or "
+    "<answer>...</answer>."
+)
+LAST = "No more calls are possible. Write the answer now, from what is known, between <answer> and </answer>."
+BRIEF_LAST = "No more calls: write the <answer>."
+CUT_OFF = "PARSE_ERR: your text ended (length limit) before a call or an answer was complete. Think more briefly."
+_FAULTY = """PARSE_ERR: nothing was run. Correct this, and write the turn again:
+{faults}"""
+
+
+def system_prompt(
+    tools: Sequence[Mapping[str, Any]],
+    verbs: Mapping[str, str],
+    rounds: int,
+    parallel: int,
+    graph: bool,
+    prompt: PromptForm = "full",
+) -> str:
+    """The system message.
+
+    Args:
+        tools: all members on offer.
+        verbs: visible names of the members by the tags that call them; of several tags of one member, the first is
+            shown.
+        rounds: turns with calls.
+        parallel: calls in one turn.
+        graph: whether `<graph>` is allowed.
+        prompt: with `brief`, a member is shown under its tag; one without a tag only where a graph can call it.
+    """
+    offers = Offers(tools)
+    shown = {name: verb for verb, name in reversed(list(verbs.items()))}
+    if prompt == "brief":
+        called = {name: f"<{verb}>" for name, verb in shown.items()}
+        listed = [offer for offer in offers.values() if graph or offer.name in shown]
+        return f"{_BRIEF.format(parallel=parallel, rounds=rounds)}\n{member_list(listed, called)}"
+    lines = [
+        _VERB.format(verb=verb, description=_about(offers[name].description if name in offers else ""))
+        for verb, name in verbs.items()
+        if shown[name] == verb
+    ]
+    drawn = _GRAPH.format(name=next(iter(verbs)), tools=_tools(offers, shown)) if graph and verbs else ""
+    return _SYSTEM.format(verbs="\n".join(lines), graph=drawn, parallel=parallel, rounds=rounds)
+
+
+def _about(description: str) -> str:
+    return " ".join(description.split())
+
+
+def _tools(offers: Offers, tags: Mapping[str, str]) -> str:
+    """What a node can call, with its arguments; under its tag, if it has one."""
+    lines = []
+    for offer in offers.values():
+        arguments = ", ".join(
+            f"{name}: {' or '.join(sorted(types_of(schema) - {'null'}))}"
+            + ("" if name in offer.required else " (optional)")
+            for name, schema in offer.properties.items()
+        )
+        lines.append(f"{tags.get(offer.name, offer.name)}({{{arguments}}}): {_about(offer.description)}")
+    return "\n".join(lines)
+
+
+def render_observations(
+    observations: Sequence[Observation],
+    names: Sequence[str],
+    remaining: Mapping[str, float] | None,
+    prompt: PromptForm = "full",
+) -> str:
+    """The results of a turn; no result can forge the frame around it.
+
+    Args:
+        names: visible names of the members, or in a brief prompt ids of the calls.
+    """
+    lines = [
+        render_line(observation, name, marks=_MARKS)
+        if prompt == "brief"
+        else _FORGED.sub(r"\\u003c", render_observation(observation, name))
+        for observation, name in zip(observations, names, strict=True)
+    ]
+    return "\n".join(["<observation>", *lines, "</observation>"]) + render_remaining(remaining)
+
+
+def render_faults(text: str, faults: Iterable[Flaw]) -> str:
+    """The faults of a turn, as its writer reads them."""
+    return _FAULTY.format(faults=report(text, faults))
+
+
+def render_no_call(verbs: Iterable[str]) -> str:
+    """A turn without a call and without an answer."""
+    return NO_CALL.format(verbs=" or ".join(f"<{verb}>...</{verb}>" for verb in verbs))

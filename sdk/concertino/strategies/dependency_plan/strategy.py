@@ -1,0 +1,279 @@
+"""DependencyPlan: the paradigm of GAP. The model plans which sub-task needs which, and calls what is ready together.
+
+A turn is a text with calls, a plan, or an answer. Calls come as queries in tags (`<search>`), all independent, or as a
+`<graph>` whose nodes use each other's results. A graph runs level by level, as in the paper, or each call as soon as
+its inputs are ready. Results come back as `<observation>`; a `<reflection>` may change the plan.
+
+A text that the length limit ended (`finish_reason` `length`) is read up to there: calls that are whole are run, one
+that is not is observed as its own PARSE_ERR, an answer that is not whole is none. If nothing was whole, the model is
+told.
+
+Invariant: nothing is run of a turn whose plan or graph has a fault; a single call that cannot be read is observed as
+its own PARSE_ERR while its siblings run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from concertino.core.errors import UsageError
+from concertino.core.model import Message, Reply
+from concertino.core.observation import Observation
+from concertino.core.plan import Call, Plan
+from concertino.schema import near_names
+from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
+from concertino.strategies.base.conversation import Conversation
+from concertino.strategies.base.format_issues import report
+from concertino.strategies.base.machine import Brief, Done, Strategy
+from concertino.strategies.base.members import Offers
+from concertino.strategies.base.observations import render_remaining
+
+from . import prompts
+from .format import TurnText, read_turn
+from .graph import by_levels
+from .queries import join_parts
+from .tasks import Task
+
+_VERBS = ("search", "wiki_search")
+_VERB = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_TAKEN = frozenset(("think", "plan", "reflection", "observation", "answer", "graph", "node"))
+
+
+@dataclass(frozen=True)
+class DependencyPlan(Strategy):
+    """A plan with dependencies, executed in parallel (GAP).
+
+    Args:
+        tools: which member of the pool answers which tag: `{"search": "search/search"}`. Without any, `<search>` and
+            `<wiki_search>` are answered by the member that is visible as `search` or `wiki_search`; where there is
+            none, every member that takes a text has a tag of its own name.
+        schedule: how a `<graph>` runs: `levels` waits for a whole level before the next begins (the paper's way),
+            `ready` starts each call as soon as its inputs are there.
+        graph: read `<graph>`; else only single calls.
+        max_rounds: turns with calls.
+        max_parallel: calls in one turn, or nodes in one level; the rest is observed as `too_many_calls`.
+        patience: texts without a readable call, in a row, after which the run ends.
+        strict: refuse what a lenient reader repairs (every repair is named in `CODES` of the format).
+        show_budget: show what is left of the budget with the observations.
+        prompt: `full`, or `brief` for a model that was trained on this format: the members and the numbers, and
+            observations in their short form.
+    """
+
+    tools: Mapping[str, str] = field(default_factory=dict)
+    schedule: Literal["levels", "ready"] = "levels"
+    graph: bool = True
+    max_rounds: int = 8
+    max_parallel: int = 8
+    patience: int = 3
+    strict: bool = False
+    show_budget: bool = True
+    prompt: PromptForm = "full"
+
+    name = "dependency-plan"
+    reads_tools = True
+
+    def __post_init__(self) -> None:
+        for name in ("max_rounds", "max_parallel", "patience"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"DependencyPlan({name}={getattr(self, name)!r}): expected at least 1")
+        if self.schedule not in ("levels", "ready"):
+            raise UsageError(f"DependencyPlan(schedule={self.schedule!r}): expected 'levels' or 'ready'")
+        check_prompt("DependencyPlan", self.prompt)
+        if not isinstance(self.tools, Mapping) or not all(isinstance(name, str) for name in self.tools.values()):
+            raise UsageError(
+                f"DependencyPlan(tools={self.tools!r}): expected names by tag: {{'search': 'search/search'}}"
+            )
+        for verb in self.tools:
+            if not _VERB.fullmatch(verb) or verb in _TAKEN:
+                raise UsageError(
+                    f"DependencyPlan(tools={{{verb!r}: ...}}): a tag has small letters, digits and _, and is none of "
+                    f"{', '.join(sorted(_TAKEN))}"
+                )
+
+    def begin(self, brief: Brief) -> DependencyPlanMachine:
+        """A machine at the start of a run.
+
+        Raises:
+            UsageError: a tag has no member to answer it, or one that takes no text; names near ones.
+        """
+        settings = replace(
+            self,
+            max_rounds=min(self.max_rounds, brief.rounds or self.max_rounds),
+            max_parallel=min(self.max_parallel, brief.parallel or self.max_parallel),
+        )
+        return DependencyPlanMachine(settings, brief, resolve_verbs(self.tools, Offers(brief.tools)))
+
+    def restore(self, dumped: Mapping[str, Any]) -> DependencyPlanMachine:
+        """A machine from `dump`."""
+        return DependencyPlanMachine.restored(DependencyPlan.from_json(dumped["settings"]), dumped)
+
+
+def resolve_verbs(tools: Mapping[str, str], offers: Offers) -> dict[str, str]:
+    """Visible names of the members by the tags that call them.
+
+    Raises:
+        UsageError: a tag has no member to answer it, or one that takes no text.
+    """
+    if not tools:
+        found = next((name for name in _VERBS if name in offers), "")
+        if found:
+            return _taking_text(dict.fromkeys(_VERBS, found), offers)
+        named = {name: name for name in offers if offers[name].input and _VERB.fullmatch(name) and name not in _TAKEN}
+        if not named:
+            raise UsageError(
+                f"no member of the pool takes a text, so nothing can answer <search>; name one: "
+                f"DependencyPlan(tools={{'search': ...}}); the pool has {', '.join(list(offers)[:12]) or 'none'}"
+            )
+        return named
+    return _taking_text({verb: _visible(verb, name, offers) for verb, name in tools.items()}, offers)
+
+
+def _visible(verb: str, name: str, offers: Offers) -> str:
+    """The visible name of a member that is given by its visible, full or short name."""
+    for candidate in (name, name.replace("/", "__"), name.rpartition("/")[2]):
+        if candidate in offers:
+            return candidate
+    near = near_names(name, offers, limit=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"the pool has {', '.join(list(offers)[:12]) or 'none'}"
+    raise UsageError(f"DependencyPlan(tools={{{verb!r}: {name!r}}}): no such member is on offer; {hint}")
+
+
+def _taking_text(verbs: dict[str, str], offers: Offers) -> dict[str, str]:
+    for verb, name in verbs.items():
+        if not offers[name].input:
+            raise UsageError(
+                f"DependencyPlan(tools={{{verb!r}: {name!r}}}): {name!r} has no argument that takes a text; its "
+                f"arguments are {', '.join(offers[name].properties) or 'none'}"
+            )
+    return verbs
+
+
+class DependencyPlanMachine(Conversation):
+    """One run by a plan."""
+
+    settings: DependencyPlan
+
+    def __init__(self, settings: DependencyPlan, brief: Brief, verbs: Mapping[str, str]) -> None:
+        super().__init__(settings, brief)
+        self.verbs = dict(verbs)
+        self.tasks: tuple[Task, ...] = ()
+        self.read_as = (False, False)
+        self.answers: tuple[str, ...] = ()
+        system = prompts.system_prompt(
+            self.tools, self.verbs, settings.max_rounds, settings.max_parallel, settings.graph, settings.prompt
+        )
+        question = brief.question
+        if settings.show_budget:
+            question += render_remaining(brief.remaining)
+        self.messages = [Message("system", system), Message("user", question)]
+
+    # -- what came back --------------------------------------------------------------------------------------------
+
+    def tell(self, reply: Reply) -> None:
+        """Read the model's text."""
+        self._heard(reply)
+        cut_off = reply.finish_reason == "length"
+        if self.phase == "answer":
+            self._last_answer(reply.text, cut_off)
+            return
+        self.read_as = (bool(self.tasks), cut_off)
+        read = self._read(reply.text)
+        self.flaws = read.flaws
+        new_plan = read.tasks is not None and read.tasks != self.tasks
+        if read.faults:
+            self._again(prompts.render_faults(reply.text, read.faults), report(reply.text, read.faults[:3]))
+            return
+        self.tasks = read.tasks if read.tasks is not None else self.tasks
+        if read.answers is not None:
+            self._answered(read.answers, "answered")
+        elif read.calls:
+            self.fruitless = 0
+            self.plan, self.phase = self._planned(read.calls), "act"
+        elif cut_off:
+            self._again(prompts.CUT_OFF, "the text ended (length limit) before a call or an answer was complete")
+        elif new_plan and not self._only_planned_before():
+            self.messages.append(Message("user", prompts.GO_ON))
+        else:
+            self._again(prompts.render_no_call(self.verbs), "the text held no call and no answer")
+
+    def _only_planned_before(self) -> bool:
+        """Whether the last turn, too, was a plan and nothing else."""
+        return len(self.messages) > 2 and self.messages[-2].text == prompts.GO_ON
+
+    def _read(self, text: str) -> TurnText:
+        planned, cut_off = self.read_as
+        own = self.settings
+        return read_turn(
+            text, self.verbs, self.tools, strict=own.strict, graph=own.graph, planned=planned, cut_off=cut_off
+        )
+
+    def _planned(self, calls: Sequence[Call]) -> Plan:
+        """The plan of a turn's calls; those beyond the limit say so."""
+        plan = Plan(calls)
+        limit = self.settings.max_parallel
+        beyond = {name for level in plan.levels() for name in level[limit:]}
+        if beyond:
+            error = ("too_many_calls", f"at most {limit} calls at the same time; repeat it in the next turn")
+            plan = Plan(call if call.id not in beyond else replace(call, error=error) for call in calls)
+        return by_levels(plan) if self.settings.schedule == "levels" else plan
+
+    def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
+        """Show the observations."""
+        assert self.plan is not None
+        brief = self.settings.prompt == "brief"
+        names = [call.id if brief else call.name for call in self.plan.calls]
+        shown = remaining if self.settings.show_budget else None
+        text = prompts.render_observations(observations, names, shown, self.settings.prompt)
+        self.plan = None
+        self.round += 1
+        self.phase = "ask"
+        if self.round >= self.settings.max_rounds:
+            self.phase = "answer"
+            text += f"\n{prompts.BRIEF_LAST if brief else prompts.LAST}"
+        self.messages.append(Message("user", text))
+
+    def _last_answer(self, text: str, cut_off: bool) -> None:
+        """The answer after the last turn with calls; a call there is no call."""
+        read = read_turn(text, {}, self.tools, strict=self.settings.strict, graph=False, cut_off=cut_off)
+        if read.answers is not None:
+            self._answered(read.answers, "rounds")
+        else:
+            self._end(Done(None, "rounds", "the text after the last turn held no <answer>"))
+
+    def _answered(self, answers: tuple[str, ...], stop: str) -> None:
+        self.answers = answers
+        self._end(Done(join_parts(answers), stop))
+
+    def _again(self, text: str, detail: str) -> None:
+        """Let the model write again, a few times."""
+        self.fruitless += 1
+        if self.fruitless >= self.settings.patience:
+            times = f"{self.fruitless} texts in a row" if self.fruitless > 1 else "the text"
+            why = detail.replace("\n", " ")
+            self._end(Done(None, "format", f"{times} could not be run; the last: {why}"))
+        else:
+            self.messages.append(Message("user", text))
+
+    # -- copies ----------------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """Plain JSON data; the plan is read again from the last message."""
+        return {
+            **super().dump(),
+            "verbs": self.verbs,
+            "tasks": [[task.id, task.text, list(task.depends)] for task in self.tasks],
+            "read_as": list(self.read_as),
+            "answers": list(self.answers),
+        }
+
+    def _load(self, dumped: Mapping[str, Any]) -> None:
+        super()._load(dumped)
+        self.verbs = dict(dumped["verbs"])
+        self.tasks = tuple(Task(own_id, text, tuple(depends)) for own_id, text, depends in dumped["tasks"])
+        planned, cut_off = dumped["read_as"]
+        self.read_as = (planned, cut_off)
+        self.answers = tuple(dumped["answers"])
+        self.plan = self._planned(self._read(self.messages[-1].text).calls) if self.phase == "act" else None

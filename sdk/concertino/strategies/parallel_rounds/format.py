@@ -1,0 +1,222 @@
+"""The text of one round in ParaManager's format (its section 3; also how Hermes and Qwen models call tools).
+
+    <reasoning> … </reasoning>
+    <tool_call>{"name": "search", "arguments": {"query": "…"}}</tool_call>
+    <tool_call>{"name": "solve", "arguments": {"subtask": "…"}}</tool_call>
+
+The reader never drops a call: a block that cannot be read becomes a call with an error, which is observed as its
+PARSE_ERR while its siblings run. What stands inside `<think>` or `<reasoning>` is not a call. The strict check is the
+one that a format reward uses (ParaManager Eq. 10).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from concertino.core.format_issue import Flaw
+from concertino.core.model import Reply
+from concertino.core.plan import Call
+from concertino.text.json import ReadingError, read_json
+
+_OPENING = re.compile(r"<(think|reasoning|tool_call)>")
+_ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL)
+_NAME = re.compile(r'"name"\s*:\s*"([^"\\]{1,64})"')
+MOST_CALLS = 500
+"""Calls of one text that are read; no round runs as many."""
+CODES = {
+    "no_reasoning": "the text does not begin with <reasoning>...</reasoning>",
+    "no_call": "there is no <tool_call>",
+    "stray_text": "text stands outside of the reasoning and the calls",
+    "unclosed": "a tag is not closed",
+    "bad_json": "a call is no strict JSON; it may have been read all the same",
+    "bad_format": "a call has not exactly the keys name and arguments, or arguments is no object",
+    "too_many_calls": "more calls than one round may have",
+}
+"""What `check_round` and the reader say of a text, by code."""
+
+
+class RoundText(NamedTuple):
+    """What a round's text says.
+
+    Attributes:
+        reasoning: the text before and around the calls.
+        calls: in the order of the text; unreadable ones carry an error.
+        answer: text of an `<answer>` block outside the reasoning, `None` if there is none.
+        unclosed: the text ends inside the reasoning, so nothing was said.
+        exact: the text has the exact form; `check_round` would find nothing.
+    """
+
+    reasoning: str
+    calls: list[Call]
+    answer: str | None
+    unclosed: bool
+    exact: bool = False
+
+
+def read_round(reply: Reply) -> RoundText:
+    """Read a reply: native tool calls if the server parsed them, else the text."""
+    thoughts: list[str] = []
+    calls: list[Call] = []
+    rest: list[str] = []
+    unclosed = False
+    exact = True
+    for tag, text, closed in _parts(reply.text):
+        if not tag:
+            rest.append(text)
+            exact = exact and (not text or text.isspace())
+        elif tag != "tool_call":
+            exact = exact and closed and tag == "reasoning" and not thoughts and not calls
+            thoughts.append(text.strip())
+            unclosed = not closed
+        elif not reply.tool_calls:
+            cut_off = reply.finish_reason == "length" and not closed
+            call, plain = _from_block(str(len(calls) + 1), text, cut_off)
+            exact = exact and closed and plain and bool(thoughts)
+            calls.append(call)
+            if len(calls) == MOST_CALLS:
+                calls.append(_unread(MOST_CALLS + 1))
+                break
+    visible = "".join(rest)
+    if reply.tool_calls:
+        calls = [Call(call.name, call.arguments, str(n)) for n, call in enumerate(reply.tool_calls, 1)]
+    answer = _ANSWER.search(visible) if "<answer>" in visible else None
+    reasoning = "\n".join(filter(None, [reply.reasoning, *thoughts])) or visible.strip()
+    exact = exact and bool(calls) and not reply.tool_calls
+    return RoundText(reasoning, calls, answer.group(1).strip() if answer else None, unclosed, exact)
+
+
+def _unread(number: int) -> Call:
+    """What stands for the calls of a text that has more than anybody wants to read."""
+    text = f"only the first {MOST_CALLS} calls of the text were read; write fewer"
+    return Call("?", id=str(number), error=("too_many_calls", text))
+
+
+def read_ahead(text: str) -> list[Call]:
+    """The calls whose blocks are closed in a text that is still being written, as `read_round` will read them."""
+    blocks = [(block, closed) for tag, block, closed in _parts(text) if tag == "tool_call"]
+    numbered = enumerate(blocks[:MOST_CALLS], 1)
+    return [_from_block(str(number), block, False)[0] for number, (block, closed) in numbered if closed]
+
+
+class _Part(NamedTuple):
+    """A block, or what stands between blocks (`tag` is empty); `start` and `end` are of the whole, tags included."""
+
+    tag: str
+    text: str
+    closed: bool
+    start: int
+    end: int
+
+
+def _parts(text: str) -> Iterator[tuple[str, str, bool]]:
+    """The text in order, as (tag, what stands inside, whether the tag is closed)."""
+    return ((part.tag, part.text, part.closed) for part in _placed(text))
+
+
+def _placed(text: str) -> Iterator[_Part]:
+    """The text in order.
+
+    A block ends at its closing tag; a call also where the next one begins, and everything at the end of the text.
+    """
+    position = 0
+    closed_at: dict[str, int] = {}  # where a tag is closed next, -1 for nowhere, so that no stretch is searched twice
+    while opening := _OPENING.search(text, position):
+        if opening.start() > position:
+            yield _Part("", text[position : opening.start()], True, position, opening.start())
+        tag, begin = opening.group(1), opening.end()
+        closing = f"</{tag}>"
+        if 0 <= closed_at.get(tag, 0) < begin:
+            closed_at[tag] = text.find(closing, begin)
+        end = closed_at[tag]
+        stop = end if end >= 0 else len(text)
+        following = text.find("<tool_call>", begin, stop) if tag == "tool_call" else -1
+        if following >= 0:
+            end, stop = -1, following
+        position = stop + len(closing) if end >= 0 else stop
+        yield _Part(tag, text[begin:stop], end >= 0, opening.start(), position)
+    if position < len(text):
+        yield _Part("", text[position:], True, position, len(text))
+
+
+def _from_block(call_id: str, block: str, cut_off: bool) -> tuple[Call, bool]:
+    """The call of one block, and whether it has the exact form; `cut_off`: the length limit ended it."""
+    try:
+        reading = read_json(block)
+    except ReadingError as error:
+        named = _NAME.search(block)
+        text = "the text ended (length limit) inside this call; write shorter calls" if cut_off else str(error)
+        return Call(named.group(1) if named else "?", id=call_id, error=("bad_json", text)), False
+    data = reading.value
+    name = data.get("name")
+    if not isinstance(name, str) or not name:
+        text = 'a call is {"name": "...", "arguments": {...}}; "name" is missing'
+        return Call("?", id=call_id, error=("bad_format", text)), False
+    arguments = data.get("arguments", {})
+    if not isinstance(arguments, (dict, str)):
+        kind = type(arguments).__name__
+        text = f'"arguments" of {name!r} must be an object; got {kind}'
+        return Call(name, id=call_id, error=("bad_format", text)), False
+    plain = not reading.repairs and len(data) == 2 and type(arguments) is dict and "arguments" in data
+    return Call(name, arguments, call_id, repairs=reading.repairs, guarded=True), plain
+
+
+def write_call(name: str, arguments: Any) -> str:
+    """A call as the format wants it."""
+    return f"<tool_call>{json.dumps({'name': name, 'arguments': arguments}, ensure_ascii=False)}</tool_call>"
+
+
+def write_round(reasoning: str, calls: Sequence[tuple[str, Any]]) -> str:
+    """A whole round; `is_strict` holds for it."""
+    return "\n".join(
+        [f"<reasoning>{reasoning}</reasoning>", *(write_call(name, arguments) for name, arguments in calls)]
+    )
+
+
+def is_strict(text: str) -> bool:
+    """Whether a text has the exact form of a round (the paper's format check)."""
+    return not check_round(text)
+
+
+def check_round(text: str) -> tuple[Flaw, ...]:
+    """What keeps a text from the exact form: reasoning, then one or more calls in strict JSON, and nothing else.
+
+    The format term of ParaManager's reward (Eq. 10) is 1 for a text without flaws.
+    """
+    flaws: list[Flaw] = []
+    parts = list(_placed(text))
+    blocks = [part for part in parts if part.tag or part.text.strip()]
+    if not blocks or blocks[0].tag != "reasoning":
+        flaws.append(Flaw("no_reasoning", "begin with <reasoning>...</reasoning>", 0, min(1, len(text))))
+    for part in blocks[1:] if blocks and blocks[0].tag == "reasoning" else blocks:
+        if part.tag != "tool_call":
+            what = f"a second <{part.tag}>" if part.tag else "text outside of the blocks"
+            start = part.start + len(part.text) - len(part.text.lstrip()) if not part.tag else part.start
+            flaws.append(Flaw("stray_text", f"{what}; after the reasoning there are calls only", start, part.end))
+    flaws += [_unclosed(part) for part in blocks if part.tag and not part.closed]
+    calls = [part for part in blocks if part.tag == "tool_call"]
+    if not calls:
+        what = 'there is no call; write <tool_call>{"name": "...", "arguments": {...}}</tool_call>'
+        flaws.append(Flaw("no_call", what, len(text), len(text)))
+    flaws += [flaw for part in calls[:MOST_CALLS] if part.closed and (flaw := _check_call(part)) is not None]
+    return tuple(sorted(flaws, key=lambda flaw: flaw.start))
+
+
+def _unclosed(part: _Part) -> Flaw:
+    return Flaw("unclosed", f"<{part.tag}> is not closed; write </{part.tag}>", part.start, part.end)
+
+
+def _check_call(part: _Part) -> Flaw | None:
+    """What is wrong with a call by the letter, although it may have been understood."""
+    try:
+        data = read_json(part.text, strict=True).value
+    except ReadingError as error:
+        return Flaw("bad_json", f"{error}", part.start, part.end)
+    if set(data) != {"name", "arguments"} or not isinstance(data["name"], str):
+        message = 'a call is {"name": "...", "arguments": {...}}, with these two keys alone'
+        return Flaw("bad_format", message, part.start, part.end)
+    if not isinstance(data["arguments"], dict):
+        return Flaw("bad_format", '"arguments" must be an object', part.start, part.end)
+    return None

@@ -1,0 +1,283 @@
+"""ParallelRounds: the paradigm of ParaManager. In every round the model reasons, then makes one or more calls at once.
+
+A round's calls form a plan without edges. Their observations, with the remaining budget, are the next thing the model
+reads. It ends with `final_answer`; a summariser, or the orchestrator itself, then writes the answer. At most H = 12
+rounds of at most n_max = 4 calls (the paper's values).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from concertino.core.errors import UsageError
+from concertino.core.format_issue import Flaw
+from concertino.core.model import Message, Reply
+from concertino.core.observation import Observation
+from concertino.core.plan import Call, Plan
+from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
+from concertino.strategies.base.conversation import Conversation
+from concertino.strategies.base.history import compacted
+from concertino.strategies.base.machine import Ask, Brief, Done, Strategy
+from concertino.strategies.base.observations import render_each, render_remaining, render_round
+from concertino.strategies.base.references import Sources, fill_call, fill_text, place_of
+
+from . import prompts
+from .format import check_round, read_ahead, read_round
+
+_LEAST = {"max_rounds": 1, "max_parallel": 1, "patience": 1, "observation_tokens": 40, "history_tokens": 400}
+"""The least values of settings."""
+
+Phase = Literal["ask", "act", "answer", "done"]
+
+
+@dataclass(frozen=True)
+class ParallelRounds(Strategy):
+    """Rounds of parallel calls (ParaManager).
+
+    Args:
+        max_rounds: rounds of calls, H in the paper.
+        max_parallel: calls in one round, n_max in the paper; the rest is observed as `too_many_calls`.
+        summariser: who writes the answer after `final_answer`: the `orchestrator` itself, or a `summariser`, a model
+            of that role that reads the record of the whole run (the paper's termination model).
+        native: use the server's native tool calling instead of `<tool_call>` text.
+        show_budget: show what is left of the budget with the observations (b_t of the paper's state).
+        observation_tokens: tokens of one observation that are shown; the middle of a longer one is left out.
+        history_tokens: tokens of the whole conversation, from which on observations of old rounds are told briefly.
+        patience: texts without a readable call, in a row, after which the run ends.
+        prompt: `full`, or `brief` for a model that was trained on this format: the members and the numbers, and
+            observations in their short form.
+        quotes: `${question}`, `${question.2}` and `${1.2}`, in an argument or in the answer, stand for the question,
+            its second paragraph and the result in place 2 of round 1.
+    """
+
+    max_rounds: int = 12
+    max_parallel: int = 4
+    summariser: Literal["orchestrator", "summariser"] = "orchestrator"
+    native: bool = False
+    show_budget: bool = True
+    observation_tokens: int | None = None
+    history_tokens: int | None = None
+    patience: int = 3
+    prompt: PromptForm = "full"
+    quotes: bool = False
+
+    name = "parallel-rounds"
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise UsageError(f"ParallelRounds({name}={value!r}): expected at least {least}")
+        if self.summariser not in ("orchestrator", "summariser"):
+            raise UsageError(f"ParallelRounds(summariser={self.summariser!r}): expected 'orchestrator' or 'summariser'")
+        check_prompt("ParallelRounds", self.prompt)
+
+    def begin(self, brief: Brief) -> ParallelRoundsMachine:
+        """A machine at the start of a run.
+
+        Raises:
+            UsageError: a member of the pool is visible under the name of the call that ends the run.
+        """
+        if any(tool["function"]["name"] == prompts.FINAL for tool in brief.tools):
+            raise UsageError(f"a member is visible as {prompts.FINAL!r}, which ends a run; give it an alias")
+        settings = replace(
+            self,
+            max_rounds=min(self.max_rounds, brief.rounds or self.max_rounds),
+            max_parallel=min(self.max_parallel, brief.parallel or self.max_parallel),
+        )
+        return ParallelRoundsMachine(settings, brief)
+
+    def restore(self, dumped: Mapping[str, Any]) -> ParallelRoundsMachine:
+        """A machine from `dump`."""
+        return ParallelRoundsMachine.restored(ParallelRounds.from_json(dumped["settings"]), dumped)
+
+
+class ParallelRoundsMachine(Conversation):
+    """One run in rounds."""
+
+    settings: ParallelRounds
+
+    def __init__(self, settings: ParallelRounds, brief: Brief) -> None:
+        super().__init__(settings, brief)
+        self.names: list[str] = []
+        self.native_ids: list[str] = []
+        self.sources = Sources(brief.question)
+        system = prompts.system_prompt(
+            self.tools,
+            settings.max_rounds,
+            settings.max_parallel,
+            settings.native,
+            settings.prompt,
+            settings.quotes,
+        )
+        question = brief.question
+        if settings.show_budget:
+            question += render_remaining(brief.remaining)
+        self.messages = [Message("system", system), Message("user", question)]
+
+    # -- what is wanted --------------------------------------------------------------------------------------------
+
+    def _question(self) -> Ask:
+        if self.phase == "answer" and self.settings.summariser == "summariser":
+            record = self._record()
+            return Ask("summariser", record, len(record))
+        native = (*self.tools, prompts.FINAL_TOOL) if self.settings.native and self.phase == "ask" else ()
+        return Ask("orchestrator", self.messages, len(self.messages) - self.asked, native)
+
+    def _record(self) -> list[Message]:
+        """The run as the summariser reads it."""
+        history = "\n\n".join(message.text for message in self.messages[2:] if message.text)
+        text = (
+            f"<conversation_history>\n{history}\n</conversation_history>\n<user_query>\n{self.question}\n</user_query>"
+        )
+        return [Message("system", prompts.SUMMARISER), Message("user", text)]
+
+    def ahead(self, text: str) -> list[Call]:
+        """The calls of closed blocks, as far as the round has room for them; native calls are not written as text."""
+        if self.phase != "ask" or self.settings.native:
+            return []
+        room = self.settings.max_parallel
+        ready = [call for call in read_ahead(text) if int(call.id) <= room and call.name != prompts.FINAL]
+        return [self._filled(call) for call in ready]
+
+    # -- what came back --------------------------------------------------------------------------------------------
+
+    def tell(self, reply: Reply) -> None:
+        """Read the model's text."""
+        if self.phase == "answer":
+            self._take_answer(reply)
+            return
+        read = read_round(reply)
+        self._heard(reply, with_calls=True)
+        if not read.calls:
+            self._no_call(read.answer, read.unclosed)
+            return
+        self.fruitless = 0
+        self.flaws = self._verdict(reply, read.calls, read.exact)
+        if [call.name for call in read.calls] == [prompts.FINAL]:
+            self._ask_for_answer("answered")
+            return
+        self.plan = Plan.parallel([self._checked(index, call) for index, call in enumerate(read.calls)])
+        self.names = [call.name for call in read.calls]
+        self.native_ids = [call.id for call in reply.tool_calls]
+        self.phase = "act"
+
+    def _verdict(self, reply: Reply, calls: Sequence[Call], exact: bool) -> tuple[Flaw, ...]:
+        """What the round lacks of the exact form; native calls have only their number to get wrong."""
+        flaws = () if exact or reply.tool_calls else check_round(reply.text)
+        if len(calls) > self.settings.max_parallel:
+            text = f"{len(calls)} calls; at most {self.settings.max_parallel} in one round"
+            return (*flaws, Flaw("too_many_calls", text, 0, len(reply.text)))
+        return flaws
+
+    def _checked(self, index: int, call: Call) -> Call:
+        """A call beyond the limit, or an end among other calls, is not run and says so."""
+        limit = self.settings.max_parallel
+        if index >= limit:
+            return replace(call, error=("too_many_calls", f"at most {limit} calls in one round; repeat it in the next"))
+        if call.name == prompts.FINAL and call.error is None:
+            return replace(call, error=("bad_format", f"{prompts.FINAL} must be the only call of its round"))
+        return self._filled(call)
+
+    def _filled(self, call: Call) -> Call:
+        """A call with its quotes filled in, where there are any."""
+        return fill_call(call, self.sources) if self.settings.quotes else call
+
+    def _no_call(self, answer: str | None, unclosed: bool) -> None:
+        """No call: an answer given directly is taken, anything else is handed back, a few times."""
+        if answer:
+            self._end(Done(answer, "answered"))
+            return
+        self.fruitless += 1
+        if self.fruitless >= self.settings.patience:
+            self._end(Done(None, "format", f"{self.fruitless} texts in a row held no readable call"))
+            return
+        self.messages.append(Message("user", prompts.UNCLOSED if unclosed else prompts.NO_CALL))
+
+    def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
+        """Show the observations."""
+        assert self.plan is not None
+        calls = self.plan.calls
+        if self.settings.quotes:
+            self.sources = self.sources.with_round(self.round + 1, calls, observations)
+        self._show(calls, observations, remaining if self.settings.show_budget else None)
+        self.plan = None
+        self.round += 1
+        self.phase = "ask"
+        self._compact()
+        if self.round >= self.settings.max_rounds:
+            self._ask_for_answer("rounds")
+
+    def _show(
+        self, calls: Sequence[Call], observations: Sequence[Observation], remaining: Mapping[str, float] | None
+    ) -> None:
+        own = self.settings
+        names = [self._label(call) for call in calls] if own.prompt == "brief" else self.names
+        if not self.native_ids:
+            text = render_round(observations, names, remaining, own.observation_tokens, own.prompt)
+            self.messages.append(Message("user", text))
+            return
+        texts = render_each(observations, names, own.observation_tokens, own.prompt)
+        for native_id, text in zip(self.native_ids, texts, strict=True):
+            self.messages.append(Message("tool", text, call_id=native_id))
+        if remaining:
+            self.messages.append(Message("user", render_remaining(remaining).strip()))
+
+    def _label(self, call: Call) -> str:
+        """What a brief prompt calls the result of a call: its place, and where it can be quoted, its round."""
+        return place_of(self.round + 1, call) if self.settings.quotes else call.id
+
+    def _compact(self) -> None:
+        """Tell old rounds briefly where the conversation has grown too long; it then counts as not asked with yet."""
+        limit = self.settings.history_tokens
+        if limit is None:
+            return
+        messages = compacted(self.messages, limit)
+        if messages != self.messages:
+            self.messages, self.asked = messages, 0
+
+    def _ask_for_answer(self, stop: str) -> None:
+        self.final = Done(None, stop)
+        self.phase = "answer"
+        if self.settings.summariser == "orchestrator":
+            self._close_native_calls()
+            brief = self.settings.prompt == "brief"
+            self.messages.append(Message("user", prompts.BRIEF_ANSWER_REQUEST if brief else prompts.ANSWER_REQUEST))
+
+    def _close_native_calls(self) -> None:
+        """A server refuses a conversation whose last native calls have no answer."""
+        last = self.messages[-1]
+        for call in last.tool_calls:
+            text = "OK" if self.settings.prompt == "brief" else '{"status": "OK"}'
+            self.messages.append(Message("tool", text, call_id=call.id))
+
+    def _take_answer(self, reply: Reply) -> None:
+        read = read_round(reply)
+        self._heard(reply)
+        answer = read.answer
+        if answer is None and not read.calls:  # a text that still calls somebody is no answer
+            answer = reply.text.strip()
+        if answer and self.settings.quotes:
+            answer = fill_text(answer, self.sources)
+        self._end(Done(answer or None, self.final.stop))
+
+    # -- copies ----------------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            **super().dump(),
+            "plan": None if self.plan is None else self.plan.to_json(),
+            "names": self.names,
+            "native_ids": self.native_ids,
+            "results": dict(self.sources.results),
+        }
+
+    def _load(self, dumped: Mapping[str, Any]) -> None:
+        super()._load(dumped)
+        self.names = list(dumped["names"])
+        self.native_ids = list(dumped["native_ids"])
+        self.sources = Sources(self.question, dict(dumped["results"]))
+        self.plan = None if dumped["plan"] is None else Plan(Call.from_json(call) for call in dumped["plan"])

@@ -1,0 +1,427 @@
+"""What a role's text says: code, tests, an answer, actions, calls, or just the text.
+
+    text      everything behind the thought
+    code      the last fenced block
+    tests     <test><input> … </input><output> … </output></test>, or **Test Input:** … **Test Output:** …
+    answer    the last of \\boxed{…}, <answer> … </answer>, and a line `#### …`
+    actions   a JSON list behind the last `####`, `**Actions List**:` or `<answer>`; or the last list of the text
+    calls     <tool_call> blocks, as in a serial turn
+
+Each form has a writer whose text the reader reads back. Reading takes any text, in time linear in its length, and
+never raises. What has one plain reading is repaired and said to be; strict reading refuses it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from concertino.core.errors import UsageError
+from concertino.core.format_issue import Flaw
+from concertino.core.model import Reply
+from concertino.strategies.base.tagged_text import cut_blocks
+from concertino.strategies.serial_calls import format as serial
+from concertino.text.json import ReadingError, read_json
+
+Form = Literal["text", "code", "tests", "answer", "actions", "calls"]
+FORMS: tuple[Form, ...] = ("text", "code", "tests", "answer", "actions", "calls")
+
+CODES: dict[str, str] = {
+    "no_text": "nothing stands behind the thought",
+    "unclosed_think": "the text ends inside `<think>`, so nothing was said",
+    "cut_off": "the length limit ended the text inside what was to be read",
+    "no_code": "the text holds no fenced code block",
+    "empty_code": "the code block is empty",
+    "unclosed_code": "the fence of the code block is not closed; the rest of the text was taken (repaired)",
+    "several_codes": "more than one code block; the last one was taken (repaired)",
+    "no_test": "the text holds no test",
+    "unclosed_test": "a tag of a test is not closed; it was read to where the next one begins (repaired)",
+    "no_input": "a test has no input; it was taken for empty (repaired)",
+    "no_output": "a test has no expected output, so it was left out",
+    "too_many_tests": "more tests than are run; the first ones were taken (repaired)",
+    "no_answer": "the text holds no answer in any of its forms",
+    "empty_answer": "the answer is empty",
+    "unclosed_answer": "the brace or tag of the answer is not closed",
+    "several_answers": "answers that differ; the last one was taken (repaired)",
+    "no_actions": "the text holds no list of actions",
+    "bad_actions": "the list of actions is no JSON list",
+    "bare_actions": "the words in the list of actions lack quotes; they were taken for texts (repaired)",
+    "empty_actions": "the list of actions is empty",
+}
+"""Every `Flaw.code` of this reader, beside those of calls (`_serial_format.CODES`)."""
+
+MAX_TESTS = 8
+"""Tests of one text that are run."""
+_MOST_BLOCKS = 4 * MAX_TESTS
+
+_FENCE = re.compile(r"(`{3,})[ \t]?([A-Za-z0-9_+.-]{0,20})")
+_BOX_SIGN = re.compile(r"\\boxed\{|<answer>|^[ \t]{0,8}####[ \t]?", re.MULTILINE)
+_BRACES = re.compile(r"\\?[{}]")
+_ACTION_SIGN = re.compile(r"####|\*\*Actions List\*\*:?|<answer>")
+_BRACKETS = re.compile(r"[\[\]]")
+_WORD = re.compile(r"[A-Za-z0-9_.+-]{1,40}")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_SIGNS = re.compile(r"[\[\]#<*]")
+_TEST_SIGN = re.compile(r"\*\*Test (Input|Output):\*\*")
+
+
+@dataclass(frozen=True, slots=True)
+class RoleText:
+    """What a text says.
+
+    Attributes:
+        value: plain JSON data; `None` if it could not be read. Tests are `{"input", "output"}` objects, calls are
+            `{"name", "arguments"}` objects with the `error` of those that could not be read.
+        said: the text behind the thought.
+        flaws: what is wrong with the text.
+    """
+
+    value: Any
+    said: str
+    flaws: tuple[Flaw, ...] = ()
+
+
+@dataclass(slots=True)
+class _Reader:
+    """One text being read; what comes before `start` is thought."""
+
+    text: str
+    start: int
+    cut_off: bool
+    strict: bool
+    flaws: list[Flaw] = field(default_factory=list)
+
+    def refuse(self, code: str, message: str, start: int | None = None, end: int | None = None) -> None:
+        begin = self.start if start is None else start
+        self.flaws.append(Flaw(code, message, begin, len(self.text) if end is None else end))
+
+    def repair(self, code: str, message: str, start: int, end: int) -> bool:
+        """Note a repair; whether it may be made."""
+        self.flaws.append(Flaw(code, message, start, end, repaired=not self.strict))
+        return not self.strict
+
+    def cut(self, start: int) -> None:
+        self.refuse("cut_off", "the text ended (length limit) before it was complete; write less", start)
+
+
+def read_role_text(reply: Reply, form: Form, *, strict: bool = False) -> RoleText:
+    """Read what a role wrote.
+
+    Args:
+        strict: refuse what lenient reading repairs.
+    """
+    text = reply.text
+    start = 0
+    for block in cut_blocks(text, ("think",)):
+        if block.tag == "think" and not block.closed:
+            message = "the text ends inside <think>; think more briefly, then write what was asked for"
+            return RoleText(None, "", (Flaw("unclosed_think", message, block.start, block.end),))
+        if block.tag:
+            start = block.end
+    said = text[start:].strip()
+    if form == "calls":
+        return _read_calls(reply, said, strict)
+    reader = _Reader(text, start, reply.finish_reason == "length", strict)
+    if not said:
+        reader.refuse("no_text", "nothing stands behind the thought; write what was asked for")
+        return RoleText(None, said, tuple(reader.flaws))
+    value = said if form == "text" else _READERS[form](reader)
+    return RoleText(value, said, tuple(reader.flaws))
+
+
+def _read_calls(reply: Reply, said: str, strict: bool) -> RoleText:
+    turn = serial.read_turn(reply, strict=strict)
+    flaws = tuple(flaw for flaw in turn.flaws if flaw.code != "several_calls")
+    value = [
+        {"name": call.name, "arguments": call.arguments, **({"error": list(call.error)} if call.error else {})}
+        for call in turn.calls
+    ]
+    if not value and all(flaw.repaired for flaw in flaws):
+        message = 'the text holds no call; write <tool_call>{"name": "...", "arguments": {...}}</tool_call>'
+        flaws = (*flaws, Flaw("no_call", message, 0, len(reply.text)))
+    return RoleText(value or None, said, flaws)
+
+
+def _read_code(reader: _Reader) -> str | None:
+    text = reader.text
+    blocks: list[tuple[int, int, int]] = []
+    opened: tuple[int, int, str] | None = None
+    for fence in _FENCE.finditer(text, reader.start):
+        if opened is None:
+            opened = fence.start(), fence.end(), fence.group(1)
+        elif fence.group(1) == opened[2]:
+            blocks.append((opened[0], opened[1], fence.start()))
+            opened = None
+    if opened is not None:
+        if reader.cut_off:
+            reader.cut(opened[0])
+            return None
+        message = f"the code block is not closed; end it with {opened[2][:8]}"
+        if not reader.repair("unclosed_code", message, opened[0], len(text)):
+            return None
+        blocks.append((opened[0], opened[1], len(text)))
+    if not blocks:
+        reader.refuse("no_code", "there is no code block; write the whole program between ```python and ```")
+        return None
+    start, begin, end = blocks[-1]
+    if len(blocks) > 1 and not reader.repair(
+        "several_codes", f"{len(blocks)} code blocks; write one block that holds the whole program", start, end
+    ):
+        return None
+    code = text[begin:end].removeprefix("\r").removeprefix("\n")
+    if not code.strip():
+        reader.refuse("empty_code", "the code block is empty; write the whole program in it", start, end)
+        return None
+    return code.rstrip("\n") + "\n"
+
+
+def _read_tests(reader: _Reader) -> list[dict[str, str]] | None:
+    tests = _tagged_tests(reader)
+    if tests is None:
+        tests = _headed_tests(reader)
+    if not tests:
+        if not reader.flaws:
+            expected = "<test><input>...</input><output>...</output></test>"
+            reader.refuse("no_test", f"there is no test; write {expected}")
+        return None
+    if len(tests) > MAX_TESTS:
+        message = f"{len(tests)} tests; at most {MAX_TESTS} are run"
+        if not reader.repair("too_many_tests", message, reader.start, len(reader.text)):
+            return None
+        tests = tests[:MAX_TESTS]
+    return tests
+
+
+def _tagged_tests(reader: _Reader) -> list[dict[str, str]] | None:
+    """Tests in tags; `None` without any."""
+    text = reader.text[reader.start :]
+    blocks = [block for block in cut_blocks(text, ("test",), repeating="test") if block.tag == "test"]
+    if not blocks:
+        return None
+    tests: list[dict[str, str]] = []
+    for block in blocks[:_MOST_BLOCKS]:
+        start, end = reader.start + block.start, reader.start + block.end
+        inside = text[block.begin : block.stop]
+        parts = {part.tag: part for part in cut_blocks(inside, ("input", "output")) if part.tag in ("input", "output")}
+        if reader.cut_off and not block.closed and block.end == len(text):
+            reader.cut(start)
+            continue
+        if not (block.closed and all(part.closed for part in parts.values())):
+            message = "a tag of the test is not closed; write <test><input>...</input><output>...</output></test>"
+            if not reader.repair("unclosed_test", message, start, end):
+                continue
+        given = {tag: inside[part.begin : part.stop].strip("\r\n") for tag, part in parts.items()}
+        _add_test(reader, tests, given, start, end)
+    return tests
+
+
+def _headed_tests(reader: _Reader) -> list[dict[str, str]]:
+    """Tests under the headings of AT-GRPO's prompts."""
+    tests: list[dict[str, str]] = []
+    given: dict[str, str] = {}
+    begun = reader.start
+    signs = list(_TEST_SIGN.finditer(reader.text, reader.start))
+    ends = [*(sign.start() for sign in signs[1:]), len(reader.text)][: 2 * _MOST_BLOCKS]
+    for sign, end in zip(signs, ends, strict=False):
+        part = sign.group(1).lower()
+        if part == "input" and given:
+            _add_test(reader, tests, given, begun, sign.start())
+            given = {}
+        if not given:
+            begun = sign.start()
+        given[part] = _unfenced(reader.text[sign.end() : end])
+        if part == "output":
+            _add_test(reader, tests, given, begun, end)
+            given = {}
+    if given:
+        _add_test(reader, tests, given, begun, len(reader.text))
+    return tests
+
+
+def _unfenced(text: str) -> str:
+    fences = _FENCE.finditer(text)
+    opening = next(fences, None)
+    if opening is None:
+        return text.strip("\r\n ")
+    closing = next((fence for fence in fences if fence.group(1) == opening.group(1)), None)
+    return text[opening.end() : closing.start() if closing else len(text)].strip("\r\n")
+
+
+def _add_test(reader: _Reader, tests: list[dict[str, str]], given: Mapping[str, str], start: int, end: int) -> None:
+    if not given.get("output", "").strip():
+        reader.refuse("no_output", "a test lacks its expected output; write <output>...</output>", start, end)
+        return
+    if "input" not in given and not reader.repair(
+        "no_input", "a test lacks its input; write <input></input> if the program reads none", start, end
+    ):
+        return
+    tests.append({"input": given.get("input", ""), "output": given["output"]})
+
+
+def _read_answer(reader: _Reader) -> str | None:
+    text = reader.text
+    answers: list[tuple[str, int, int]] = []
+    position = reader.start
+    while sign := _BOX_SIGN.search(text, position):
+        stop = _end_of_answer(text, sign)
+        if stop is None:
+            message = f"{sign.group().strip()!r} is not closed; write the answer as \\boxed{{...}}"
+            reader.cut(sign.start()) if reader.cut_off else reader.refuse("unclosed_answer", message, sign.start())
+            return None
+        answers.append((text[sign.end() : stop].strip(), sign.start(), stop))
+        position = stop + 1
+    if not answers:
+        reader.refuse("no_answer", "there is no answer; write it as \\boxed{...} at the end")
+        return None
+    last, start, end = answers[-1]
+    inner = _BOX_SIGN.match(last)  # `#### \boxed{7}`
+    if inner and (inside := _end_of_answer(last, inner)) is not None:
+        last = last[inner.end() : inside].strip()
+    if not last:
+        reader.refuse("empty_answer", "the answer is empty; write it as \\boxed{...}", start, end)
+        return None
+    different = {answer for answer, _, _ in answers if answer} - {last}
+    if different and not reader.repair(
+        "several_answers", f"{len(different) + 1} answers that differ; write one, at the end", start, end
+    ):
+        return None
+    return last
+
+
+def _end_of_answer(text: str, sign: re.Match[str]) -> int | None:
+    """Where the answer ends that a sign begins; `None` if it is not closed."""
+    if sign.group() == "<answer>":
+        end = text.find("</answer>", sign.end())
+        return end if end >= 0 else None
+    if not sign.group().startswith("\\"):
+        end = text.find("\n", sign.end())
+        return end if end >= 0 else len(text)
+    depth = 1
+    for brace in _BRACES.finditer(text, sign.end()):
+        if brace.group() == "{":
+            depth += 1
+        elif brace.group() == "}":
+            depth -= 1
+            if depth == 0:
+                return brace.start()
+    return None
+
+
+def _read_actions(reader: _Reader) -> list[Any] | None:
+    text = reader.text
+    sign = None
+    for sign in _ACTION_SIGN.finditer(text, reader.start):  # noqa: B007 - the last one counts
+        pass
+    begin = sign.end() if sign else reader.start
+    span = _list_behind(text, begin) if sign else _last_list(text, begin)
+    if span is None:
+        if reader.cut_off:
+            reader.cut(begin)
+        else:
+            reader.refuse("no_actions", 'there is no list of actions; end with a line like #### ["U", "R"]', begin)
+        return None
+    start, end = span
+    try:
+        value = read_json(text[start:end], strict=True, expect="any").value
+    except ReadingError as error:
+        value = _bare_words(text[start:end])
+        if value is None:
+            message = f'{error}; write a JSON list, like #### ["U", "R"]'
+            reader.refuse("bad_actions", message, min(end, start + error.position), end)
+            return None
+        if value and not reader.repair("bare_actions", 'put the actions in quotes: ["U", "R"]', start, end):
+            return None
+    if not value:
+        reader.refuse("empty_actions", "the list of actions is empty; give at least one action", start, end)
+        return None
+    return list(value)
+
+
+def _list_behind(text: str, begin: int) -> tuple[int, int] | None:
+    """The first bracketed list."""
+    depth, start = 0, -1
+    for bracket in _BRACKETS.finditer(text, begin):
+        if bracket.group() == "[":
+            start = bracket.start() if depth == 0 else start
+            depth += 1
+        elif depth:
+            depth -= 1
+            if depth == 0:
+                return start, bracket.end()
+    return None
+
+
+def _last_list(text: str, begin: int) -> tuple[int, int] | None:
+    """The last bracketed list."""
+    depth, start, last = 0, -1, None
+    for bracket in _BRACKETS.finditer(text, begin):
+        if bracket.group() == "[":
+            start = bracket.start() if depth == 0 else start
+            depth += 1
+        elif depth:
+            depth -= 1
+            if depth == 0:
+                last = start, bracket.end()
+    return last
+
+
+def _bare_words(text: str) -> list[str] | None:
+    """`[U, R, D]`, a list whose words lack quotes."""
+    inside = text[1:-1].strip()
+    words = [word.strip() for word in inside.split(",")] if inside else []
+    return words if all(_WORD.fullmatch(word) for word in words) else None
+
+
+_READERS = {"code": _read_code, "tests": _read_tests, "answer": _read_answer, "actions": _read_actions}
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def write_code(code: str) -> str:
+    """A code block that holds the code, whatever fences stand in it."""
+    longest = max((len(fence) for fence in re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}python\n{code.rstrip(chr(10))}\n{fence}"
+
+
+def write_tests(tests: Sequence[Mapping[str, str]]) -> str:
+    """Tests in tags.
+
+    Raises:
+        UsageError: a test holds one of the tags.
+    """
+    for test in tests:
+        for tag in ("test", "input", "output"):
+            if any(f"<{slash}{tag}>" in test[part] for part in ("input", "output") for slash in ("", "/")):
+                raise UsageError(f"a test holds <{tag}>, which the format uses itself; leave it out")
+    return "\n".join(
+        f"<test>\n<input>\n{test['input']}\n</input>\n<output>\n{test['output']}\n</output>\n</test>" for test in tests
+    )
+
+
+def write_answer(answer: str) -> str:
+    """An answer in a box.
+
+    Raises:
+        UsageError: its braces do not close.
+    """
+    text = f"\\boxed{{{answer}}}"
+    sign = _BOX_SIGN.match(text)
+    assert sign is not None
+    if _end_of_answer(text, sign) != len(text) - 1:
+        raise UsageError(f"the answer {answer[:60]!r} has braces that do not close; it cannot stand in a box")
+    return text
+
+
+def write_actions(actions: Sequence[Any]) -> str:
+    """A list of actions; signs of the format inside a text are written as JSON escapes."""
+    text = json.dumps(list(actions), ensure_ascii=False)
+    return f"#### {_QUOTED.sub(lambda quoted: _SIGNS.sub(_escaped, quoted.group()), text)}"
+
+
+def _escaped(sign: re.Match[str]) -> str:
+    return f"\\u{ord(sign.group()):04x}"

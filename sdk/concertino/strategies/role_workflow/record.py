@@ -1,0 +1,119 @@
+"""What roles said in the turns of a workflow, and how it is told to them again.
+
+A record holds what was read from each text, what came of it, and where the roles disagreed; from it comes the history
+that a role reads before it tries again. Everything in it is a value, so copies of a run share it safely.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from concertino.core.format_issue import Flaw
+from concertino.core.observation import Observation
+
+_SHOWN = 3_000
+_ERROR_SHOWN = 1_500
+
+
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """The last word of a role.
+
+    Attributes:
+        turn: in which it was said.
+        text: what was written, without its thought.
+        value: what was read from it, `None` if it could not be read.
+        result: what its tools returned, as text; "" without tools.
+        ok: its tools succeeded; `None` if none was called.
+        flaws: what is wrong; their places count in the whole reply, its thought included.
+    """
+
+    turn: int
+    text: str = ""
+    value: Any = None
+    result: str = ""
+    ok: bool | None = None
+    flaws: tuple[Flaw, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {**asdict(self), "flaws": [asdict(flaw) for flaw in self.flaws]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Saying:
+        """The inverse of `to_json`."""
+        return cls(**{**data, "flaws": tuple(Flaw(**flaw) for flaw in data["flaws"])})
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRecord:
+    """One turn: what each role said in it, in order, and what came of it."""
+
+    turn: int
+    said: tuple[tuple[str, Saying], ...]
+    outcome: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        said = [[role, saying.to_json()] for role, saying in self.said]
+        return {"turn": self.turn, "said": said, "outcome": self.outcome}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TurnRecord:
+        """The inverse of `to_json`."""
+        said = tuple((role, Saying.from_json(saying)) for role, saying in data["said"])
+        return cls(data["turn"], said, data["outcome"])
+
+
+def shown_value(value: Any) -> str:
+    """A value as text."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def printed(observation: Observation) -> str:
+    """What a call gave, as a role reads it: the output alone where it succeeded, the cause where it did not."""
+    content = observation.content
+    stdout = content.get("stdout") if isinstance(content, Mapping) else None
+    if observation.ok:
+        return stdout if isinstance(stdout, str) else shown_value(content)
+    error = observation.error
+    cause = f"{observation.status.value} {error.code}: {error.message}" if error else observation.status.value
+    told = content.get("stderr") or stdout if isinstance(content, Mapping) else content
+    return f"{cause}\n{_end(shown_value(told))}" if told else cause
+
+
+def _end(text: str) -> str:
+    return text if len(text) <= _ERROR_SHOWN else f"[...]{text[-_ERROR_SHOWN:]}"
+
+
+def clipped(text: str, limit: int = _SHOWN) -> str:
+    """Both ends of a long text."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+
+
+def tell_history(records: Sequence[TurnRecord], last: int) -> str:
+    """The last turns, for a role that is asked again."""
+    shown = records[max(0, len(records) - last) :] if last else ()
+    return "\n\n".join(_tell_turn(record) for record in shown) or "(nothing yet)"
+
+
+def _tell_turn(record: TurnRecord) -> str:
+    lines = [f"Turn {record.turn}"]
+    for role, saying in record.said:
+        wrong = [flaw.message for flaw in saying.flaws if not flaw.repaired]
+        if saying.value is None:
+            lines.append(f"{role} could not be read: {'; '.join(wrong) or 'nothing was said'}")
+            continue
+        lines.append(f"{role} wrote:\n{clipped(shown_value(saying.value).strip())}")
+        if saying.ok is not None:
+            lines.append(f"{role} got back:\n{clipped(saying.result.strip()) or '(no output)'}")
+    lines.append(f"Outcome: {record.outcome}")
+    return "\n".join(lines)

@@ -1,0 +1,114 @@
+"""Roles of a workflow, and how a workflow comes to its end: declarations, all of them plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from concertino.core.model import Sampling
+
+from .format import Form
+
+CONDITIONS: dict[str, str] = {
+    "first": "in the first turn",
+    "later": "in every turn but the first",
+    "ok": "`ok:role`: the role's last tool result was OK",
+    "failed": "`failed:role`: the role's last tool result was not OK",
+    "unread": "`unread:role`: the role's last text could not be read",
+}
+"""When a role is passed over (`Role.skip`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One part in a workflow.
+
+    Attributes:
+        name: a short word; templates and endings refer to it.
+        prompt: template of what it is asked in a turn.
+        again: template from the second turn on; without one, `prompt` again.
+        system: template of the system message; none without one.
+        reads: what is read from its text (`_role_format`).
+        policy: the role of the pool whose model speaks; by default the role's own name. Roles of one policy share a
+            model; a pool that binds neither has its orchestrator speak.
+        sampling: how it samples; by default as the orchestrator does.
+        tools: members that it may call. One tool, for `code`, `text` and `answer`, is called with what was read; for
+            `calls`, those of the text are called.
+        argument: the argument of that one tool.
+        skip: conditions under which it does not speak (`CONDITIONS`); its last word stands.
+    """
+
+    name: str
+    prompt: str
+    again: str = ""
+    system: str = ""
+    reads: Form = "text"
+    policy: str = ""
+    sampling: Sampling | None = None
+    tools: tuple[str, ...] = ()
+    argument: str = "code"
+    skip: tuple[str, ...] = ()
+
+    @property
+    def speaker(self) -> str:
+        """The role of the pool that speaks."""
+        return self.policy or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Agree:
+    """The run ends when two roles say the same.
+
+    Attributes:
+        left: `role.value`, `role.result` or `role.text`.
+        right: likewise.
+    """
+
+    left: str
+    right: str
+
+    kind = "agree"
+
+
+@dataclass(frozen=True, slots=True)
+class PassTests:
+    """The run ends when one role's program prints what another role's tests expect.
+
+    Attributes:
+        code: the role that writes the program.
+        tests: the role that writes the tests.
+        tool: the member that runs a script.
+        argument: its argument.
+    """
+
+    code: str
+    tests: str
+    tool: str = "python"
+    argument: str = "code"
+
+    kind = "tests"
+
+
+@dataclass(frozen=True, slots=True)
+class ReachGoal:
+    """The run ends when an environment says so.
+
+    Attributes:
+        action: the role whose value is the action.
+        tool: the member through which the environment is reached (`environment_tool`).
+    """
+
+    action: str
+    tool: str
+
+    kind = "goal"
+
+
+Until = Agree | PassTests | ReachGoal
+"""How a workflow comes to its end."""
+
+ENDINGS: dict[str, type[Agree] | type[PassTests] | type[ReachGoal]] = {
+    "agree": Agree,
+    "tests": PassTests,
+    "goal": ReachGoal,
+}
+"""Endings by their kind."""

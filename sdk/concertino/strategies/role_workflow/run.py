@@ -1,0 +1,454 @@
+"""One run of a workflow of roles: whose turn it is, what was said, what came of it.
+
+Everything a run knows is plain data, the state of its environment too (`_environment`): so a fork is a branch of a tree
+search, and `role` says whose turn it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+from concertino.core.model import Message, Reply
+from concertino.core.observation import Observation
+from concertino.core.plan import Call, Plan
+from concertino.schema import near_names
+from concertino.strategies.base.machine import Act, Ask, Brief, Done, Machine, Step
+
+from . import prompts
+from .agreement import same_answer, same_output
+from .format import RoleText, read_role_text
+from .record import Saying, TurnRecord, clipped, printed, shown_value, tell_history
+from .role import Agree, PassTests, ReachGoal, Role
+from .template import COMMON, FIELDS, fill_template
+
+if TYPE_CHECKING:
+    from .strategy import RoleWorkflow
+
+Phase = Literal["look", "ask", "use", "check", "done"]
+_MOST_CALLS = 8
+"""Calls of one role in one turn."""
+_FIELD_SHOWN = 16_000
+
+
+class Job(NamedTuple):
+    """A call that is to be made: for a role, or (with the owner `""`) for the check at the end of a turn."""
+
+    owner: str
+    call: Call
+
+
+class World(NamedTuple):
+    """The environment of a run as it is now."""
+
+    observation: str = ""
+    state: Any = None
+    done: bool = False
+    reward: float = 0.0
+
+
+class RoleWorkflowMachine(Machine):
+    """One run of a workflow.
+
+    Attributes:
+        turn: counted from 1.
+        said: the last word of each role.
+        records: the turns that are over.
+        world: the environment, if the ending has one.
+        actions: the actions that were handed to the environment, in order.
+        rewards: what it gave for each turn's action.
+    """
+
+    def __init__(self, settings: RoleWorkflow, brief: Brief) -> None:
+        self.settings = settings
+        self.question = brief.question
+        self.tools = list(brief.tools)
+        self.parallel = brief.parallel
+        self.rounds = brief.rounds
+        self.turn = 1
+        self.place = 0
+        self.acts = 0
+        self.asked = 0
+        self.tries = 0
+        self.said: dict[str, Saying] = {}
+        self.earlier: dict[str, Saying] = {}
+        self.records: list[TurnRecord] = []
+        self.messages: list[Message] = []
+        self.jobs: list[Job] = []
+        self.plan: Plan | None = None
+        self.seen: list[Observation] = []
+        self.world = World()
+        self.actions: list[Any] = []
+        self.rewards: list[float] = []
+        self.final = Done(None, "answered")
+        self.phase: Phase = "ask"
+        if isinstance(settings.until, ReachGoal):
+            self._run("look", [Job("", Call(settings.until.tool, {"task": brief.question}))])
+        else:
+            self._next_role(0)
+
+    @property
+    def role(self) -> Role:
+        """The role that is asked, or was asked last."""
+        return self.settings.roles[min(self.place, len(self.settings.roles) - 1)]
+
+    # -- what is wanted --------------------------------------------------------------------------------------------
+
+    def step(self) -> Step:
+        """The next step."""
+        if self.phase == "done":
+            return self.final
+        if self.phase == "ask":
+            role = self.role
+            return Ask(role.speaker, self.messages, len(self.messages) - self.asked, (), role.sampling)
+        assert self.plan is not None
+        speakers = dict.fromkeys(job.owner for job in self.jobs if job.owner)
+        return Act(self.plan, self.acts + 1, tuple(flaw for name in speakers for flaw in self.said[name].flaws))
+
+    def upcoming(self) -> list[Ask]:
+        """Of simultaneous roles, those that come after this one in the turn."""
+        if self.settings.order != "simultaneous" or self.phase != "ask":
+            return []
+        later = [role for role in self.settings.roles[self.place + 1 :] if not self._skipped(role)]
+        prompts_ = [(role, self._prompt(role)) for role in later]
+        return [Ask(role.speaker, prompt, len(prompt), (), role.sampling) for role, prompt in prompts_]
+
+    def _next_plan(self) -> None:
+        """The next calls as a plan, at most as many as may run in parallel; the budget may allow no further one."""
+        batch = self.jobs[len(self.seen) :][: self.parallel or _MOST_CALLS]
+        self.plan = Plan.parallel([replace(job.call, id=str(number)) for number, job in enumerate(batch, 1)])
+        if self.rounds is not None and self.acts >= self.rounds:
+            self._end("rounds", f"{self.acts} plans were run, as many as the budget allows")
+
+    # -- what came back --------------------------------------------------------------------------------------------
+
+    def tell(self, reply: Reply) -> None:
+        """Read what a role wrote; a text that cannot be read is handed back, a few times."""
+        role = self.role
+        read = read_role_text(reply, role.reads, strict=self.settings.strict)
+        refusals = [flaw.message for flaw in read.flaws if not flaw.repaired]
+        unread = read.value is None or (self.settings.strict and bool(refusals))
+        self.tries += 1
+        if unread and self.tries < self.settings.patience:
+            self.messages.append(Message.of(reply))
+            self.asked = len(self.messages)
+            self.messages.append(Message("user", prompts.hand_back(refusals)))
+            return
+        value = None if unread else read.value
+        self.said[role.name] = Saying(self.turn, clipped(read.said, 100_000), value, flaws=read.flaws)
+        if value is not None and role.tools and self.settings.order == "sequential":
+            self._run("use", self._uses(role, read))
+        else:
+            self._next_role(self.place + 1)
+
+    def _uses(self, role: Role, read: RoleText) -> list[Job]:
+        """The calls that a role's text asks for."""
+        if role.reads != "calls":
+            return [Job(role.name, Call(role.tools[0], {role.argument: shown_value(read.value)}))]
+        return [Job(role.name, self._allowed(role, call)) for call in read.value[:_MOST_CALLS]]
+
+    @staticmethod
+    def _allowed(role: Role, data: Mapping[str, Any]) -> Call:
+        """A call that a role wrote, refused if it is none of its tools."""
+        call = Call(data["name"], data["arguments"], guarded=not isinstance(data["arguments"], str))
+        if "error" in data:
+            return replace(call, error=(data["error"][0], data["error"][1]))
+        if call.name in role.tools or call.name in [tool.rpartition("/")[2] for tool in role.tools]:
+            return call
+        near = near_names(call.name, role.tools, limit=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it may call {', '.join(role.tools)}"
+        return replace(call, error=("unknown_name", f"{role.name} may not call {call.name!r}; {hint}"))
+
+    def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
+        """Take what came back; the next calls, the next role or the next turn follow."""
+        self.acts += 1
+        self.seen.extend(observations)
+        if len(self.seen) < len(self.jobs):
+            self._next_plan()
+            return
+        done = list(zip(self.jobs, self.seen, strict=True))
+        self.jobs, self.seen, self.plan = [], [], None
+        if self.phase == "look":
+            self._look(done[0][1])
+        elif self.phase == "use":
+            self._used(done)
+            self._next_role(self.place + 1)
+        else:
+            self._checked([seen for _, seen in done])
+
+    def _used(self, done: Sequence[tuple[Job, Observation]]) -> None:
+        """What the tools of roles returned becomes part of their last word."""
+        for owner in dict.fromkeys(job.owner for job, _ in done):
+            own = [(job.call, seen) for job, seen in done if job.owner == owner]
+            several = len(own) > 1
+            texts = [f"{call.name}: {printed(seen)}" if several else printed(seen) for call, seen in own]
+            ok = all(seen.ok for _, seen in own)
+            self.said[owner] = replace(self.said[owner], result="\n".join(texts), ok=ok)
+
+    # -- the course of a turn --------------------------------------------------------------------------------------
+
+    def _next_role(self, place: int) -> None:
+        """Ask the next role that is not passed over; after the last one, its tools and the check."""
+        roles = self.settings.roles
+        if place == 0:
+            self.earlier = dict(self.said)
+            if all(self._skipped(role) for role in roles):
+                self._end("rounds", f"no role speaks in turn {self.turn}: all are passed over, so nothing can change")
+                return
+        while place < len(roles) and self._skipped(roles[place]):
+            place += 1
+        self.place, self.tries, self.asked = place, 0, 0
+        if place < len(roles):
+            self.phase = "ask"
+            self.messages = self._prompt(roles[place])
+            return
+        self.messages = []
+        if self.settings.order == "simultaneous" and self.phase == "ask":
+            spoke = [role for role in roles if role.tools and self._spoke(role)]
+            jobs = [job for role in spoke for job in self._uses(role, RoleText(self.said[role.name].value, ""))]
+            if jobs:
+                self._run("use", jobs)
+                return
+        self._check()
+
+    def _spoke(self, role: Role) -> bool:
+        """It said something readable in this turn."""
+        saying = self.said.get(role.name)
+        return saying is not None and saying.turn == self.turn and saying.value is not None
+
+    @property
+    def _visible(self) -> dict[str, Saying]:
+        """What a role may know of the others."""
+        return self.earlier if self.settings.order == "simultaneous" else self.said
+
+    def _skipped(self, role: Role) -> bool:
+        for condition in role.skip:
+            word, _, name = condition.partition(":")
+            saying = self._visible.get(name)
+            if (word == "first" and self.turn == 1) or (word == "later" and self.turn > 1):
+                return True
+            if saying is not None and (
+                (word == "ok" and saying.ok is True)
+                or (word == "failed" and saying.ok is False)
+                or (word == "unread" and saying.value is None)
+            ):
+                return True
+        return False
+
+    def _prompt(self, role: Role) -> list[Message]:
+        """What a role is asked: its templates, filled with what it may see."""
+        values = dict.fromkeys(COMMON, "")
+        values.update(
+            question=self.question,
+            turn=str(self.turn),
+            turns=str(self.settings.turns),
+            history=tell_history(self.records, self.settings.remember),
+            observation=self.world.observation,
+            tools=self._tool_lines(role),
+        )
+        for other in self.settings.roles:
+            saying = self._visible.get(other.name, Saying(0))
+            parts = (saying.text, shown_value(saying.value), saying.result)
+            for key, part in zip(FIELDS, parts, strict=True):
+                values[f"{other.name}.{key}"] = clipped(part, _FIELD_SHOWN)
+        template = role.again if self.turn > 1 and role.again else role.prompt
+        system = [Message("system", fill_template(role.system, values))] if role.system else []
+        return [*system, Message("user", fill_template(template, values))]
+
+    def _tool_lines(self, role: Role) -> str:
+        """The tools that a role may call, one JSON object per line."""
+        names = {name for tool in role.tools for name in (tool, tool.rpartition("/")[2])}
+        return "\n".join(
+            json.dumps(tool, ensure_ascii=False) for tool in self.tools if tool["function"]["name"] in names
+        )
+
+    def _run(self, phase: Phase, jobs: list[Job]) -> None:
+        self.phase, self.jobs, self.seen, self.messages = phase, jobs, [], []
+        self._next_plan()
+
+    # -- the end of a turn -----------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        """See whether the run is over, by a plan where that takes one."""
+        until = self.settings.until
+        if isinstance(until, Agree):
+            left, right = self._value_at(until.left), self._value_at(until.right)
+            if same_answer(left, right):
+                self._end("answered")
+            else:
+                self._turn_over(f"{_told(until.left, left)}; {_told(until.right, right)}. They do not agree.")
+            return
+        missing = self._missing(until)
+        if missing:
+            self._turn_over(f"{' and '.join(missing)} gave nothing that could be read, so nothing was tried.")
+        elif isinstance(until, PassTests):
+            code, tests = self.said[until.code].value, self.said[until.tests].value
+            scripts = [prompts.script_with_input(code, test["input"]) for test in tests]
+            self._run("check", [Job("", Call(until.tool, {until.argument: script})) for script in scripts])
+        else:
+            action = self.said[until.action].value
+            self._run("check", [Job("", Call(until.tool, {"state": self.world.state, "action": action}))])
+
+    def _missing(self, until: PassTests | ReachGoal) -> list[str]:
+        """Roles of the ending without a readable word; an action counts in its own turn only."""
+        if isinstance(until, ReachGoal):
+            saying = self.said.get(until.action)
+            fresh = saying is not None and saying.turn == self.turn and saying.value is not None
+            return [] if fresh else [until.action]
+        said = {name: self.said.get(name) for name in (until.code, until.tests)}
+        return [name for name, saying in said.items() if saying is None or saying.value is None]
+
+    def _value_at(self, place: str) -> Any:
+        """What `role.field` is; the result of tools only if they succeeded."""
+        name, _, part = place.partition(".")
+        saying = self.said.get(name)
+        if saying is None or saying.value is None:
+            return None
+        if part == "result":
+            return saying.result if saying.ok else None
+        return saying.text if part == "text" else saying.value
+
+    def _look(self, seen: Observation) -> None:
+        """The environment as it is at the start."""
+        world = _world(seen)
+        if world is None:
+            self._end("crashed", f"the environment did not begin: {printed(seen)}")
+            return
+        self.world = world
+        self._next_role(0)
+
+    def _checked(self, seen: Sequence[Observation]) -> None:
+        until = self.settings.until
+        if isinstance(until, ReachGoal):
+            self._stepped(until, seen[0])
+            return
+        assert isinstance(until, PassTests)
+        tests = self.said[until.tests].value
+        failed = [
+            prompts.tell_mismatch(number, test["input"], test["output"], printed(one))
+            for number, (test, one) in enumerate(zip(tests, seen, strict=True), 1)
+            if not (one.ok and same_output(printed(one), test["output"]))
+        ]
+        if failed:
+            self._turn_over(f"{len(failed)} of {len(tests)} tests do not match.\n" + "\n".join(failed))
+        else:
+            self._end("answered")
+
+    def _stepped(self, until: ReachGoal, seen: Observation) -> None:
+        world = _world(seen)
+        if world is None:
+            self._turn_over(f"the environment did not take it: {printed(seen)}")
+            return
+        value = self.said[until.action].value
+        self.actions.extend(value if isinstance(value, list) else [value])
+        self.world = world
+        self.rewards.append(world.reward)
+        if world.done:
+            self._end("answered")
+        else:
+            self._turn_over(world.observation)
+
+    def _turn_over(self, outcome: str) -> None:
+        said = tuple((name, saying) for name, saying in self.said.items() if saying.turn == self.turn)
+        self.records.append(TurnRecord(self.turn, said, clipped(outcome)))
+        if self.turn >= self.settings.turns:
+            self._end("rounds", f"after {self.turn} turns: {clipped(outcome, 300)}")
+            return
+        self.turn += 1
+        self.phase = "ask"
+        self._next_role(0)
+
+    def _end(self, stop: str, detail: str = "") -> None:
+        """The end, with the last word of the answering role; of an environment, with all actions that it took."""
+        saying = self.said.get(self.settings.answering)
+        answer = shown_value(saying.value) if saying is not None and saying.value is not None else None
+        if isinstance(self.settings.until, ReachGoal):
+            answer = json.dumps(self.actions, ensure_ascii=False) if self.actions else None
+        unread = bool(self.records) and all(s.value is None for record in self.records for _, s in record.said)
+        self._close(Done(answer, "format" if stop == "rounds" and unread else stop, detail))
+
+    def _close(self, done: Done) -> None:
+        self.final, self.phase, self.plan = done, "done", None
+        self.jobs, self.seen, self.messages = [], [], []
+
+    def finish(self, stop: str, detail: str = "") -> None:
+        """End from outside, with the last word that was said."""
+        if self.phase != "done":
+            self._end(stop, detail)
+
+    # -- copies ----------------------------------------------------------------------------------------------------
+
+    def fork(self) -> Self:
+        """An independent copy; what is immutable is shared, lists and tables are not."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        for name in ("messages", "records", "jobs", "seen", "actions", "rewards"):
+            setattr(twin, name, list(getattr(self, name)))
+        twin.said, twin.earlier = dict(self.said), dict(self.earlier)
+        return twin
+
+    def dump(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        return {
+            **plain,
+            "settings": self.settings.to_json(),
+            "said": {name: saying.to_json() for name, saying in self.said.items()},
+            "earlier": {name: saying.to_json() for name, saying in self.earlier.items()},
+            "records": [record.to_json() for record in self.records],
+            "messages": [message.to_json() for message in self.messages],
+            "jobs": [[job.owner, job.call.to_json()] for job in self.jobs],
+            "plan": None if self.plan is None else self.plan.to_json(),
+            "seen": [seen.to_json() for seen in self.seen],
+            "world": list(self.world),
+            "actions": list(self.actions),
+            "rewards": list(self.rewards),
+            "final": [self.final.answer, self.final.stop, self.final.detail],
+        }
+
+    def _load(self, settings: RoleWorkflow, dumped: Mapping[str, Any]) -> None:
+        self.settings = settings
+        for name in _PLAIN:
+            setattr(self, name, dumped[name])
+        self.tools = list(dumped["tools"])
+        self.said = {name: Saying.from_json(saying) for name, saying in dumped["said"].items()}
+        self.earlier = {name: Saying.from_json(saying) for name, saying in dumped["earlier"].items()}
+        self.records = [TurnRecord.from_json(record) for record in dumped["records"]]
+        self.messages = [Message.from_json(message) for message in dumped["messages"]]
+        self.jobs = [Job(owner, Call.from_json(call)) for owner, call in dumped["jobs"]]
+        plan = dumped["plan"]
+        self.plan = None if plan is None else Plan.parallel([Call.from_json(call) for call in plan])
+        self.seen = [Observation.from_json(seen) for seen in dumped["seen"]]
+        self.world = World(*dumped["world"])
+        self.actions = list(dumped["actions"])
+        self.rewards = list(dumped["rewards"])
+        self.final = Done(*dumped["final"])
+
+
+_PLAIN = ("question", "tools", "parallel", "rounds", "turn", "place", "acts", "asked", "tries", "phase")
+
+
+def _world(seen: Observation) -> World | None:
+    """The environment as a call of it returned it; `None` if it failed or returned something else."""
+    content = seen.content
+    if not seen.ok or not isinstance(content, Mapping) or "state" not in content:
+        return None
+    reward = content.get("reward", 0.0)
+    return World(
+        shown_value(content.get("observation", "")),
+        content["state"],
+        content.get("done") is True,
+        float(reward) if isinstance(reward, (int, float)) else 0.0,
+    )
+
+
+def _told(place: str, value: Any) -> str:
+    name, _, part = place.partition(".")
+    what = "the result of" if part == "result" else "the word of"
+    return (
+        f"{what} {name} is {clipped(shown_value(value).strip(), 400)}"
+        if value is not None
+        else f"{what} {name} is missing"
+    )

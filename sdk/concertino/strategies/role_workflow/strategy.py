@@ -1,0 +1,175 @@
+"""RoleWorkflow: the paradigm of AT-GRPO. Roles with prompts of their own work in turns until they agree.
+
+In each turn every role is asked, in order; what is read from its text (`_role_format`) may be the argument of a tool.
+At the end of the turn comes a check: two roles say the same, a program passes the tests of another role, or an
+environment says that the goal is reached. What did not match is told to the roles in the next turn. After `turns`
+turns the run ends with the last word of the answering role and the stop `rounds`.
+
+`sequential` roles see what was said before them in the same turn; `simultaneous` ones see only earlier turns, are asked
+at once, and their tools run together, in one plan.
+
+Each role asks `Ask(role=…)` for the model of its policy, so whether roles share a model or have one each is a matter of
+the pool's roles. A prompt is made anew in every turn: what carries over is the record, not a conversation.
+
+Workflows are declared in Python or in a document of TOML or JSON (`_role_document`); a run of one is `_role_machine`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from concertino.core.errors import UsageError
+from concertino.schema import near_names
+from concertino.strategies.base.machine import Brief, Strategy
+
+from . import prompts
+from .document import faults_of, from_document, read_document_text, to_document
+from .role import Agree, PassTests, ReachGoal, Role, Until
+from .run import RoleWorkflowMachine
+
+
+@dataclass(frozen=True)
+class RoleWorkflow(Strategy):
+    """Roles in turns (AT-GRPO). The default is the workflow of a coder and a tester.
+
+    Args:
+        roles: in the order of a turn.
+        until: how it ends.
+        answer: the role whose last word is the answer; by default the one that the ending is about.
+        turns: at most so many (the paper's T).
+        order: `sequential`, or `simultaneous`: no role sees what another one says in the same turn.
+        remember: past turns that the history tells.
+        patience: texts of a role that could not be read, in one turn, after which the turn goes on without it.
+        strict: refuse texts that lenient reading repairs.
+
+    Raises:
+        UsageError: the workflow has faults; all of them are told.
+    """
+
+    roles: tuple[Role, ...] = prompts.CODER_TESTER
+    until: Until = field(default_factory=lambda: PassTests("coder", "tester"))
+    answer: str = ""
+    turns: int = 4
+    order: Literal["sequential", "simultaneous"] = "sequential"
+    remember: int = 3
+    patience: int = 2
+    strict: bool = False
+
+    name = "role-workflow"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "roles", tuple(self.roles))
+        if not isinstance(self.until, (Agree, PassTests, ReachGoal)) or not all(
+            isinstance(role, Role) for role in self.roles
+        ):
+            raise UsageError("RoleWorkflow: expected roles=(Role(...), ...) and until=Agree, PassTests or ReachGoal")
+        _refuse(faults_of(self.to_json()), "RoleWorkflow")
+
+    @property
+    def max_rounds(self) -> int:
+        """Plans that a run has at most: the tools of each role and the check of each turn."""
+        return self.turns * (sum(1 for role in self.roles if role.tools) + 1) + 1
+
+    @property
+    def answering(self) -> str:
+        """The role whose last word is the answer."""
+        until = self.until
+        if self.answer:
+            return self.answer
+        if isinstance(until, Agree):
+            return until.left.partition(".")[0]
+        return until.code if isinstance(until, PassTests) else until.action
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """All members that it calls."""
+        names = [tool for role in self.roles for tool in role.tools]
+        ending = [] if isinstance(self.until, Agree) else [self.until.tool]
+        return tuple(dict.fromkeys([*names, *ending]))
+
+    def begin(self, brief: Brief) -> RoleWorkflowMachine:
+        """A machine at the start of a run.
+
+        Raises:
+            UsageError: the pool lacks a tool that the workflow calls; names near ones.
+        """
+        visible = [tool["function"]["name"] for tool in brief.tools]
+        for name in self.tools if visible else ():
+            if name in visible or name.rpartition("/")[2] in visible:
+                continue
+            near = near_names(name, visible, limit=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(visible[:8])}"
+            raise UsageError(f"the workflow calls {name!r}, which the pool does not have; {hint}")
+        return RoleWorkflowMachine(self, brief)
+
+    def restore(self, dumped: Mapping[str, Any]) -> RoleWorkflowMachine:
+        """A machine from `dump`."""
+        machine = RoleWorkflowMachine.__new__(RoleWorkflowMachine)
+        machine._load(self.from_json(dumped["settings"]), dumped)
+        return machine
+
+    # -- documents -------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """The workflow as a document of plain JSON data."""
+        settings = {key: getattr(self, key) for key in ("turns", "order", "answer", "remember", "patience", "strict")}
+        return {"name": self.name, **to_document(self.roles, self.until, settings)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RoleWorkflow:
+        """A workflow from a document.
+
+        Raises:
+            UsageError: the document has faults; all of them are told, with places and near names.
+        """
+        if set(data) == {"name"}:
+            return cls()
+        _refuse(faults_of(data), "the workflow")
+        read = from_document(data)
+        return cls(roles=read.roles, until=read.until, **read.settings)
+
+    @classmethod
+    def load(cls, path: str | Path) -> RoleWorkflow:
+        """Read a workflow from a TOML or JSON file.
+
+        Raises:
+            UsageError: names the file, and all that is wrong with its line.
+        """
+        file = Path(path)
+        if file.suffix not in (".toml", ".json"):
+            raise UsageError(f"{file}: the suffix {file.suffix!r} tells no format; expected .toml or .json")
+        try:
+            text = file.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{file}: cannot be read: {error}") from error
+        data, flaws = read_document_text(text, "toml" if file.suffix == ".toml" else "json")
+        if data is None:
+            told = "\n".join(f"{file}:{flaw.line_of(text)}: {flaw.message}" for flaw in flaws)
+            raise UsageError(told)
+        return cls.from_json(data)
+
+    def save(self, path: str | Path) -> None:
+        """Write the workflow to a TOML or JSON file, which `load` reads back.
+
+        Raises:
+            UsageError: the suffix tells no format.
+        """
+        file, data = Path(path), self.to_json()
+        if file.suffix == ".toml":
+            import tomli_w
+
+            text = tomli_w.dumps(data, multiline_strings=True)
+        elif file.suffix == ".json":
+            text = json.dumps(data, ensure_ascii=False, indent=2) + "\n"
+        else:
+            raise UsageError(f"{file}: the suffix {file.suffix!r} tells no format; expected .toml or .json")
+        file.write_text(text, encoding="utf-8")
+
+
+def _refuse(faults: Sequence[object], what: str) -> None:
+    if faults:
+        raise UsageError(f"{what}: " + "; ".join(map(str, faults[:8])))

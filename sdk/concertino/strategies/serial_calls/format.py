@@ -1,0 +1,303 @@
+"""The text of one serial turn, as Hermes and Qwen models write it: a thought, then one call, or a message instead.
+
+    <think> … </think>
+    <tool_call>
+    {"name": "search", "arguments": {"model": "search-1"}}
+    </tool_call>
+
+A turn holds one call. Others are not dropped without a word: they are read, and the machine has them observed. Beside
+calls, a turn may hold a `<message>` to the user (the customer-service tasks of ToolOrchestra) or an `<answer>`.
+
+The reader takes any text, in time linear in its length, and never raises. Lenient, it repairs what has one plain
+reading and says so; strict, it refuses those too, and accepts what a format reward accepts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from concertino.core.errors import UsageError
+from concertino.core.format_issue import Flaw
+from concertino.core.model import Reply
+from concertino.core.plan import Call
+from concertino.schema import near_names
+from concertino.strategies.base.tagged_text import Block, cut_blocks
+from concertino.text.json import ReadingError, read_json
+
+CODES: dict[str, str] = {
+    "no_call": "the text holds no call, no message and no answer",
+    "unclosed_think": "the text ends inside `<think>`, so nothing was said",
+    "unclosed_call": "`</tool_call>` is missing; the call was read to where its JSON ends (repaired)",
+    "unclosed_block": "`</message>` or `</answer>` is missing; the rest of the text was taken (repaired)",
+    "cut_off": "the length limit ended the text inside a call, which is never completed",
+    "stray_tag": "a closing tag that nothing opened; it was left out (repaired)",
+    "bad_json": "a call is no JSON object, or has more than one meaning",
+    "repaired_json": "a call is no strict JSON, but has one plain reading (repaired)",
+    "no_name": "a call lacks its `name`",
+    "no_arguments": "a call lacks its `arguments`; none were taken (repaired)",
+    "bad_arguments": "the `arguments` of a call are not an object",
+    "extra_keys": "a call has keys beside `name` and `arguments`; they were left out (repaired)",
+    "unknown_tool": "a call names a tool that is not offered",
+    "bad_choice": "an argument is none of the aliases that its description lists",
+    "several_calls": "more than one call in a serial turn; only the first one runs",
+    "too_many_calls": "more calls than are read at all; the rest was left out",
+    "message_and_call": "a message beside a call; the call is taken (repaired)",
+}
+"""Every `Flaw.code` of this reader."""
+
+TAGS = ("think", "tool_call", "message", "answer")
+LIMIT = 16
+"""Calls of one text that are read at all."""
+_LONGEST_NAME = 128
+_OF_THE_TEXT = ("stray_tag", "unclosed_block", "message_and_call")
+"""Flaws beside the calls, for which a strict reader refuses the calls as well."""
+
+_NAME = re.compile(r'"name"\s{0,8}:\s{0,8}"([^"\\]{1,64})"')
+_OBSERVED = {"unknown_tool": "unknown_name", "bad_choice": "invalid_arguments", "bad_json": "bad_json"}
+"""Codes of the observation by the code of the flaw; `bad_format` for all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class SerialTurn:
+    """What a turn's text says.
+
+    Attributes:
+        calls: in the order of the text; unreadable ones carry an error.
+        thought: what stands in `<think>`, or around the rest.
+        message: text of a `<message>`, `None` without one.
+        answer: text of an `<answer>`, `None` without one.
+        flaws: what is wrong with the text.
+    """
+
+    calls: tuple[Call, ...] = ()
+    thought: str = ""
+    message: str | None = None
+    answer: str | None = None
+    flaws: tuple[Flaw, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Nothing is wrong beyond what was repaired."""
+        return all(flaw.repaired for flaw in self.flaws)
+
+
+@dataclass(slots=True)
+class _Turn:
+    """The turn under construction."""
+
+    text: str
+    strict: bool
+    calls: list[Call] = field(default_factory=list)
+    places: list[tuple[int, int]] = field(default_factory=list)
+    flaws: list[Flaw] = field(default_factory=list)
+
+    def note(self, code: str, message: str, start: int, end: int, repaired: bool = False) -> Flaw:
+        flaw = Flaw(code, message, start, end, repaired and not self.strict)
+        self.flaws.append(flaw)
+        return flaw
+
+    def add(self, call: Call, start: int, end: int, *flaws: Flaw) -> None:
+        """A call with its flaws; the first one that was not repaired is its error."""
+        wrong = next((flaw for flaw in flaws if not flaw.repaired), None)
+        self.calls.append(call if wrong is None else _refused(call, wrong))
+        self.places.append((start, end))
+
+
+def _refused(call: Call, flaw: Flaw) -> Call:
+    return replace(call, error=(_OBSERVED.get(flaw.code, "bad_format"), flaw.message))
+
+
+def read_turn(
+    reply: Reply,
+    *,
+    tools: Collection[str] = (),
+    choices: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
+    strict: bool = False,
+) -> SerialTurn:
+    """Read a reply: native tool calls if the server parsed them, else the text.
+
+    Args:
+        tools: names that are offered; without any, names are not checked here.
+        choices: aliases by tool and argument that no schema checks (`choices_by_tool`).
+        strict: refuse what lenient reading repairs.
+    """
+    text = reply.text
+    blocks = cut_blocks(text, TAGS, repeating="tool_call")
+    turn = _Turn(text, strict)
+    _note_tags(turn, blocks)
+    if reply.tool_calls:
+        for call in reply.tool_calls[:LIMIT]:
+            turn.add(Call(call.name[:_LONGEST_NAME] or "?", call.arguments, str(len(turn.calls) + 1)), 0, len(text))
+        found = len(reply.tool_calls)
+    else:
+        written = [block for block in blocks if block.tag == "tool_call"]
+        for block in written[:LIMIT]:
+            _read_block(turn, block, reply.finish_reason == "length")
+        found = len(written)
+    if found > LIMIT:
+        message = f"{found} calls in one text; at most {LIMIT} are read; write one"
+        turn.note("too_many_calls", message, turn.places[-1][1], len(text))
+    _check_names(turn, tools, choices or {})
+    return _finished(turn, blocks)
+
+
+def _note_tags(turn: _Turn, blocks: Sequence[Block]) -> None:
+    for block in blocks:
+        if block.tag.startswith("/"):
+            name = block.tag[1:]
+            turn.note("stray_tag", f"</{name}> closes nothing; write <{name}> first", block.start, block.end, True)
+        elif block.tag in ("message", "answer") and not block.closed:
+            message = f"</{block.tag}> is missing; close the {block.tag}"
+            turn.note("unclosed_block", message, block.start, block.end, True)
+        elif block.tag == "think" and not block.closed:
+            message = "the text ends inside <think>; think more briefly, write </think>, then one call"
+            turn.note("unclosed_think", message, block.start, block.end)
+
+
+def _read_block(turn: _Turn, block: Block, out_of_tokens: bool) -> None:
+    """One `<tool_call>` block."""
+    call_id = str(len(turn.calls) + 1)
+    place = block.start, block.end
+    inside = turn.text[block.begin : block.stop]
+    if not block.closed and out_of_tokens and block.end == len(turn.text):
+        message = "the text ended (length limit) inside this call; think more briefly, write a shorter call"
+        turn.add(Call(_named(inside), id=call_id), *place, turn.note("cut_off", message, *place))
+        return
+    flaws: list[Flaw] = []
+    if not block.closed:
+        flaws.append(turn.note("unclosed_call", "</tool_call> is missing; close the call", *place, True))
+    try:
+        reading = read_json(inside)
+    except ReadingError as error:
+        at = min(block.begin + error.position, block.stop)
+        turn.add(Call(_named(inside), id=call_id), *place, *flaws, turn.note("bad_json", str(error), at, block.stop))
+        return
+    if reading.repairs:
+        message = f"no strict JSON; it was read after {', '.join(reading.repairs)}; write strict JSON"
+        flaws.append(turn.note("repaired_json", message, block.begin, block.stop, True))
+    flaws += _check_keys(turn, reading.value, block)
+    name, arguments = reading.value.get("name"), reading.value.get("arguments", {})
+    call = Call(
+        name[:_LONGEST_NAME] if isinstance(name, str) and name else "?",
+        arguments if isinstance(arguments, dict) else {},
+        call_id,
+        repairs=reading.repairs,
+        guarded=True,
+    )
+    turn.add(call, *place, *flaws)
+
+
+def _check_keys(turn: _Turn, data: Mapping[str, Any], block: Block) -> list[Flaw]:
+    """What is wrong with the keys of a call."""
+    place = block.begin, block.stop
+    flaws: list[Flaw] = []
+    name = data.get("name")
+    if not isinstance(name, str) or not name:
+        near = near_names("name", [key[:_LONGEST_NAME] for key in data if key != "arguments"], limit=1)
+        hint = f"; {near[0][:40]!r} is not it" if near else ""
+        message = f'a call is {{"name": "...", "arguments": {{...}}}}; "name" is missing{hint}'
+        flaws.append(turn.note("no_name", message, *place))
+    if "arguments" not in data:
+        message = '"arguments" is missing; write {} if there are none'
+        flaws.append(turn.note("no_arguments", message, *place, True))
+    elif not isinstance(data["arguments"], dict):
+        message = f'"arguments" must be an object; got {type(data["arguments"]).__name__}; write {{"name": value}}'
+        flaws.append(turn.note("bad_arguments", message, *place))
+    if extra := [key for key in data if key not in ("name", "arguments")]:
+        message = f"a call has only name and arguments; leave out {', '.join(repr(key[:40]) for key in extra[:4])}"
+        flaws.append(turn.note("extra_keys", message, *place, True))
+    return flaws
+
+
+def _named(inside: str) -> str:
+    found = _NAME.search(inside)
+    return found.group(1) if found else "?"
+
+
+def _check_names(turn: _Turn, tools: Collection[str], choices: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
+    for index, (call, place) in enumerate(zip(turn.calls, turn.places, strict=True)):
+        if call.error is not None:
+            continue
+        if tools and call.name not in tools:
+            near = near_names(call.name, tools, limit=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(tools)[:8])}"
+            flaw = turn.note("unknown_tool", f"there is no tool {call.name[:60]!r}; {hint}", *place)
+            turn.calls[index] = _refused(call, flaw)
+        elif call.name in choices and (message := _unlisted(call, choices[call.name])):
+            turn.calls[index] = _refused(call, turn.note("bad_choice", message, *place))
+
+
+def _unlisted(call: Call, offered: Mapping[str, Sequence[str]]) -> str:
+    """What is wrong with an argument that takes an alias, `""` if nothing; other arguments are the executor's."""
+    arguments: Any = call.arguments
+    if isinstance(arguments, str):
+        try:
+            arguments = read_json(arguments).value
+        except ReadingError:
+            return ""
+    for name, aliases in offered.items():
+        value = arguments.get(name)
+        if value is None or value in aliases:
+            continue
+        near = near_names(value, aliases, limit=1) if isinstance(value, str) else []
+        hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(aliases[:12])}"
+        return f"{name}={str(value)[:60]!r} of {call.name[:60]} is none of its choices; {hint}"
+    return ""
+
+
+def _finished(turn: _Turn, blocks: Sequence[Block]) -> SerialTurn:
+    """The turn as a whole."""
+    text = turn.text
+    thoughts = [text[b.begin : b.stop].strip() for b in blocks if b.tag == "think"]
+    around = "".join(text[b.begin : b.stop] for b in blocks if not b.tag).strip()
+    message = next((text[b.begin : b.stop].strip() for b in blocks if b.tag == "message"), None)
+    answer = next((text[b.begin : b.stop].strip() for b in reversed(blocks) if b.tag == "answer"), None)
+    if len(turn.calls) > 1:
+        message_ = f"{len(turn.calls)} calls in one turn; only the first runs; repeat the others one by one"
+        turn.note("several_calls", message_, turn.places[1][0], turn.places[-1][1])
+    if turn.calls and message is not None:
+        place = next(b for b in blocks if b.tag == "message")
+        turn.note("message_and_call", "write a message or a call, not both", place.start, place.end, True)
+        message = None
+    unclosed = any(flaw.code == "unclosed_think" for flaw in turn.flaws)
+    around_calls = next((flaw for flaw in turn.flaws if flaw.code in _OF_THE_TEXT and not flaw.repaired), None)
+    if around_calls is not None:
+        turn.calls = [call if call.error else _refused(call, around_calls) for call in turn.calls]
+    if not turn.calls and message is None and answer is None and not unclosed:
+        expected = 'write <tool_call>{"name": "...", "arguments": {...}}</tool_call>'
+        turn.note("no_call", f"the text holds no call; {expected}", 0, len(text))
+    thought = "\n".join(filter(None, thoughts)) or around
+    return SerialTurn(tuple(turn.calls), thought, message, answer, tuple(turn.flaws))
+
+
+def write_turn(thought: str, name: str, arguments: Mapping[str, Any]) -> str:
+    """A turn with one call, as Qwen's chat template writes it; the strict reader accepts it.
+
+    Raises:
+        UsageError: a tag in the thought, which would end it.
+    """
+    call = json.dumps({"name": name, "arguments": dict(arguments)}, ensure_ascii=False)
+    for tag in ("<tool_call>", "</tool_call>"):  # inside a JSON text, an escape keeps the tag text
+        call = call.replace(tag, "\\u003c" + tag[1:])
+    return f"{_written_thought(thought)}<tool_call>\n{call}\n</tool_call>"
+
+
+def write_message(thought: str, message: str) -> str:
+    """A turn with a message to the user.
+
+    Raises:
+        UsageError: a tag in the thought or the message.
+    """
+    if "</message>" in message:
+        raise UsageError("the message holds </message>, which would end it; leave it out")
+    return f"{_written_thought(thought)}<message>{message}</message>"
+
+
+def _written_thought(thought: str) -> str:
+    if "</think>" in thought:
+        raise UsageError("the thought holds </think>, which would end it; leave it out")
+    return f"<think>\n{thought}\n</think>\n" if thought else ""

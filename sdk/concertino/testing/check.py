@@ -1,0 +1,219 @@
+"""A check: one requirement of conformance, as a plain function of a subject.
+
+The function's name is the requirement in short, the first line of its docstring is the requirement as a sentence. It
+returns when the subject meets it, raises `CheckFailed` with what was seen and what to do, `CheckSkipped` with why it
+does not apply, or `CheckMissing` with what its author would have to give. `perform` runs one and gives a `Row`; the
+pytest classes, `check_package` and the command line share it.
+
+Invariant: a check runs nothing but the examples, refusals and slow calls that the subject itself gives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, TypeAlias
+
+from concertino.core.errors import UsageError
+from concertino.core.model import Model
+from concertino.members.specs import ModelSpec, ToolSpec
+from concertino.pool.pool import Pool
+
+Outcome = Literal["ok", "failed", "missing", "skipped"]
+
+
+class CheckFailed(AssertionError):
+    """The subject does not meet the requirement; the text says what was seen and what to do."""
+
+
+class CheckSkipped(Exception):
+    """The requirement is not checked; the text says why it does not apply."""
+
+
+class CheckMissing(CheckSkipped):
+    """The requirement cannot be checked for want of what the author alone can give; the text says what."""
+
+
+@dataclass(frozen=True)
+class MemberSubject:
+    """A tool or agent with what its author knows about it.
+
+    Attributes:
+        spec: the tool or agent.
+        examples: pairs of arguments and the expected result: a value to be equal to, or a function of the result.
+        rejected: arguments that the input schema refuses.
+        failing: arguments that the schema takes and the call cannot work with.
+        slow: arguments of a call that takes at least a second, if there are any; an agent that asks models needs
+            none, for it is given models that never answer.
+        nondeterministic: why the same arguments may give different results; empty if they may not.
+        make_pool: what an agent may call and ask, made anew for each call.
+        question: the run's question, for members that read it.
+        without: why there are no `examples`, `rejected`, `failing` or `slow` arguments, by those words: a tool that
+            is always quick has no slow ones, `{"slow": "it only counts letters"}`.
+    """
+
+    spec: ToolSpec
+    examples: Sequence[tuple[Mapping[str, Any], Any]] = ()
+    rejected: Sequence[Mapping[str, Any]] = ()
+    failing: Sequence[Mapping[str, Any]] = ()
+    slow: Mapping[str, Any] | None = None
+    nondeterministic: str = ""
+    make_pool: Callable[[], Pool] = Pool
+    question: str = ""
+    without: Mapping[str, str] = field(default_factory=dict)
+
+    def given(self, kind: str) -> Any:
+        """What the author gives of a kind: `examples`, `rejected`, `failing` or `slow`.
+
+        Raises:
+            CheckSkipped: there is nothing of the kind, and the author says why.
+            CheckMissing: there is nothing of the kind.
+        """
+        value = getattr(self, kind)
+        if value or (kind == "slow" and value is not None):
+            return value
+        if reason := self.without.get(kind):
+            raise CheckSkipped(f"no `{kind}`: {reason}")
+        raise CheckMissing(f"no `{kind}` {'are' if kind == 'examples' else 'arguments are'} given")
+
+    @property
+    def name(self) -> str:
+        """The member's name."""
+        return self.spec.name
+
+
+@dataclass(frozen=True)
+class ModelSubject:
+    """A model with the features that its provider declares.
+
+    Attributes:
+        name: what the report calls it.
+        make_model: makes a fresh model.
+        prompt: a question that it answers in at least ten words.
+        long_input: characters of the longest message that is tried.
+        at_once: requests that are made at once.
+        honours_max_tokens, honours_stop, native_tools, logprobs: optional features that it has.
+    """
+
+    name: str
+    make_model: Callable[[], Model]
+    prompt: str = "Count from one to thirty in English words."
+    long_input: int = 20_000
+    at_once: int = 4
+    honours_max_tokens: bool = False
+    honours_stop: bool = False
+    native_tools: bool = False
+    logprobs: bool = False
+
+
+Subject: TypeAlias = MemberSubject | ModelSubject | ModelSpec
+"""What is checked: a tool or agent, a model, or the declaration of a model."""
+Check: TypeAlias = Callable[[Any], Awaitable[None] | None]
+"""A requirement; takes the kind of subject that it is about."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a report.
+
+    Attributes:
+        check: name of the check.
+        subject: what was checked.
+        outcome: ok, failed, missing (what its author would have to give) or skipped (it does not apply).
+        detail: what was seen and what to do, or why it was not checked.
+        requirement: the requirement in a sentence.
+    """
+
+    check: str
+    subject: str
+    outcome: Outcome
+    detail: str
+    requirement: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether it did not fail."""
+        return self.outcome != "failed"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return asdict(self)
+
+
+def run_check(check: Check, subject: Subject) -> None:
+    """Run a check outside of any event loop.
+
+    Raises:
+        CheckFailed: the requirement is not met.
+        CheckSkipped: it is not checked.
+    """
+
+    async def work() -> None:
+        result = check(subject)
+        if inspect.isawaitable(result):
+            await result
+
+    asyncio.run(work())
+
+
+def perform(check: Check, subject: Subject) -> Row:
+    """Run a check, whatever happens in it, and say how it went."""
+    outcome: Outcome = "ok"
+    detail = ""
+    try:
+        run_check(check, subject)
+    except CheckMissing as missing:
+        outcome, detail = "missing", str(missing)
+    except CheckSkipped as skipped:
+        outcome, detail = "skipped", str(skipped)
+    except CheckFailed as failed:
+        outcome, detail = "failed", str(failed)
+    except Exception as error:  # what is checked is foreign code
+        outcome, detail = "failed", f"{type(error).__name__}: {error}"
+    return Row(check.__name__, subject.name, outcome, detail, requirement_of(check))
+
+
+def requirement_of(check: Check) -> str:
+    """The requirement in a sentence."""
+    return (inspect.getdoc(check) or "").partition("\n")[0]
+
+
+def subject_from(target: ToolSpec | ModelSpec, given: Any) -> MemberSubject | ModelSubject:
+    """A subject from what a distribution's `concertino_examples` says about a member.
+
+    Args:
+        given: a list of examples, or a mapping with attributes of the subject.
+
+    Raises:
+        UsageError: it is neither, or holds an unknown key.
+    """
+    given = {"examples": given} if isinstance(given, (list, tuple)) else given
+    kind = ModelSubject if isinstance(target, ModelSpec) else MemberSubject
+    own = {"name": target.name, "make_model": target.factory} if isinstance(target, ModelSpec) else {"spec": target}
+    known = [each.name for each in fields(kind) if each.name not in own]
+    where = f"concertino_examples[{target.name!r}]"
+    if not isinstance(given, Mapping):
+        raise UsageError(f"{where} is {given!r}; expected a list of examples, or a mapping with {', '.join(known)}")
+    if unknown := sorted(set(given) - set(known)):
+        raise UsageError(f"{where} has the unknown key {unknown[0]!r}; known: {', '.join(known)}")
+    if kind is MemberSubject:
+        _check_shape(where, given)
+    return kind(**own, **given)
+
+
+def _check_shape(where: str, given: Mapping[str, Any]) -> None:
+    """Examples are pairs, and the rest are arguments."""
+    for number, example in enumerate(given.get("examples", ())):
+        if not (isinstance(example, (tuple, list)) and len(example) == 2 and isinstance(example[0], Mapping)):
+            raise UsageError(
+                f"{where}: examples[{number}] is {example!r}; expected a pair (arguments, result), where the result is "
+                "a value to be equal to, or a function of the result that says whether it is right"
+            )
+    for name in ("rejected", "failing"):
+        for number, arguments in enumerate(given.get(name, ())):
+            if not isinstance(arguments, Mapping):
+                raise UsageError(f"{where}: {name}[{number}] is {arguments!r}; expected arguments, a mapping")
+    if not isinstance(given.get("slow", {}), Mapping | None):
+        raise UsageError(f"{where}: slow is {given['slow']!r}; expected arguments, a mapping")

@@ -1,0 +1,280 @@
+"""Conformance as pytest classes: a provider subclasses one, says what it knows of its member, and inherits the tests.
+
+    class TestCountLetter(ToolConformance):
+        spec = count_letter
+        examples = [({"text": "banana", "letter": "a"}, 3)]
+        rejected = [{"text": "banana", "letter": "an"}]
+
+Each test is one check of `_declaration_checks`, `_call_checks`, `_agent_checks` or `_model_checks`, where its
+requirement stands. What is optional is skipped with a reason until the provider gives it.
+
+Invariant: a standard test may not be removed, and may be overridden only as `@pytest.mark.xfail(reason=...)`; one of
+the standard tests sees to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from concertino.core.model import Model
+from concertino.members.specs import AgentSpec, Spec, ToolSpec
+from concertino.pool.pool import Pool
+
+from . import (
+    agent_checks as _agent_checks,
+)
+from . import (
+    call_checks as _call_checks,
+)
+from . import (
+    declaration_checks as _declaration_checks,
+)
+from . import (
+    model_checks as _model_checks,
+)
+from .calling import make_pool
+from .check import Check, CheckFailed, CheckSkipped, MemberSubject, ModelSubject, Subject, run_check
+
+
+class _Conformance:
+    """What the three classes share: how a check is run as a test."""
+
+    def subject(self) -> Subject:
+        """What is checked."""
+        raise NotImplementedError
+
+    def check(self, check: Check) -> None:
+        """Run a check as this test."""
+        import pytest
+
+        try:
+            run_check(check, self.subject())
+        except CheckSkipped as skipped:
+            pytest.skip(str(skipped))
+
+    def test_no_standard_test_is_removed_or_overridden(self) -> None:
+        """A subclass removes no standard test, and overrides one only as xfail with a reason."""
+        if wrong := overridden(type(self)):
+            raise CheckFailed("\n".join(wrong))
+
+
+class ToolConformance(_Conformance):
+    """Conformance of a tool.
+
+    Attributes:
+        spec: the tool.
+        examples: pairs of arguments and the expected result: a value to be equal to, or a function of the result.
+        rejected: arguments that its input schema refuses; may stay empty for a tool without parameters.
+        failing: arguments that the schema takes and the call cannot work with, optional.
+        slow: arguments of a call that takes at least a second, optional.
+        nondeterministic: why the same arguments may give different results; empty if they may not.
+        question: the run's question, for members that read it.
+        without: why there are no `failing` or `slow` arguments, by those words.
+    """
+
+    spec: ToolSpec
+    examples: Sequence[tuple[Mapping[str, Any], Any]] = ()
+    rejected: Sequence[Mapping[str, Any]] = ()
+    failing: Sequence[Mapping[str, Any]] = ()
+    slow: Mapping[str, Any] | None = None
+    nondeterministic: str = ""
+    question: str = ""
+    without: Mapping[str, str] = MappingProxyType({})
+
+    def make_pool(self) -> Pool:
+        """What it may call and ask; made anew for each call."""
+        return Pool()
+
+    def subject(self) -> MemberSubject:
+        """The tool with what is known of it."""
+        return MemberSubject(
+            self.spec, self.examples, self.rejected, self.failing, self.slow, self.nondeterministic, self.make_pool,
+            self.question, self.without,
+        )  # fmt: skip
+
+    def test_it_gives_examples_and_rejected_arguments(self) -> None:
+        """The provider gives at least one example, and arguments that are refused where there are parameters."""
+        if not self.examples:
+            raise CheckFailed("give `examples`: at least one pair of arguments and the expected result")
+        if self.spec.input_schema.get("properties") and not self.rejected:
+            raise CheckFailed("give `rejected`: at least one set of arguments that its input schema refuses")
+
+    def test_its_schema_is_admitted_and_small(self) -> None:
+        self.check(_declaration_checks.its_schema_is_admitted_and_small)
+
+    def test_its_description_says_what_it_does(self) -> None:
+        self.check(_declaration_checks.its_description_says_what_it_does)
+
+    def test_every_parameter_is_described(self) -> None:
+        self.check(_declaration_checks.every_parameter_is_described)
+
+    def test_an_unknown_argument_is_refused(self) -> None:
+        self.check(_declaration_checks.an_unknown_argument_is_refused)
+
+    def test_rejected_arguments_are_refused_with_a_reason(self) -> None:
+        self.check(_declaration_checks.rejected_arguments_are_refused_with_a_reason)
+
+    def test_importing_its_module_is_quick(self) -> None:
+        self.check(_declaration_checks.importing_its_module_is_quick)
+
+    def test_examples_give_the_expected_results(self) -> None:
+        self.check(_call_checks.examples_give_the_expected_results)
+
+    def test_results_are_not_cut(self) -> None:
+        self.check(_call_checks.results_are_not_cut)
+
+    def test_calls_at_once_are_independent(self) -> None:
+        self.check(_call_checks.calls_at_once_are_independent)
+
+    def test_the_same_arguments_give_the_same_result(self) -> None:
+        self.check(_call_checks.the_same_arguments_give_the_same_result)
+
+    def test_a_call_does_not_block_the_event_loop(self) -> None:
+        self.check(_call_checks.a_call_does_not_block_the_event_loop)
+
+    def test_its_cost_is_reported_within_its_bound(self) -> None:
+        self.check(_call_checks.its_cost_is_reported_within_its_bound)
+
+    def test_a_failure_is_explained(self) -> None:
+        self.check(_call_checks.a_failure_is_explained)
+
+    def test_its_timeout_leaves_room(self) -> None:
+        self.check(_call_checks.its_timeout_leaves_room)
+
+    def test_a_deadline_is_honoured(self) -> None:
+        self.check(_call_checks.a_deadline_is_honoured)
+
+    def test_a_cancelled_call_leaves_nothing_behind(self) -> None:
+        self.check(_call_checks.a_cancelled_call_leaves_nothing_behind)
+
+    def test_a_finished_call_leaves_nothing_behind(self) -> None:
+        self.check(_call_checks.a_finished_call_leaves_nothing_behind)
+
+
+class AgentConformance(ToolConformance):
+    """Conformance of an agent.
+
+    Attributes:
+        members: tools and agents that it may call; the rest is as for `ToolConformance`.
+    """
+
+    spec: AgentSpec
+    members: Sequence[Spec] = ()
+
+    def make_models(self) -> Mapping[str, Model]:
+        """Fresh models by role, such as `{"worker": ScriptedModel("42")}`; made anew for each call."""
+        return {}
+
+    def make_pool(self) -> Pool:
+        """Its members, and its models bound to their roles."""
+        return make_pool(*self.members, **self.make_models())
+
+    def test_it_asks_only_for_roles_that_it_declares(self) -> None:
+        self.check(_agent_checks.it_asks_only_for_roles_that_it_declares)
+
+    def test_a_model_that_fails_is_no_crash(self) -> None:
+        self.check(_agent_checks.a_model_that_fails_is_no_crash)
+
+    def test_an_unexpected_reply_is_no_crash(self) -> None:
+        self.check(_agent_checks.an_unexpected_reply_is_no_crash)
+
+    def test_a_budget_is_never_exceeded(self) -> None:
+        self.check(_agent_checks.a_budget_is_never_exceeded)
+
+
+class ModelConformance(_Conformance):
+    """Conformance of a model.
+
+    Attributes:
+        prompt: a question that it answers in at least ten words.
+        long_input: characters of the longest message that is tried.
+        at_once: requests that are made at once.
+        honours_max_tokens, honours_stop, native_tools, logprobs: optional features that it has.
+    """
+
+    prompt = ModelSubject.prompt
+    long_input = ModelSubject.long_input
+    at_once = ModelSubject.at_once
+    honours_max_tokens = False
+    honours_stop = False
+    native_tools = False
+    logprobs = False
+
+    def make_model(self) -> Model:
+        """A fresh model; a check closes it."""
+        raise NotImplementedError(f"{type(self).__name__} must define make_model(self) -> Model")
+
+    def subject(self) -> ModelSubject:
+        """The model with its declared features."""
+        return ModelSubject(
+            type(self).__name__, self.make_model, self.prompt, self.long_input, self.at_once, self.honours_max_tokens,
+            self.honours_stop, self.native_tools, self.logprobs,
+        )  # fmt: skip
+
+    def test_it_answers_with_a_reply_and_its_usage(self) -> None:
+        self.check(_model_checks.it_answers_with_a_reply_and_its_usage)
+
+    def test_an_empty_system_message_is_no_obstacle(self) -> None:
+        self.check(_model_checks.an_empty_system_message_is_no_obstacle)
+
+    def test_unicode_is_no_obstacle(self) -> None:
+        self.check(_model_checks.unicode_is_no_obstacle)
+
+    def test_a_long_message_is_answered_or_refused(self) -> None:
+        self.check(_model_checks.a_long_message_is_answered_or_refused)
+
+    def test_requests_at_once_are_answered(self) -> None:
+        self.check(_model_checks.requests_at_once_are_answered)
+
+    def test_a_request_does_not_block_the_event_loop(self) -> None:
+        self.check(_model_checks.a_request_does_not_block_the_event_loop)
+
+    def test_a_request_is_not_changed(self) -> None:
+        self.check(_model_checks.a_request_is_not_changed)
+
+    def test_a_cancelled_request_leaves_nothing_behind(self) -> None:
+        self.check(_model_checks.a_cancelled_request_leaves_nothing_behind)
+
+    def test_tokens_are_counted_monotonously(self) -> None:
+        self.check(_model_checks.tokens_are_counted_monotonously)
+
+    def test_close_may_be_called_twice(self) -> None:
+        self.check(_model_checks.close_may_be_called_twice)
+
+    def test_a_stream_ends_with_its_reply(self) -> None:
+        self.check(_model_checks.a_stream_ends_with_its_reply)
+
+    def test_max_tokens_is_honoured(self) -> None:
+        self.check(_model_checks.max_tokens_is_honoured)
+
+    def test_stop_is_honoured(self) -> None:
+        self.check(_model_checks.stop_is_honoured)
+
+    def test_offered_tools_are_called_natively(self) -> None:
+        self.check(_model_checks.offered_tools_are_called_natively)
+
+    def test_log_probabilities_belong_to_the_tokens(self) -> None:
+        self.check(_model_checks.log_probabilities_belong_to_the_tokens)
+
+
+_STANDARD = (ToolConformance, AgentConformance, ModelConformance)
+
+
+def overridden(subclass: type) -> list[str]:
+    """What a subclass does to standard tests without saying why, one text each."""
+    wrong = []
+    bases = [base for base in subclass.__mro__ if base in (_Conformance, *_STANDARD)]
+    for name in dict.fromkeys(name for base in bases for name in vars(base) if name.startswith("test_")):
+        standard = next(vars(base)[name] for base in bases if name in vars(base))
+        given = getattr(subclass, name)
+        if given is not standard and not _expected_to_fail(given):
+            what = "removed" if given is None else "overridden"
+            wrong.append(f"{name} is {what}; override it with @pytest.mark.xfail(reason=...) and call super()")
+    return wrong
+
+
+def _expected_to_fail(test: Any) -> bool:
+    marks = getattr(test, "pytestmark", [])
+    return any(mark.name == "xfail" and str(mark.kwargs.get("reason", "")).strip() for mark in marks)

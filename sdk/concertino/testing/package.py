@@ -1,0 +1,165 @@
+"""`check_package`: everything that an installed distribution publishes, held to conformance.
+
+A distribution may say more of its members in a mapping `concertino_examples` beside its hooks, by short name: a list
+of examples, or a mapping with attributes of `MemberSubject` or `ModelSubject`.
+
+    concertino_examples = {
+        "count_letter": {"examples": [({"text": "banana", "letter": "a"}, 3)], "rejected": [{"text": "banana"}]},
+    }
+
+Without it, only what needs no example is checked: nothing of a member runs, and no model is asked; the report says
+what is *missing*.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, metadata
+from typing import Any
+
+from concertino.core.errors import PluginError, UsageError
+from concertino.members.specs import AgentSpec, ModelSpec, Spec
+from concertino.plugins import PluginManager, default_manager
+from concertino.plugins.status import PluginInfo
+
+from .agent_checks import AGENT_CHECKS
+from .call_checks import CALL_CHECKS
+from .check import MemberSubject, ModelSubject, Row, perform, requirement_of, subject_from
+from .declaration_checks import DECLARATION_CHECKS, MODEL_DECLARATION_CHECKS
+from .model_checks import MODEL_CHECKS
+from .report import Report
+
+_LOADS = "The plugin is imported, and every hook of it can be used."
+_METADATA = "Its metadata says what it does, and which Python and concertino it needs."
+_EXAMPLES = "Its `concertino_examples` speak of its members, in the known form."
+
+
+def check_package(
+    name: str,
+    *,
+    manager: PluginManager | None = None,
+    only: str = "",
+    tell: Callable[[Row], None] = lambda row: None,
+) -> Report:
+    """Check all members of a distribution. Call it outside of any event loop.
+
+    Args:
+        name: the distribution (`concertino-words`), its provider (`words`), or its package (`concertino_words`).
+        manager: whose plugins; by default the installed ones.
+        only: the one member to check, by its short or full name.
+        tell: called with each row as soon as it is known.
+
+    Raises:
+        UsageError: nothing installed has that name; gives near names.
+    """
+    manager = manager or default_manager()
+    rows: list[Row] = []
+    for info in _providers(name, manager):
+        for row in _check_provider(info, manager, only):
+            tell(row)
+            rows.append(row)
+    return Report(name, tuple(rows))
+
+
+def _providers(name: str, manager: PluginManager) -> list[PluginInfo]:
+    from concertino.schema import near_names
+
+    known = manager.plugins()
+    found = [info for info in known if _canonical(name) in {_canonical(other) for other in _names(info)}]
+    if not found:
+        names = sorted({other for info in known for other in _names(info)})
+        near = near_names(name, names)
+        there_are = f"there are {', '.join(info.name for info in known) or 'none'}"
+        hint = f"did you mean {' or '.join(near)}?" if near else there_are
+        raise UsageError(f"no installed plugin is called {name!r}; {hint}")
+    return found
+
+
+def _names(info: PluginInfo) -> list[str]:
+    return [info.name, *info.distribution.split(", "), re.split(r"[.:\s]", info.target)[0]]
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _check_provider(info: PluginInfo, manager: PluginManager, only: str) -> Iterator[Row]:
+    subject = f"plugin {info.name}"
+    loaded = manager.load(info.name)
+    if loaded.state != "loaded":
+        yield Row("it_loads", subject, "failed", f"{loaded.state}: {loaded.reason}", _LOADS)
+        return
+    yield Row("it_loads", subject, "ok", "", _LOADS)
+    if row := _metadata(info, subject):
+        yield row
+    specs = manager.specs([f"{info.name}/*"]) if loaded.members else []
+    given, problem = _examples(info, specs)
+    if problem:
+        yield Row("its_examples_can_be_read", subject, "failed", problem, _EXAMPLES)
+    elif given:
+        yield Row("its_examples_can_be_read", subject, "ok", "", _EXAMPLES)
+    chosen = [spec for spec in specs if only in ("", spec.name, spec.short_name)]
+    if specs and not chosen:
+        raise UsageError(f"{info.name!r} publishes no {only!r}; there are {', '.join(spec.name for spec in specs)}")
+    for spec in chosen:
+        yield from _check_member(spec, given.get(spec.name))
+
+
+def _metadata(info: PluginInfo, subject: str) -> Row | None:
+    """What an index such as PyPI shows of the distribution, and what pip goes by; None for what is not installed."""
+    try:
+        known = metadata(info.distribution)
+    except (PackageNotFoundError, ValueError):
+        return None
+    needs = [re.split(r"[^A-Za-z0-9_.-]", need, maxsplit=1)[0] for need in known.get_all("Requires-Dist") or ()]
+    lacking = {
+        "`description`": "Summary" not in known,
+        "`requires-python`": "Requires-Python" not in known,
+        "`dependencies` with concertino": "concertino" not in map(_canonical, needs),
+    }
+    wrong = [what for what, lacks in lacking.items() if lacks]
+    detail = f"pyproject.toml lacks {', '.join(wrong)}" if wrong else ""
+    return Row("its_metadata_says_what_it_is", subject, "failed" if wrong else "ok", detail, _METADATA)
+
+
+def _check_member(spec: Spec, subject: MemberSubject | ModelSubject | None) -> Iterator[Row]:
+    if isinstance(spec, ModelSpec):
+        yield from (perform(check, spec) for check in MODEL_DECLARATION_CHECKS)
+        for check in MODEL_CHECKS:
+            asked = "`concertino_examples` does not name it, so it is not asked"
+            yield (
+                perform(check, subject)
+                if subject
+                else Row(check.__name__, spec.name, "missing", asked, requirement_of(check))
+            )
+        return
+    checks = AGENT_CHECKS if isinstance(spec, AgentSpec) else (*DECLARATION_CHECKS, *CALL_CHECKS)
+    yield from (perform(check, subject or MemberSubject(spec)) for check in checks)
+
+
+def _examples(info: PluginInfo, specs: list[Spec]) -> tuple[dict[str, MemberSubject | ModelSubject], str]:
+    """Subjects by full name, from the mapping beside the hooks; or what is wrong with it."""
+    try:
+        given = _mapping(info)
+        by_name = {name: spec for spec in specs for name in (spec.name, spec.short_name)}
+        strangers = [name for name in given if name not in by_name]
+        if strangers:
+            raise UsageError(f"concertino_examples names {strangers[0]!r}; it publishes {', '.join(by_name)}")
+        return {by_name[name].name: subject_from(by_name[name], value) for name, value in given.items()}, ""
+    except (UsageError, PluginError) as error:
+        return {}, str(error)
+
+
+def _mapping(info: PluginInfo) -> Mapping[str, Any]:
+    if not info.target.partition(":")[0].isidentifier() and "." not in info.target:
+        return {}  # registered in this process, not installed
+    module_name, _, attribute = (part.strip() for part in info.target.partition(":"))
+    target: Any = importlib.import_module(module_name)
+    for step in filter(None, attribute.split(".")):
+        target = getattr(target, step)
+    given = getattr(target, "concertino_examples", {})
+    if not isinstance(given, Mapping):
+        raise PluginError(f"concertino_examples is {type(given).__name__}; expected a mapping by member name")
+    return given

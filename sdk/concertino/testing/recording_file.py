@@ -1,0 +1,104 @@
+"""The file of a recording: a header, then one line of JSON per request, in the order in which they were answered.
+
+    {"concertino": "recording", "version": 1}
+    {"key": "5f1c…", "request": {"kind": "tool", "name": "weather", "arguments": {…}}, "answer": {"status": "OK", …}}
+
+The key is a hash of the request in canonical JSON (keys sorted, no spaces, Unicode as it is), so that a line may be
+edited by hand: an answer at will, a request together with its key. `number` is there from the second equal request on.
+A last line without an end is what a crash left behind; it is dropped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from concertino.core.errors import UsageError
+
+_HEADER = {"concertino": "recording", "version": 1}
+
+
+class Record(NamedTuple):
+    """One request and its answer. `number` counts equal requests from 0."""
+
+    key: str
+    number: int
+    request: dict[str, Any]
+    answer: dict[str, Any]
+
+
+def key_of(request: Mapping[str, Any]) -> str:
+    """16 hex digits of the SHA-256 of the request in canonical JSON."""
+    text = json.dumps(request, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+class RecordingFile:
+    """Records by key and number, and the file that they are in."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._records: dict[tuple[str, int], Record] = {}
+        self._begun = False
+        """Whether the file holds what is in memory, so that a record can be appended."""
+
+    @property
+    def records(self) -> list[Record]:
+        """All records, in the order of the file."""
+        return list(self._records.values())
+
+    def find(self, key: str, number: int) -> Record | None:
+        """The answer to the request of that key that came `number` equal ones later."""
+        return self._records.get((key, number))
+
+    def read(self) -> None:
+        """Read the file, if there is one.
+
+        Raises:
+            UsageError: names the line that cannot be read.
+        """
+        if not self.path.is_file():
+            return
+        text = self.path.read_text(encoding="utf-8", errors="surrogatepass")
+        lines = text.split("\n")
+        torn = lines.pop()
+        for number, line in enumerate(lines, 1):
+            self._read_line(number, line)
+        self._begun = bool(lines) and not torn
+
+    def _read_line(self, place: int, line: str) -> None:
+        try:
+            data = json.loads(line)
+            if place == 1:
+                if data != _HEADER:
+                    raise ValueError(f"expected the header {json.dumps(_HEADER)}")
+                return
+            record = Record(data["key"], data.get("number", 0), data["request"], data["answer"])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UsageError(
+                f"{self.path}:{place}: this line of the recording cannot be read ({type(error).__name__}: {error}); "
+                "correct or delete it, or record anew with mode='record'"
+            ) from error
+        self._records[record.key, record.number] = record
+
+    def add(self, record: Record) -> None:
+        """Keep a record, and write it at the end of the file."""
+        self._records[record.key, record.number] = record
+        if self._begun:
+            lines = [_line(record)]
+        else:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            lines = [json.dumps(_HEADER), *map(_line, self.records)]
+        mode = "a" if self._begun else "w"
+        with self.path.open(mode, encoding="utf-8", errors="surrogatepass", newline="\n") as file:
+            file.write("".join(f"{line}\n" for line in lines))
+        self._begun = True
+
+
+def _line(record: Record) -> str:
+    number = {"number": record.number} if record.number else {}
+    data = {"key": record.key, **number, "request": record.request, "answer": record.answer}
+    return json.dumps(data, ensure_ascii=False)

@@ -1,0 +1,5 @@
+"""Reading what a language model wrote."""
+
+from .json import Reading, ReadingError, read_json
+
+__all__ = ["Reading", "ReadingError", "read_json"]

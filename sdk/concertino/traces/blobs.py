@@ -1,0 +1,134 @@
+"""Large values of a journal, each in a side file named by its content.
+
+    run.trace           ... {"t":"result","content":{"$blob":"9f86d0...","bytes":1048576},"n":7}
+    run.trace.blobs/    9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+
+The name is the SHA-256 of the bytes, so equal values are kept once and a damaged file is noticed. Invariant:
+a side file is complete under its name before the record that mentions it is written, so an intact record
+never points to half a value. What is read back comes from outside: a reference is checked for form before it
+becomes a path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from .disk import sync_file, sync_folder, write_all
+from .journal_errors import BlobError, JournalWriteError
+from .journal_line import encode_json
+
+BLOB_LIMIT = 64 * 1024
+"""Bytes of JSON above which `pack` moves a value into a side file."""
+
+_SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+_TEMPORARY = ".tmp"
+
+
+class Externaliser(Protocol):
+    """What `pack` needs of a journal."""
+
+    def externalise(self, value_json: bytes) -> dict[str, Any]: ...
+
+
+class BlobStore:
+    """The side files of one journal; with `sync`, each is on disk before its reference is returned."""
+
+    def __init__(self, journal: Path, *, sync: bool = False) -> None:
+        self.folder = journal.with_name(journal.name + ".blobs")
+        self._sync = sync
+        self._written: set[str] = set()
+        self._serial = itertools.count()
+
+    def write(self, value_json: bytes) -> dict[str, Any]:
+        """Keep the bytes and return their reference. JournalWriteError if the disk refuses; no part stays."""
+        digest = hashlib.sha256(value_json).hexdigest()
+        # A file from an earlier process is written again rather than trusted: it may be damaged, or not on
+        # disk yet.
+        if digest not in self._written:
+            try:
+                self._replace(digest, value_json)
+            except OSError as error:
+                raise JournalWriteError.of(self.folder / digest, "the value was not written", error) from error
+            self._written.add(digest)
+        return {"$blob": digest, "bytes": len(value_json)}
+
+    def read(self, reference: Mapping[str, Any]) -> bytes:
+        """The bytes behind a reference. BlobError if they are missing, or not the bytes that were written."""
+        digest, size = reference.get("$blob"), reference.get("bytes")
+        if not isinstance(digest, str) or not _SHA256.match(digest):
+            raise BlobError(
+                f"{self.folder}: {digest!r} is no blob name; expected 64 hex digits. "
+                "The record was not written by concertino."
+            )
+        path = self.folder / digest
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise BlobError(
+                f"{path}: the value of {size} bytes cannot be read ({error.strerror}). Copy the folder "
+                f"{self.folder.name} along with its journal."
+            ) from error
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise BlobError(
+                f"{path}: damaged ({len(data)} bytes, {size} written; the checksum differs). "
+                "Restore it from a copy; the journal itself is not affected."
+            )
+        return data
+
+    def sweep(self) -> None:
+        """Remove what a killed writer left half written; only for the holder of the journal's lock."""
+        for path in self.folder.glob("*" + _TEMPORARY):
+            path.unlink(missing_ok=True)
+
+    def _replace(self, digest: str, data: bytes) -> None:
+        if not self.folder.is_dir():
+            self.folder.mkdir(exist_ok=True)
+            if self._sync:
+                sync_folder(self.folder.parent)
+        temporary = self.folder / f"{digest}.{os.getpid()}-{next(self._serial)}{_TEMPORARY}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
+        fd = os.open(temporary, flags, 0o666)
+        try:
+            try:
+                write_all(fd, data)
+                if self._sync:
+                    sync_file(fd)
+            finally:
+                os.close(fd)
+            temporary.replace(self.folder / digest)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+        if self._sync:
+            sync_folder(self.folder)
+
+
+def pack(value: Any, journal: Externaliser, limit: int = BLOB_LIMIT) -> Any:
+    """The value itself if its JSON has at most `limit` bytes, else a reference to its side file.
+
+    A value that has the look of a reference always goes to a side file, so what a tool returns can never pass
+    for one.
+
+    Raises:
+        JournalEncodeError: the value has no JSON form.
+        JournalWriteError: the disk refuses.
+    """
+    value_json = encode_json(value)
+    posing = isinstance(value, Mapping) and "$blob" in value
+    return journal.externalise(value_json) if posing or len(value_json) > limit else value
+
+
+def unpack(value: Any, blobs: BlobStore) -> Any:
+    """The value that `pack` was given. BlobError if its side file is missing or damaged."""
+    if isinstance(value, Mapping) and "$blob" in value:
+        return json.loads(blobs.read(value))
+    return value

@@ -1,0 +1,316 @@
+"""The writer of a journal: an append-only file that is whole after a crash at any point.
+
+    with Journal.create("run.trace", {"t": "header", "v": 1}) as journal:
+        n = journal.append({"t": "intent", "call": "c1"})       # in the kernel's hands when this returns
+        await journal.flush()                                   # on disk, with durability="power"
+
+Each record is one `write(2)` on a file opened for appending, nothing is held back in Python: what `append`
+returned for survives `kill -9`. Invariants: one writer at a time; the file is a sequence of whole lines but
+for, at most, the last; a number is given to exactly one record; an append that raised `JournalWriteError` has
+left the file as it was.
+
+A journal belongs to the process that opened it. A forked child loses it at once, so that no child holds
+the lock of a dead parent. Methods may be called from any thread, but not from a
+signal handler.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from concertino.core.errors import UsageError
+
+from .blobs import BlobStore
+from .disk import GroupSync, sync_file, sync_folder, write_all
+from .journal_errors import Damage, JournalEncodeError, JournalError, JournalExists, JournalForked, JournalWriteError
+from .journal_line import checked_header, encode_json, frame
+from .journal_lock import WriterLock
+from .journal_reader import read_journal
+
+Durability = Literal["process", "power"]
+
+_FLAGS = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_BLOCK = 1 << 20
+_open_here: weakref.WeakSet[Journal] = weakref.WeakSet()
+
+
+class Journal:
+    """The only writer of one journal file; see `create` and `resume`.
+
+    Attributes:
+        path: the file.
+        header: its first record.
+        durability: "process" survives the death of the process, "power" also a power cut (after `flush`).
+        damage: what `resume` had to drop, or None.
+        failed: the last write that the disk refused, or None; stays set after later successes, because its
+            record is not in the file.
+    """
+
+    def __init__(self, path: Path, fd: int, durability: Durability) -> None:
+        """Take over `fd` and lock it; only for `create` and `resume`."""
+        try:
+            self._writer = WriterLock(path, fd)
+        except BaseException:
+            os.close(fd)
+            raise
+        self.path = path
+        self.header: dict[str, Any] = {}
+        self.durability = durability
+        self.damage: Damage | None = None
+        self.failed: JournalWriteError | None = None
+        self._fd = fd
+        self._pid = os.getpid()
+        self._mutex = threading.Lock()
+        # Next number and end of the intact bytes, in one attribute: an interrupt cannot come between the two.
+        self._tail = (0, 0)
+        # Length of the line that is being written; still set later if an exception cut the append short.
+        self._unsettled: int | None = None
+        self._blobs = BlobStore(path, sync=durability == "power")
+        self._sync = GroupSync(path, fd, lambda: self._tail[1]) if durability == "power" else None
+        _open_here.add(self)
+
+    @classmethod
+    def create(
+        cls, path: str | os.PathLike[str], header: Mapping[str, Any], *, durability: Durability = "process"
+    ) -> Journal:
+        """Begin a new journal with its header, `{"t": "header", "v": 1, ...}`, as record 0.
+
+        Raises:
+            JournalExists: the path is taken.
+            JournalError: the file cannot be created; no file is left behind.
+            UsageError: the header or the durability is not one of those above.
+        """
+        path = Path(path)
+        _require_durability(durability)
+        header = checked_header(header)
+        line = encode_json(header)  # before the file exists, so that a wrong header leaves none
+        fd = _open(path, os.O_CREAT | os.O_EXCL)
+        with ExitStack() as undo:
+            undo.callback(path.unlink, missing_ok=True)
+            journal = cls(path, fd, durability)
+            undo.callback(journal.close)
+            journal.header = {**header, "n": journal._append(line)}
+            journal._settle_names()
+            undo.pop_all()
+        return journal
+
+    @classmethod
+    def resume(
+        cls, path: str | os.PathLike[str], *, durability: Durability = "process"
+    ) -> tuple[Journal, list[dict[str, Any]]]:
+        """Open an existing journal to go on writing, and return the intact records after its header.
+
+        What follows the last intact record is cut off and reported in `journal.damage`; unless it is only a
+        torn last line, it is first copied to `<journal>.damaged-<offset>`.
+
+        Raises:
+            JournalLocked: another writer has it open.
+            JournalTooNew: it was written in a later format.
+            JournalWriteError: it could not be repaired; it is left as it was.
+            JournalError: it is missing, empty, not a journal, or its header is damaged.
+        """
+        path = Path(path)
+        _require_durability(durability)
+        journal = cls(path, _open(path, 0), durability)
+        with ExitStack() as undo:
+            undo.callback(journal.close)
+            file = read_journal(path)
+            if file.damage is not None:
+                journal.damage = _cut_off(path, journal._fd, file.damage)
+            journal.header = file.header
+            journal._tail = (len(file.records) + 1, file.size)
+            journal._blobs.sweep()
+            journal._settle_names()
+            undo.pop_all()
+        return journal, file.records
+
+    @property
+    def closed(self) -> bool:
+        """Whether `append` is over: after `close`, and in a forked child."""
+        return self._fd < 0
+
+    def append(self, record: Mapping[str, Any], *, limit: int | None = None) -> int:
+        """Write one record and return its number `n`, which is added to it.
+
+        Args:
+            limit: bytes of JSON above which the record goes to a side file, and a reference stands in its place.
+
+        Raises:
+            JournalEncodeError: the record is no JSON object, or has its own field `n`; nothing was written.
+            JournalWriteError: the disk refused; the file is as before and a later append may succeed.
+            JournalForked, JournalError: this process does not have the journal open.
+        """
+        if not isinstance(record, (dict, Mapping)) or "n" in record:
+            raise JournalEncodeError(
+                f'{self.path}: a record is a mapping without "n", which the journal adds; given: {record!r:.200}.'
+            )
+        body = encode_json(record if isinstance(record, dict) else dict(record))
+        if limit is not None and len(body) > limit:
+            body = encode_json(self.externalise(body))
+        return self._append(body)
+
+    def externalise(self, value_json: bytes) -> dict[str, Any]:
+        """Write a large value, given as JSON bytes, to a side file and return the reference for a record.
+
+        Raises:
+            JournalWriteError: the disk refused.
+            JournalForked, JournalError: this process does not have the journal open.
+        """
+        self._require_open()
+        return self._blobs.write(value_json)
+
+    async def flush(self) -> None:
+        """Return when all records appended so far have the promised durability; at once for "process".
+
+        Raises:
+            JournalWriteError: the disk failed to take them. From then on every flush of this journal raises.
+        """
+        if self._sync is not None:
+            self._require_open()
+            import asyncio
+
+            await asyncio.wrap_future(self._sync.request())
+
+    def flush_blocking(self) -> None:
+        """`flush` for callers without an event loop."""
+        if self._sync is not None:
+            self._require_open()
+            self._sync.request().result()
+
+    def close(self) -> None:
+        """Flush, give the lock back and close the file, even if the flush fails. Again: nothing."""
+        with self._mutex:
+            fd, self._fd = self._fd, -1
+        if fd < 0:
+            return
+        try:
+            if self._sync is not None:
+                self._sync.close()
+        finally:
+            self._writer.release()
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _append(self, body: bytes) -> int:
+        with self._mutex:
+            if self._fd < 0:
+                self._require_open()
+            if self._unsettled is not None:
+                self._settle()
+            n, end = self._tail
+            line = frame(body, n)
+            self._unsettled = len(line)
+            try:
+                write_all(self._fd, line)
+            except OSError as error:
+                self._unsettled = 0  # the caller is told that it failed, so not even a whole line may stay
+                self.failed = JournalWriteError.of(self.path, f"record {n} was not written", error)
+                self._settle()
+                raise self.failed from error
+            self._tail = (n + 1, end + len(line))
+            self._unsettled = None
+        return n
+
+    def _settle(self) -> None:
+        """Make file and tail agree after an append that did not get to its end.
+
+        An exception out of a signal handler may strike on either side of the write. A whole line stays: it
+        may be the result of a paid call. A part of one is cut off.
+        """
+        n, end = self._tail
+        try:
+            size = os.fstat(self._fd).st_size
+            if self._unsettled and size == end + self._unsettled:
+                self._tail = (n + 1, size)
+            elif size > end:
+                os.ftruncate(self._fd, end)
+        except OSError as error:
+            self.failed = JournalWriteError.of(self.path, "a half written record could not be taken back", error)
+            raise self.failed from error
+        self._unsettled = None
+
+    def _settle_names(self) -> None:
+        """With "power": the records so far and the name of the file are on disk."""
+        if self._sync is not None:
+            self.flush_blocking()
+            try:
+                sync_folder(self.path.parent)
+            except OSError as error:
+                raise JournalWriteError.of(self.path, "its name may not survive a power cut", error) from error
+
+    def _require_open(self) -> None:
+        if self._fd >= 0:
+            return
+        if os.getpid() != self._pid:
+            raise JournalForked(
+                f"{self.path}: opened by process {self._pid}; this is its forked child {os.getpid()}. "
+                "Send the records to the parent, or create a journal of its own here."
+            )
+        raise JournalError(f"{self.path}: the journal is closed. Open it again with Journal.resume().")
+
+
+def _forget_in_child() -> None:
+    """Drop the parent's journals: closing our copy of the descriptor leaves the lock to the parent."""
+    for journal in list(_open_here):
+        journal._mutex = threading.Lock()  # a thread that does not exist here may have held the old one
+        if journal._fd >= 0:
+            os.close(journal._fd)
+            journal._fd = -1
+    _open_here.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_in_child)
+
+
+def _require_durability(durability: str) -> None:
+    if durability not in ("process", "power"):
+        raise UsageError(f'durability is "process" or "power"; given: {durability!r}.')
+
+
+def _open(path: Path, flags: int) -> int:
+    try:
+        return os.open(path, _FLAGS | flags, 0o666)
+    except FileExistsError:
+        raise JournalExists(f"{path}: already there. Resume it with Journal.resume(), or give another path.") from None
+    except FileNotFoundError:
+        missing = f"the folder {path.parent}" if flags else "the file"
+        raise JournalError(f"{path}: {missing} does not exist. Create it first, or check the path.") from None
+    except OSError as error:
+        raise JournalError(
+            f"{path}: cannot be opened for writing ({error.strerror}). "
+            "Check that it is a file and that you may write it."
+        ) from error
+
+
+def _cut_off(path: Path, fd: int, damage: Damage) -> Damage:
+    """End the file at its last intact record; keep a copy of what is dropped beyond a torn line."""
+    saved = None if damage.torn else path.with_name(f"{path.name}.damaged-{damage.offset}")
+    try:
+        if saved is not None:
+            # Appending never destroys a copy from an earlier repair at the same place.
+            with path.open("rb") as source, saved.open("ab") as copy:
+                source.seek(damage.offset)
+                while block := source.read(_BLOCK):
+                    copy.write(block)
+                copy.flush()
+                sync_file(copy.fileno())
+        os.ftruncate(fd, damage.offset)
+    except OSError as error:
+        raise JournalWriteError.of(path, f"its damage ({damage}) was not repaired", error) from error
+    return replace(damage, saved=saved)

@@ -1,0 +1,112 @@
+r"""One line of a journal: how a record becomes bytes, and how bytes prove to be that record.
+
+    5d1f09aa {"t":"result","call":"c3","status":"OK","n":7}\n
+    └─ CRC32 of the JSON bytes, 8 lower-case hex digits  └─ sequence number, counted from 0
+
+The JSON is compact UTF-8 and never holds a raw newline, so a line is a record and `grep` works. Invariant: a
+line is accepted only if checksum, JSON and sequence number all agree, so a cut, a flipped bit, a lost line
+and a doubled line are all noticed. The first line is the *header*: `{"t":"header","v":1,...}`; `v` is the
+version of the records.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from concertino.core.errors import UsageError
+
+from .journal_errors import JournalEncodeError, JournalError, JournalTooNew
+
+FORMAT_VERSION = 1
+"""The newest `v` that this version reads and writes."""
+
+PREFIX_LENGTH = 9
+
+# Cycles end in RecursionError, which is caught below; the encoder's own bookkeeping for them costs a third of
+# its time.
+_FORM: dict[str, Any] = {"separators": (",", ":"), "allow_nan": False, "check_circular": False}
+_encode_utf8 = json.JSONEncoder(ensure_ascii=False, **_FORM).encode
+_encode_ascii = json.JSONEncoder(ensure_ascii=True, **_FORM).encode
+_decode = json.JSONDecoder().decode
+
+
+def encode_json(value: object) -> bytes:
+    """Compact UTF-8 JSON of any JSON value.
+
+    Raises:
+        JournalEncodeError: the value holds NaN, an infinity, a cycle, or a type that JSON does not have.
+    """
+    try:
+        try:
+            return _encode_utf8(value).encode()
+        except UnicodeEncodeError:
+            # A lone surrogate (half an emoji cut by a token limit) has no UTF-8 form, but it has a \u escape.
+            return _encode_ascii(value).encode()
+    except RecursionError:
+        reason = "it is nested too deep, or contains itself"
+    except (TypeError, ValueError) as error:
+        reason = str(error)
+    raise JournalEncodeError(f"{_place(value)}cannot be written as JSON: {reason}. Nothing was written.")
+
+
+def frame(body: bytes, n: int) -> bytes:
+    """The line of an encoded JSON object as record number `n`."""
+    comma = b"," if len(body) > 2 else b""
+    data = b'%b%b"n":%d}' % (body[:-1], comma, n)
+    return b"%08x %b\n" % (crc32(data), data)
+
+
+def parse_line(line: bytes, n: int) -> dict[str, Any]:
+    """The record of a line that must be number `n`; ValueError names what does not agree."""
+    data = line[PREFIX_LENGTH:-1]
+    if line[-1:] != b"\n":
+        raise ValueError("the file ends inside this record")
+    if line[:PREFIX_LENGTH] != b"%08x " % crc32(data):
+        raise ValueError("its checksum does not match its bytes")
+    try:
+        record = _decode(data.decode())
+    except RecursionError:
+        raise JournalError(
+            f"record {n} is intact but nested too deep to be read from here. "
+            "Read it from a shallower call stack, or raise sys.setrecursionlimit()."
+        ) from None
+    if not isinstance(record, dict) or record.get("n") != n:
+        raise ValueError("it does not carry the next sequence number")
+    return record
+
+
+def checked_header(header: Mapping[str, Any]) -> dict[str, Any]:
+    """A header that may begin a new journal; UsageError if it may not."""
+    version = header.get("v")
+    known = type(version) is int and 1 <= version <= FORMAT_VERSION
+    if header.get("t") != "header" or not known or "n" in header:
+        given = {key: header[key] for key in ("t", "v", "n") if key in header}
+        raise UsageError(f'A journal header has "t": "header", "v": 1..{FORMAT_VERSION} and no "n"; given: {given!r}.')
+    return dict(header)
+
+
+def require_known(path: Path, header: Mapping[str, Any]) -> None:
+    """Refuse a first record that is no header, or one from a later version."""
+    version = header.get("v")
+    if header.get("t") != "header" or type(version) is not int:
+        raise JournalError(f"{path}: its first record is no journal header. Give the path of a concertino trace.")
+    if version > FORMAT_VERSION:
+        raise JournalTooNew(
+            f"{path}: written in version {version} of the journal format; this concertino reads up to "
+            f"version {FORMAT_VERSION}. Upgrade: pip install --upgrade concertino."
+        )
+
+
+def _place(value: object) -> str:
+    """Which field of a record is at fault, if it can be told from the top level."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            try:
+                _encode_ascii(part)
+            except (TypeError, ValueError, RecursionError):
+                return f"field {key!r} "
+    return "the value "

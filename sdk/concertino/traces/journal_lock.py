@@ -1,0 +1,99 @@
+"""One writer per journal, and no lock that outlives it.
+
+The lock is `flock` on the open file itself: the kernel frees it when the writer closes the file or dies, by
+whatever signal, so there is nothing to clean up and nothing to go stale. Where the platform has no `flock`, a
+lock file `<journal>.lock` holding the writer's pid stands in; a killed writer leaves it behind, and the error
+says so.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from .journal_errors import JournalError, JournalLocked
+
+_fcntl: ModuleType | None
+try:
+    import fcntl as _fcntl
+except ImportError:
+    _fcntl = None
+
+
+class WriterLock:
+    """The right to write one journal, held from construction to `release` or to the end of the process."""
+
+    def __init__(self, path: Path, fd: int) -> None:
+        """Take the lock at once or not at all.
+
+        Raises:
+            JournalLocked: another writer holds it, in this process or another.
+            JournalError: the file system does not offer locks.
+        """
+        self._fd = fd
+        self._lock_file: Path | None = None
+        if _fcntl is None:
+            self._lock_file = _create_lock_file(path)
+            return
+        try:
+            _fcntl.flock(fd, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise _locked(path, _flock_holder(fd)) from None
+        except OSError as error:
+            raise JournalError(
+                f"{path}: cannot be locked ({error.strerror}), so two writers could not be told apart. "
+                "Put the trace on a local disk."
+            ) from error
+
+    def release(self) -> None:
+        """Give the right back; the file is still open.
+
+        Unlocking, and not only closing, because a child that was forked this moment may still hold a copy of
+        the descriptor.
+        """
+        if self._lock_file is not None:
+            self._lock_file.unlink(missing_ok=True)
+        elif _fcntl is not None:
+            _fcntl.flock(self._fd, _fcntl.LOCK_UN)
+
+
+def _locked(path: Path, pid: int | None, hint: str = "") -> JournalLocked:
+    holder = f"process {pid}" if pid else "another writer"
+    return JournalLocked(
+        f"{path}: already open for writing by {holder}. Wait for it to end, or give this run another path.{hint}",
+        pid,
+    )
+
+
+def _flock_holder(fd: int) -> int | None:
+    """The pid behind a `flock`, from Linux's table of locks; None where there is no such table."""
+    if sys.platform != "linux":
+        return None
+    file = os.fstat(fd)
+    here = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
+    try:
+        table = Path("/proc/locks").read_text()
+    except OSError:
+        return None
+    for row in table.splitlines():
+        fields = row.split()
+        # "1: FLOCK ADVISORY WRITE <pid> <major:minor:inode> 0 EOF"; a waiting lock has "->" in the second
+        # field.
+        if len(fields) >= 6 and fields[1] == "FLOCK" and fields[5] == here:
+            return int(fields[4]) if int(fields[4]) > 0 else None
+    return None
+
+
+def _create_lock_file(path: Path) -> Path:
+    lock_file = path.with_name(path.name + ".lock")
+    try:
+        with lock_file.open("x", encoding="ascii") as file:
+            file.write(str(os.getpid()))
+    except FileExistsError:
+        text = lock_file.read_text(encoding="ascii")
+        raise _locked(
+            path, int(text) if text.isdigit() else None, f" If that process is gone, delete {lock_file}."
+        ) from None
+    return lock_file

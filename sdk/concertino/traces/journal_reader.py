@@ -1,0 +1,162 @@
+"""Reading a journal, whole, record by record, or while it is still being written.
+
+    stream = iter_journal("run.trace")
+    for record in stream: ...
+    if stream.damage: print(stream.damage)
+
+Reading takes no lock and changes nothing. Invariant: records come in order and without a gap; at the first
+line that does not prove itself reading stops, and `damage` says where and how much is lost. A journal whose
+writer is at work may end in a torn line that is whole a moment later. The header is `.header`, never one of
+the records; only `tail_journal` yields it, first, because a viewer may be there before the header is.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .blobs import BlobStore, unpack
+from .journal_errors import Damage, JournalError
+from .journal_line import PREFIX_LENGTH, parse_line, require_known
+
+_HEX = frozenset(b"0123456789abcdef")
+
+
+@dataclass(frozen=True, slots=True)
+class JournalFile:
+    """A journal as it was when it was read. `size` counts the bytes that are intact."""
+
+    path: Path
+    header: dict[str, Any]
+    records: list[dict[str, Any]]
+    damage: Damage | None
+    size: int
+
+    def unpack(self, value: Any) -> Any:
+        """The value behind a blob reference, any other value as it is; BlobError if it is not intact."""
+        return unpack(value, BlobStore(self.path))
+
+
+class JournalStream:
+    """The records of a journal, read as they are used; `damage` is known when an iteration has ended."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.header = _first_record(_Cursor(path))
+        self.damage: Damage | None = None
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        cursor = _Cursor(self.path)
+        records = cursor.records()
+        next(records, None)  # the header
+        yield from records
+        self.damage = cursor.damage
+
+
+class _Cursor:
+    """A place in a journal from which reading goes on."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.offset = 0
+        self.n = 0
+        self.damage: Damage | None = None
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Intact records from here on; call it again once the file has grown."""
+        self.damage = None
+        try:
+            file = self.path.open("rb")
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
+        with file:
+            if self.n == 0:
+                _require_prefix(self.path, file.read(PREFIX_LENGTH))
+            file.seek(self.offset)
+            for line in file:
+                try:
+                    record = parse_line(line, self.n)
+                except ValueError as reason:
+                    dropped = os.fstat(file.fileno()).st_size - self.offset
+                    self.damage = Damage(self.offset, dropped, self.n, str(reason), torn=not line.endswith(b"\n"))
+                    return
+                if self.n == 0:
+                    require_known(self.path, record)
+                self.offset += len(line)
+                self.n += 1
+                yield record
+
+
+def read_journal(path: str | os.PathLike[str]) -> JournalFile:
+    """Read a whole journal; damage is reported in the result, not raised.
+
+    Raises:
+        JournalError: the file is missing, unreadable, empty, or not a journal, or its header is damaged.
+        JournalTooNew: it was written in a later format.
+    """
+    cursor = _Cursor(Path(path))
+    header = _first_record(_Cursor(cursor.path))
+    records = list(cursor.records())
+    return JournalFile(cursor.path, header, records[1:], cursor.damage, cursor.offset)
+
+
+def iter_journal(path: str | os.PathLike[str]) -> JournalStream:
+    """Read a journal record by record, holding one record in memory; raises like `read_journal`, at once."""
+    return JournalStream(Path(path))
+
+
+def tail_journal(
+    path: str | os.PathLike[str], poll: float = 0.1, *, until: Callable[[], bool] | None = None
+) -> Generator[dict[str, Any], None, None]:
+    """Yield the header and every record, then wait for more, looking every `poll` seconds.
+
+    It goes on until the consumer closes it, or until `until()` is true and everything written by then was
+    yielded. A torn line is waited for: it may be in the course of being written.
+
+    Raises:
+        JournalError: the file is missing or not a journal, or a finished line is damaged (nothing can follow
+        it).
+    """
+    cursor = _Cursor(Path(path))
+    suspect: Damage | None = None
+    while True:
+        ending = until is not None and until()
+        yield from cursor.records()
+        damage = None if cursor.damage is None or cursor.damage.torn else cursor.damage
+        if damage is not None and suspect is not None and damage.offset == suspect.offset:
+            raise JournalError(f"{cursor.path}: {damage}. Close its writer and resume the run to repair the file.")
+        # Looked at twice: a line that its writer takes back after a full disk may be seen half old, half new.
+        suspect = damage
+        if ending and suspect is None:
+            return
+        time.sleep(poll)
+
+
+def _first_record(cursor: _Cursor) -> dict[str, Any]:
+    for record in cursor.records():
+        return record
+    if cursor.damage is None or cursor.damage.torn:
+        raise JournalError(
+            f"{cursor.path}: its writer was stopped before the header was complete, so nothing is "
+            "recorded in it. Delete it and start the run again."
+        )
+    raise JournalError(
+        f"{cursor.path}: its header is damaged ({cursor.damage.reason}), so its records cannot be "
+        "trusted. Restore the file from a copy."
+    )
+
+
+def _require_prefix(path: Path, prefix: bytes) -> None:
+    """Refuse other files by their first bytes, before a line of gigabytes is looked for."""
+    if not _HEX.issuperset(prefix[:8]) or prefix[8:] not in (b"", b" "):
+        raise JournalError(f"{path}: not a journal (it begins with {prefix!r}). Give the path of a concertino trace.")
+
+
+def _unreadable(path: Path, error: OSError) -> JournalError:
+    if isinstance(error, FileNotFoundError):
+        return JournalError(f"{path}: there is no such file. Check the path of the trace.")
+    return JournalError(f"{path}: cannot be read ({error.strerror}). Check that it is a file and that you may read it.")

@@ -1,0 +1,166 @@
+"""What a trace remembers of a run, for the one that goes on with it.
+
+Resume asks before every call: is this very call finished? Then its result is given back and nothing is spent. Was it
+started, with no known end? Then it is in doubt: repeated under the same idempotency key where that is safe, else
+observed as `unknown_outcome`. Because the orchestrator's replies are remembered too, a resumed run goes the same way
+up to the point where the trace ends.
+
+An agent may make its calls in another order than before, when what it waited for now comes at once. So its plans and
+requests are recognised by what they say, not by when they come: each recorded one is claimed once by an equal one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from concertino.core.observation import Observation
+from concertino.core.plan import unparse
+from concertino.core.usage import NOTHING, Usage
+from concertino.text.json import ReadingError, read_json
+
+from .trace import Trace
+
+
+class TraceMemory:
+    """The finished and the doubtful calls of a trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._arguments: dict[str, Any] = {}
+        self._names: dict[str, str] = {}
+        self._results: dict[str, dict[str, Any]] = {}
+        self._replies: dict[str, dict[str, Any]] = {}
+        for record in trace.records:
+            match record["t"]:
+                case "intent":
+                    self._arguments[record["id"]] = record["arguments"]
+                    self._names[record["id"]] = record["name"]
+                case "ask":
+                    self._names[record["id"]] = record["model"]
+                case "result":
+                    self._results[record["id"]] = record
+                case "reply":
+                    self._replies[record["id"]] = record
+        self._doubtful = set(trace.in_doubt())
+        self._rounds = {record["round"] for record in trace.of_kind("plan")}
+        stopped = {call_id for call_id, record in self._results.items() if _was_stopped(record)}
+        self._stopped = {call_id: Usage.from_json(self._results.pop(call_id).get("usage", {})) for call_id in stopped}
+        self._doubtful |= {call_id for call_id in stopped if call_id in self._names}
+        self._inside = self._group()
+
+    def _group(self) -> dict[str, dict[int, dict[str, tuple[str, Any]]]]:
+        """By agent's call, by number: what was called there.
+
+        A request to a model stands alone, under `""`; further tries of a router under `~2` and so on.
+        """
+        inside: dict[str, dict[int, dict[str, tuple[str, Any]]]] = {}
+        for call_id in {**self._names, **self._results}:
+            parent, slash, rest = call_id.rpartition("/")
+            number, _, inner = rest.partition(".")
+            number, again, try_ = number.partition("~")  # another model of a router, for the same request
+            inner = inner or again + try_
+            if slash:
+                name = self._names.get(call_id) or self._results[call_id]["name"]
+                inside.setdefault(parent, {}).setdefault(int(number), {})[inner] = (name, self._arguments.get(call_id))
+        return inside
+
+    def __len__(self) -> int:
+        return len(self._results) + len(self._replies)
+
+    # -- what an agent does again ----------------------------------------------------------------------------------
+
+    def claim_plan(self, parent: str, calls: list[dict[str, Any]]) -> int:
+        """The number under which this very plan ran before, 0 if it did not."""
+        wanted = {call["id"]: call["arguments"] for call in calls}
+        return self._claim(parent, lambda inner, entry: inner in wanted and _fits(wanted[inner], entry[1]))
+
+    def claim_request(self, parent: str, messages: list[dict[str, Any]]) -> int:
+        """The number under which this very request was made before, 0 if it was not."""
+        asked = {"messages": messages}
+        # A model that a router would have asked, and spared, has a result and no request.
+        fits = lambda inner, entry: inner[:1] in ("", "~") and entry[1] in (None, asked)  # noqa: E731
+        return self._claim(parent, fits, lambda group: any(entry[1] == asked for entry in group.values()))
+
+    def _claim(self, parent: str, fits: Any, whole: Any = bool) -> int:
+        groups = self._inside.get(parent, {})
+        for number in sorted(groups):
+            group = groups[number]
+            if group and whole(group) and all(fits(inner, entry) for inner, entry in group.items()):
+                groups[number] = {}  # claimed: the number stays taken, and fits nobody else
+                return number
+        return 0
+
+    def highest_number(self, parent: str) -> int:
+        """The highest number that was used inside an agent's call."""
+        return max(self._inside.get(parent, ()), default=0)
+
+    # -- one call --------------------------------------------------------------------------------------------------
+
+    def planned(self, round_: int) -> bool:
+        """Whether the plan of a round is on record."""
+        return round_ in self._rounds
+
+    def recall(self, call_id: str, name: str, arguments: Any) -> Observation | None:
+        """The finished result of this very call, None if there is none or it was another call."""
+        reply = self._replies.get(call_id)
+        if reply is not None:
+            observation = Observation.from_json(reply["observation"])
+            observation.content = reply["reply"]
+            return observation
+        result = self._results.get(call_id)
+        if result is None or self._names.get(call_id, result["name"]) != name:
+            return None
+        known = self._arguments.get(call_id)
+        given = {"messages": arguments} if isinstance(arguments, list) else unparse(arguments)
+        if known is not None and known != given:
+            return None
+        return Observation.from_json(result)
+
+    def asked(self, call_id: str) -> str:
+        """The name of the member that was called, or of the model that was asked, under this id."""
+        return self._names.get(call_id) or str(self._results.get(call_id, {}).get("name", ""))
+
+    def finished(self, call_id: str) -> bool:
+        """Whether the call has a result on record."""
+        return call_id in self._results
+
+    def full_content(self, call_id: str) -> Any:
+        """Content before truncation."""
+        return self._results.get(call_id, {}).get("full")
+
+    def in_doubt(self, call_id: str) -> bool:
+        """Whether the call was started and its end is not known; a cancelled one may have been executed as well."""
+        return call_id in self._doubtful
+
+    def charged(self, call_id: str) -> Usage:
+        """What a call that was cancelled, and has to be made again, was charged already."""
+        return self._stopped.get(call_id, NOTHING)
+
+
+def _was_stopped(record: dict[str, Any]) -> bool:
+    """A call that ended only because the run was cancelled has not had its chance, nor have those that waited for it.
+
+    What waited for a call that really failed was not run either, and will be told so again.
+    """
+    return record.get("error", {}).get("code") in ("cancelled", "queue_deadline", "dependency_failed")
+
+
+def _fits(wanted: Any, recorded: Any) -> bool:
+    """Whether planned arguments can be the recorded ones: raw JSON is read, and a reference stands for anything."""
+    if recorded is None:
+        return True
+    if isinstance(wanted, str):
+        try:
+            wanted = read_json(wanted or "{}").value
+        except ReadingError:
+            return False
+    return _equal(wanted, recorded)
+
+
+def _equal(wanted: Any, recorded: Any) -> bool:
+    if isinstance(wanted, str) and "${" in wanted:
+        return True
+    if isinstance(wanted, dict) and isinstance(recorded, dict):
+        return wanted.keys() == recorded.keys() and all(_equal(wanted[key], recorded[key]) for key in wanted)
+    if isinstance(wanted, list) and isinstance(recorded, list):
+        return len(wanted) == len(recorded) and all(map(_equal, wanted, recorded))
+    return bool(wanted == recorded)

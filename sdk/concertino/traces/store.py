@@ -1,0 +1,71 @@
+"""A folder of traces: list them, find one by the beginning of its id.
+
+concertino.toml `traces = "…"`, else the environment variable CONCERTINO_TRACES, else `.concertino/traces`
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from concertino.core.errors import TraceError
+
+from .sink import SUFFIX
+from .trace import Summary, Trace
+
+
+def default_folder() -> Path:
+    """Where the command line keeps traces."""
+    from concertino.plugins.settings import load_settings
+
+    chosen = load_settings().traces or os.environ.get("CONCERTINO_TRACES") or ".concertino/traces"
+    return Path(chosen)
+
+
+class TraceStore:
+    """The traces in a folder, newest first."""
+
+    def __init__(self, folder: str | Path | None = None) -> None:
+        self.folder = Path(folder) if folder is not None else default_folder()
+
+    def path_for(self, run_id: str) -> Path:
+        """Where a run's trace goes."""
+        return self.folder / f"{run_id}{SUFFIX}"
+
+    def paths(self) -> list[Path]:
+        """All trace files, newest first."""
+        files = self.folder.glob(f"*{SUFFIX}")
+        return sorted(files, key=lambda path: (path.stat().st_mtime, path.name), reverse=True)
+
+    def find(self, name: str) -> Path:
+        """A trace by path, by the beginning of its run id, or `last`.
+
+        Raises:
+            TraceError: none or several fit.
+        """
+        if Path(name).is_file():
+            return Path(name)
+        paths = self.paths()
+        if name == "last" and paths:
+            return paths[0]
+        fitting = [path for path in paths if path.name.startswith(name)]
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            ids = ", ".join(path.name.removesuffix(SUFFIX) for path in fitting[:4])
+            raise TraceError(f"{name!r} fits several traces in {self.folder}: {ids}; give more of the id")
+        raise TraceError(f"there is no trace {name!r} in {self.folder}; see `concertino traces list`")
+
+    def load(self, name: str) -> Trace:
+        """Read a trace by path, id or `last`."""
+        return Trace.load(self.find(name))
+
+    def summaries(self, limit: int | None = None) -> list[Summary | TraceError]:
+        """One line per trace; a file that cannot be read gives its error instead."""
+        lines: list[Summary | TraceError] = []
+        for path in self.paths()[:limit]:
+            try:
+                lines.append(Trace.load(path).summary())
+            except TraceError as error:
+                lines.append(error)
+        return lines

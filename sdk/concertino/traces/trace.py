@@ -1,0 +1,184 @@
+"""A trace: the record of a run, in memory or read from a file; the same records either way.
+
+A trace says what was asked, what the orchestrator wrote, what was called with which arguments, and what came of it,
+in the order in which it happened. From it a run is shown, resumed without repeating a finished call, replayed without
+any model, and trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from concertino.core.errors import TraceError
+from concertino.core.events import Event
+from concertino.core.model import Reply
+from concertino.core.observation import Observation
+
+VERSION = 1
+"""Version of the records; a file of a newer one is refused."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One line about a trace."""
+
+    run_id: str
+    path: str
+    question: str
+    answer: str | None
+    stop: str
+    rounds: int
+    calls: int
+    failed: int
+    usd: float
+    units: float
+    seconds: float
+    damage: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return dict(self.__dict__)
+
+
+class Trace:
+    """The records of one run.
+
+    Attributes:
+        records: plain JSON data, one per event; `t` names the kind.
+        path: the file it came from or was written to, if any.
+        damage: what was wrong with the file, `""` if nothing.
+    """
+
+    def __init__(self, records: Sequence[dict[str, Any]], path: Path | None = None, damage: str = "") -> None:
+        if not records or records[0].get("t") != "run" or not {"run", "question"} <= records[0].keys():
+            raise TraceError(
+                f"{path or 'these records'}: a trace begins with a 'run' record that names run and question; this one "
+                "does not, so it was written by something else"
+            )
+        self.records = list(records)
+        self.path = path
+        self.damage = damage
+
+    @classmethod
+    def of_events(cls, events: Sequence[Event], path: Path | None = None) -> Trace:
+        """The trace of a run in this process."""
+        return cls([event.to_json() for event in events], path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Trace:
+        """Read a trace file, also a damaged one or one whose run still goes on.
+
+        Raises:
+            TraceError: no such file, no trace, or written by a newer version; says what to do.
+        """
+        from .blobs import BlobStore, unpack
+        from .journal_reader import read_journal
+
+        file = read_journal(Path(path))
+        blobs = BlobStore(Path(path))
+        records = [unpack(record, blobs) for record in file.records]
+        if not records:
+            raise TraceError(f"{path}: the trace holds no records yet; nothing had begun when it was interrupted")
+        return cls(records, Path(path), str(file.damage.reason) if file.damage else "")
+
+    def save(self, path: str | Path) -> Path:
+        """Write the records as a trace file.
+
+        Raises:
+            TraceError: the file exists, or cannot be written.
+        """
+        from .blobs import pack
+        from .journal import Journal
+
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with Journal.create(target, header(self.run_id)) as journal:
+            for record in self.records:
+                journal.append(pack({key: value for key, value in record.items() if key != "n"}, journal))
+        return target
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def of_kind(self, kind: str) -> Iterator[dict[str, Any]]:
+        """Records of one kind, in order."""
+        return (record for record in self.records if record["t"] == kind)
+
+    @property
+    def run_id(self) -> str:
+        """Id of the run."""
+        return str(self.records[0]["run"])
+
+    @property
+    def question(self) -> str:
+        """The question."""
+        return str(self.records[0]["question"])
+
+    @property
+    def setup(self) -> dict[str, Any]:
+        """Strategy, pool, budget and models of the run."""
+        return dict(self.records[0].get("setup", {}))
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run came to an end."""
+        return bool(self.records[-1]["t"] == "end")
+
+    def replies(self) -> list[Reply]:
+        """What the orchestrator (and summariser) wrote."""
+        return [Reply.from_json(record["reply"]) for record in self.of_kind("reply")]
+
+    def observations(self) -> list[Observation]:
+        """All observations, in the order of finishing, those inside agents too."""
+        return [Observation.from_json(record) for record in self.of_kind("result")]
+
+    def in_doubt(self) -> list[str]:
+        """Ids of calls that were started and whose end is not known."""
+        started = [r["id"] for r in self.records if r["t"] in ("intent", "ask")]
+        ended = {r["id"] for r in self.records if r["t"] in ("result", "reply")}
+        return [call_id for call_id in started if call_id not in ended]
+
+    def seconds(self) -> float:
+        """Seconds from the start of the run to the last thing on record."""
+        times = [record.get("ended", record.get("at", 0.0)) for record in self.records[1:]]
+        replies = [record["observation"]["ended"] for record in self.of_kind("reply")]
+        return float(max([*times, *replies], default=0.0))
+
+    def summary(self) -> Summary:
+        """One line about it."""
+        asked = {record["id"] for record in self.of_kind("ask")}
+        last = {r["id"]: r for r in self.of_kind("result") if not r.get("parent") and r["id"] not in asked}
+        results = list(last.values())
+        end = self.records[-1] if self.finished else {}
+        usage = end.get("usage", {})
+        return Summary(
+            run_id=self.run_id,
+            path=str(self.path or ""),
+            question=self.question,
+            answer=end.get("answer"),
+            stop=end.get("stop", "unfinished"),
+            rounds=sum(1 for _ in self.of_kind("plan")),
+            calls=len(results),
+            failed=sum(record["status"] != "OK" for record in results),
+            usd=usage.get("usd", 0.0),
+            units=usage.get("units", 0.0),
+            seconds=round(self.seconds(), 3),
+            damage=self.damage,
+        )
+
+    def export(self) -> dict[str, Any]:
+        """One JSON object with everything, for other tools."""
+        return {"version": VERSION, "summary": self.summary().to_json(), "records": self.records}
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __repr__(self) -> str:
+        return f"<Trace {self.run_id}: {len(self.records)} records{', unfinished' if not self.finished else ''}>"
+
+
+def header(run_id: str) -> dict[str, Any]:
+    """The first line of a trace file."""
+    return {"t": "header", "v": VERSION, "format": "concertino-trace", "run": run_id}
