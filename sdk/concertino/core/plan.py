@@ -65,6 +65,17 @@ class Call:
     guarded: bool = False
     behind: tuple[str, ...] = ()
 
+    @property
+    def data(self) -> Any:
+        """The arguments as plain data, references written as `${id}`; the raw text where it is not JSON."""
+        arguments = unparse(self.arguments)
+        if not isinstance(arguments, str):
+            return arguments
+        try:
+            return json.loads(arguments)
+        except ValueError:
+            return arguments
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data; references are written as `${id}` again."""
         data: dict[str, Any] = {"id": self.id, "name": self.name, "arguments": unparse(self.arguments)}

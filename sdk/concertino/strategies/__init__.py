@@ -13,7 +13,20 @@ from concertino.core.format_issue import Flaw
 from concertino.core.plan_drawing import plan_to_dot, plan_to_json, plan_to_mermaid
 
 from .agent_graph import AgentGraph, ArchivedGraph, read_archive
-from .base.machine import Act, Ask, Brief, Done, Machine, Step, Strategy
+from .base.machine import (
+    Act,
+    Ask,
+    Brief,
+    Done,
+    Machine,
+    OutlineStep,
+    Reading,
+    RunLimits,
+    Step,
+    Strategy,
+    TurnState,
+    Utterance,
+)
 from .built_in import BUILT_IN, strategy_by_name
 from .dependency_plan import DependencyPlan
 from .parallel_rounds import ParallelRounds
@@ -63,17 +76,22 @@ __all__ = [
     "Flaw",
     "Machine",
     "Notebook",
+    "OutlineStep",
     "ParallelRounds",
     "PassTests",
     "ReachGoal",
+    "Reading",
     "ReleasedRecord",
     "ReleasedTask",
     "Role",
     "RoleWorkflow",
+    "RunLimits",
     "SerialCalls",
     "Step",
     "Stepped",
     "Strategy",
+    "TurnState",
+    "Utterance",
     "choices_of",
     "coder_tester",
     "environment_tool",

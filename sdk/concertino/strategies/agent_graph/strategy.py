@@ -12,19 +12,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from concertino.core.errors import UsageError
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation
+from concertino.core.plan import Call, Plan
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.format_issues import report
-from concertino.strategies.base.machine import Brief, Done, Strategy
+from concertino.strategies.base.machine import Brief, Done, OutlineStep, RunLimits, Strategy
 
 from . import prompts
-from .format import GraphReading, read_graph
+from .format import GraphReading, read_graph, write_answer, write_graph
 
 _RENAMED = {"debate_roles": "roles"}
 
@@ -73,6 +74,34 @@ class AgentGraph(Strategy):
         """Graphs that may run."""
         return self.patience
 
+    @property
+    def limits(self) -> RunLimits:
+        """Graphs that may run, and agents in one of them."""
+        return RunLimits(self.max_rounds, 1 if self.dom == "low" else self.max_agents)
+
+    def write_turn(
+        self,
+        calls: Sequence[Call],
+        thought: str = "",
+        *,
+        part: str = "",
+        tools: Sequence[Mapping[str, Any]] = (),
+        outline: Sequence[OutlineStep] = (),
+    ) -> str:
+        """A graph as text; calls may refer to each other."""
+        named = [replace(call, id=call.id or f"a{number}") for number, call in enumerate(calls, 1)]
+        return write_graph(Plan(named), thinking=thought, dom=self.dom)
+
+    def write_answer(self, answer: str, thought: str = "", *, part: str = "") -> tuple[str, ...]:
+        """A direct answer, which the low degree of MAS alone allows.
+
+        Raises:
+            UsageError: with `dom="high"`, where the answer is the output of the last agent.
+        """
+        if self.dom == "high":
+            raise UsageError("AgentGraph(dom='high') gives no answer in words: the last agent's output is the answer")
+        return (write_answer(answer, thought),)
+
     def begin(self, brief: Brief) -> AgentGraphMachine:
         """A machine at the start of a run."""
         return AgentGraphMachine(self, brief)
@@ -103,7 +132,8 @@ class AgentGraphMachine(Conversation):
         """Read the model's text."""
         self._heard(reply)
         read = self._read(reply.text, reply.finish_reason == "length")
-        self.flaws = read.flaws
+        calls = () if read.plan is None else read.plan.calls
+        self._read_as(calls, read.flaws, understood=read.answer is not None or read.plan is not None)
         if read.answer is not None:
             self._end(Done(read.answer, "answered"))
         elif read.plan is not None:
@@ -157,3 +187,4 @@ class AgentGraphMachine(Conversation):
         self.parallel, self.rounds = dumped["parallel"], dumped["rounds"]
         read = self._read(self.messages[-1].text, False) if self.phase == "act" else None
         self.plan, self.sink = (read.plan, read.sink) if read is not None else (None, "")
+        self._restore_calls()

@@ -8,15 +8,15 @@ Invariant: messages and plans are never changed in place, so a fork shares them 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
 from concertino.core.format_issue import Flaw
 from concertino.core.model import Message, Reply
-from concertino.core.plan import Plan
+from concertino.core.plan import Call, Plan
 
-from .machine import Act, Ask, Brief, Done, Machine, Step, Strategy
+from .machine import Act, Ask, Brief, Done, Machine, Reading, Step, Strategy
 
 Phase = Literal["ask", "act", "answer", "done"]
 _PLAIN = ("question", "phase", "round", "asked", "fruitless")
@@ -28,7 +28,7 @@ class Conversation(Machine):
     Attributes:
         asked: how many messages the model was asked with before.
         fruitless: texts in a row that held nothing to run.
-        flaws: what the last text lacked of the exact form.
+        last_reading: what the last text was read as.
     """
 
     settings: Strategy
@@ -42,7 +42,7 @@ class Conversation(Machine):
         self.asked = 0
         self.fruitless = 0
         self.plan: Plan | None = None
-        self.flaws: tuple[Flaw, ...] = ()
+        self.last_reading: Reading | None = None
         self.final = Done(None, "answered")
         self.messages: list[Message] = []
 
@@ -50,8 +50,17 @@ class Conversation(Machine):
         """The next step."""
         if self.phase == "act":
             assert self.plan is not None
-            return Act(self.plan, self.round + 1, self.flaws)
+            return Act(self.plan, self.round + 1, self.last_reading.flaws if self.last_reading is not None else ())
         return self.final if self.phase == "done" else self._question()
+
+    @property
+    def reading(self) -> Reading | None:
+        """What the last text was read as."""
+        return self.last_reading
+
+    def _read_as(self, calls: Sequence[Call] = (), flaws: Sequence[Flaw] = (), *, understood: bool = True) -> None:
+        """Report what a text was read as."""
+        self.last_reading = Reading("orchestrator", tuple(calls), tuple(flaws), understood)
 
     def _question(self) -> Ask:
         """What the model is asked now."""
@@ -85,7 +94,7 @@ class Conversation(Machine):
             "settings": self.settings.to_json(),
             **{name: getattr(self, name) for name in _PLAIN},
             "tools": self.tools,
-            "flaws": [flaw.to_json() for flaw in self.flaws],
+            "reading": None if self.last_reading is None else self.last_reading.to_json(),
             "final": [self.final.answer, self.final.stop, self.final.detail],
             "messages": [message.to_json() for message in self.messages],
         }
@@ -103,7 +112,13 @@ class Conversation(Machine):
         for name in _PLAIN:
             setattr(self, name, dumped[name])
         self.tools = list(dumped["tools"])
-        self.flaws = tuple(Flaw.from_json(flaw) for flaw in dumped["flaws"])
+        read = dumped["reading"]
+        self.last_reading = None if read is None else Reading.from_json(read)
         self.final = Done(*dumped["final"])
         self.messages = [Message.from_json(message) for message in dumped["messages"]]
         self.plan = None
+
+    def _restore_calls(self) -> None:
+        """A dump holds references as text; the plan that was read again has them as references."""
+        if self.plan is not None and self.last_reading is not None:
+            self.last_reading = replace(self.last_reading, calls=self.plan.calls)

@@ -18,8 +18,9 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
+from concertino.core.errors import UsageError
 from concertino.core.format_issue import Flaw
 from concertino.core.model import Message, Reply, Sampling
 from concertino.core.observation import Observation
@@ -53,10 +54,13 @@ class Ask:
     """Ask a model.
 
     Attributes:
-        role: `orchestrator`, `summariser`, or a role that the strategy defines.
+        role: role of the pool whose model is asked: `orchestrator`, `summariser`, or one that the strategy defines.
         messages: the whole conversation; a live view that must not be changed.
         fresh: how many messages at its end this role has not been asked with before.
         tools: function objects for native tool calling, if the strategy uses it.
+        part: the strategy's own role that speaks, where several of them may share a role of the pool; empty where
+            it is the same as `role`.
+        turn: the strategy's turn, counted from 1; 0 where it has no roles of its own.
     """
 
     role: str
@@ -64,6 +68,8 @@ class Ask:
     fresh: int
     tools: Sequence[Mapping[str, Any]] = ()
     sampling: Sampling | None = None
+    part: str = ""
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +78,14 @@ class Act:
 
     Attributes:
         flaws: what the text lacks of the exact form: the round's verdict.
+        writers: for each call of the plan the part that wrote it, "" for the strategy itself; empty where the part
+            that spoke last wrote all of them.
     """
 
     plan: Plan
     round: int
     flaws: tuple[Flaw, ...] = ()
+    writers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +99,105 @@ class Done:
 
 Step = Ask | Act | Done
 """What a machine can want."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a machine found in the reply that it was told last.
+
+    Collecting, training and evaluation read this report, never the insides of a machine.
+
+    Attributes:
+        part: who spoke: a role of the strategy, or `orchestrator`.
+        calls: the calls that were read, in order; unreadable ones carry an error.
+        flaws: what the text lacks of the exact form; `repaired` ones had one plain meaning, which was taken.
+        understood: whether the strategy could use the text. False: it held nothing to use, and the model is asked
+            again or the run ends.
+    """
+
+    part: str
+    calls: tuple[Call, ...] = ()
+    flaws: tuple[Flaw, ...] = ()
+    understood: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            "part": self.part,
+            "calls": [call.to_json() for call in self.calls],
+            "flaws": [flaw.to_json() for flaw in self.flaws],
+            "understood": self.understood,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Reading:
+        """The inverse of `to_json`."""
+        calls = tuple(Call.from_json(call) for call in data["calls"])
+        return cls(data["part"], calls, tuple(Flaw.from_json(flaw) for flaw in data["flaws"]), data["understood"])
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """The last word of a role.
+
+    Attributes:
+        turn: in which it was said.
+        text: what was written, without its thought.
+        value: what was read from it, `None` if it could not be read.
+        result: what its tools returned, as text; "" without tools.
+        ok: its tools succeeded; `None` if none was called.
+        flaws: what is wrong; their places count in the whole reply, its thought included.
+    """
+
+    turn: int
+    text: str = ""
+    value: Any = None
+    result: str = ""
+    ok: bool | None = None
+    flaws: tuple[Flaw, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {**asdict(self), "flaws": [asdict(flaw) for flaw in self.flaws]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Utterance:
+        """The inverse of `to_json`."""
+        return cls(**{**data, "flaws": tuple(Flaw(**flaw) for flaw in data["flaws"])})
+
+
+@dataclass(frozen=True, slots=True)
+class TurnState:
+    """Where a strategy with roles of its own stands.
+
+    Attributes:
+        turn: the turn at hand, counted from 1.
+        finished: turns that are over.
+        said: the last utterance of each role, by its name.
+        state: state of the environment as plain data, `None` without one.
+    """
+
+    turn: int
+    finished: int
+    said: Mapping[str, Utterance]
+    state: Any = None
+
+
+class OutlineStep(NamedTuple):
+    """A step of a task, as a plan in words names it."""
+
+    text: str
+    needs: tuple[int, ...] = ()
+    """Places of the steps, counted from 0, whose results it needs."""
+
+
+class RunLimits(NamedTuple):
+    """What a strategy allows by itself; `None` for no limit."""
+
+    rounds: int | None = None
+    """Turns that may call something."""
+    parallel: int | None = None
+    """Calls in one turn."""
 
 
 class Machine(ABC):
@@ -113,6 +221,18 @@ class Machine(ABC):
 
         The machine may still ask for a last answer (`rounds`), or be `Done` at once.
         """
+
+    @property
+    def reading(self) -> Reading | None:
+        """What the last reply was read as; `None` before the first one. Kept in copies and dumps.
+
+        Training and evaluation need it: a strategy that is to be trained overrides it.
+        """
+        return None
+
+    def turn_state(self) -> TurnState | None:
+        """What roles have said and done; `None` for a strategy without roles of its own."""
+        return None
 
     marks: ClassVar[tuple[str, ...]] = (">",)
     """Texts with one of which every complete call ends; `ahead` is only asked when one of them was written."""
@@ -162,6 +282,47 @@ class Strategy(ABC):
     @abstractmethod
     def restore(self, dumped: Mapping[str, Any]) -> Machine:
         """A machine from `Machine.dump`."""
+
+    @property
+    def parts(self) -> Mapping[str, str]:
+        """The roles that speak, in order, each with the role of the pool whose model plays it."""
+        return {"orchestrator": "orchestrator"}
+
+    @property
+    def limits(self) -> RunLimits:
+        """Turns and calls that the settings allow, for estimates of what a run may cost."""
+        return RunLimits()
+
+    def write_turn(
+        self,
+        calls: Sequence[Call],
+        thought: str = "",
+        *,
+        part: str = "",
+        tools: Sequence[Mapping[str, Any]] = (),
+        outline: Sequence[OutlineStep] = (),
+    ) -> str:
+        """The text of a turn that makes these calls, in the exact form that the strategy reads.
+
+        Args:
+            calls: of one turn; their ids are counted again by the reader.
+            thought: what is thought before them.
+            part: the role that writes, for a strategy with roles of its own.
+            tools: the action space as OpenAI-style function objects.
+            outline: the whole task in steps, for the first turn of a strategy whose format has room for it.
+
+        Raises:
+            UsageError: the strategy's format cannot hold it.
+        """
+        raise UsageError(f"the strategy {self.name!r} does not write turns; give its class a method write_turn")
+
+    def write_answer(self, answer: str, thought: str = "", *, part: str = "") -> tuple[str, ...]:
+        """The texts with which a run ends in an answer, in the order of asking.
+
+        Raises:
+            UsageError: the strategy's format cannot hold it.
+        """
+        raise UsageError(f"the strategy {self.name!r} does not write answers; give its class a method write_answer")
 
     def to_json(self) -> dict[str, Any]:
         """Name and settings, as a trace keeps them."""

@@ -27,12 +27,12 @@ from concertino.schema import near_names
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.format_issues import report
-from concertino.strategies.base.machine import Brief, Done, Strategy
+from concertino.strategies.base.machine import Brief, Done, OutlineStep, RunLimits, Strategy
 from concertino.strategies.base.members import Offers
 from concertino.strategies.base.observations import render_remaining
 
 from . import prompts
-from .format import TurnText, read_turn
+from .format import TurnText, read_turn, write_turn
 from .graph import by_levels
 from .queries import join_parts
 from .tasks import Task
@@ -93,6 +93,36 @@ class DependencyPlan(Strategy):
                     f"{', '.join(sorted(_TAKEN))}"
                 )
 
+    @property
+    def limits(self) -> RunLimits:
+        """Turns with calls, and calls in one of them."""
+        return RunLimits(self.max_rounds, self.max_parallel)
+
+    def write_turn(
+        self,
+        calls: Sequence[Call],
+        thought: str = "",
+        *,
+        part: str = "",
+        tools: Sequence[Mapping[str, Any]] = (),
+        outline: Sequence[OutlineStep] = (),
+    ) -> str:
+        """A turn as text: queries where one tag takes every call, else the nodes of a graph."""
+        verbs = resolve_verbs(self.tools, Offers(tools)) if tools else {}
+        tasks = [
+            Task(f"T{number}", step.text, tuple(f"T{need + 1}" for need in step.needs))
+            for number, step in enumerate(outline, 1)
+        ]
+        queries = _as_queries(calls, verbs)
+        if queries is not None:
+            return write_turn(thought, tasks=tasks, queries=queries)
+        named = [replace(call, id=call.id if call.id[:1].isalpha() else f"s{n}") for n, call in enumerate(calls, 1)]
+        return write_turn(thought, tasks=tasks, graph=Plan(named), verbs=verbs)
+
+    def write_answer(self, answer: str, thought: str = "", *, part: str = "") -> tuple[str, ...]:
+        """The turn that answers."""
+        return (write_turn(thought, answers=[answer]),)
+
     def begin(self, brief: Brief) -> DependencyPlanMachine:
         """A machine at the start of a run.
 
@@ -109,6 +139,19 @@ class DependencyPlan(Strategy):
     def restore(self, dumped: Mapping[str, Any]) -> DependencyPlanMachine:
         """A machine from `dump`."""
         return DependencyPlanMachine.restored(DependencyPlan.from_json(dumped["settings"]), dumped)
+
+
+def _as_queries(calls: Sequence[Call], verbs: Mapping[str, str]) -> dict[str, list[str]] | None:
+    """Calls of one member by the tag that calls it, where each takes a text alone and none waits for another."""
+    tags = {name: tag for tag, name in reversed(list(verbs.items()))}
+    texts = []
+    for call in calls:
+        values = list(call.arguments.values()) if isinstance(call.arguments, Mapping) else []
+        if call.after or len(values) != 1 or not isinstance(values[0], str):
+            return None
+        texts.append(values[0])
+    names = {call.name for call in calls}
+    return {tags[calls[0].name]: texts} if len(names) == 1 and names <= tags.keys() else None
 
 
 def resolve_verbs(tools: Mapping[str, str], offers: Offers) -> dict[str, str]:
@@ -181,7 +224,12 @@ class DependencyPlanMachine(Conversation):
             return
         self.read_as = (bool(self.tasks), cut_off)
         read = self._read(reply.text)
-        self.flaws = read.flaws
+        fruitless = self.fruitless
+        self._follow(reply, read, cut_off)
+        self._read_as(read.calls, read.flaws, understood=self.fruitless <= fruitless)
+
+    def _follow(self, reply: Reply, read: TurnText, cut_off: bool) -> None:
+        """Do what the text says."""
         new_plan = read.tasks is not None and read.tasks != self.tasks
         if read.faults:
             self._again(prompts.render_faults(reply.text, read.faults), report(reply.text, read.faults[:3]))
@@ -238,6 +286,7 @@ class DependencyPlanMachine(Conversation):
     def _last_answer(self, text: str, cut_off: bool) -> None:
         """The answer after the last turn with calls; a call there is no call."""
         read = read_turn(text, {}, self.tools, strict=self.settings.strict, graph=False, cut_off=cut_off)
+        self._read_as(read.calls, read.flaws, understood=read.answers is not None)
         if read.answers is not None:
             self._answered(read.answers, "rounds")
         else:
@@ -277,3 +326,4 @@ class DependencyPlanMachine(Conversation):
         self.read_as = (planned, cut_off)
         self.answers = tuple(dumped["answers"])
         self.plan = self._planned(self._read(self.messages[-1].text).calls) if self.phase == "act" else None
+        self._restore_calls()

@@ -23,6 +23,7 @@ from concertino.text.json import ReadingError, read_json
 
 _OPENING = re.compile(r"<(think|reasoning|tool_call)>")
 _ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL)
+_TAG = re.compile(r"<(?=/?(?:think|reasoning|tool_call|answer)\b)")
 _NAME = re.compile(r'"name"\s*:\s*"([^"\\]{1,64})"')
 MOST_CALLS = 500
 """Calls of one text that are read; no round runs as many."""
@@ -164,15 +165,16 @@ def _from_block(call_id: str, block: str, cut_off: bool) -> tuple[Call, bool]:
 
 
 def write_call(name: str, arguments: Any) -> str:
-    """A call as the format wants it."""
-    return f"<tool_call>{json.dumps({'name': name, 'arguments': arguments}, ensure_ascii=False)}</tool_call>"
+    """A call as the format wants it; tags inside a JSON text are written as escapes, which read the same."""
+    call = json.dumps({"name": name, "arguments": arguments}, ensure_ascii=False)
+    escaped = _TAG.sub(lambda _: "\\u003c", call)
+    return f"<tool_call>{escaped}</tool_call>"
 
 
 def write_round(reasoning: str, calls: Sequence[tuple[str, Any]]) -> str:
-    """A whole round; `is_strict` holds for it."""
-    return "\n".join(
-        [f"<reasoning>{reasoning}</reasoning>", *(write_call(name, arguments) for name, arguments in calls)]
-    )
+    """A whole round; `is_strict` holds for it. Tags in the reasoning, which would end it, lose their bracket."""
+    blocks = [write_call(name, arguments) for name, arguments in calls]
+    return "\n".join([f"<reasoning>{_TAG.sub('‹', reasoning)}</reasoning>", *blocks])
 
 
 def is_strict(text: str) -> bool:

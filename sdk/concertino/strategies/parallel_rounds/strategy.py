@@ -19,12 +19,12 @@ from concertino.core.plan import Call, Plan
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.history import compacted
-from concertino.strategies.base.machine import Ask, Brief, Done, Strategy
+from concertino.strategies.base.machine import Ask, Brief, Done, OutlineStep, RunLimits, Strategy
 from concertino.strategies.base.observations import render_each, render_remaining, render_round
 from concertino.strategies.base.references import Sources, fill_call, fill_text, place_of
 
 from . import prompts
-from .format import check_round, read_ahead, read_round
+from .format import check_round, read_ahead, read_round, write_round
 
 _LEAST = {"max_rounds": 1, "max_parallel": 1, "patience": 1, "observation_tokens": 40, "history_tokens": 400}
 """The least values of settings."""
@@ -89,6 +89,27 @@ class ParallelRounds(Strategy):
         )
         return ParallelRoundsMachine(settings, brief)
 
+    @property
+    def limits(self) -> RunLimits:
+        """Rounds, and calls in one of them."""
+        return RunLimits(self.max_rounds, self.max_parallel)
+
+    def write_turn(
+        self,
+        calls: Sequence[Call],
+        thought: str = "",
+        *,
+        part: str = "",
+        tools: Sequence[Mapping[str, Any]] = (),
+        outline: Sequence[OutlineStep] = (),
+    ) -> str:
+        """A round as text."""
+        return write_round(thought, [(call.name, call.arguments) for call in calls])
+
+    def write_answer(self, answer: str, thought: str = "", *, part: str = "") -> tuple[str, ...]:
+        """The call that ends the rounds, and the answer that is then asked for."""
+        return write_round(thought, [(prompts.FINAL, {})]), f"<answer>{answer}</answer>"
+
     def restore(self, dumped: Mapping[str, Any]) -> ParallelRoundsMachine:
         """A machine from `dump`."""
         return ParallelRoundsMachine.restored(ParallelRounds.from_json(dumped["settings"]), dumped)
@@ -151,11 +172,12 @@ class ParallelRoundsMachine(Conversation):
             return
         read = read_round(reply)
         self._heard(reply, with_calls=True)
+        flaws = self._verdict(reply, read.calls, read.exact)
+        self._read_as(read.calls, flaws, understood=bool(read.calls or read.answer))
         if not read.calls:
             self._no_call(read.answer, read.unclosed)
             return
         self.fruitless = 0
-        self.flaws = self._verdict(reply, read.calls, read.exact)
         if [call.name for call in read.calls] == [prompts.FINAL]:
             self._ask_for_answer("answered")
             return
@@ -259,6 +281,7 @@ class ParallelRoundsMachine(Conversation):
         answer = read.answer
         if answer is None and not read.calls:  # a text that still calls somebody is no answer
             answer = reply.text.strip()
+        self._read_as(read.calls, understood=bool(answer))
         if answer and self.settings.quotes:
             answer = fill_text(answer, self.sources)
         self._end(Done(answer or None, self.final.stop))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -425,3 +425,28 @@ def write_actions(actions: Sequence[Any]) -> str:
 
 def _escaped(sign: re.Match[str]) -> str:
     return f"\\u{ord(sign.group()):04x}"
+
+
+def write_call(name: str, arguments: Any) -> str:
+    """A call of a role that reads `calls`."""
+    return serial.write_turn("", name, arguments)
+
+
+def write_value(form: Form, value: Any, thought: str = "") -> str:
+    """A text from which a value is read in a form; a thought stands before it.
+
+    Raises:
+        UsageError: the form cannot hold the value.
+    """
+    writers: dict[Form, Callable[[Any], str]] = {
+        "text": str,
+        "code": write_code,
+        "tests": write_tests,
+        "answer": write_answer,
+        "actions": write_actions,
+    }
+    if form not in writers:
+        raise UsageError("a role that reads calls says nothing else; give its calls")
+    return "\n".join(
+        [*([f"<think>{thought.replace('</think', '</ think')}</think>"] if thought else []), writers[form](value)]
+    )

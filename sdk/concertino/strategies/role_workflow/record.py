@@ -8,44 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from concertino.core.format_issue import Flaw
 from concertino.core.observation import Observation
+from concertino.strategies.base.machine import Utterance
 
 _SHOWN = 3_000
 _ERROR_SHOWN = 1_500
-
-
-@dataclass(frozen=True, slots=True)
-class Saying:
-    """The last word of a role.
-
-    Attributes:
-        turn: in which it was said.
-        text: what was written, without its thought.
-        value: what was read from it, `None` if it could not be read.
-        result: what its tools returned, as text; "" without tools.
-        ok: its tools succeeded; `None` if none was called.
-        flaws: what is wrong; their places count in the whole reply, its thought included.
-    """
-
-    turn: int
-    text: str = ""
-    value: Any = None
-    result: str = ""
-    ok: bool | None = None
-    flaws: tuple[Flaw, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON data."""
-        return {**asdict(self), "flaws": [asdict(flaw) for flaw in self.flaws]}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Saying:
-        """The inverse of `to_json`."""
-        return cls(**{**data, "flaws": tuple(Flaw(**flaw) for flaw in data["flaws"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +23,7 @@ class TurnRecord:
     """One turn: what each role said in it, in order, and what came of it."""
 
     turn: int
-    said: tuple[tuple[str, Saying], ...]
+    said: tuple[tuple[str, Utterance], ...]
     outcome: str
 
     def to_json(self) -> dict[str, Any]:
@@ -64,7 +34,7 @@ class TurnRecord:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TurnRecord:
         """The inverse of `to_json`."""
-        said = tuple((role, Saying.from_json(saying)) for role, saying in data["said"])
+        said = tuple((role, Utterance.from_json(saying)) for role, saying in data["said"])
         return cls(data["turn"], said, data["outcome"])
 
 

@@ -15,12 +15,12 @@ from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
 from concertino.schema import near_names
-from concertino.strategies.base.machine import Act, Ask, Brief, Done, Machine, Step
+from concertino.strategies.base.machine import Act, Ask, Brief, Done, Machine, Reading, Step, TurnState, Utterance
 
 from . import prompts
 from .agreement import same_answer, same_output
 from .format import RoleText, read_role_text
-from .record import Saying, TurnRecord, clipped, printed, shown_value, tell_history
+from .record import TurnRecord, clipped, printed, shown_value, tell_history
 from .role import Agree, PassTests, ReachGoal, Role
 from .template import COMMON, FIELDS, fill_template
 
@@ -72,8 +72,8 @@ class RoleWorkflowMachine(Machine):
         self.acts = 0
         self.asked = 0
         self.tries = 0
-        self.said: dict[str, Saying] = {}
-        self.earlier: dict[str, Saying] = {}
+        self.said: dict[str, Utterance] = {}
+        self.earlier: dict[str, Utterance] = {}
         self.records: list[TurnRecord] = []
         self.messages: list[Message] = []
         self.jobs: list[Job] = []
@@ -82,6 +82,7 @@ class RoleWorkflowMachine(Machine):
         self.world = World()
         self.actions: list[Any] = []
         self.rewards: list[float] = []
+        self.last_reading: Reading | None = None
         self.final = Done(None, "answered")
         self.phase: Phase = "ask"
         if isinstance(settings.until, ReachGoal):
@@ -102,10 +103,24 @@ class RoleWorkflowMachine(Machine):
             return self.final
         if self.phase == "ask":
             role = self.role
-            return Ask(role.speaker, self.messages, len(self.messages) - self.asked, (), role.sampling)
+            fresh = len(self.messages) - self.asked
+            return Ask(role.speaker, self.messages, fresh, (), role.sampling, role.name, self.turn)
         assert self.plan is not None
         speakers = dict.fromkeys(job.owner for job in self.jobs if job.owner)
-        return Act(self.plan, self.acts + 1, tuple(flaw for name in speakers for flaw in self.said[name].flaws))
+        flaws = tuple(flaw for name in speakers for flaw in self.said[name].flaws)
+        begun = len(self.seen)
+        writers = tuple(job.owner for job in self.jobs[begun : begun + len(self.plan.calls)])
+        return Act(self.plan, self.acts + 1, flaws, writers)
+
+    @property
+    def reading(self) -> Reading | None:
+        """What the last text was read as."""
+        return self.last_reading
+
+    def turn_state(self) -> TurnState:
+        """What roles have said, and the environment as it is now."""
+        finished = self.turn if self.phase == "done" else self.turn - 1
+        return TurnState(self.turn, finished, self.said, self.world.state)
 
     def upcoming(self) -> list[Ask]:
         """Of simultaneous roles, those that come after this one in the turn."""
@@ -113,7 +128,9 @@ class RoleWorkflowMachine(Machine):
             return []
         later = [role for role in self.settings.roles[self.place + 1 :] if not self._skipped(role)]
         prompts_ = [(role, self._prompt(role)) for role in later]
-        return [Ask(role.speaker, prompt, len(prompt), (), role.sampling) for role, prompt in prompts_]
+        return [
+            Ask(role.speaker, prompt, len(prompt), (), role.sampling, role.name, self.turn) for role, prompt in prompts_
+        ]
 
     def _next_plan(self) -> None:
         """The next calls as a plan, at most as many as may run in parallel; the budget may allow no further one."""
@@ -131,13 +148,15 @@ class RoleWorkflowMachine(Machine):
         refusals = [flaw.message for flaw in read.flaws if not flaw.repaired]
         unread = read.value is None or (self.settings.strict and bool(refusals))
         self.tries += 1
+        calls = () if unread or not role.tools else tuple(job.call for job in self._uses(role, read))
+        self.last_reading = Reading(role.name, calls, tuple(read.flaws), not unread)
         if unread and self.tries < self.settings.patience:
             self.messages.append(Message.of(reply))
             self.asked = len(self.messages)
             self.messages.append(Message("user", prompts.hand_back(refusals)))
             return
         value = None if unread else read.value
-        self.said[role.name] = Saying(self.turn, clipped(read.said, 100_000), value, flaws=read.flaws)
+        self.said[role.name] = Utterance(self.turn, clipped(read.said, 100_000), value, flaws=read.flaws)
         if value is not None and role.tools and self.settings.order == "sequential":
             self._run("use", self._uses(role, read))
         else:
@@ -219,7 +238,7 @@ class RoleWorkflowMachine(Machine):
         return saying is not None and saying.turn == self.turn and saying.value is not None
 
     @property
-    def _visible(self) -> dict[str, Saying]:
+    def _visible(self) -> dict[str, Utterance]:
         """What a role may know of the others."""
         return self.earlier if self.settings.order == "simultaneous" else self.said
 
@@ -249,7 +268,7 @@ class RoleWorkflowMachine(Machine):
             tools=self._tool_lines(role),
         )
         for other in self.settings.roles:
-            saying = self._visible.get(other.name, Saying(0))
+            saying = self._visible.get(other.name, Utterance(0))
             parts = (saying.text, shown_value(saying.value), saying.result)
             for key, part in zip(FIELDS, parts, strict=True):
                 values[f"{other.name}.{key}"] = clipped(part, _FIELD_SHOWN)
@@ -405,6 +424,7 @@ class RoleWorkflowMachine(Machine):
             "world": list(self.world),
             "actions": list(self.actions),
             "rewards": list(self.rewards),
+            "reading": None if self.last_reading is None else self.last_reading.to_json(),
             "final": [self.final.answer, self.final.stop, self.final.detail],
         }
 
@@ -413,8 +433,8 @@ class RoleWorkflowMachine(Machine):
         for name in _PLAIN:
             setattr(self, name, dumped[name])
         self.tools = list(dumped["tools"])
-        self.said = {name: Saying.from_json(saying) for name, saying in dumped["said"].items()}
-        self.earlier = {name: Saying.from_json(saying) for name, saying in dumped["earlier"].items()}
+        self.said = {name: Utterance.from_json(saying) for name, saying in dumped["said"].items()}
+        self.earlier = {name: Utterance.from_json(saying) for name, saying in dumped["earlier"].items()}
         self.records = [TurnRecord.from_json(record) for record in dumped["records"]]
         self.messages = [Message.from_json(message) for message in dumped["messages"]]
         self.jobs = [Job(owner, Call.from_json(call)) for owner, call in dumped["jobs"]]
@@ -424,6 +444,8 @@ class RoleWorkflowMachine(Machine):
         self.world = World(*dumped["world"])
         self.actions = list(dumped["actions"])
         self.rewards = list(dumped["rewards"])
+        read = dumped["reading"]
+        self.last_reading = None if read is None else Reading.from_json(read)
         self.final = Done(*dumped["final"])
 
 

@@ -23,11 +23,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from concertino.core.errors import UsageError
+from concertino.core.plan import Call
 from concertino.schema import near_names
-from concertino.strategies.base.machine import Brief, Strategy
+from concertino.strategies.base.machine import Brief, OutlineStep, RunLimits, Strategy
 
 from . import prompts
 from .document import faults_of, from_document, read_document_text, to_document
+from .format import write_call, write_value
 from .role import Agree, PassTests, ReachGoal, Role, Until
 from .run import RoleWorkflowMachine
 
@@ -73,6 +75,49 @@ class RoleWorkflow(Strategy):
     def max_rounds(self) -> int:
         """Plans that a run has at most: the tools of each role and the check of each turn."""
         return self.turns * (sum(1 for role in self.roles if role.tools) + 1) + 1
+
+    @property
+    def parts(self) -> Mapping[str, str]:
+        """The roles in the order of a turn, each with the role of the pool that speaks."""
+        return {role.name: role.speaker for role in self.roles}
+
+    @property
+    def limits(self) -> RunLimits:
+        """Plans that a run has at most; the calls of one of them depend on what roles write."""
+        return RunLimits(self.max_rounds)
+
+    def write_turn(
+        self,
+        calls: Sequence[Call],
+        thought: str = "",
+        *,
+        part: str = "",
+        tools: Sequence[Mapping[str, Any]] = (),
+        outline: Sequence[OutlineStep] = (),
+    ) -> str:
+        """What a role says so that its tools are called.
+
+        Raises:
+            UsageError: the role has no tool, or its text cannot make these calls.
+        """
+        role = self._role(part)
+        if not role.tools:
+            raise UsageError(f"role {role.name!r} has no tools, so it makes no calls; write_answer writes what it says")
+        if role.reads == "calls":
+            return "\n".join([*filter(None, [thought]), *(write_call(call.name, call.data) for call in calls)])
+        if len(calls) != 1:
+            raise UsageError(f"role {role.name!r} makes one call in each turn; got {len(calls)}")
+        return write_value(role.reads, calls[0].data.get(role.argument), thought)
+
+    def write_answer(self, answer: str, thought: str = "", *, part: str = "") -> tuple[str, ...]:
+        """What a role says, in the form that is read from it."""
+        return (write_value(self._role(part or self.answering).reads, answer, thought),)
+
+    def _role(self, name: str) -> Role:
+        found = next((role for role in self.roles if role.name == name), None)
+        if found is None:
+            raise UsageError(f"part={name!r}: no such role; there are {', '.join(role.name for role in self.roles)}")
+        return found
 
     @property
     def answering(self) -> str:

@@ -29,14 +29,14 @@ from concertino.core.observation import Observation, Status
 from concertino.core.plan import Call, Plan
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
-from concertino.strategies.base.machine import Ask, Brief, Done, Strategy
+from concertino.strategies.base.machine import Ask, Brief, Done, OutlineStep, RunLimits, Strategy
 from concertino.strategies.base.observations import render_each, render_remaining, render_round
 from concertino.strategies.base.references import Sources, fill_call, place_of
 from concertino.text.json import ReadingError, read_json
 
 from . import prompts
 from .choices import choices_by_tool
-from .format import SerialTurn, read_turn
+from .format import SerialTurn, read_turn, write_turn
 from .notebook import Attempt, Kind, Notebook, answer_of, code_of, documents_of
 from .released_prompts import Cutter, Variant, estimating_cutter, offered_tools, released_prompt
 
@@ -144,6 +144,39 @@ class SerialCalls(Strategy):
         settings = replace(self, max_rounds=min(self.max_rounds, brief.rounds or self.max_rounds))
         return SerialCallsMachine(settings, brief)
 
+    @property
+    def limits(self) -> RunLimits:
+        """Turns, with one call each."""
+        return RunLimits(self.max_rounds, 1)
+
+    def write_turn(
+        self,
+        calls: Sequence[Call],
+        thought: str = "",
+        *,
+        part: str = "",
+        tools: Sequence[Mapping[str, Any]] = (),
+        outline: Sequence[OutlineStep] = (),
+    ) -> str:
+        """A turn with one call.
+
+        Raises:
+            UsageError: several calls, or a tag in the thought.
+        """
+        if len(calls) != 1:
+            raise UsageError(f"SerialCalls makes one call in each turn; got {len(calls)}")
+        return write_turn(thought, calls[0].name, calls[0].data)
+
+    def write_answer(self, answer: str, thought: str = "", *, part: str = "") -> tuple[str, ...]:
+        """The call of the answer tool.
+
+        Raises:
+            UsageError: a member of the pool gives the answer.
+        """
+        if self.by_member:
+            raise UsageError(f"the member {self.answer_tool!r} gives the answer; write a turn that calls it")
+        return (write_turn(thought, self.answer_tool, {"text": answer}),)
+
     def restore(self, dumped: Mapping[str, Any]) -> SerialCallsMachine:
         """A machine from `dump`, with this strategy's cutter."""
         return SerialCallsMachine.restored(
@@ -221,7 +254,8 @@ class SerialCallsMachine(Conversation):
             choices=choices_by_tool(self.tools),
             strict=self.settings.strict,
         )
-        self.flaws = tuple(turn.flaws)
+        direct = (turn.answer or turn.message) and not qa and not (self.settings.strict and not turn.ok)
+        self._read_as(turn.calls, turn.flaws, understood=bool(turn.calls or direct))
         if not qa:
             self._heard(reply, with_calls=True)
         if not turn.calls:
@@ -363,6 +397,7 @@ class SerialCallsMachine(Conversation):
         answer = turn.answer or turn.message
         if answer is None:
             answer = "" if turn.calls else reply.text.strip()
+        self._read_as(turn.calls, turn.flaws, understood=bool(answer))
         self._end(Done(answer or None, self.final.stop, self.final.detail))
 
     # -- copies ----------------------------------------------------------------------------------------------------
