@@ -11,7 +11,7 @@ JOBS   ?= 3
 
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup full servers demo test test-wheels lint format reference docs bench coverage clean
+.PHONY: help setup full servers demo test test-wheels lint format reference docs bench coverage house clean
 # A caller's own Python settings must not leak into .venv.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
@@ -60,6 +60,9 @@ coverage: full servers ## Run all tests and report the lines and branches they m
 	@$(BIN)/coverage run -m pytest -n $(JOBS) $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
+
+house: full ## Print the figures of the house: sizes, layers, circles, repeats; ARGS="--all" every place, --mypy, --json
+	@$(BIN)/python scripts/house.py $(ARGS)
 
 clean: ## Remove whatever the commands above made, .venv included
 	@rm -rf .venv .make .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build site
