@@ -12,12 +12,10 @@ also runs mypy over every source tree. The words room, circle, repeat and hop ar
 from __future__ import annotations
 
 import ast
-import io
 import json
 import re
 import subprocess
 import sys
-import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -27,7 +25,7 @@ from typing import Any
 
 from import_graph import Imports, back_edges, distributions, layers, levels
 from repeats import repeats
-from tree import ROOT, tree_files
+from tree import ROOT, comments, tree_files
 
 SHOWN = 12
 """How many lines of detail stand below each figure, unless all are asked for."""
@@ -198,24 +196,18 @@ def _marks(mark: str) -> Figure:
 
 def marks(file: Path, mark: str) -> int:
     """How many comments of a file hold a mark, e.g. `fmt: skip`."""
-    return sum(mark in comment for comment in _comments_of(file)) if mark in _text(file) else 0
+    return sum(mark in comment for comment in comments(file)) if mark in _text(file) else 0
 
 
 def _comments() -> Figure:
     lines = []
     total = Counter[str]()
     for name, imports in _distributions().items():
-        comments = sum(len(list(_comments_of(file))) for file in imports.files.values())
-        code = sum(_lines(file) for file in imports.files.values())
-        total.update(comments=comments, lines=code)
-        lines.append(f"{100 * comments / code:5.1f}  {name}")
+        found = sum(len(comments(file)) for file in imports.files.values())
+        size = sum(_lines(file) for file in imports.files.values())
+        total.update(comments=found, lines=size)
+        lines.append(f"{100 * found / size:5.1f}  {name}")
     return Figure("comments per 100 lines of source", f"{100 * total['comments'] / total['lines']:.1f}", lines)
-
-
-def _comments_of(file: Path) -> Iterator[str]:
-    for token in tokenize.generate_tokens(io.StringIO(_text(file)).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.string
 
 
 def _mypy() -> Figure:

@@ -12,7 +12,9 @@ A member too heavy for everyone's set-up opts out in its pyproject:
 
 from __future__ import annotations
 
+import io
 import subprocess
+import tokenize
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +75,12 @@ def tree_files() -> list[Path]:
         generated = {".git", ".venv", ".make", ".cache", "dist", "site", "__pycache__"}
         return [f for f in ROOT.rglob("*") if f.is_file() and not generated & set(f.relative_to(ROOT).parts)]
     return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+def comments(file: Path) -> list[str]:
+    """The comments of a Python file, each with its `#`."""
+    source = io.StringIO(file.read_text(encoding="utf-8"))
+    return [token.string for token in tokenize.generate_tokens(source.readline) if token.type == tokenize.COMMENT]
 
 
 def _read(folder: Path) -> Member:
