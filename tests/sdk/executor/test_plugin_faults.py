@@ -17,6 +17,7 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.executor import Executor, Limits
+from waiting import wait_until
 
 from .faulty import FAULTS, NEIGHBOURS, POOL, Fault
 
@@ -124,11 +125,8 @@ async def test_a_task_that_is_left_on_a_provider_s_own_loop_ends_with_its_call()
 
     async with Executor() as executor:
         (seen,) = await executor.run([ct.Call("leaves")], ct.Pool.of(leaves))
-        for _ in range(100):
-            if left[0].done():
-                break
-            await asyncio.sleep(0.01)
         assert seen.ok
+        await wait_until(lambda: left[0].done())
         assert left[0].cancelled()
 
 
@@ -141,7 +139,7 @@ async def test_a_loop_that_a_tool_blocks_is_noticed_named_and_not_blocked_again(
 
     async with Executor(Limits(stall=0.1)) as executor:
         first = (await executor.run([ct.Call("careless")], ct.Pool.of(careless)))[0]
-        await asyncio.sleep(0.2)
+        await wait_until(lambda: executor.health()["stalls"])
         (stall,) = executor.health()["stalls"]
         assert stall["name"] == "careless"
         assert f"{Path(__file__).name}:" in stall["where"]
@@ -165,7 +163,7 @@ async def test_a_blocked_loop_is_blamed_on_the_call_whose_background_task_blocks
 
     async with Executor(Limits(stall=0.1)) as executor:
         await executor.run([ct.Call("spreads")], ct.Pool.of(spreads))
-        await asyncio.sleep(0.2)
+        await wait_until(lambda: executor.health()["stalls"])
         assert [stall["name"] for stall in executor.health()["stalls"]] == ["spreads"]
 
 
