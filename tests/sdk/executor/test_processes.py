@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import subprocess
@@ -15,7 +14,6 @@ from pathlib import Path
 import concertino as ct
 import pytest
 from concertino.executor import Executor
-from waiting import until, wait_until
 
 from .faulty import POOL
 
@@ -32,7 +30,7 @@ def workers() -> set[int]:
                 command = (entry / "cmdline").read_bytes()
             except OSError:
                 continue
-            if parent == os.getpid() and b"concertino.executor._worker" in command:
+            if parent == os.getpid() and b"concertino.executor.isolation.worker" in command:
                 mine.add(int(entry.name))
     return mine
 
@@ -45,8 +43,13 @@ def gone(pid: int) -> bool:
         return True
 
 
-def all_gone(pids: list[int]) -> bool:
-    return all(gone(pid) for pid in pids)
+def all_gone_within(seconds: float, pids: list[int]) -> bool:
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        if all(gone(pid) for pid in pids):
+            return True
+        time.sleep(0.02)
+    return False
 
 
 def process_id(number: int) -> int:
@@ -107,11 +110,14 @@ async def test_a_worker_whose_answer_is_no_longer_awaited_is_killed() -> None:
     async with Executor() as executor:
         before = workers()
         run = asyncio.ensure_future(executor.run([ct.Call("computes_for_ever")], POOL))
-        await wait_until(lambda: workers() - before)
+        for _ in range(500):
+            if workers() - before:
+                break
+            await asyncio.sleep(0.01)
         (worker,) = workers() - before
         run.cancel()
         await asyncio.wait([run])
-        await wait_until(lambda: gone(worker))
+        assert await asyncio.to_thread(all_gone_within, 5, [worker])
 
 
 @LINUX
@@ -122,59 +128,40 @@ async def test_closing_the_executor_ends_workers_and_what_their_tools_forked() -
         child = seen.content
         assert not gone(child)
         pids = [*workers(), child]
-    await wait_until(lambda: all_gone(pids))
+    assert await asyncio.to_thread(all_gone_within, 5, pids)
 
 
 PARENT = """
 import asyncio, os, sys
 import concertino as ct
 from concertino.executor import Executor
-from {module} import computes_without_a_deadline, forks_a_child
+from {module} import POOL
 
 async def main():
     async with Executor() as executor:
-        pool = ct.Pool.of(computes_without_a_deadline, forks_a_child)
-        await executor.run([ct.Call(member.spec.name, {{"folder": sys.argv[1]}}) for member in pool.actions], pool)
+        calls = [ct.Call("computes_for_ever"), ct.Call("forks_a_child_that_stays")]
+        run = asyncio.ensure_future(executor.run(calls, POOL))
+        await asyncio.sleep({seconds})
+        print("ready", flush=True)
+        await asyncio.sleep(3600)
 
 asyncio.run(main())
 """
 
 
-@ct.tool(isolation="process", timeout=None)
-def computes_without_a_deadline(folder: str) -> None:
-    """Say that it computes, and compute."""
-    (Path(folder) / "computes").touch()
-    while True:
-        pass
-
-
-@ct.tool(isolation="process", timeout=None)
-def forks_a_child(folder: str) -> None:
-    """Leave a child that does nothing."""
-    if os.fork() == 0:
-        (Path(folder) / "forked").touch()
-        time.sleep(3600)
-
-
 @LINUX
 def test_workers_die_with_their_parent_even_while_busy(importable: Path, tmp_path: Path) -> None:
+    module = POOL["forks"].function.__module__  # type: ignore[union-attr]
     script = tmp_path / "parent.py"
-    script.write_text(PARENT.format(module=__name__))
+    script.write_text(PARENT.format(module=module, seconds=1.0))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(importable), *sys.path])}
-    family: list[int] = []
-    with subprocess.Popen([sys.executable, str(script), str(tmp_path)], env=environment) as parent:
-        try:
-            for begun in ("computes", "forked"):
-                until((tmp_path / begun).exists, f"{begun}, or the parent has ended with {parent.poll()}")
-            family = descendants(parent.pid)
-            assert len(family) == 3  # two workers, and a child that one of them forked
-            parent.send_signal(signal.SIGKILL)
-            parent.wait()
-            until(lambda: all_gone(family))
-        finally:
-            for pid in (parent.pid, *family):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, env=environment) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"ready\n"
+        family = descendants(parent.pid)
+        assert len(family) == 3  # two workers, and a child that one of them forked
+        parent.send_signal(signal.SIGKILL)
+    assert all_gone_within(5, family)
 
 
 def descendants(pid: int) -> list[int]:
@@ -198,16 +185,10 @@ import concertino as ct
 from concertino.executor import Executor, Limits
 from {module} import POOL
 
-@ct.tool(timeout=0.3)
-def sleeps_for_a_minute():
-    "Sleep in a thread, longer than anybody waits."
-    time.sleep(60)
-
 async def main():
     async with Executor(Limits(grace=0.05)) as executor:
-        pool = POOL.adding(sleeps_for_a_minute)
-        names = "sleeps_for_a_minute", "blocks_its_loop", "swallows_cancellation", "leaves_a_task", "computes_for_ever"
-        observations = await executor.run([ct.Call(name) for name in names], pool, budget=ct.Budget(seconds=0.5))
+        names = "sleeps_in_a_thread", "blocks_its_loop", "swallows_cancellation", "leaves_a_task", "computes_for_ever"
+        observations = await executor.run([ct.Call(name) for name in names], POOL, budget=ct.Budget(seconds=0.5))
         print(len(observations), flush=True)
 
 asyncio.run(main())
@@ -215,6 +196,7 @@ print("over", flush=True)
 """
 
 
+@pytest.mark.alone
 def test_the_process_exits_soon_after_the_run_whatever_the_tools_left_behind(importable: Path, tmp_path: Path) -> None:
     script = tmp_path / "leaver.py"
     module = POOL["forks"].function.__module__  # type: ignore[union-attr]
@@ -225,8 +207,10 @@ def test_the_process_exits_soon_after_the_run_whatever_the_tools_left_behind(imp
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"5\n"
-        output, errors = process.communicate(timeout=30)  # far less than the thread sleeps; 1 s is promised
+        ended = time.monotonic()
+        output, errors = process.communicate(timeout=10)
     assert output == b"over\n"
     assert process.returncode == 0, errors.decode()
+    assert time.monotonic() - ended < 1.9  # 1 s is promised; sleeps_in_a_thread sleeps for 2
     assert b"Task was destroyed" not in errors
     assert b"Traceback" not in errors
