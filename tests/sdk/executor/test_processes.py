@@ -30,7 +30,7 @@ def workers() -> set[int]:
                 command = (entry / "cmdline").read_bytes()
             except OSError:
                 continue
-            if parent == os.getpid() and b"concertino.executor.isolation.worker" in command:
+            if parent == os.getpid() and b"concertino.executor._worker" in command:
                 mine.add(int(entry.name))
     return mine
 
