@@ -10,7 +10,6 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.events import CallEnded, Event
 from concertino.executor import BreakerPolicy, Limits, RetryPolicy
 from concertino.testing import ScriptedModel, call, fake_tool, hanging_tool, make_pool, run_call
 from concertino.traces._blobs import BLOB_LIMIT
@@ -180,10 +179,10 @@ def test_a_cancelled_run_can_be_resumed_and_an_answered_one_cannot(tmp_path: Pat
 
     async def cancel() -> None:
         pool = ct.Pool.of(fake_tool("quick", returns=1), hanging_tool("slow", retry_safe=True))
-        ended: list[CallEnded] = []
+        ended: list[ct.events.CallEnded] = []
 
-        def watch(event: Event) -> None:
-            if isinstance(event, CallEnded):
+        def watch(event: ct.events.Event) -> None:
+            if isinstance(event, ct.events.CallEnded):
                 ended.append(event)
 
         handle = ct.Orchestrator(ScriptedModel(both)).start("?", pool=pool, trace=path, on_event=watch)
