@@ -43,6 +43,7 @@ def play(monkeypatch: pytest.MonkeyPatch, *endings: tuple[int, list[str]]) -> Ca
 def test_a_suite_shares_its_tests_and_then_runs_those_that_run_alone(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("JOBS", "3")
     calls = play(monkeypatch, (0, []), (0, []))
     assert suite.run("test", ["-k", "name"], coverage=False) == 0
     shared, alone = calls
