@@ -5,13 +5,15 @@ PYTHON ?= python3
 BIN    := .venv/bin
 DEMO   ?= $(BIN)/concertino demo
 ARGS   ?=
+SUITE  ?= all
 # How many tests run at once: three keep two processors busy, for tests wait half of their time. With 0 all run in one
 # process, as -s and --pdb need it.
-JOBS   ?= 3
+export JOBS ?= 3
 
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup full servers demo test test-wheels lint format reference docs bench coverage clean
+.PHONY: help setup full servers demo test test-slow soak wheels test-wheels lint format reference docs bench coverage
+.PHONY: house clean
 # A caller's own Python settings must not leak into .venv.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
@@ -32,13 +34,22 @@ servers: full # the model servers that have environments of their own; what cann
 demo: setup ## Ask one question of the whole pool, without a key or a network
 	@$(DEMO) $(ARGS)
 
-test: full servers ## Run all tests; narrow with ARGS="-k name"
-	@$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+test: full ## Run every test that needs neither a server nor minutes; narrow with ARGS="-k name"
+	@$(BIN)/python scripts/suite.py test $(ARGS)
 
-test-wheels: full ## Build every distribution into dist/ and run the tests against the wheels
-	@$(BIN)/python scripts/wheels.py -n $(JOBS) $(ARGS)
+test-slow: full servers ## Run the tests that need real servers, a browser, minutes or thousands of repetitions
+	@$(BIN)/python scripts/suite.py slow $(ARGS)
 
-lint: full ## Check style, format and types
+soak: full servers ## Run what takes more than two minutes a test; it resumes, and writes .make/soak.json
+	@$(BIN)/python scripts/suite.py soak $(ARGS)
+
+wheels: full ## Build every distribution into dist/, install the wheels alone, and try them
+	@$(BIN)/python scripts/wheels.py
+
+test-wheels: full ## The same, and then run the tests of `make test` against the wheels
+	@$(BIN)/python scripts/wheels.py test -n $(JOBS) $(ARGS)
+
+lint: full ## Check style, format and types of every source tree
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet || { echo "not formatted as above; run: make format" >&2; exit 1; }
 	@$(BIN)/mypy
@@ -56,10 +67,14 @@ docs: setup ## Build the documentation into site/, every warning an error
 bench: full ## Run every benchmark and print its figures
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
-coverage: full servers ## Run all tests and report the lines and branches they miss
-	@$(BIN)/coverage run -m pytest -n $(JOBS) $(ARGS)
+coverage: full servers ## Run all tests and report the lines and branches they miss; SUITE=test: those of `make test`
+	@rm -f .make/coverage .make/coverage.*
+	@$(BIN)/python scripts/suite.py $(SUITE) --coverage $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
+
+house: full ## Print the figures of the house: sizes, layers, circles, repeats; ARGS="--all" every place, --mypy, --json
+	@$(BIN)/python scripts/house.py $(ARGS)
 
 clean: ## Remove whatever the commands above made, .venv included
 	@rm -rf .venv .make .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build site

@@ -12,6 +12,9 @@ A member too heavy for everyone's set-up opts out in its pyproject:
 
 from __future__ import annotations
 
+import io
+import subprocess
+import tokenize
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +64,23 @@ def members() -> list[Member]:
     """Every provider and contrib distribution, sorted by folder."""
     found = [*ROOT.glob("providers/*/pyproject.toml"), *ROOT.glob("contrib/*/pyproject.toml")]
     return [_read(pyproject.parent) for pyproject in sorted(found)]
+
+
+def tree_files() -> list[Path]:
+    """Every file of the tree: those in git and those about to be; without git, all but generated folders."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        generated = {".git", ".venv", ".make", ".cache", "dist", "site", "__pycache__"}
+        return [f for f in ROOT.rglob("*") if f.is_file() and not generated & set(f.relative_to(ROOT).parts)]
+    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+def comments(file: Path) -> list[str]:
+    """The comments of a Python file, each with its `#`."""
+    source = io.StringIO(file.read_text(encoding="utf-8"))
+    return [token.string for token in tokenize.generate_tokens(source.readline) if token.type == tokenize.COMMENT]
 
 
 def _read(folder: Path) -> Member:

@@ -1,11 +1,14 @@
-"""Build every distribution of the tree and run the tests against the wheels, as a user gets them.
+"""Build every distribution of the tree, install the wheels alone, and try them, as a user gets them.
 
-Source and wheel differ in exactly the ways that hurt users: a module or data file missing from the wheel,
-an entry point, an undeclared dependency. So: an sdist of each distribution, a wheel built *from that
-sdist*, a fresh virtual environment with only the wheels and the test tools, and the same tests there.
+    python scripts/wheels.py [test [arguments of pytest]]
 
-The invariant: no distribution under test is imported from the tree. It is checked by `__file__`, not
-assumed. All is built in a temporary folder; `dist/` is replaced only when everything was built.
+Source and wheel differ in exactly the ways that hurt users: a module or data file missing from the wheel, an entry
+point, an undeclared dependency. So an sdist of each distribution is built, a wheel *from that sdist*, and a fresh
+virtual environment with only the wheels. There every file of the source is in its wheel, every package is imported, and
+the demo asks its question. With `test`, the tests of `make test` run there too.
+
+The invariant: no distribution under test is imported from the tree. It is checked by `__file__`, not assumed. All is
+built in a temporary folder; `dist/` is replaced only when everything was built.
 """
 
 from __future__ import annotations
@@ -15,30 +18,61 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from environment import PIP, SetupFailed, create, exclusive, pip
-from tree import ROOT, Member, members, sdk
+from suite import SUITES
+from tree import ROOT, Member, members, sdk, tree_files
 
 DIST = ROOT / "dist"
 
-# Prints each name with the file it was imported from.
-WHENCE = "import importlib, sys; [print(n, importlib.import_module(n).__file__) for n in sys.argv[1:]]"
+# Imports each distribution with every package in it, and prints from which file each came.
+WHENCE = """
+import importlib, pkgutil, sys
+for name in sys.argv[1:]:
+    root = importlib.import_module(name)
+    below = [each.name for each in pkgutil.walk_packages(root.__path__, name + ".") if each.ispkg]
+    for module in [root, *map(importlib.import_module, below)]:
+        print(module.__name__, module.__file__)
+"""
 
 
 def main() -> None:
-    """Build, install, check where imports come from, test; exit with the status of the tests."""
+    """Build, install, check, try; exit with the status of the tests, or with what is wrong."""
+    words = sys.argv[1:]
+    if words and words[0] != "test":
+        sys.exit(f"unknown word {words[0]!r}; expected nothing, or test with arguments of pytest")
     with exclusive("wheels"), tempfile.TemporaryDirectory(prefix="concertino-wheels-") as temporary:
         distributions = [sdk(), *members()]
         _build(distributions, Path(temporary) / "dist")
+        _refuse_gaps(distributions)
         venv = Path(temporary) / "venv"
         try:
-            _install(venv, distributions)
+            _install(venv, distributions, ["--group", "test", "--group", "servers"] if words else [])
         except SetupFailed as failure:
             sys.exit(str(failure))
         _refuse_source(venv, distributions)
-        sys.exit(subprocess.call(_python(venv, "-m", "pytest", "-p", "no:cacheprovider", *sys.argv[1:]), cwd=ROOT))
+        demo = subprocess.run(_python(venv, "-m", "concertino", "demo"), cwd=temporary, check=False)
+        if demo.returncode or not words:
+            sys.exit(demo.returncode)
+        select = ["-p", "no:cacheprovider", "-m", SUITES["test"]]
+        sys.exit(subprocess.call(_python(venv, "-m", "pytest", *select, *words[1:]), cwd=ROOT))
+
+
+def _refuse_gaps(distributions: list[Member]) -> None:
+    """Exit when a file of a source tree is not in its wheel."""
+    files = tree_files()
+    missing = []
+    for member in distributions:
+        folder = member.path / ("sdk" if member.path == ROOT else "src")
+        with zipfile.ZipFile(_wheel(member)) as wheel:
+            packed = set(wheel.namelist())
+        wanted = [file.relative_to(folder).as_posix() for file in files if file.is_relative_to(folder)]
+        missing += [f"{member.relative}: {name}" for name in wanted if name not in packed]
+    if missing:
+        sys.exit("\n".join(["These files of the source are not in the wheels:", *missing]))
 
 
 def _build(distributions: list[Member], out: Path) -> None:
@@ -58,12 +92,12 @@ def _build_one(member: Member, out: Path) -> str:
     return f"{member.relative}:\n{done.stdout}{done.stderr}" if done.returncode else ""
 
 
-def _install(venv: Path, distributions: list[Member]) -> None:
+def _install(venv: Path, distributions: list[Member], groups: list[str]) -> None:
     print("Installing the wheels into a fresh environment ...", flush=True)
     create(venv)
     pip(venv, "install", PIP)
     wheels = [str(_wheel(member)) + ("[fast]" if member.path == ROOT else "") for member in distributions]
-    pip(venv, "install", "--group", "test", "--group", "servers", *wheels)
+    pip(venv, "install", *groups, *wheels)
 
 
 def _wheel(member: Member) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from concertino.executor import BreakerPolicy, Limits, RetryPolicy
 from concertino.testing import ScriptedModel, call, fake_tool, hanging_tool, make_pool, run_call
 from concertino.traces.blobs import BLOB_LIMIT
+from waiting import wait_until
 
 
 @ct.tool
@@ -39,22 +41,20 @@ def test_a_function_for_a_process_that_cannot_be_imported_is_refused_before_anyt
 
 
 def test_a_plain_function_runs_beside_the_event_loop() -> None:
-    @ct.tool
-    def sleep(seconds: float) -> str:
-        """Block the thread."""
-        time.sleep(seconds)
-        return "done"
+    released = threading.Event()
 
-    async def longest_pause() -> float:
-        work = asyncio.ensure_future(run_call(sleep, {"seconds": 2}))
-        pauses, last = [], time.monotonic()
-        while not work.done():
-            await asyncio.sleep(0.01)
-            pauses.append(time.monotonic() - last)
-            last = time.monotonic()
-        return max(pauses)
+    @ct.tool(timeout=None)
+    def block() -> bool:
+        """Block the thread until the event loop releases it."""
+        return released.wait(60)
 
-    assert asyncio.run(longest_pause()) < 1.9
+    async def call_and_release() -> object:
+        work = asyncio.ensure_future(run_call(block, {}))
+        await asyncio.sleep(0.1)
+        released.set()
+        return (await work).content
+
+    assert asyncio.run(call_and_release()) is True
 
 
 # -- how-to/write-hooks.md, reference/hooks.md -----------------------------------------------------------------
@@ -108,21 +108,21 @@ def test_an_orchestrator_s_hooks_may_take_all_arguments_by_name() -> None:
 # -- how-to/write-an-agent.md --------------------------------------------------------------------------------
 
 
-@ct.agent(timeout=1)
+@ct.agent(timeout=20)
 async def look(ctx: ct.Context) -> list[float]:
-    """Say what is left of the time, for itself and for a call below."""
-    below = await ctx.call("left")
-    return [ctx.remaining_seconds(), below.content]
+    """Say when the time is over, for itself and for a call below."""
+    below = await ctx.call("end")
+    return [time.monotonic() + ctx.remaining_seconds(), below.content]
 
 
 @ct.tool(timeout=None)
-async def left(ctx: ct.Context) -> float:
-    """Say what is left of the time."""
-    return ctx.remaining_seconds()
+async def end(ctx: ct.Context) -> float:
+    """Say when the time is over."""
+    return time.monotonic() + ctx.remaining_seconds()
 
 
 def test_a_sub_call_ends_a_moment_before_its_caller() -> None:
-    own, below = call(look, {}, pool=ct.Pool.of(look, left)).content
+    own, below = call(look, {}, pool=ct.Pool.of(look, end)).content
     assert 0.03 <= own - below <= 0.07
 
 
@@ -179,8 +179,14 @@ def test_a_cancelled_run_can_be_resumed_and_an_answered_one_cannot(tmp_path: Pat
 
     async def cancel() -> None:
         pool = ct.Pool.of(fake_tool("quick", returns=1), hanging_tool("slow", retry_safe=True))
-        handle = ct.Orchestrator(ScriptedModel(both)).start("?", pool=pool, trace=path)
-        await asyncio.sleep(0.2)
+        ended: list[ct.events.CallEnded] = []
+
+        def watch(event: ct.events.Event) -> None:
+            if isinstance(event, ct.events.CallEnded):
+                ended.append(event)
+
+        handle = ct.Orchestrator(ScriptedModel(both)).start("?", pool=pool, trace=path, on_event=watch)
+        await wait_until(lambda: ended, "the quick call has ended")
         assert (await handle.cancel()).stop == "cancelled"
 
     asyncio.run(cancel())

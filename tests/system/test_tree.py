@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tree import ROOT, Member, members
+from tree import ROOT, Member, members, tree_files
 
 MEMBERS = members()
 OWNERS = {member.import_name: member for member in MEMBERS}
@@ -52,17 +51,6 @@ def declared_by(member: Member) -> set[str]:
     project = member.pyproject["project"]
     groups = [project.get("dependencies", []), *project.get("optional-dependencies", {}).values()]
     return {canonical(requirement) for group in groups for requirement in group}
-
-
-def files_of_the_tree() -> list[Path]:
-    """Tracked files and those about to be; without git, all but generated folders."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    try:
-        listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.decode()
-    except (FileNotFoundError, subprocess.CalledProcessError):
-        generated = {".git", ".venv", ".make", ".cache", "dist", "site", "__pycache__"}
-        return [f for f in ROOT.rglob("*") if f.is_file() and not generated & set(f.relative_to(ROOT).parts)]
-    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
 
 
 def test_the_sdk_imports_neither_a_member_nor_torch() -> None:
@@ -104,14 +92,14 @@ def test_a_member_has_the_shape_of_a_member(member: Member) -> None:
 
 def test_every_folder_of_providers_and_contrib_is_a_member() -> None:
     roots = {ROOT / "providers", ROOT / "contrib"}
-    inside = (file for file in files_of_the_tree() if roots & set(file.parents))
+    inside = (file for file in tree_files() if roots & set(file.parents))
     folders = {"/".join(file.relative_to(ROOT).parts[:2]) for file in inside if file.parent not in roots}
     assert folders == {member.relative for member in MEMBERS}
 
 
 def test_no_file_names_a_place_on_somebodys_machine() -> None:
     wrong = []
-    for file in files_of_the_tree():
+    for file in tree_files():
         try:
             lines = file.read_text(encoding="utf-8").splitlines()
         except UnicodeDecodeError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,9 +18,6 @@ from concertino_train.codec import ByteCodec
 from concertino_train.data import IGNORED, Conversation, Encoded, encode, write_conversations
 
 pytest.importorskip("trl", reason="trl, which trains, is absent")
-
-SLOW = bool(os.environ.get("CONCERTINO_SFT"))
-"""Set it to have the routing task learnt to the end: some two minutes."""
 
 
 @pytest.fixture(autouse=True)
@@ -421,9 +417,7 @@ def test_a_clean_rollout_has_the_exact_form_in_every_text() -> None:
 # -- from nothing to a policy that calls -------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1200)
-@pytest.mark.skipif(not SLOW, reason="it takes a minute and a half of one core; set CONCERTINO_SFT=1")
+@pytest.mark.soak
 def test_a_tiny_policy_learns_to_route_in_the_exact_form_from_collected_trajectories(tmp_path: Path) -> None:
     """98 % of 200 held-out greedy rollouts in the exact form, within 200 CPU-seconds, from random weights."""
     import asyncio

@@ -99,14 +99,13 @@ def test_weights_that_were_written_for_the_server_go_with_it(
 
 
 def test_a_forked_child_of_the_owner_keeps_nothing_alive(run_owner: Run, system: Any) -> None:
-    owner = run_owner("fork", child_seconds="20")
+    owner = run_owner("fork", child_seconds="200")
     child = owner.next()["child"]
     owner.process.kill()
     owner.process.wait(60)
-    took = gone(owner, system)
-    assert system.alive(child)
+    gone(owner, system)
+    assert system.alive(child)  # so nothing waited for it
     os.kill(child, signal.SIGKILL)
-    assert took < 10
 
 
 def test_a_forked_child_that_ends_leaves_the_server_to_the_owner(run_owner: Run, system: Any) -> None:

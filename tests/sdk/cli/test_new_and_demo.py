@@ -27,6 +27,7 @@ def python(*arguments: str, path: Path, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @needs_hatchling
 def test_a_new_plugin_installs_passes_its_tests_and_conforms(cli: Any, tmp_path: Path) -> None:
     written = json.loads(cli("new", "plugin", "my-words", "--tool", "--agent", "--model", "--json").stdout)

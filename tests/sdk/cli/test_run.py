@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import until
 
 LEAD = ("--model", "band/lead")
 
@@ -164,13 +164,9 @@ def interrupt(site: Path, *arguments: str) -> tuple[int, str, str]:
     environment = {**os.environ, "PYTHONPATH": str(site), "CONCERTINO_PLUGINS": "band"}
     command = [sys.executable, "-m", "concertino", *arguments]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            if any('"name":"band/nap"' in file.read_text() for file in Path("runs").glob("*.trace.jsonl")):
-                break
-            time.sleep(0.02)
+        until(lambda: any('"name":"band/nap"' in file.read_text() for file in Path("runs").glob("*.trace.jsonl")))
         child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=30)
+        out, err = child.communicate(timeout=60)
     return child.returncode, out, err
 
 

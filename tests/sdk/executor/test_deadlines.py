@@ -10,6 +10,7 @@ import concertino as ct
 import pytest
 from concertino.core.events import Retried
 from concertino.executor import Executor, Limits
+from waiting import wait_until
 
 from .deadline_trials import POOL, as_call, random_tree, run_tree
 from .virtual_clock import run_virtually
@@ -116,10 +117,10 @@ async def test_an_agent_that_was_stopped_cannot_begin_new_calls(isolation: str) 
 
     async with Executor(Limits(grace=0.05)) as executor:
         run = asyncio.ensure_future(executor.run([ct.Call("zombie")], ct.Pool.of(note, zombie)))
-        await asyncio.sleep(0.1)
+        await wait_until(lambda: began)
         run.cancel()
         await asyncio.wait([run])
-        await asyncio.wait_for(tried.wait(), 5)
+        await tried.wait()
         await asyncio.sleep(0.05)
     assert began == ["alive"]
 
@@ -137,9 +138,9 @@ async def test_closing_the_executor_ends_what_runs_and_what_waits() -> None:
 
     executor = Executor(Limits(calls=2))
     run = asyncio.ensure_future(executor.run([ct.Call("slow")] * 50, ct.Pool.of(slow)))
-    await asyncio.sleep(0.05)
+    await wait_until(lambda: ran == 2)
     await executor.aclose()
-    observations = await asyncio.wait_for(run, 5)
+    observations = await run
     assert {o.error.code for o in observations if o.error} == {"cancelled"}
     assert len(observations) == 50
     assert ran == 2

@@ -155,6 +155,7 @@ async def test_a_journal_on_a_full_disk_stops_calls_and_keeps_results(
     assert "No space left" in run.detail
 
 
+@pytest.mark.slow
 def test_nothing_seen_is_lost_and_nothing_finished_is_repeated_when_the_process_is_killed() -> None:
     """E1 of the reliability page, in short; `python benchmarks/crash.py` kills 200 times."""
     done = subprocess.run([sys.executable, CRASH, "--quick", "--json"], capture_output=True, text=True, check=False)

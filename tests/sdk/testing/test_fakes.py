@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from concertino import Call, Executor, Limits, Pool, Status
 from concertino.testing import (
@@ -17,6 +15,7 @@ from concertino.testing import (
     run_call,
     stubborn_tool,
 )
+from waiting import wait_until
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": False}
 
@@ -112,7 +111,7 @@ async def test_a_blocking_tool_is_blamed_for_the_stall() -> None:
     tool = blocking_tool(seconds=0.6)
     async with Executor(Limits(stall=0.1)) as executor:
         await executor.run([Call("blocking")], Pool.of(tool))
-        await asyncio.sleep(0.2)
+        await wait_until(lambda: executor.stalls)
         assert [stall.name for stall in executor.stalls] == ["blocking"]
 
 

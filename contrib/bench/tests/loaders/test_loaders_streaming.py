@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,11 +75,9 @@ def test_importing_the_loaders_is_light() -> None:
 
 
 @pytest.mark.slow
-def test_two_real_sets_are_compared_within_seconds(shared_data: Path) -> None:
+def test_two_real_sets_are_compared(shared_data: Path) -> None:
     test = list(gsm8k(path=shared_data / "gsm8k" / "test_400.jsonl"))
     train = list(gsm8k(path=shared_data / "gsm8k" / "train_600.jsonl"))
-    started = time.perf_counter()
     report = overlap(train, test)
-    assert time.perf_counter() - started < 10
     assert report.exact == ()
     assert overlap(train, train).shared == 600

@@ -113,6 +113,7 @@ def test_a_leader_that_asks_all_answers_with_the_text_of_the_best_card(
     assert text.endswith(f"A: {row['answer']}")
 
 
+@pytest.mark.slow
 def test_the_whole_chain_measures_every_system_over_both_pools(recordings: Path, tmp_path: Path) -> None:
     from unseen_pool import ORACLE, QUICK, TAUGHT, TRAINED, UNTRAINED, VOTE, measure, table
 

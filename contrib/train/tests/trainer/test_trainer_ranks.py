@@ -14,12 +14,8 @@ import pytest
 import torch
 
 SCRIPT = Path(__file__).with_name("two_ranks.py")
-WANTED = "CONCERTINO_TRAIN_RANKS"
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not os.environ.get(WANTED), reason=f"two processes take 20 s; {WANTED}=1 runs them"),
-]
+pytestmark = pytest.mark.slow
 
 
 def script() -> Any:
