@@ -22,8 +22,7 @@ from concertino._observation import ErrorInfo, Observation, Status
 from concertino._plan import Call, Plan, substitute
 from concertino.events import CallEnded
 from concertino.reading import ReadingError, read_json
-from concertino.schema import InstanceRefused, guard_instance
-from concertino.schema._coercion import holds_whole_float
+from concertino.schema import InstanceRefused, guard_instance, holds_whole_float
 
 from . import _causes as causes
 from ._invocation import Invocation

@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 from concertino.schema import SchemaRefused, compile_schema
-from concertino.schema._formats import FORMATS
+from concertino.schema.formats import FORMATS
 
 from .suite import DIALECTS, cases, data_root, remotes
 

@@ -1,0 +1,135 @@
+"""The back end that decides wherever it is installed: `jsonschema_rs`.
+
+Its patterns run on an engine that is linear in the length of the text, it never touches the network, and it
+evaluates without remembering, so the work for recursive schemas is counted before it is asked. It lists all errors at
+once, some 10 microseconds each: for a value with much work only the first is asked for.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jsonschema_rs
+
+from .admission import Work, multiplies
+from .document import Document
+from .errors import InstanceRefused, Path, SchemaRefused
+from .failures import Error
+from .shapes import pattern_refused, shape_refused
+
+MAX_WORK = 1_000_000
+MAX_LISTED_WORK = 10_000
+_PATTERN_BYTES = 10 * 1024 * 1024
+_PATTERNS = jsonschema_rs.RegexOptions(size_limit=_PATTERN_BYTES)
+_Kind = jsonschema_rs.ValidationErrorKind
+_CLASSES = {
+    4: jsonschema_rs.Draft4Validator,
+    6: jsonschema_rs.Draft6Validator,
+    7: jsonschema_rs.Draft7Validator,
+    2019: jsonschema_rs.Draft201909Validator,
+    2020: jsonschema_rs.Draft202012Validator,
+}
+
+
+class RustBackend:
+    """One admitted schema, compiled by `jsonschema_rs`."""
+
+    name = "rust"
+
+    def __init__(self, document: Document) -> None:
+        """Compile; raises `SchemaRefused` for a keyword of the wrong shape and for a pattern that is not one."""
+        self._document = document
+        self._work = Work(document) if multiplies(document) else None
+        document.write_patterns({given: pattern.rust for given, pattern in document.patterns.items()})
+        compiler = _CLASSES[document.dialect]
+        try:
+            for path, stray in document.strays:
+                _check_shape(document, path, stray)
+            self._compiled = compiler(
+                document.root, offline=True, validate_formats=True, pattern_options=_PATTERNS, mask="it"
+            )
+        except jsonschema_rs.ValidationError as error:
+            raise _refusal(document, error, ()) from None
+        self._engines: dict[str, Callable[[Any], bool]] = {}
+        self.is_valid: Callable[[Any], bool] = self._compiled.is_valid if self._work is None else self._counted
+
+    def matches(self, pattern: str, text: str) -> bool:
+        """Whether a text matches a pattern of the document."""
+        engine = self._engines.get(pattern)
+        if engine is None:
+            compiled = jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=_PATTERNS)
+            engine = self._engines[pattern] = compiled.is_valid
+        return engine(text)
+
+    def _counted(self, instance: Any) -> bool:
+        assert self._work is not None
+        self._work.of(instance, MAX_WORK)
+        return self._compiled.is_valid(instance)
+
+    def errors(self, instance: Any) -> list[Error]:
+        """What is wrong with a value that is not valid: everything, or for a very large value the first error."""
+        if self._is_quick(instance):
+            found = list(self._compiled.iter_errors(instance))
+        elif self._document.words.isdisjoint(("anyOf", "oneOf")):
+            found = [_first(self._compiled, instance)]
+        else:  # an error about alternatives holds all errors of all of them
+            return [Error((), "schema", self._document.root, instance)]
+        return [self._error(each, instance) for each in found[:100]]
+
+    def _is_quick(self, instance: Any) -> bool:
+        try:
+            (self._work or Work(self._document)).of(instance, MAX_LISTED_WORK)
+        except InstanceRefused:
+            return False
+        return True
+
+    def _error(self, error: jsonschema_rs.ValidationError, root: Any) -> Error:
+        kind, path, steps = error.kind, tuple(error.instance_path), list(error.schema_path)
+        instance = root
+        for step in path:
+            instance = instance[step]
+        names: tuple[str, ...] = ()
+        alternatives: tuple[tuple[Error, ...], ...] = ()
+        if isinstance(kind, _Kind.FalseSchema):
+            if path and type(path[-1]) is int and steps[-1:] == ["items"]:  # the keyword of the array, not of the item
+                path, instance = path[:-1], _at(root, path[:-1])
+            else:
+                return Error(path, "false", False, instance)
+        elif isinstance(kind, _Kind.PropertyNames):
+            name = kind.error.instance
+            inner = Error((), str(steps[-1]), self._document.at(tuple(steps[:-1])), name)
+            of_name = () if isinstance(kind.error.kind, _Kind.FalseSchema) else ((inner,),)
+            return Error(path, "propertyNames", {}, instance, (name,), of_name)
+        elif isinstance(kind, (_Kind.AnyOf, _Kind.OneOfNotValid, _Kind.OneOfMultipleValid)):
+            alternatives = tuple(tuple(self._error(each, root) for each in tried) for tried in kind.context)
+        elif isinstance(kind, (_Kind.AdditionalProperties, _Kind.UnevaluatedProperties)):
+            names = tuple(kind.unexpected)
+        return Error(path, str(steps[-1]), self._document.at(tuple(steps[:-1])), instance, names, alternatives)
+
+
+def _at(value: Any, path: Path) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+def _first(compiled: jsonschema_rs.Validator, instance: Any) -> jsonschema_rs.ValidationError:
+    try:
+        compiled.validate(instance)
+    except jsonschema_rs.ValidationError as error:
+        return error
+    raise AssertionError("asked for the error of a valid value")
+
+
+def _check_shape(document: Document, path: Path, stray: dict[str, Any]) -> None:
+    """Check a referenced place where the metaschema expects no schema."""
+    try:
+        jsonschema_rs.meta.validate({**stray, "$schema": document.dialect_uri})
+    except jsonschema_rs.ValidationError as error:
+        raise _refusal(document, error, path) from None
+
+
+def _refusal(document: Document, error: jsonschema_rs.ValidationError, path: Path) -> SchemaRefused:
+    path, kind = (*path, *error.instance_path), error.kind
+    if isinstance(kind, _Kind.Format):
+        return pattern_refused(path, document.given(error.instance))
+    return shape_refused(document, path, kind.name, None if isinstance(kind, _Kind.AnyOf) else kind.value)
