@@ -11,7 +11,7 @@ may have exponentially many ways to reach one place, and a library follows them 
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import Any
 
@@ -25,8 +25,6 @@ MAX_SCHEMA_NODES = 4000
 MAX_ENUM = 1000
 MAX_EXPANSION = 10_000
 MAX_CHAIN = 64
-_Edges = Callable[[Document, dict[str, Any]], Iterator[Any]]
-_Sizes = dict[int, tuple[int, int]]  # of a sub-schema: how many it unfolds to, how many in a row
 _UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 
 
@@ -148,13 +146,6 @@ def _in_place(document: Document, schema: dict[str, Any]) -> Iterator[Any]:
             yield member
 
 
-def _everywhere(document: Document, schema: dict[str, Any]) -> Iterator[Any]:
-    """All sub-schemas, and what the references point to."""
-    yield from document.targets(schema)
-    for _, member in sub_schemas(schema, document.dialect):
-        yield member
-
-
 class _Cycle(Exception):
     """A schema was met again while it was being unfolded."""
 
@@ -165,7 +156,7 @@ def _refuse_expansion(document: Document) -> None:
     sizes: dict[int, tuple[int, int]] = {}
     for part in document.sub_schemas:
         try:
-            size, height = _unfolded(document, part, _in_place, sizes)
+            size, height = _unfolded(document, part, sizes)
         except _Cycle:
             text = "a `$ref` cycle that never reaches into the value; put `properties` or `items` in between"
             raise SchemaRefused("ref_cycle", (), text) from None
@@ -175,16 +166,8 @@ def _refuse_expansion(document: Document) -> None:
             raise SchemaRefused("expansion", (), f"{text}; {limits}")
 
 
-def multiplies(document: Document) -> bool:
-    """Whether the work for a value must be counted: the schema is recursive or unfolds far over all depths."""
-    try:
-        return document.has_references and _unfolded(document, document.root, _everywhere, {})[0] > MAX_EXPANSION
-    except _Cycle:
-        return True
-
-
-def _unfolded(document: Document, start: dict[str, Any], edges: _Edges, sizes: _Sizes) -> tuple[int, int]:
-    """How many schemas `start` unfolds to along `edges`, and how many in a row; raises `_Cycle`."""
+def _unfolded(document: Document, start: dict[str, Any], sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """How many schemas `start` unfolds to for one value, and how many in a row; raises `_Cycle`."""
     open_parts: set[int] = set()
     stack: list[tuple[dict[str, Any], list[Any] | None]] = [(start, None)]
     while stack:
@@ -197,10 +180,43 @@ def _unfolded(document: Document, start: dict[str, Any], edges: _Edges, sizes: _
             raise _Cycle
         elif id(part) not in sizes:
             open_parts.add(id(part))
-            members = [member for member in edges(document, part) if type(member) is dict]
+            members = [member for member in _in_place(document, part) if type(member) is dict]
             stack.append((part, members))
             stack.extend((member, None) for member in members)
     return sizes[id(start)]
+
+
+def unfolds_far(document: Document) -> bool:
+    """Whether there are more than `MAX_EXPANSION` ways through the schema that meet no sub-schema twice."""
+    if not document.has_references:
+        return False
+    ways = 0
+    for start in document.starts:
+        open_parts = {id(start)}
+        stack = [(start, _everywhere(document, start))]
+        while stack:
+            part, members = stack[-1]
+            member = next(members, None)
+            if member is None:
+                stack.pop()
+                open_parts.discard(id(part))
+            elif id(member) not in open_parts:
+                ways += 1
+                if ways > MAX_EXPANSION:
+                    return True
+                open_parts.add(id(member))
+                stack.append((member, _everywhere(document, member)))
+    return False
+
+
+def _everywhere(document: Document, schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """All sub-schemas that a value or a part of it meets after this one."""
+    for member in document.targets(schema):
+        if type(member) is dict:
+            yield member
+    for path, member in sub_schemas(schema, document.dialect):
+        if type(member) is dict and path[0] not in ("$defs", "definitions"):
+            yield member
 
 
 class Work:

@@ -106,6 +106,12 @@ class Document:
         return f"http://{name}#" if self.dialect <= 7 else f"https://{name}"
 
     @property
+    def starts(self) -> list[dict[str, Any]]:
+        """The root, and every sub-schema that is referred to."""
+        found = [self.root, *(target for targets in self._targets.values() for target in targets)]
+        return list({id(target): target for target in found if type(target) is dict}.values())
+
+    @property
     def has_references(self) -> bool:
         """Whether any sub-schema refers to another one."""
         return bool(self._targets)
@@ -178,6 +184,8 @@ class Document:
             del schema["format"]
         for word in _IGNORED & schema.keys():
             del schema[word]
+        if type(schema.get("items")) is not list:  # it has no meaning there, and `jsonschema` stumbles over it
+            schema.pop("additionalItems", None)
         if "$ref" not in schema or self.dialect > 7:
             self._read_patterns(schema, path)
 
@@ -196,8 +204,8 @@ class Document:
                     raise SchemaRefused(error.reason, path + inner, f"the pattern {brief(text)} has {error}") from None
                 self._steps += self.patterns[text].steps
             if self._steps > MAX_ALL_STEPS:
-                text = "the patterns together unfold too far; use minLength, maxLength or smaller counts"
-                raise SchemaRefused("pattern_too_large", path + inner, text)
+                hint = "the patterns together unfold too far; use minLength, maxLength or smaller counts"
+                raise SchemaRefused("pattern_too_large", path + inner, hint)
 
     def _note_identifiers(self, schema: dict[str, Any], path: Path) -> None:
         if "$ref" in schema and self.dialect <= 7:

@@ -41,6 +41,13 @@ class Failure(NamedTuple):
     detail: Any = None
 
 
+def value_at(value: Any, path: Path) -> Any:
+    """What stands at a path of a value."""
+    for step in path:
+        value = value[step]
+    return value
+
+
 def failures_of(errors: Iterable[Error]) -> Iterator[Failure]:
     """The failures that some errors stand for."""
     for error in errors:

@@ -27,8 +27,6 @@ _SPACE = "\\t-\\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _LINE_ENDS = "\\n\\r\u2028\u2029"
 _ESCAPES = frozenset("dDwWsSbBtnvfr0")
 _SETS = {"d": "0-9", "w": "A-Za-z0-9_", "s": _SPACE}
-_PYTHON = {"$": r"\Z", r"(?-u:\b)": r"(?a:\b)", r"(?-u:\B)": r"(?a:\B)"}
-"""What Python's engine gets instead of a token."""
 _SAMPLE_CHARS = "a1A0 -_.:/@," + "".join(map(chr, range(33, 127))) + "é\u03b1\u4e00"
 
 
@@ -57,7 +55,7 @@ class Pattern:
         reader = _Reader()
         written = [reader.read(token) for token in _TOKEN.finditer(pattern)]
         steps = reader.sizes[0][0]
-        python = "".join(_PYTHON.get(text, text) for text in written)
+        python = "".join(r"\Z" if text == "$" else text for text in written)
         return cls(pattern, "".join(written), python, steps)
 
     @cached_property
@@ -153,8 +151,6 @@ def _refuse(token: re.Match[str]) -> None:
 def _text(token: re.Match[str]) -> str:
     """A token outside a class in the syntax that the engines share."""
     text, escaped = token[0], token["escaped"]
-    if escaped in ("b", "B"):
-        return rf"(?-u:\{escaped})"
     if escaped and escaped in "dDwWsS":
         return f"[{'' if escaped.islower() else '^'}{_SETS[escaped.lower()]}]"
     if text == ".":

@@ -21,10 +21,10 @@ import referencing
 import regex
 
 from .admission import Work
-from .document import Document
+from .document import LATEST, Document, sub_schemas
 from .equality import first_equal
 from .errors import InstanceRefused, SchemaRefused
-from .failures import Error
+from .failures import Error, value_at
 from .formats import FORMATS
 from .shapes import pattern_refused, shape_refused
 
@@ -32,6 +32,9 @@ MAX_WORK = 100_000
 MAX_PATTERN_SECONDS = 0.25
 """For all patterns and one value."""
 _MAX_ERRORS = 100
+_NEVER: dict[str, Any] = {"not": {}}
+_TAKE_FALSE = ("additionalProperties", "items", "additionalItems", "unevaluatedProperties", "unevaluatedItems")
+"""Keywords that are reported themselves where they are false."""
 _CLASSES: dict[int, Any] = {
     4: jsonschema.Draft4Validator,
     6: jsonschema.Draft6Validator,
@@ -168,6 +171,7 @@ class PythonBackend:
                 operand = None if error.validator in ("anyOf", "oneOf") else error.validator_value
                 raise shape_refused(document, where, error.validator, operand)
         self._check_patterns()
+        self._spell_out_false()
         document.write_patterns({given: pattern.python for given, pattern in document.patterns.items()})
         self._validator = _class_of(document.dialect)(
             document.root, registry=referencing.Registry(), format_checker=_format_checker()
@@ -195,6 +199,16 @@ class PythonBackend:
                 )
                 raise SchemaRefused("pattern_not_linear", document.places[given], hint)
 
+    def _spell_out_false(self) -> None:
+        """`jsonschema` reports the schema `false` without its place; a `not` is reported with it."""
+        legacy = self._document.dialect < LATEST
+        for schema in self._document.sub_schemas:
+            for path, member in sub_schemas(schema, self._document.dialect):
+                if member is False and len(path) == 2:
+                    schema[path[0]][path[1]] = dict(_NEVER)
+                elif member is False and (path[0] not in _TAKE_FALSE or (path[0] == "items" and legacy)):
+                    schema[path[0]] = dict(_NEVER)
+
     def is_valid(self, instance: Any) -> bool:
         """Does the value match? Raises `InstanceRefused` where that costs too much."""
         return self._first(instance, 1) == []
@@ -218,7 +232,9 @@ class PythonBackend:
 
     def _error(self, error: jsonschema.ValidationError, root: Any) -> Error:
         path, keyword = tuple(error.absolute_path), error.validator
-        if keyword is None:
+        if keyword is None or error.schema == _NEVER:
+            if path and type(path[-1]) is int and list(error.absolute_schema_path)[-2:] == ["items", "not"]:
+                return Error(path[:-1], "items", {"items": False}, value_at(root, path[:-1]))
             return Error(path, "false", False, error.instance)
         names: tuple[str, ...] = getattr(error, "names", ())
         alternatives: tuple[tuple[Error, ...], ...] = ()
