@@ -13,7 +13,7 @@ may have exponentially many ways to reach one place, and a library follows them 
 import json
 from collections.abc import Iterator, Mapping
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 from .document import IN_PLACE, Document, sub_schemas
 from .errors import InstanceRefused, Path, SchemaRefused
@@ -219,36 +219,52 @@ def _everywhere(document: Document, schema: dict[str, Any]) -> Iterator[dict[str
             yield member
 
 
+class _Applied(NamedTuple):
+    """The schemas that one place of a value meets, each with how often, and how often in all."""
+
+    schemas: list[tuple[dict[str, Any], int]]
+    times: int
+
+
 class Work:
     """Counts how often a library will apply a sub-schema of one document to a part of a value."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._applied: dict[int, list[tuple[dict[str, Any], int]]] = {}
+        self._in_place: dict[int, list[tuple[dict[str, Any], int]]] = {}
 
     def of(self, value: Any, limit: int) -> int:
         """The work for a value; raises `InstanceRefused` as soon as it exceeds the limit."""
-        pending: list[tuple[Any, list[tuple[dict[str, Any], int]]]] = [(value, [(self._document.root, 1)])]
-        work = 0
+        start = self._together([(self._document.root, 1)])
+        work = start.times
+        pending: list[tuple[Any, _Applied]] = [(value, start)]
+        known: dict[tuple[int, str | int], _Applied] = {}
         while pending:
-            value, schemas = pending.pop()
-            together: dict[int, tuple[dict[str, Any], int]] = {}
-            for schema, times in schemas:
-                for each, weight in self._applying(schema):
-                    _, before = together.get(id(each), (each, 0))
-                    together[id(each)] = (each, before + times * weight)
-            applied = list(together.values())
-            work += sum(times for _, times in applied)
-            if work > limit:
-                text = f"more than {limit} steps to check it against this schema; send less at once"
-                raise InstanceRefused("too_costly", (), text)
-            kind = type(value)
-            if kind is dict or kind is list:
-                for key, member in value.items() if kind is dict else enumerate(value):
-                    inner = [(found, times) for schema, times in applied for found in _members(schema, key)]
-                    if inner:
-                        pending.append((member, inner))
+            container, applied = pending.pop()
+            kind = type(container)
+            for key in container if kind is dict else range(len(container)) if kind is list else ():
+                # all items behind the listed ones meet the same schemas
+                place = (id(applied), key if kind is dict else min(key, MAX_SCHEMA_NODES))
+                inner = known.get(place)
+                if inner is None:
+                    found = [(each, times) for schema, times in applied.schemas for each in _members(schema, place[1])]
+                    inner = known[place] = self._together(found)
+                work += inner.times
+                if work > limit:
+                    text = f"more than {limit} steps to check it against this schema; send less at once"
+                    raise InstanceRefused("too_costly", (), text)
+                if inner.times and type(container[key]) in (dict, list):
+                    pending.append((container[key], inner))
         return work
+
+    def _together(self, schemas: list[tuple[dict[str, Any], int]]) -> _Applied:
+        """Some schemas and all that applies in place with them, each once with how often it is applied."""
+        found: dict[int, tuple[dict[str, Any], int]] = {}
+        for schema, times in schemas:
+            for each, weight in self._applying(schema):
+                _, before = found.get(id(each), (each, 0))
+                found[id(each)] = (each, before + times * weight)
+        return _Applied(list(found.values()), sum(times for _, times in found.values()))
 
     def _applying(self, schema: dict[str, Any]) -> list[tuple[dict[str, Any], int]]:
         """A schema and all that applies in place with it, each with how often.
@@ -256,14 +272,14 @@ class Work:
         Where `unevaluatedProperties` or `unevaluatedItems` stands, the libraries ask everything below it once more to
         learn what it evaluated.
         """
-        found = self._applied.get(id(schema))
+        found = self._in_place.get(id(schema))
         if found is None:
             again = 2 if any(word in schema for word in _UNEVALUATED) else 1
             found = [(schema, 1)]
             for member in _in_place(self._document, schema):
                 if type(member) is dict:
                     found += [(each, again * times) for each, times in self._applying(member)]
-            self._applied[id(schema)] = found
+            self._in_place[id(schema)] = found
         return found
 
 

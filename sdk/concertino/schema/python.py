@@ -138,6 +138,12 @@ def _class_of(dialect: int) -> Any:
 
 
 @lru_cache
+def _metaschema(dialect: int) -> Any:
+    original = _CLASSES[dialect]
+    return original(original.META_SCHEMA)
+
+
+@lru_cache
 def _format_checker() -> jsonschema.FormatChecker:
     checker = jsonschema.FormatChecker(formats=())
     for name, check in FORMATS.items():
@@ -163,9 +169,8 @@ class PythonBackend:
         """Check the schema; raises `SchemaRefused` for a keyword of the wrong shape and for a bad pattern."""
         self._document = document
         self._work = Work(document)
-        original = _CLASSES[document.dialect]
         for path, part in [((), document.root), *document.strays]:
-            error = next(original(original.META_SCHEMA).iter_errors(part), None)
+            error = next(_metaschema(document.dialect).iter_errors(part), None)
             if error is not None:
                 where = (*path, *error.absolute_path)
                 operand = None if error.validator in ("anyOf", "oneOf") else error.validator_value

@@ -2,9 +2,9 @@
 
 Its patterns run on an engine that is linear in the length of the text, and it never touches the network. For a verdict
 it remembers what it decided at a reference that leads back to a sub-schema, so recursion costs little; between such
-references it follows every way through the schema. Where there are too many ways, the work for a value is counted first.
-For errors it remembers nothing and lists all of them, some 10 microseconds each: a value with much work gets the first
-error only, or one line about the whole.
+references it follows every way through the schema, so where there are too many of them the work for a value is
+counted first. For errors it remembers nothing and lists all of them, some 10 microseconds each: a value with much work
+gets the first error only, or one line about the whole.
 """
 
 from collections.abc import Callable
