@@ -79,7 +79,7 @@ def _plain_copy(schema: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
             if type(copy) is dict:
                 copy[key] = made
             else:
-                copy.append(made)  # type: ignore[union-attr]
+                copy.append(made)  # type: ignore[union-attr] # a list wherever it is not a dict
             if nodes > MAX_SCHEMA_NODES:
                 raise SchemaRefused(
                     "too_many_nodes",

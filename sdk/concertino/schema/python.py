@@ -132,9 +132,8 @@ _KEYWORDS = {
 @lru_cache
 def _class_of(dialect: int) -> Any:
     known = _CLASSES[dialect].VALIDATORS
-    return jsonschema.validators.extend(
-        _CLASSES[dialect], {word: check for word, check in _KEYWORDS.items() if word in known or word == "dependencies"}
-    )
+    ours = {word: check for word, check in _KEYWORDS.items() if word in known or word == "dependencies"}
+    return jsonschema.validators.extend(_CLASSES[dialect], ours)  # type: ignore[no-untyped-call] # the stubs' gap
 
 
 @lru_cache
@@ -210,9 +209,9 @@ class PythonBackend:
         for schema in self._document.sub_schemas:
             for path, member in sub_schemas(schema, self._document.dialect):
                 if member is False and len(path) == 2:
-                    schema[path[0]][path[1]] = dict(_NEVER)
+                    schema[str(path[0])][path[1]] = dict(_NEVER)
                 elif member is False and (path[0] not in _TAKE_FALSE or (path[0] == "items" and legacy)):
-                    schema[path[0]] = dict(_NEVER)
+                    schema[str(path[0])] = dict(_NEVER)
 
     def is_valid(self, instance: Any) -> bool:
         """Does the value match? Raises `InstanceRefused` where that costs too much."""
@@ -252,4 +251,4 @@ class PythonBackend:
                     self._error(each, root)
                 )
             alternatives = tuple(map(tuple, tried.values()))
-        return Error(path, keyword, error.schema, error.instance, names, alternatives)
+        return Error(path, str(keyword), error.schema, error.instance, names, alternatives)

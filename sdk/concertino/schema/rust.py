@@ -60,6 +60,8 @@ class RustBackend:
             )
         except jsonschema_rs.ValidationError as error:
             raise _refusal(document, error, ()) from None
+        except Exception as error:
+            raise SchemaRefused("keyword_shape", (), f"it cannot be compiled: {str(error)[:200]}") from None
         self._engines: dict[str, Callable[[Any], bool]] = {}
         self.is_valid: Callable[[Any], bool] = self._compiled.is_valid if self._work is None else self._counted
 
@@ -104,10 +106,10 @@ class RustBackend:
             else:
                 return Error(path, "false", False, instance)
         elif isinstance(kind, _Kind.PropertyNames):
-            name = kind.error.instance
+            name = str(kind.error.instance)
             inner = Error((), str(steps[-1]), self._document.at(tuple(steps[:-1])), name)
-            of_name = () if isinstance(kind.error.kind, _Kind.FalseSchema) else ((inner,),)
-            return Error(path, "propertyNames", {}, instance, (name,), of_name)
+            alternatives = () if isinstance(kind.error.kind, _Kind.FalseSchema) else ((inner,),)
+            return Error(path, "propertyNames", {}, instance, (name,), alternatives)
         elif isinstance(kind, (_Kind.AnyOf, _Kind.OneOfNotValid, _Kind.OneOfMultipleValid)):
             alternatives = tuple(tuple(self._error(each, root) for each in tried) for tried in kind.context)
         elif isinstance(kind, (_Kind.AdditionalProperties, _Kind.UnevaluatedProperties)):
@@ -134,7 +136,7 @@ def _check_shape(document: Document, path: Path, stray: dict[str, Any]) -> None:
 def _refusal(document: Document, error: jsonschema_rs.ValidationError, path: Path) -> SchemaRefused:
     path, kind = (*path, *error.instance_path), error.kind
     if isinstance(kind, _Kind.PropertyNames):  # of `patternProperties`, in draft 7 and before
-        kind, error = kind.error.kind, kind.error
+        return pattern_refused(path, document.given(str(kind.error.instance)))
     if isinstance(kind, _Kind.Format):
-        return pattern_refused(path, document.given(error.instance))
+        return pattern_refused(path, document.given(str(error.instance)))
     return shape_refused(document, path, kind.name, None if isinstance(kind, _Kind.AnyOf) else kind.value)
