@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 from concertino.core.events import CallEnded
 from concertino.core.observation import ErrorInfo, Observation, Status
 from concertino.core.plan import Call, Plan, substitute
-from concertino.schema import InstanceRefused, guard_instance
-from concertino.schema._coercion import holds_whole_float
+from concertino.schema import InstanceRefused, guard_instance, holds_whole_float
 from concertino.text.json import ReadingError, read_json
 
 from . import error_messages as causes

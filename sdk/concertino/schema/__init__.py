@@ -5,20 +5,21 @@ right.
     if not validator.is_valid(arguments):              # the hot path: about a microsecond
         text = explain(validator.check(arguments), validator)
 
+`jsonschema_rs` decides, and `jsonschema` where it is not installed. Both stand behind one admission, which keeps out
+what hangs or fetches, and one wording.
+
 Semantics: dialect 2020-12 unless `$schema` declares draft 4, 6, 7 or 2019-09; only local `$ref`, no network
 ever; 3.0 is an integer and True is not; `default` is not applied; the formats date-time, date, time, email,
-uri, uuid, ipv4, ipv6 and regex are asserted, others ignored; patterns are the regular part of ECMA 262.
-Values are plain JSON as `guard_instance` defines it. Two back ends, Rust's and plain Python, give the same
-verdicts and the same words.
+uri, uuid, ipv4, ipv6 and regex are checked, others ignored; patterns are ECMA 262 without look-around and
+back-references. Values are plain JSON as `guard_instance` defines it.
 """
 
-from ._admission import admit
-from ._backends import BackendMissing
-from ._faults import InstanceRefused, SchemaRefused, pointer_of
-from ._guard import guard_instance
-from ._names import near_names
-from ._validator import Validator, compile_schema
-from ._violations import Violation, explain
+from .coercion import holds_whole_float
+from .errors import BackendMissing, InstanceRefused, SchemaRefused, pointer_of
+from .guard import guard_instance
+from .names import near_names
+from .validator import Validator, admit, compile_schema
+from .violations import Violation, explain
 
 __all__ = [
     "BackendMissing",
@@ -30,6 +31,7 @@ __all__ = [
     "compile_schema",
     "explain",
     "guard_instance",
+    "holds_whole_float",
     "near_names",
     "pointer_of",
 ]

@@ -128,7 +128,7 @@ def test_random_satisfiable_schemas_mostly_get_a_valid_example() -> None:
     found = satisfiable = 0
     for _ in range(400):
         try:
-            validator = compile_schema(random_schema(rng), backend="python")
+            validator = compile_schema(random_schema(rng))
         except SchemaRefused:
             continue
         valid = validator.is_valid(validator.example())

@@ -4,7 +4,7 @@ samples.
 
 import pytest
 from concertino.schema import compile_schema
-from concertino.schema._formats import FORMATS, SAMPLES
+from concertino.schema.formats import FORMATS, SAMPLES
 
 CASES = {
     "date": (

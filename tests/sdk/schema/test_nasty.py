@@ -50,7 +50,7 @@ def outcome(attack: Nasty, backend: str) -> tuple[str | None, float]:
 def test_an_attack_is_refused_for_its_reason_or_validated(attack: Nasty, backend: str, no_sockets: list[str]) -> None:
     for _ in range(3):  # a machine that stands still is not the attack's
         reason, seconds = outcome(attack, backend)
-        assert reason == attack.reason
+        assert reason in ({attack.reason, attack.python} if backend == "python" else {attack.reason})
         if seconds < (2.0 if reason is None else 4.0):  # a tenth of it on an idle machine
             break
     else:

@@ -1,6 +1,6 @@
 """The official test suite, required tests of draft 7 and 2020-12 (bar J3).
 
-Below admission: Rust's library as we configure it, with the suite's remote documents, must be right in every
+Below admission: Rust's library with the suite's remote documents must be right in every
 case. Through admission: both back ends must be right in every case whose schema is admitted. Not admitted, by
 design, are schemas that need another document (`remote_ref`), an inner `$id` (`embedded_id`) or a metaschema
 of their own (`unknown_dialect`). Not comparable are nine cases of 2020-12 that want formats not to be
@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 from concertino.schema import SchemaRefused, compile_schema
-from concertino.schema._formats import FORMATS
+from concertino.schema.formats import FORMATS
 
 from .suite import DIALECTS, cases, data_root, remotes
 

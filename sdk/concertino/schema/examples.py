@@ -10,13 +10,12 @@ are made until one is valid. Everything is deterministic and bounded in work.
 from collections.abc import Iterator
 from itertools import chain
 from math import ceil, floor
-from typing import Any
+from typing import Any, Protocol
 
-from ._checks import TYPE_NAMES, identity
-from ._evaluator import Evaluator
-from ._faults import InstanceRefused
-from ._formats import SAMPLES
-from ._normal import NormalSchema
+from .document import Document
+from .equality import identity
+from .errors import InstanceRefused
+from .formats import SAMPLES
 
 _VARIANTS = 12
 _MAX_DEPTH = 12
@@ -24,22 +23,38 @@ _MAX_WORK = 3000
 _MAX_TEXT = 10_000
 _ANY = "text"
 _ORDER = ("string", "integer", "number", "boolean", "object", "array", "null")
+_FOLDED = frozenset(("$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "if", "then", "else"))
 _LOWER_WINS = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
 _UPPER_WINS = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
+
+
+_TYPE_NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"} | {
+    type(None): "null"
+}
+
+
+class Judge(Protocol):
+    """What a maker asks about values and texts: a back end."""
+
+    def is_valid(self, instance: Any) -> bool:
+        """The verdict of the whole schema."""
+
+    def matches(self, pattern: str, text: str) -> bool:
+        """Whether a text matches a pattern."""
 
 
 class _Impossible(Exception):
     """No value was found along the choices made."""
 
 
-def example_of(normal: NormalSchema, evaluator: Evaluator) -> Any:
+def example_of(document: Document, judge: Judge) -> Any:
     """One minimal value, valid wherever one of the variants tried is; otherwise the first attempt, or {}."""
     attempts: list[Any] = []
     for variant in range(_VARIANTS):
-        maker = _Maker(normal, variant)
+        maker = _Maker(document, judge, variant)
         try:
-            value = maker.make(normal.root, 0)
-            if evaluator.is_valid(value):
+            value = maker.make(document.root, 0)
+            if judge.is_valid(value):
                 return value
             attempts.append(value)
         except (_Impossible, InstanceRefused, RecursionError, ArithmeticError):
@@ -48,10 +63,11 @@ def example_of(normal: NormalSchema, evaluator: Evaluator) -> Any:
 
 
 class _Maker:
-    __slots__ = ("normal", "variant", "work")
+    __slots__ = ("document", "judge", "variant", "work")
 
-    def __init__(self, normal: NormalSchema, variant: int) -> None:
-        self.normal = normal
+    def __init__(self, document: Document, judge: Judge, variant: int) -> None:
+        self.document = document
+        self.judge = judge
         self.variant = variant
         self.work = 0
 
@@ -74,14 +90,11 @@ class _Maker:
             if schema is True:
                 yield {}
             return
-        base = {
-            word: value
-            for word, value in schema.items()
-            if word not in ("$ref", "allOf", "anyOf", "oneOf", "if", "then", "else")
-        }
+        targets = self.document.targets(schema)
+        schema = self.document.view(schema)
+        base = {word: value for word, value in schema.items() if word not in _FOLDED}
         parts: list[list[Any]] = [[member] for member in schema.get("allOf", ())]
-        if "$ref" in schema:
-            parts.append([self.normal.target(schema["$ref"])])
+        parts += [[target] for target in targets]
         parts += [self.rotated(schema[word]) for word in ("anyOf", "oneOf") if word in schema]
         if "if" in schema and self.variant % 3:
             taken = [schema["if"], schema.get("then", True)] if self.variant % 3 == 1 else [schema.get("else", True)]
@@ -132,14 +145,21 @@ class _Maker:
         if low > _MAX_TEXT:
             raise _Impossible
         if "pattern" in schema:
-            found = self.normal.matchers[schema["pattern"]].sample(low + index)
-            if found is None:
-                raise _Impossible
-            return found
+            return self.matching(schema["pattern"], low + index)
         if "format" in schema:
             return SAMPLES[schema["format"]]
         text = _ANY + (str(index) if index else "")
         return (text + "x" * (low - len(text)))[: int(high)]
+
+    def matching(self, pattern: str, length: int) -> str:
+        """A text of at least this length that matches a pattern."""
+        sample = self.document.patterns[self.document.given(pattern)].sample
+        if sample is not None:
+            for filler in (sample[-1:] or "a", " ", "a"):
+                text = sample + filler * (length - len(sample))
+                if self.judge.matches(pattern, text):
+                    return text
+        raise _Impossible
 
     def array(self, schema: dict[str, Any], depth: int) -> list[Any]:
         prefix, rest = schema.get("prefixItems", []), schema.get("items", True)
@@ -192,7 +212,7 @@ class _Maker:
         parts += [
             member
             for pattern, member in schema.get("patternProperties", {}).items()
-            if self.normal.matchers[pattern].matches(name)
+            if self.judge.matches(pattern, name)
         ]
         if not parts:
             return schema.get("additionalProperties", True)
@@ -202,15 +222,13 @@ class _Maker:
         """Names for properties that the schema allows without naming them."""
         names = {"type": "string", "allOf": [schema.get("propertyNames", True)]}
         for pattern in schema.get("patternProperties", ()):
-            found = self.normal.matchers[pattern].sample()
-            if found is not None:
-                yield found
+            yield self.matching(pattern, 0)
         for index in range(1, 20):
             yield str(self.make(names, depth + 1, index))
 
 
 def _is_of(value: Any, names: set[str]) -> bool:
-    name = TYPE_NAMES[type(value)]
+    name = _TYPE_NAMES[type(value)]
     return (
         name in names
         or (name == "integer" and "number" in names)

@@ -3,7 +3,7 @@
 A violation names one place (a JSON pointer, "" is the whole value), the keyword that does not hold, what was
 expected and what was there. At most five are reported, sorted by pointer and keyword; for alternatives
 (`anyOf`, `oneOf`) the one that was evidently meant is followed, so the message speaks of the real fault and
-not of the choice. Messages are stable: the same schema and value give the same bytes, whatever the back end.
+not of the choice. The words are made here, of what either library reports.
 """
 
 import json
@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ._evaluator import Failure
-from ._faults import pointer_of
-from ._normal import NormalSchema
-from ._wording import cut, expected, got
+from .document import Document
+from .errors import pointer_of
+from .failures import Failure
+from .wording import cut, expected, got
 
 MAX_VIOLATIONS = 5
 _MAX_POINTER = 200
@@ -43,9 +43,9 @@ class Exemplar(Protocol):
         """The verdict."""
 
 
-def violations_of(failures: Iterable[Failure], normal: NormalSchema) -> tuple[Violation, ...]:
+def violations_of(failures: Iterable[Failure], document: Document) -> tuple[Violation, ...]:
     """Word the failures: no duplicates, sorted by pointer then keyword, at most five."""
-    found = {Violation(pointer_of(each.path), each.keyword, expected(each, normal), got(each)) for each in failures}
+    found = {Violation(pointer_of(each.path), each.keyword, expected(each, document), got(each)) for each in failures}
     ordered = sorted(found, key=lambda each: (each.pointer, each.keyword, each.expected, each.got))
     return tuple(ordered[:MAX_VIOLATIONS])
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
-from ._faults import InstanceRefused
+from .errors import InstanceRefused
 
 MAX_DEPTH = 64
 MAX_NODES = 1_000_000

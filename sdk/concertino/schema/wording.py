@@ -1,19 +1,19 @@
 """How a failure reads: short, in our own words, derived only from the keyword, the schema and the value.
 
-Nothing here depends on a validation library, on time or on hash order, so a message is byte-identical between
-back ends and between runs. `expected` says what would have been right, as a phrase that follows the word
-"expected"; `got` shows the value, bounded whatever its size. Property names stand in 'single quotes', values
-in JSON.
+Nothing here depends on a validation library, on time or on hash order. `expected` says what would have been right, as a
+phrase that follows the word "expected"; `got` shows the value, bounded whatever its size. Property names stand in
+'single quotes', values in JSON.
 """
 
 import json
 from collections.abc import Iterable
 from typing import Any
 
-from ._evaluator import Failure, type_name
-from ._formats import SAMPLES
-from ._names import near_names
-from ._normal import NormalSchema
+from .document import Document
+from .equality import first_equal
+from .failures import Failure
+from .formats import SAMPLES
+from .names import near_names
 
 MAX_PHRASE = 80
 
@@ -64,29 +64,29 @@ def _one_of(values: list[Any], instance: Any) -> str:
     return shown(ordered[0]) if len(ordered) == 1 else "one of " + ", ".join(shown(value, 40) for value in ordered)
 
 
-def described(schema: Any, normal: NormalSchema, depth: int = 0) -> str:
+def described(schema: Any, document: Document, depth: int = 0) -> str:
     """What a schema asks for, in a few words."""
-    if type(schema) is bool or depth > 4:
+    if type(schema) is not dict or depth > 4:
         return "any value" if schema else "nothing"
     for word in ("anyOf", "oneOf", "allOf"):
         if word in schema:
-            joined = (described(member, normal, depth + 1) for member in schema[word][:6])
+            joined = (described(member, document, depth + 1) for member in schema[word][:6])
             return " and ".join(dict.fromkeys(joined)) if word == "allOf" else _or(joined)
-    if "$ref" in schema:
-        return described(normal.target(schema["$ref"]), normal, depth + 1)
+    for target in document.targets(schema):
+        return described(target, document, depth + 1)
     if "const" in schema:
         return shown(schema["const"])
     if "enum" in schema:
         return cut(_one_of(schema["enum"], None), 60)
     names = schema.get("type", "object" if "properties" in schema or "required" in schema else "any value")
-    return _or(_typed(name, schema, normal, depth) for name in ([names] if type(names) is str else names))
+    return _or(_typed(name, schema, document, depth) for name in ([names] if type(names) is str else names))
 
 
-def _typed(name: str, schema: dict[str, Any], normal: NormalSchema, depth: int) -> str:
+def _typed(name: str, schema: dict[str, Any], document: Document, depth: int) -> str:
     if name == "object" and schema.get("required"):
         return "object with " + _names(schema["required"], 4)
     if name == "array" and type(schema.get("items")) is dict and schema["items"]:
-        return f"array of {described(schema['items'], normal, depth + 1)}"
+        return f"array of {described(schema['items'], document, depth + 1)}"
     if name == "string" and "format" in schema:
         return f"string ({schema['format']})"
     return name
@@ -109,39 +109,42 @@ _COUNTS = {
 }
 
 
-def expected(failure: Failure, normal: NormalSchema) -> str:
+def expected(failure: Failure, document: Document) -> str:
     """What would have been right, as a phrase of at most 80 characters."""
-    return cut(_expected(failure, normal))
+    return cut(_expected(failure, document))
 
 
-def _expected(failure: Failure, normal: NormalSchema) -> str:
+def _expected(failure: Failure, document: Document) -> str:
     word, schema = failure.keyword, failure.schema
     if word in _LIMITS:
-        return _LIMITS[word].format(shown(schema[word]))
+        draft4 = schema[word] is True  # in draft 4, `exclusiveMaximum: true` changes what `maximum` means
+        return _LIMITS[word].format(shown(schema[word[9:].lower()] if draft4 else schema[word]))
     if word in _COUNTS:
         return f"{_COUNTS[word][0]} {_many(schema[word], _COUNTS[word][1])}"
     if word == "type":
-        return described({key: schema[key] for key in ("type", "items", "required", "format") if key in schema}, normal)
+        return described(
+            {key: schema[key] for key in ("type", "items", "required", "format") if key in schema}, document
+        )
     if word == "enum":
         return _one_of(schema["enum"], failure.instance)
     if word == "const":
         return shown(schema["const"])
     if word == "pattern":
-        return f"text that matches {schema['pattern']}"
+        return f"text that matches {document.given(schema['pattern'])}"
     if word == "format":
         return f"{schema['format']} such as {SAMPLES[schema['format']]}"
     if word in ("anyOf", "oneOf"):
-        chosen = described({word: schema[word]}, normal)
+        chosen = described({word: schema[word]}, document)
         return f"exactly one of: {chosen}" if failure.detail else chosen
     if word == "not":
-        return f"anything but {described(schema['not'], normal)}"
-    return _expected_members(failure, normal)
+        return f"anything but {described(schema['not'], document)}"
+    return _expected_members(failure, document)
 
 
-def _expected_members(failure: Failure, normal: NormalSchema) -> str:
+def _expected_members(failure: Failure, document: Document) -> str:
     word, schema, detail = failure.keyword, failure.schema, failure.detail
     if word == "required":
-        kind = described(schema.get("properties", {}).get(detail, True), normal)
+        kind = described(schema.get("properties", {}).get(detail, True), document)
         return f"required property {quoted(detail)}" + ("" if kind == "any value" else f" ({cut(kind, 30)})")
     if word == "dependentRequired":
         return f"property {quoted(detail[0])}, needed with {quoted(detail[1])}"
@@ -152,21 +155,20 @@ def _expected_members(failure: Failure, normal: NormalSchema) -> str:
             return f"only known properties (did you mean {quoted(near[0])}?)"
         return f"only the properties {_names(known)}" if known else "no further property"
     if word == "propertyNames":
-        return f"property names that are {_expected(detail[1], normal)}"
+        wanted = _expected(detail[1], document) if detail[1] else "not there"
+        return f"property names that are {wanted}"
     if word == "uniqueItems":
         return "items that are all different"
-    if word == "contains":
-        return _expected_contains(schema, detail, normal)
-    if word in ("items", "unevaluatedItems"):
+    if word in ("contains", "minContains", "maxContains"):
+        side = "at most" if word == "maxContains" else "at least"
+        return f"{side} {_many(schema.get(word, 1) if word != 'contains' else 1, 'item')} being " + described(
+            schema["contains"], document
+        )
+    if word == "items":
         return f"at most {_many(detail, 'item')}"
-    return "no value here; leave it out"
-
-
-def _expected_contains(schema: dict[str, Any], found: int, normal: NormalSchema) -> str:
-    few = found < schema.get("minContains", 1)
-    count = schema.get("minContains", 1) if few else schema.get("maxContains", 0)
-    wanted = described(schema["contains"], normal)
-    return f"{'at least' if few else 'at most'} {_many(count, 'item')} being {wanted}"
+    if word == "unevaluatedItems":
+        return "no further items"
+    return described(schema, document) if word == "schema" else "no value here; leave it out"
 
 
 def got(failure: Failure) -> str:
@@ -182,15 +184,14 @@ def got(failure: Failure) -> str:
     if word == "propertyNames":
         return quoted(detail[0])
     if word == "uniqueItems":
-        return f"equal items at {detail[0]} and {detail[1]}"
-    if word == "contains":
-        return f"{detail} of {_many(len(instance), 'item')}"
+        equal = first_equal(instance)
+        return f"equal items at {equal[0]} and {equal[1]}" if equal else shown(instance)
     if word == "oneOf" and detail:
-        return cut(f"{shown(instance, 40)}, which fits {detail[0] + 1} and {detail[1] + 1} of them")
+        return cut(f"{shown(instance, 40)}, which fits more than one of them")
     if word in ("minLength", "maxLength"):
         return f"{shown(instance, 50)} ({_many(len(instance), 'character')})"
     if word in ("minProperties", "maxProperties"):
         return _many(len(instance), "property")
-    if type_name(instance) in ("array", "object") and word == "type":
+    if type(instance) in (list, dict) and word == "type":
         return shown(instance, 60)
     return shown(instance)

@@ -1,17 +1,16 @@
-"""The nine asserted formats, in our own reading, so that every back end gives the same verdict.
+"""The nine formats that are checked, in our own reading; all others are annotations.
 
-`date-time`, `date` and `time` follow RFC 3339 (a leap second only at 23:59:60 UTC), `email` and `uri` the
-shape that RFC 5321 and RFC 3986 share with practice, `uuid` RFC 9562, `ipv4` and `ipv6` the standard library,
-`regex` the syntax of ECMA 262 as far as `_patterns` reads it. Every other format is an annotation and is
-ignored. Each check is total: it takes text and returns a bool, and never raises.
+Rust's library reads these nine alike and checks them itself; `FORMATS` are for `jsonschema`. `date-time`, `date` and
+`time` follow RFC 3339 (a leap second only at 23:59:60 UTC), `email` and `uri` the shape that RFC 5321 and RFC 3986
+share with practice, `uuid` RFC 9562, `ipv4` and `ipv6` the standard library, `regex` the syntax of ECMA 262 as far as
+`patterns` reads it. Each check takes text and returns a bool, and never raises.
 """
 
 import re
 from collections.abc import Callable
 from datetime import date as _date
-from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
-from ._patterns import PatternRefused, parse
+from .patterns import Pattern, PatternRefused
 
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)?(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))")
@@ -62,17 +61,21 @@ def _is_date_time(text: str) -> bool:
 
 
 def _is_ipv4(text: str) -> bool:
+    from ipaddress import IPv4Address
+
     try:
         IPv4Address(text)
-    except (AddressValueError, ValueError):
+    except ValueError:
         return False
     return text.isascii()
 
 
 def _is_ipv6(text: str) -> bool:
+    from ipaddress import IPv6Address
+
     try:
         IPv6Address(text)
-    except (AddressValueError, ValueError):
+    except ValueError:
         return False
     return text.isascii() and "%" not in text
 
@@ -107,9 +110,11 @@ def _is_uuid(text: str) -> bool:
 
 def _is_regex(text: str) -> bool:
     try:
-        parse(text)
+        re.compile(Pattern.read(text).python)
     except PatternRefused as refusal:
         return refusal.reason != "pattern_syntax"
+    except re.error:
+        return False
     return True
 
 

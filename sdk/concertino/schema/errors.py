@@ -1,13 +1,11 @@
-"""The two refusals of this package, and JSON pointers.
+"""The refusals of this package, and JSON pointers.
 
 `SchemaRefused` is raised at registration: the schema itself is unfit, whatever the arguments.
-`InstanceRefused` is raised at a call: the value is not JSON, or too large to be looked at. A *violation* is
-neither: it is a fit value that does not match a fit schema, and it is returned, never raised (see
-`_violations`).
+`InstanceRefused` is raised at a call: the value is not JSON, or costs too much to check.
+A *violation* is neither: a fit value does not match a fit schema. It is returned, never raised (see `violations`).
 
-Both carry a stable `reason` code for programs, and a message that names the place and the next step for
-people. A *path* is a tuple of keys and indexes; a *pointer* is the same thing as RFC 6901 text ("" is the
-whole value).
+Both refusals carry a stable `reason` code for programs, and a message that names the place and the next step for
+people. A *path* is a tuple of keys and indexes; a *pointer* is the same thing as RFC 6901 text ("" is the whole value).
 """
 
 from collections.abc import Iterable
@@ -18,6 +16,10 @@ Path = tuple[str | int, ...]
 def pointer_of(path: Iterable[str | int]) -> str:
     """Write a path as a JSON pointer (RFC 6901): `("a/b", 0)` becomes `/a~1b/0`."""
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
+
+
+class BackendMissing(RuntimeError):
+    """The back end that was asked for is not installed."""
 
 
 class SchemaRefused(ValueError):
@@ -33,7 +35,7 @@ class SchemaRefused(ValueError):
 
 
 class InstanceRefused(ValueError):
-    """A value that must not be validated: not JSON, or beyond the limits of `guard_instance`.
+    """A value that must not be validated: not JSON, beyond the limits of `guard_instance`, or too costly to check.
 
     `reason` is a stable code such as `too_deep`, `pointer` the place inside the value.
     """
