@@ -222,7 +222,7 @@ class BoundModel:
         self.abandoned = 0
         self.quarantine = ""
 
-    def had_a_fair_chance(self, seconds: float) -> bool:
+    def ran_long_enough(self, seconds: float) -> bool:
         """Whether a request that was stopped after `seconds` had most of the time that it usually takes."""
         usual = self.opened.usual_seconds or self.timeout
         return usual is not None and seconds >= 0.8 * usual

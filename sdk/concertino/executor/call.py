@@ -32,7 +32,7 @@ from .isolation.orphans import CURRENT
 from .isolation.threads import abandoned_by
 from .ledger import Ledger, Reservation
 from .limits import Gate, leave
-from .retry import TELLS_ON_PROVIDER, Failure, classify
+from .retry import COUNTS_AGAINST_BREAKER, Failure, classify
 
 if TYPE_CHECKING:
     from .bound import Bound
@@ -46,10 +46,43 @@ class Invocation:
     """The life of one call of a tool or agent."""
 
     __slots__ = (
-        "arguments", "attempts", "begun", "begun_at", "bound", "call_id", "calls", "children", "coroutine", "deadline",
-        "depth", "executor", "full", "gates", "going", "index", "interrupted", "kind", "ledger", "nested", "over",
-        "owner", "parent", "probing", "put_off", "queued", "recalled", "repairs", "reservation", "run_id", "scope",
-        "started", "stopped_by", "task", "timeout", "timer", "waiting_after",
+        "arguments",
+        "attempts",
+        "begun",
+        "begun_at",
+        "bound",
+        "call_id",
+        "calls",
+        "children",
+        "coroutine",
+        "deadline",
+        "depth",
+        "executor",
+        "full",
+        "gates",
+        "going",
+        "index",
+        "interrupted",
+        "kind",
+        "ledger",
+        "nested",
+        "over",
+        "owner",
+        "parent",
+        "probing",
+        "queued",
+        "recalled",
+        "repairs",
+        "reservation",
+        "run_id",
+        "scope",
+        "started",
+        "stopped_by",
+        "task",
+        "throttled_past_deadline",
+        "timeout",
+        "timer",
+        "waiting_after",
     )  # fmt: skip
 
     kind: str
@@ -79,7 +112,7 @@ class Invocation:
         self.over = False
         self.begun = False
         self.probing = False
-        self.put_off = False
+        self.throttled_past_deadline = False
         self.going = False
         self.interrupted = False
         self.begun_at = 0.0
@@ -257,7 +290,7 @@ class Invocation:
                 return self._with_partial(failed, error.observation.content)
             except BaseException as error:
                 failure = classify(error)
-                self._tell_on_provider(failure)
+                self._count_against_breaker(failure)
                 delay = self._delay(failure)
                 if delay is None:
                     return self._failed(failure, error)
@@ -291,10 +324,10 @@ class Invocation:
             if self.kind != "agent":
                 self.bound.provider.gate.ended()
 
-    def _tell_on_provider(self, failure: Failure) -> None:
+    def _count_against_breaker(self, failure: Failure) -> None:
         if self.kind == "agent":
             return
-        if failure.kind in TELLS_ON_PROVIDER:
+        if failure.kind in COUNTS_AGAINST_BREAKER:
             self.bound.provider.breaker.failed(at_once=failure.kind is FailureClass.AUTH)
         elif failure.kind is FailureClass.THROTTLED:
             self.bound.provider.gate.throttled(self.begun_at, self.scope.loop.time())
@@ -312,7 +345,7 @@ class Invocation:
         if delay is None:
             return None
         if self.scope.loop.time() + delay >= self.deadline:
-            self.put_off = failure.kind is FailureClass.THROTTLED
+            self.throttled_past_deadline = failure.kind is FailureClass.THROTTLED
             return None
         if self.bound.own_usd and self.reservation is not None:
             again = Amount(usd=self.bound.spec.cost.usd)
@@ -321,7 +354,7 @@ class Invocation:
         return delay if self.bound.provider.may_retry(failure.kind) else None
 
     def _failed(self, failure: Failure, error: BaseException | None) -> Observation:
-        if self.put_off:  # a provider that only said "later" has not failed: the time was too short
+        if self.throttled_past_deadline:  # a provider that only said "later" has not failed: the time was too short
             return self._error(Status.TIMEOUT, causes.throttled_too_long(failure, self.attempts))
         if failure.kind is FailureClass.AUTH:
             self.scope.switched_off[self.bound.provider.name] = failure.message

@@ -25,7 +25,7 @@ from concertino.members.routing import RouterSpec
 
 from . import error_messages as causes
 from .call import Invocation
-from .routes import Route, nobody_answered, worth_another
+from .routes import Route, nobody_answered, should_fall_back
 from .structured import read_structured, refused_schema
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _limited(sampling: Sampling, max_tokens: int) -> Sampling:
     return sampling.with_(max_tokens=max_tokens)
 
 
-class Asker:
+class ModelCallOwner:
     """Who waits for one request to a model: the orchestrator (`role` set) or an agent."""
 
     now = 0.0
@@ -72,7 +72,7 @@ class Asker:
             self.future.set_result(cast(Request, invocation).observation)
 
 
-class Hearer(Protocol):
+class StreamListener(Protocol):
     """Who hears a reply while it is written."""
 
     def begin(self) -> None:
@@ -90,8 +90,8 @@ class Request(Invocation):
     __slots__ = ("chat", "fresh", "hearer", "observation", "reply", "role", "wasted")
 
     def __init__(
-        self, executor: Executor, scope: Scope, bound: BoundModel, call_id: str, chat: ChatRequest, asker: Asker,
-        role: str, fresh: Sequence[Message], hearer: Hearer | None = None,
+        self, executor: Executor, scope: Scope, bound: BoundModel, call_id: str, chat: ChatRequest, asker: ModelCallOwner,
+        role: str, fresh: Sequence[Message], hearer: StreamListener | None = None,
     ) -> None:  # fmt: skip
         super().__init__(executor, scope, cast("Bound", bound), call_id, chat, cast("PlanRun", asker), 0)
         self.chat = chat
@@ -152,7 +152,7 @@ class Request(Invocation):
                 self.wasted = self.wasted.plus(self._priced(error.usage))
             raise
 
-    async def _heard(self, model: Model, hearer: Hearer) -> Any:
+    async def _heard(self, model: Model, hearer: StreamListener) -> Any:
         """The reply of a stream whose text is heard piece by piece."""
         hearer.begin()
         last: Any = None
@@ -199,7 +199,7 @@ class Request(Invocation):
         """As for any call; a time-out tells on a server that had its usual time."""
         under_way = self.going or self.interrupted  # one that only waits to be repeated says nothing of the server
         timed_out = self.stopped_by == "deadline" and under_way and not self.over
-        if timed_out and cast("BoundModel", self.bound).had_a_fair_chance(observation.ended - observation.started):
+        if timed_out and cast("BoundModel", self.bound).ran_long_enough(observation.ended - observation.started):
             self.bound.provider.breaker.failed()
         super().conclude(observation)
 
@@ -232,7 +232,7 @@ class Request(Invocation):
 
 async def ask(
     executor: Executor, scope: Scope, model: str, chat: ChatRequest, call_id: str, *,
-    parent: Invocation | None = None, role: str = "", fresh: Sequence[Message] = (), hearer: Hearer | None = None,
+    parent: Invocation | None = None, role: str = "", fresh: Sequence[Message] = (), hearer: StreamListener | None = None,
 ) -> tuple[Reply, Observation]:  # fmt: skip
     """Ask a model of the scope's pool, by role or name; where that is a router, one of its models.
 
@@ -258,7 +258,7 @@ async def ask(
         except CallFailed as failed:
             tried.append(failed)
             announced = announced or failed.observation.attempts > 0
-            if not worth_another(failed.observation, parent.deadline if parent else scope.deadline, scope):
+            if not should_fall_back(failed.observation, parent.deadline if parent else scope.deadline, scope):
                 break
             route.failed(chosen, failed.observation)
     raise nobody_answered(spec, tried)
@@ -271,10 +271,10 @@ def _numbered(call_id: str, tries: int) -> str:
 
 async def _ask_one(
     executor: Executor, scope: Scope, spec: ModelSpec, chat: ChatRequest, call_id: str, parent: Invocation | None,
-    role: str, fresh: Sequence[Message], hearer: Hearer | None, seconds: float | None = None,
+    role: str, fresh: Sequence[Message], hearer: StreamListener | None, seconds: float | None = None,
 ) -> tuple[Reply, Observation]:  # fmt: skip
     bound = executor.bind_model(spec)
-    asker = Asker(scope, parent, executor.limits.margin)
+    asker = ModelCallOwner(scope, parent, executor.limits.margin)
     if seconds is not None:
         asker.deadline = min(asker.deadline, scope.loop.time() + seconds)
     chat = replace(chat, idempotency_key=idempotency_key(scope.run_id, call_id))

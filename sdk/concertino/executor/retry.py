@@ -44,7 +44,7 @@ ATTEMPTS: dict[FailureClass, int] = {
 }
 """Attempts per failure class, the first included."""
 
-TELLS_ON_PROVIDER = frozenset(
+COUNTS_AGAINST_BREAKER = frozenset(
     {FailureClass.AUTH, FailureClass.NOT_EXECUTED, FailureClass.MAYBE_EXECUTED, FailureClass.CUT_OFF}
 )
 

@@ -85,7 +85,7 @@ class Route:
         return opened.usual_seconds if self.scope.loop.time() - opened.measured < FRESH else 0.0
 
 
-def worth_another(observation: Observation, deadline: float, scope: Scope) -> bool:
+def should_fall_back(observation: Observation, deadline: float, scope: Scope) -> bool:
     """Whether another model may succeed where one failed: not when the run was stopped, or the time is over."""
     code = observation.error.code if observation.error else ""
     return code != "cancelled" and scope.loop.time() < deadline - 0.05

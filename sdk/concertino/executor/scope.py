@@ -148,7 +148,7 @@ class Scope:
             except Exception:  # a listener only looks on; what it cannot bear must not stop the run
                 logger.exception("a listener failed on %s", type(event).__name__)
 
-    def take_up(self, past: Scope, begun: Event) -> None:
+    def resume_from(self, past: Scope, begun: Event) -> None:
         """Begin with what another scope has behind it, under a beginning of its own: for a fork of its run."""
         self.events += [begun, *past.events[1:]]
         self.ledger.charge(past.ledger.usage)

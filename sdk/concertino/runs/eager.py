@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from concertino.strategies import Machine
 
 
-class Ahead:
+class EagerDispatcher:
     """The calls of one round that begin before its text is complete. Hears the text as it is written."""
 
     def __init__(self, machine: Machine, executor: Executor, scope: Scope, round_number: int) -> None:

@@ -23,8 +23,8 @@ from concertino.pool.pool import Pool
 from concertino.strategies import Act, Ask, Done, Machine
 from concertino.traces import JournalSink, TraceMemory
 
-from .eager import Ahead
-from .request_ids import AskLine
+from .eager import EagerDispatcher
+from .request_ids import RequestIds
 from .run import Run, collect_rounds
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _STOPS = {"budget_exhausted": "budget", "deadline": "deadline", "queue_deadline"
 """Why a run ends when its model could not be asked, by the code of the failed request."""
 
 
-class Drive:
+class RunLoop:
     """One run being driven."""
 
     def __init__(
@@ -58,10 +58,10 @@ class Drive:
         self.scope: Scope | None = None
         self.past: Scope | None = None
         self.ended: RunEnded | None = None
-        self.line = AskLine()
+        self.line = RequestIds()
         self.early: dict[str, asyncio.Task[Reply]] = {}
         self.round = 0
-        self.ahead: Ahead | None = None
+        self.ahead: EagerDispatcher | None = None
         self.rounds = orchestrator._rounds(budget)
 
     async def run(self) -> Run:
@@ -90,16 +90,16 @@ class Drive:
         if self.past is None:
             scope.emit_result(self.begun, recalled=self.memory is not None)
         else:
-            scope.take_up(self.past, self.begun)
+            scope.resume_from(self.past, self.begun)
         return scope
 
-    def fork(self, run_id: str, pool: Pool | None = None) -> Drive:
+    def fork(self, run_id: str, pool: Pool | None = None) -> RunLoop:
         """A run of its own that goes on from here, maybe over another pool; it has to be opened."""
         scope = self.scope
         assert scope is not None
         begun = replace(self.begun, run_id=run_id)
         seen = self.pool if pool is None else self.orchestrator._with_model(pool)
-        twin = Drive(self.orchestrator, self.machine.fork(), seen, self.budget, begun, None, None, None, scope.now())
+        twin = RunLoop(self.orchestrator, self.machine.fork(), seen, self.budget, begun, None, None, None, scope.now())
         twin.past, twin.round, twin.line = scope, self.round, copy.deepcopy(self.line)
         return twin
 
@@ -138,7 +138,7 @@ class Drive:
             return
         scope.transcript = step.messages
         if self.orchestrator.eager and type(machine).ahead is not Machine.ahead:
-            self.ahead = Ahead(machine, executor, scope, self.round + 1)
+            self.ahead = EagerDispatcher(machine, executor, scope, self.round + 1)
         try:
             reply = await self._reply(step, machine, executor, scope)
         except asyncio.CancelledError:
@@ -164,7 +164,7 @@ class Drive:
             return await self._request(step, name, executor, scope)
         if running is None:
             running = asyncio.ensure_future(self._request(step, name, executor, scope))
-        for known, other in self.line.look_ahead(machine):
+        for known, other in self.line.prefetch(machine):
             self.early[known] = asyncio.ensure_future(self._request(other, known, executor, scope))
         try:
             return await running

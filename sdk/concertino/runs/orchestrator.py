@@ -34,10 +34,10 @@ from concertino.strategies.built_in import installed_strategy
 from concertino.traces import Durability, JournalSink, Trace, TraceMemory, TraceStore
 from concertino.traces.trace import header
 
-from .loop import Drive, Listener
-from .request_ids import AskLine
+from .loop import Listener, RunLoop
+from .request_ids import RequestIds
 from .run import Run
-from .shared_model import LentModel
+from .shared_model import SharedModel
 
 if TYPE_CHECKING:
     from concertino.core.usage import Cost
@@ -86,7 +86,7 @@ class Orchestrator:
         if not isinstance(strategy, (str, Strategy)):
             raise UsageError(f"strategy={strategy!r}: expected a Strategy or the name of one")
         self.model = model
-        self._leader = ModelSpec("orchestrator", lambda: LentModel(model)) if isinstance(model, Model) else None
+        self._leader = ModelSpec("orchestrator", lambda: SharedModel(model)) if isinstance(model, Model) else None
         self.strategy = installed_strategy(strategy)() if isinstance(strategy, str) else strategy
         self.executor = executor
         self.sampling = sampling or Sampling()
@@ -144,7 +144,7 @@ class Orchestrator:
         if trace is not None:
             sink = JournalSink.create(_trace_path(Path(trace), run_id), header(run_id), durability)
         begun = RunStarted(run_id, question, setup, round(time.time(), 3))
-        return RunHandle(self, Drive(self, machine, pool, budget, begun, sink, None, on_event))
+        return RunHandle(self, RunLoop(self, machine, pool, budget, begun, sink, None, on_event))
 
     def stepped(
         self, question: str, *, pool: Pool | LivePool, budget: Budget | None = None, run_id: str = ""
@@ -163,7 +163,7 @@ class Orchestrator:
         self._check_budget(pool, budget)
         machine = self._begin(question, pool, budget, self.sampling)
         begun = RunStarted(run_id or new_run_id(), question, self._setup(pool, budget), round(time.time(), 3))
-        return SteppedRun(Drive(self, machine, pool, budget, begun, None, None, None), self.executor)
+        return SteppedRun(RunLoop(self, machine, pool, budget, begun, None, None, None), self.executor)
 
     def as_agent(
         self, name: str, description: str, *, only: Sequence[str] = (), timeout: float | None = 600.0,
@@ -253,7 +253,7 @@ class Orchestrator:
         _refuse_changes(known, self._setup(pool, budget))
         machine = self._begin(known.question, pool, budget, _recorded_sampling(known))
         begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
-        drive = Drive(self, machine, pool, budget, begun, sink, TraceMemory(known), on_event, known.seconds())
+        drive = RunLoop(self, machine, pool, budget, begun, sink, TraceMemory(known), on_event, known.seconds())
         return RunHandle(self, drive)
 
     # -- preparation -----------------------------------------------------------------------------------------------
@@ -325,7 +325,7 @@ class Orchestrator:
 class RunHandle:
     """A run under way. Await it for the `Run`."""
 
-    def __init__(self, orchestrator: Orchestrator, drive: Drive) -> None:
+    def __init__(self, orchestrator: Orchestrator, drive: RunLoop) -> None:
         self.id = drive.begun.run_id
         self._drive = drive
         self.task = asyncio.ensure_future(drive.run())
@@ -353,7 +353,7 @@ class RunHandle:
 
 
 def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
-    """Drive a machine from a trace, without any model or tool: the same texts and observations give the same end.
+    """RunLoop a machine from a trace, without any model or tool: the same texts and observations give the same end.
 
     Args:
         strategy: instead of the recorded one, to see how another reader or another limit would have gone on.
@@ -368,7 +368,7 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
     tools, sampling = setup.get("tools", ()), _recorded_sampling(trace)
     machine = strategy.begin(Brief(trace.question, tools, budget.rounds, budget.parallel, sampling=sampling))
     replies = {record["id"].partition("~")[0]: record["reply"] for record in trace.of_kind("reply")}
-    line = AskLine()
+    line = RequestIds()
     results = {seen.call_id: seen for seen in trace.observations()}
     while True:
         step = machine.step()
@@ -376,7 +376,7 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
             return step
         if isinstance(step, Ask):
             reply = replies.get(line.name(step))
-            line.look_ahead(machine)
+            line.prefetch(machine)
             if reply is None:
                 end = trace.records[-1]
                 if end["t"] == "end":

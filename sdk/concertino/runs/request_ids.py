@@ -11,7 +11,7 @@ from __future__ import annotations
 from concertino.strategies import Ask, Machine
 
 
-class AskLine:
+class RequestIds:
     """Numbers the requests of one run: `ask.1`, `ask.2`, …"""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class AskLine:
                 return known
         return self._next()
 
-    def look_ahead(self, machine: Machine) -> list[tuple[str, Ask]]:
+    def prefetch(self, machine: Machine) -> list[tuple[str, Ask]]:
         """Requests that the machine will make too, as far as they were not known before; each with its id."""
         coming = [ask for ask in machine.upcoming() if not self._knows(ask)]
         new = [(self._next(), ask) for ask in coming]

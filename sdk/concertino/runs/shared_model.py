@@ -14,7 +14,7 @@ from concertino.core.model import ChatRequest, Model, Reply
 _users: WeakKeyDictionary[Model, int] = WeakKeyDictionary()
 
 
-class LentModel(Model):
+class SharedModel(Model):
     """One run's hold on a model."""
 
     def __init__(self, model: Model) -> None:

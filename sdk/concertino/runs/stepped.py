@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from concertino.executor import Executor, Scope
     from concertino.pool.pool import Pool
 
-    from .loop import Drive
+    from .loop import RunLoop
 
 
 class SteppedRun:
@@ -42,7 +42,7 @@ class SteppedRun:
     Use it as an async context manager, or call `close` when done.
     """
 
-    def __init__(self, drive: Drive, executor: Executor) -> None:
+    def __init__(self, drive: RunLoop, executor: Executor) -> None:
         self._drive = drive
         self._executor = executor
         self._open = True
