@@ -18,10 +18,29 @@ from concertino.members.signature import (
 from pydantic import Field
 
 PLAIN_FORMS: list[Any] = [
-    str, int, float, bool, type(None), Any, list, dict, list[str], list[list[int]], dict[str, float], dict[str, Any],
-    dict[str, list[bool]], Literal["a", "b"], Literal["only"], Literal[1, 2, 3], int | None, str | int | None,
-    list[int | None], dict[str, int | str], list[str] | None, int | str,
-]  # fmt: skip
+    str,
+    int,
+    float,
+    bool,
+    type(None),
+    Any,
+    list,
+    dict,
+    list[str],
+    list[list[int]],
+    dict[str, float],
+    dict[str, Any],
+    dict[str, list[bool]],
+    Literal["a", "b"],
+    Literal["only"],
+    Literal[1, 2, 3],
+    int | None,
+    str | int | None,
+    list[int | None],
+    dict[str, int | str],
+    list[str] | None,
+    int | str,
+]
 DEFAULTS: list[Any] = [inspect.Parameter.empty, None, "text", 3, 2.5, True]
 
 
@@ -71,8 +90,10 @@ def test_annotated_constraints_reach_the_schema() -> None:
         return letter
 
     assert pick.input_schema["properties"]["letter"] == {
-        "type": "string", "maxLength": 1, "description": "One letter.",
-    }  # fmt: skip
+        "type": "string",
+        "maxLength": 1,
+        "description": "One letter.",
+    }
 
 
 def test_the_docstring_gives_the_description_and_a_text_per_parameter() -> None:

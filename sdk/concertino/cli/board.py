@@ -228,9 +228,13 @@ class Board:
         """The limits of the budget as (name, used, limit)."""
         used = self.usage
         spent = {
-            "rounds": len(self.chapters), "calls": used.calls, "units": used.units, "usd": used.usd,
-            "tokens": used.tokens, "seconds": self.now(),
-        }  # fmt: skip
+            "rounds": len(self.chapters),
+            "calls": used.calls,
+            "units": used.units,
+            "usd": used.usd,
+            "tokens": used.tokens,
+            "seconds": self.now(),
+        }
         budget = self.setup.get("budget", {})
         return ((name, float(value), budget[name]) for name, value in spent.items() if name in budget)
 

@@ -120,9 +120,14 @@ def _run(pool: Pool, writer: str | ModelSpec | None, as_json: bool, **options: A
     async def work() -> Described | None:
         try:
             return await describe(
-                pool, options.pop("task_file"), writer=writer, cache=folder, budget=budget,
-                on_progress=None if as_json else lambda progress: show({"progress": progress}), **options,
-            )  # fmt: skip
+                pool,
+                options.pop("task_file"),
+                writer=writer,
+                cache=folder,
+                budget=budget,
+                on_progress=None if as_json else lambda progress: show({"progress": progress}),
+                **options,
+            )
         except asyncio.CancelledError:
             return None
 
@@ -191,9 +196,14 @@ def _row(description: Description) -> tuple[object, ...]:
     if profile.input_tokens is not None and profile.output_tokens is not None:
         tokens = f"{profile.input_tokens:.0f} + {profile.output_tokens:.0f}"
     return (
-        profile.model, percent(overall.accuracy), f"{100 * overall.low:.0f}-{100 * overall.high:.0f} %",
-        overall.tasks, tokens, show_seconds(profile.seconds_median), "unknown" if usd is None else show_usd(usd),
-    )  # fmt: skip
+        profile.model,
+        percent(overall.accuracy),
+        f"{100 * overall.low:.0f}-{100 * overall.high:.0f} %",
+        overall.tasks,
+        tokens,
+        show_seconds(profile.seconds_median),
+        "unknown" if usd is None else show_usd(usd),
+    )
 
 
 def _unfinished(described: Described) -> str:

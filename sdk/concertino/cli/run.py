@@ -56,9 +56,18 @@ class Display:
 
 
 _BEGUN_WITH = (
-    "question", "model", "strategy", "settings", "budget", "duplicates", "eager", "no_trace", "durability", "record",
+    "question",
+    "model",
+    "strategy",
+    "settings",
+    "budget",
+    "duplicates",
+    "eager",
+    "no_trace",
+    "durability",
+    "record",
     "replay",
-)  # fmt: skip
+)
 """What `--resume` takes from the trace."""
 
 _EXAMPLES = """\b
@@ -88,9 +97,11 @@ Examples:
 @click.option("--trace", "folder", type=click.Path(path_type=Path), metavar="FOLDER", help="Where to record the run.")
 @click.option("--no-trace", is_flag=True, help="Do not record the run.")
 @click.option(
-    "--durability", type=click.Choice(["process", "power"]), default="process",
+    "--durability",
+    type=click.Choice(["process", "power"]),
+    default="process",
     help="What a finished call survives: the end of the process, or a power cut.",
-)  # fmt: skip
+)
 @click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Record every call and request.")
 @click.option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Answer from a recording only.")
 @view_options
@@ -129,10 +140,22 @@ def _refuse_beside_resume() -> None:
 
 
 def _start(
-    question: str, display: Display, *, choice: PoolChoice, model: str | None, strategy: str,
-    settings: tuple[str, ...], budget: str, duplicates: str, eager: bool, folder: Path | None, no_trace: bool,
-    durability: str, record: Path | None, replay: Path | None,
-) -> None:  # fmt: skip
+    question: str,
+    display: Display,
+    *,
+    choice: PoolChoice,
+    model: str | None,
+    strategy: str,
+    settings: tuple[str, ...],
+    budget: str,
+    duplicates: str,
+    eager: bool,
+    folder: Path | None,
+    no_trace: bool,
+    durability: str,
+    record: Path | None,
+    replay: Path | None,
+) -> None:
     from concertino.core.budget import Budget
     from concertino.runs.orchestrator import Orchestrator
 
@@ -156,9 +179,15 @@ def _start(
 
 
 def fresh(
-    orchestrator: Orchestrator, question: str, pool: Pool, budget: Budget | None, folder: Path | None, *,
-    keep: bool = True, durability: str = "process",
-) -> tuple[Begin, Path | None]:  # fmt: skip
+    orchestrator: Orchestrator,
+    question: str,
+    pool: Pool,
+    budget: Budget | None,
+    folder: Path | None,
+    *,
+    keep: bool = True,
+    durability: str = "process",
+) -> tuple[Begin, Path | None]:
     """What begins a new run, and where its trace will be."""
     from concertino.runs.orchestrator import new_run_id
     from concertino.traces import TraceStore
@@ -168,9 +197,14 @@ def fresh(
 
     def begin(listen: Callable[[Event], None]) -> Awaitable[Run]:
         return orchestrator.run(
-            question, pool=pool, budget=budget, trace=path, durability=cast("Durability", durability), run_id=run_id,
+            question,
+            pool=pool,
+            budget=budget,
+            trace=path,
+            durability=cast("Durability", durability),
+            run_id=run_id,
             on_event=listen,
-        )  # fmt: skip
+        )
 
     return begin, path
 

@@ -142,7 +142,7 @@ def _records(path: Path, ended: Callable[[], bool]) -> Iterator[dict[str, Any]]:
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of that strategy.")
 @common_options
 def replay(trace: str, folder: Path | None, strategy: str | None, settings: tuple[str, ...], as_json: bool) -> None:
-    """RunLoop the run again from its trace alone: no model is asked, nothing is called, nothing is spent.
+    """Repeat a run from its trace alone: no model is asked, nothing is called, nothing is spent.
 
     Exit code: 0 if it ends as recorded, else 1; always 0 with --strategy, which may well end otherwise.
 

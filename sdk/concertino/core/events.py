@@ -162,9 +162,14 @@ class Retried:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
         return {
-            "t": "retry", "id": self.call_id, "name": self.name, "attempt": self.attempt,
-            "failure": self.failure, "message": self.message, "delay": round(self.delay, 3),
-        }  # fmt: skip
+            "t": "retry",
+            "id": self.call_id,
+            "name": self.name,
+            "attempt": self.attempt,
+            "failure": self.failure,
+            "message": self.message,
+            "delay": round(self.delay, 3),
+        }
 
 
 @dataclass(slots=True)
@@ -206,9 +211,14 @@ class Progressed:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
         return {
-            "t": "progress", "id": self.call_id, "name": self.name, "done": self.done, "total": self.total,
-            "message": self.message, "at": round(self.at, 6),
-        }  # fmt: skip
+            "t": "progress",
+            "id": self.call_id,
+            "name": self.name,
+            "done": self.done,
+            "total": self.total,
+            "message": self.message,
+            "at": round(self.at, 6),
+        }
 
 
 @dataclass(slots=True)
@@ -224,9 +234,13 @@ class RunEnded:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
         return {
-            "t": "end", "answer": self.answer, "stop": self.stop, "detail": self.detail,
-            "usage": self.usage, "at": round(self.at, 6),
-        }  # fmt: skip
+            "t": "end",
+            "answer": self.answer,
+            "stop": self.stop,
+            "detail": self.detail,
+            "usage": self.usage,
+            "at": round(self.at, 6),
+        }
 
 
 Event = RunStarted | Asked | Replied | Planned | CallStarted | CallEnded | Retried | Stalled | Progressed | RunEnded

@@ -34,12 +34,23 @@ _WRITER = "writer"
 
 
 async def describe(
-    pool: Pool, tasks: Sequence[Task] | str | Path | None = None, *, models: Sequence[str] = (),
-    writer: str | ModelSpec | None = _WRITER, sample: int | None = None, seed: int = 0, repeats: int = 1,
-    sampling: Sampling | None = None, cache: str | Path = DEFAULT_CACHE, refresh: bool = False,
-    budget: Budget | None = None, concurrency: int = 8, executor: Executor | None = None,
-    trace: str | Path | None = None, on_progress: Callable[[Progress], None] | None = None,
-) -> Described:  # fmt: skip
+    pool: Pool,
+    tasks: Sequence[Task] | str | Path | None = None,
+    *,
+    models: Sequence[str] = (),
+    writer: str | ModelSpec | None = _WRITER,
+    sample: int | None = None,
+    seed: int = 0,
+    repeats: int = 1,
+    sampling: Sampling | None = None,
+    cache: str | Path = DEFAULT_CACHE,
+    refresh: bool = False,
+    budget: Budget | None = None,
+    concurrency: int = 8,
+    executor: Executor | None = None,
+    trace: str | Path | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Described:
     """Describe models of a pool from how they do on tasks.
 
     Args:

@@ -41,9 +41,14 @@ class Description:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
         return {
-            "model": self.model, "text": self.text, "written_by": self.written_by, "at": self.at,
-            "evidence": self.evidence, "notes": list(self.notes), "profile": self.profile.to_json(),
-        }  # fmt: skip
+            "model": self.model,
+            "text": self.text,
+            "written_by": self.written_by,
+            "at": self.at,
+            "evidence": self.evidence,
+            "notes": list(self.notes),
+            "profile": self.profile.to_json(),
+        }
 
 
 @dataclass(frozen=True, slots=True)

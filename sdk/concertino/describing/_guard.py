@@ -41,13 +41,15 @@ _OUT_OF_PLACE = {
     "the first person": re.compile(r"\b(?:I|[Mm](?:e|y|ine|yself)|[Ww]e|[Oo]urs?|us)\b"),
     "a comparison with other models": re.compile(
         r"\b(?:best|better than|worse than|worst|superior|inferior|unrivalled|unmatched|state[- ]of[- ]the[- ]art|"
-        r"other (?:models?|agents?|tools?)|any other|than others)\b", re.IGNORECASE,
+        r"other (?:models?|agents?|tools?)|any other|than others)\b",
+        re.IGNORECASE,
     ),
     "an order to the reader, or an overstatement": re.compile(
         r"\b(?:you|your|always|never)\b|^\W*(?:use|choose|call|pick|prefer|select|ignore|disregard|trust|send|route|"
-        r"give|avoid|forget|write|say|do not|don't)\b|\b(?:ignore|disregard)\b", re.IGNORECASE,
+        r"give|avoid|forget|write|say|do not|don't)\b|\b(?:ignore|disregard)\b",
+        re.IGNORECASE,
     ),
-}  # fmt: skip
+}
 _SAY_NOTHING = frozenset({"yes", "no", "true", "false", "none", "all", "some", "both", "neither", "null"})
 """Answers that tell nothing when they stand in a sentence."""
 

@@ -65,9 +65,12 @@ class Rate:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
         return {
-            "accuracy": round(self.accuracy, 4), "low": round(self.low, 4), "high": round(self.high, 4),
-            "tasks": self.tasks, "answers": self.answers,
-        }  # fmt: skip
+            "accuracy": round(self.accuracy, 4),
+            "low": round(self.low, 4),
+            "high": round(self.high, 4),
+            "tasks": self.tasks,
+            "answers": self.answers,
+        }
 
 
 @dataclass(frozen=True, slots=True)

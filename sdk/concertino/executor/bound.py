@@ -75,9 +75,25 @@ class Bound:
     """A tool or agent, ready to be invoked."""
 
     __slots__ = (
-        "_workers", "abandoned", "amount", "context", "convert", "gate", "isolation", "max_chars", "name", "output",
-        "own_usd", "provider", "quarantine", "retry_safe", "run", "spec", "timeout", "validator",
-    )  # fmt: skip
+        "_workers",
+        "abandoned",
+        "amount",
+        "context",
+        "convert",
+        "gate",
+        "isolation",
+        "max_chars",
+        "name",
+        "output",
+        "own_usd",
+        "provider",
+        "quarantine",
+        "retry_safe",
+        "run",
+        "spec",
+        "timeout",
+        "validator",
+    )
 
     def __init__(self, spec: ToolSpec, provider: Provider) -> None:
         self.spec = spec
@@ -205,9 +221,18 @@ class BoundModel:
     """A model, ready to be asked."""
 
     __slots__ = (
-        "abandoned", "gate", "isolation", "name", "opened", "own_usd", "provider", "quarantine", "retry_safe", "spec",
+        "abandoned",
+        "gate",
+        "isolation",
+        "name",
+        "opened",
+        "own_usd",
+        "provider",
+        "quarantine",
+        "retry_safe",
+        "spec",
         "timeout",
-    )  # fmt: skip
+    )
 
     def __init__(self, spec: ModelSpec, provider: Provider, opened: OpenModel) -> None:
         self.spec = spec

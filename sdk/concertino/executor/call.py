@@ -83,7 +83,7 @@ class Invocation:
         "timeout",
         "timer",
         "waiting_after",
-    )  # fmt: skip
+    )
 
     kind: str
     hooked = True
@@ -389,9 +389,18 @@ class Invocation:
                 Status.TIMEOUT, causes.timed_out(ended - self.started, self.timeout, nested=self.parent is not None)
             )
         return Observation(
-            self.call_id, bound.name, Status.OK, content, None, self._usage(ended, billed), self.attempts,
-            self.started, ended, self.repairs, cut,
-        )  # fmt: skip
+            self.call_id,
+            bound.name,
+            Status.OK,
+            content,
+            None,
+            self._usage(ended, billed),
+            self.attempts,
+            self.started,
+            ended,
+            self.repairs,
+            cut,
+        )
 
     def _with_partial(self, observation: Observation, content: Any) -> Observation:
         """The same failure with what there was to show for it, bounded like any result."""
@@ -425,9 +434,17 @@ class Invocation:
         ended = self.scope.now()
         ran = self.attempts > 0
         return Observation(
-            self.call_id, self.bound.name, status, None, error, self._usage(ended) if ran else Usage(), self.attempts,
-            self.started if ran else ended, ended, self.repairs,
-        )  # fmt: skip
+            self.call_id,
+            self.bound.name,
+            status,
+            None,
+            error,
+            self._usage(ended) if ran else Usage(),
+            self.attempts,
+            self.started if ran else ended,
+            ended,
+            self.repairs,
+        )
 
     # -- memory and context ----------------------------------------------------------------------------------------
 

@@ -35,9 +35,12 @@ def unknown_name(name: str, known: Iterable[str]) -> ErrorInfo:
     near = near_names(name, known)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known[:6])}"
     return ErrorInfo(
-        "unknown_name", shorten(f"no tool or agent is called {name!r}; {hint}"), expected="a name from the list",
-        got=shorten(name, 80), near=tuple(near),
-    )  # fmt: skip
+        "unknown_name",
+        shorten(f"no tool or agent is called {name!r}; {hint}"),
+        expected="a name from the list",
+        got=shorten(name, 80),
+        near=tuple(near),
+    )
 
 
 def bad_json(error: ReadingError) -> ErrorInfo:

@@ -126,11 +126,20 @@ class Executor:
     # -- running plans ---------------------------------------------------------------------------------------------
 
     def open(
-        self, pool: Pool, *, run_id: str = "", question: str = "", budget: Budget | None = None,
-        sink: Sink | None = None, memory: Memory | None = None, listeners: Iterable[Callable[[Event], None]] = (),
-        before: Sequence[Callable[..., Any]] = (), after: Sequence[Callable[..., Any]] = (),
-        duplicates: Duplicates = "run", elapsed: float = 0.0,
-    ) -> Scope:  # fmt: skip
+        self,
+        pool: Pool,
+        *,
+        run_id: str = "",
+        question: str = "",
+        budget: Budget | None = None,
+        sink: Sink | None = None,
+        memory: Memory | None = None,
+        listeners: Iterable[Callable[[Event], None]] = (),
+        before: Sequence[Callable[..., Any]] = (),
+        after: Sequence[Callable[..., Any]] = (),
+        duplicates: Duplicates = "run",
+        elapsed: float = 0.0,
+    ) -> Scope:
         """Open the scope of a run on the current event loop.
 
         Args:
@@ -147,9 +156,20 @@ class Executor:
         ledger = Ledger(budget.limits())
         plugins_before, plugins_after = plugin_hooks(pool)
         scope = Scope(
-            run_id or "run", pool, ledger, loop, started, deadline, question, sink, memory, list(listeners),
-            [*before, *plugins_before], [*plugins_after, *after], duplicates,
-        )  # fmt: skip
+            run_id or "run",
+            pool,
+            ledger,
+            loop,
+            started,
+            deadline,
+            question,
+            sink,
+            memory,
+            list(listeners),
+            [*before, *plugins_before],
+            [*plugins_after, *after],
+            duplicates,
+        )
         if members != self._newest:
             self._newest, self._stale = members, True
         self._scopes.add(scope)
@@ -225,9 +245,14 @@ class Executor:
         return reply
 
     async def run_plan(
-        self, plan: Plan, scope: Scope, *, prefix: str = "", parent: Invocation | None = None,
+        self,
+        plan: Plan,
+        scope: Scope,
+        *,
+        prefix: str = "",
+        parent: Invocation | None = None,
         begun: Mapping[str, PlanRun] | None = None,
-    ) -> list[Observation]:  # fmt: skip
+    ) -> list[Observation]:
         """Run a plan inside a scope.
 
         Args:
@@ -250,9 +275,14 @@ class Executor:
             raise
 
     def begin_plan(
-        self, plan: Plan, scope: Scope, *, prefix: str = "", parent: Invocation | None = None,
+        self,
+        plan: Plan,
+        scope: Scope,
+        *,
+        prefix: str = "",
+        parent: Invocation | None = None,
         begun: Mapping[str, PlanRun] | None = None,
-    ) -> PlanRun:  # fmt: skip
+    ) -> PlanRun:
         """Begin a plan without waiting for it; its `future` gives the observations. Arguments as for `run_plan`."""
         run = PlanRun(self, scope, plan, prefix, parent, begun)
         run.begin()

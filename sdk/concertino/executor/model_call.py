@@ -87,17 +87,25 @@ class Request(Invocation):
 
     hooked = False
 
-    __slots__ = ("chat", "fresh", "hearer", "observation", "reply", "role", "wasted")
+    __slots__ = ("chat", "fresh", "listener", "observation", "reply", "role", "wasted")
 
     def __init__(
-        self, executor: Executor, scope: Scope, bound: BoundModel, call_id: str, chat: ChatRequest, asker: ModelCallOwner,
-        role: str, fresh: Sequence[Message], hearer: StreamListener | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(executor, scope, cast("Bound", bound), call_id, chat, cast("PlanRun", asker), 0)
+        self,
+        executor: Executor,
+        scope: Scope,
+        bound: BoundModel,
+        call_id: str,
+        chat: ChatRequest,
+        owner: ModelCallOwner,
+        role: str,
+        fresh: Sequence[Message],
+        listener: StreamListener | None = None,
+    ) -> None:
+        super().__init__(executor, scope, cast("Bound", bound), call_id, chat, cast("PlanRun", owner), 0)
         self.chat = chat
         self.role = role
         self.fresh = fresh
-        self.hearer = hearer
+        self.listener = listener
         self.reply: Reply | None = None
         self.wasted = NOTHING
         self.observation: Observation
@@ -146,21 +154,21 @@ class Request(Invocation):
         """One attempt. What a failed one consumed is remembered."""
         model = cast("BoundModel", self.bound).opened.open()
         try:
-            return await (model.chat(self.chat) if self.hearer is None else self._heard(model, self.hearer))
+            return await (model.chat(self.chat) if self.listener is None else self._heard(model, self.listener))
         except ProviderError as error:
             if error.usage is not None:
                 self.wasted = self.wasted.plus(self._priced(error.usage))
             raise
 
-    async def _heard(self, model: Model, hearer: StreamListener) -> Any:
+    async def _heard(self, model: Model, listener: StreamListener) -> Any:
         """The reply of a stream whose text is heard piece by piece."""
-        hearer.begin()
+        listener.begin()
         last: Any = None
         pieces = model.stream(self.chat)
         try:
             async for last in pieces:
                 if isinstance(last, str):
-                    hearer.hear(last)
+                    listener.hear(last)
         finally:
             if isinstance(pieces, AsyncGenerator):
                 await pieces.aclose()
@@ -215,9 +223,14 @@ class Request(Invocation):
         if self.role:
             return Asked(self.call_id, self.role, self.bound.name, list(self.fresh), self.started)
         return CallStarted(
-            self.run_id, self.call_id, self.parent_id, self.bound.name, "model",
-            {"messages": self.recorded_arguments()}, self.started,
-        )  # fmt: skip
+            self.run_id,
+            self.call_id,
+            self.parent_id,
+            self.bound.name,
+            "model",
+            {"messages": self.recorded_arguments()},
+            self.started,
+        )
 
     def ended_event(self, observation: Observation) -> Event:
         """The reply, or why there is none."""
@@ -231,13 +244,21 @@ class Request(Invocation):
 
 
 async def ask(
-    executor: Executor, scope: Scope, model: str, chat: ChatRequest, call_id: str, *,
-    parent: Invocation | None = None, role: str = "", fresh: Sequence[Message] = (), hearer: StreamListener | None = None,
-) -> tuple[Reply, Observation]:  # fmt: skip
+    executor: Executor,
+    scope: Scope,
+    model: str,
+    chat: ChatRequest,
+    call_id: str,
+    *,
+    parent: Invocation | None = None,
+    role: str = "",
+    fresh: Sequence[Message] = (),
+    listener: StreamListener | None = None,
+) -> tuple[Reply, Observation]:
     """Ask a model of the scope's pool, by role or name; where that is a router, one of its models.
 
     Args:
-        hearer: hears the text while it is written; the model is then asked for a stream.
+        listener: hears the text while it is written; the model is then asked for a stream.
 
     Raises:
         CallFailed: it did not answer; the observation says why.
@@ -247,12 +268,12 @@ async def ask(
     if chat.schema is not None and (wrong := refused_schema(chat.schema)) is not None:
         raise CallFailed(Observation(call_id, spec.name, Status.EXEC_ERR, None, wrong))
     if not isinstance(spec, RouterSpec):
-        return await _ask_one(executor, scope, spec, chat, call_id, parent, role, fresh, hearer)
+        return await _ask_one(executor, scope, spec, chat, call_id, parent, role, fresh, listener)
     route = Route(executor, scope, spec, chat)
     tried: list[CallFailed] = []
     announced = False
     while chosen := route.next(_numbered(call_id, len(tried))):
-        begun = _numbered(call_id, len(tried)), parent, role, () if announced else fresh, hearer
+        begun = _numbered(call_id, len(tried)), parent, role, () if announced else fresh, listener
         try:
             return await _ask_one(executor, scope, chosen, chat, *begun, spec.per_model)
         except CallFailed as failed:
@@ -270,15 +291,23 @@ def _numbered(call_id: str, tries: int) -> str:
 
 
 async def _ask_one(
-    executor: Executor, scope: Scope, spec: ModelSpec, chat: ChatRequest, call_id: str, parent: Invocation | None,
-    role: str, fresh: Sequence[Message], hearer: StreamListener | None, seconds: float | None = None,
-) -> tuple[Reply, Observation]:  # fmt: skip
+    executor: Executor,
+    scope: Scope,
+    spec: ModelSpec,
+    chat: ChatRequest,
+    call_id: str,
+    parent: Invocation | None,
+    role: str,
+    fresh: Sequence[Message],
+    listener: StreamListener | None,
+    seconds: float | None = None,
+) -> tuple[Reply, Observation]:
     bound = executor.bind_model(spec)
-    asker = ModelCallOwner(scope, parent, executor.limits.margin)
+    owner = ModelCallOwner(scope, parent, executor.limits.margin)
     if seconds is not None:
-        asker.deadline = min(asker.deadline, scope.loop.time() + seconds)
+        owner.deadline = min(owner.deadline, scope.loop.time() + seconds)
     chat = replace(chat, idempotency_key=idempotency_key(scope.run_id, call_id))
-    request = Request(executor, scope, bound, call_id, chat, asker, role, fresh, hearer)
+    request = Request(executor, scope, bound, call_id, chat, owner, role, fresh, listener)
     if parent is not None:
         if parent.over:
             raise asyncio.CancelledError
@@ -288,7 +317,7 @@ async def _ask_one(
     started = time.monotonic()
     executor.submit(request)
     try:
-        observation = await asker.future
+        observation = await owner.future
     except asyncio.CancelledError:
         request.stop("cancelled")
         await executor.settle_down([request])

@@ -39,15 +39,38 @@ class PlanRun:
     """One plan under way: which calls wait for whom, and who waits for all of them."""
 
     __slots__ = (
-        "_after", "_begun", "_contents", "_missing", "_positions", "_settling", "cancelled", "context", "deadline",
-        "depth", "executor", "future", "invocations", "ledger", "left", "now", "observations", "parent", "plan",
-        "prefix", "scope",
-    )  # fmt: skip
+        "_after",
+        "_begun",
+        "_contents",
+        "_missing",
+        "_positions",
+        "_settling",
+        "cancelled",
+        "context",
+        "deadline",
+        "depth",
+        "executor",
+        "future",
+        "invocations",
+        "ledger",
+        "left",
+        "now",
+        "observations",
+        "parent",
+        "plan",
+        "prefix",
+        "scope",
+    )
 
     def __init__(
-        self, executor: Executor, scope: Scope, plan: Plan, prefix: str, parent: Invocation | None,
+        self,
+        executor: Executor,
+        scope: Scope,
+        plan: Plan,
+        prefix: str,
+        parent: Invocation | None,
         begun: Mapping[str, PlanRun] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.executor = executor
         self.scope = scope
         self.plan = plan
@@ -235,9 +258,17 @@ class PlanRun:
         earlier = scope.results.get(first)
         if scope.duplicates == "reuse" and earlier is not None and earlier.ok:
             answer = Observation(
-                invocation.call_id, earlier.name, earlier.status, earlier.content, None, attempts=0,
-                started=scope.now(), ended=scope.now(), repairs=invocation.repairs, replayed=True,
-            )  # fmt: skip
+                invocation.call_id,
+                earlier.name,
+                earlier.status,
+                earlier.content,
+                None,
+                attempts=0,
+                started=scope.now(),
+                ended=scope.now(),
+                repairs=invocation.repairs,
+                replayed=True,
+            )
             self._deliver_now(invocation.index, answer)
             return True
         if scope.duplicates == "refuse" and (earlier is None or earlier.attempts > 0 or earlier.replayed):
@@ -335,8 +366,13 @@ class PlanRun:
         now = self.scope.now()
         spec = self._find(call.name)
         observation = Observation(
-            f"{self.prefix}{call.id}", spec.name if spec else call.name, Status.EXEC_ERR, None,
-            causes.dependency_failed(before, because.status.value), started=now, ended=now,
-        )  # fmt: skip
+            f"{self.prefix}{call.id}",
+            spec.name if spec else call.name,
+            Status.EXEC_ERR,
+            None,
+            causes.dependency_failed(before, because.status.value),
+            started=now,
+            ended=now,
+        )
         self._record(observation)
         return observation

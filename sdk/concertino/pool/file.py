@@ -55,9 +55,19 @@ if TYPE_CHECKING:
     from concertino.plugins.manager import PluginManager
 
 KEYS = (
-    "members", "without", "offer", "roles", "aliases", "descriptions", "prices", "overrides", "models", "routers",
-    "orchestrators", "providers",
-)  # fmt: skip
+    "members",
+    "without",
+    "offer",
+    "roles",
+    "aliases",
+    "descriptions",
+    "prices",
+    "overrides",
+    "models",
+    "routers",
+    "orchestrators",
+    "providers",
+)
 
 _number, _count, _text, _truth = (int, float), int, str, bool
 _ACTION_FIELDS: dict[str, Any] = {
@@ -218,8 +228,10 @@ def _declared(path: Path, data: Mapping[str, Any], manager: PluginManager) -> li
     """The models, routers and orchestrators that the file declares."""
     made: list[Spec] = []
     makers: tuple[tuple[str, Callable[[str, Mapping[str, Any]], Spec]], ...] = (
-        ("models", manager.declare), ("routers", router_of), ("orchestrators", orchestrator_of),
-    )  # fmt: skip
+        ("models", manager.declare),
+        ("routers", router_of),
+        ("orchestrators", orchestrator_of),
+    )
     for key, make in makers:
         for name, table in _tables(path, data, key).items():
             if not isinstance(table, dict):

@@ -71,9 +71,16 @@ class OrchestratorAgent(AgentSpec):
 
 
 def orchestrator_agent(
-    name: str, description: str, strategy: Strategy, *, model: str = "orchestrator", only: Sequence[str] = (),
-    sampling: Sampling | None = None, timeout: float | None = 600.0, cost: Cost | None = None,
-) -> OrchestratorAgent:  # fmt: skip
+    name: str,
+    description: str,
+    strategy: Strategy,
+    *,
+    model: str = "orchestrator",
+    only: Sequence[str] = (),
+    sampling: Sampling | None = None,
+    timeout: float | None = 600.0,
+    cost: Cost | None = None,
+) -> OrchestratorAgent:
     """An agent `name` that leads a run with a strategy.
 
     Args:
@@ -91,9 +98,19 @@ def orchestrator_agent(
         return await _Lead(name, strategy, model, tuple(only), sampling, ctx).answer(arguments["task"])
 
     return OrchestratorAgent(
-        name, description, _SCHEMA, lead, takes_mapping=True, context="ctx", timeout=timeout, models=(model,),
-        cost=cost or Cost(units=1), strategy=strategy, leader=model, only=tuple(only),
-    )  # fmt: skip
+        name,
+        description,
+        _SCHEMA,
+        lead,
+        takes_mapping=True,
+        context="ctx",
+        timeout=timeout,
+        models=(model,),
+        cost=cost or Cost(units=1),
+        strategy=strategy,
+        leader=model,
+        only=tuple(only),
+    )
 
 
 def orchestrator_of(name: str, table: Mapping[str, Any]) -> OrchestratorAgent:
@@ -117,10 +134,14 @@ def orchestrator_of(name: str, table: Mapping[str, Any]) -> OrchestratorAgent:
         plain = installed_strategy(table.get("strategy", "parallel-rounds"))()
         check_keys(f"{name!r}: settings", settings, [key for key in plain.to_json() if key != "name"], PoolError)
         return orchestrator_agent(
-            name, table["description"], type(plain).from_json({**plain.to_json(), **settings}),
-            model=table.get("model", "orchestrator"), only=only, timeout=None if timeout == "none" else timeout,
+            name,
+            table["description"],
+            type(plain).from_json({**plain.to_json(), **settings}),
+            model=table.get("model", "orchestrator"),
+            only=only,
+            timeout=None if timeout == "none" else timeout,
             cost=Cost(units=table.get("units", 1)),
-        )  # fmt: skip
+        )
     except (SpecError, UsageError, TypeError) as error:
         raise error if isinstance(error, PoolError) else PoolError(f"{name!r}: {error}") from error
 

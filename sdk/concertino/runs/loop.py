@@ -42,9 +42,17 @@ class RunLoop:
     """One run being driven."""
 
     def __init__(
-        self, orchestrator: Orchestrator, machine: Machine, pool: Pool, budget: Budget, begun: RunStarted,
-        sink: JournalSink | None, memory: Memory | None, on_event: Listener | None, elapsed: float = 0.0,
-    ) -> None:  # fmt: skip
+        self,
+        orchestrator: Orchestrator,
+        machine: Machine,
+        pool: Pool,
+        budget: Budget,
+        begun: RunStarted,
+        sink: JournalSink | None,
+        memory: Memory | None,
+        on_event: Listener | None,
+        elapsed: float = 0.0,
+    ) -> None:
         self.orchestrator = orchestrator
         self.machine = machine
         self.pool = pool
@@ -82,11 +90,18 @@ class RunLoop:
         """Open the run's scope on the current event loop, and record that it begins."""
         self.executor = executor
         scope = self.scope = executor.open(
-            self.pool, run_id=self.begun.run_id, question=self.begun.question, budget=self.budget, sink=self.sink,
-            memory=self.memory, listeners=[self.on_event] if self.on_event else [],
-            before=self.orchestrator.before, after=self.orchestrator.after,
-            duplicates=self.orchestrator.duplicates, elapsed=self.elapsed,
-        )  # fmt: skip
+            self.pool,
+            run_id=self.begun.run_id,
+            question=self.begun.question,
+            budget=self.budget,
+            sink=self.sink,
+            memory=self.memory,
+            listeners=[self.on_event] if self.on_event else [],
+            before=self.orchestrator.before,
+            after=self.orchestrator.after,
+            duplicates=self.orchestrator.duplicates,
+            elapsed=self.elapsed,
+        )
         if self.past is None:
             scope.emit_result(self.begun, recalled=self.memory is not None)
         else:

@@ -96,9 +96,16 @@ class Orchestrator:
         self.after = _own_hooks("concertino_after_call", after)
 
     async def run(
-        self, question: str, *, pool: Pool | LivePool, budget: Budget | None = None, trace: str | Path | None = None,
-        durability: Durability = "process", run_id: str = "", on_event: Listener | None = None,
-    ) -> Run:  # fmt: skip
+        self,
+        question: str,
+        *,
+        pool: Pool | LivePool,
+        budget: Budget | None = None,
+        trace: str | Path | None = None,
+        durability: Durability = "process",
+        run_id: str = "",
+        on_event: Listener | None = None,
+    ) -> Run:
         """Answer a question.
 
         Args:
@@ -130,9 +137,16 @@ class Orchestrator:
         return asyncio.run(self.run(question, **options))
 
     def start(
-        self, question: str, *, pool: Pool | LivePool, budget: Budget | None = None, trace: str | Path | None = None,
-        durability: Durability = "process", run_id: str = "", on_event: Listener | None = None,
-    ) -> RunHandle:  # fmt: skip
+        self,
+        question: str,
+        *,
+        pool: Pool | LivePool,
+        budget: Budget | None = None,
+        trace: str | Path | None = None,
+        durability: Durability = "process",
+        run_id: str = "",
+        on_event: Listener | None = None,
+    ) -> RunHandle:
         """Begin a run and return at once; await the handle for the `Run`, or cancel it and keep what was done."""
         question, budget = _check_question(question), budget or Budget()
         pool = self._with_model(_current(pool, budget))
@@ -166,9 +180,14 @@ class Orchestrator:
         return SteppedRun(RunLoop(self, machine, pool, budget, begun, None, None, None), self.executor)
 
     def as_agent(
-        self, name: str, description: str, *, only: Sequence[str] = (), timeout: float | None = 600.0,
+        self,
+        name: str,
+        description: str,
+        *,
+        only: Sequence[str] = (),
+        timeout: float | None = 600.0,
         cost: Cost | None = None,
-    ) -> OrchestratorAgent:  # fmt: skip
+    ) -> OrchestratorAgent:
         """This orchestrator as a member of a pool, which another one may call with a `task`.
 
         Everything that it does is part of that call: it spends from the caller's budget. Its model must be a role or
@@ -187,9 +206,15 @@ class Orchestrator:
         if not isinstance(self.model, str):
             raise UsageError(f"model={self.model!r}: as an agent, an orchestrator needs a role or name of the pool")
         return orchestrator_agent(
-            name, description, self.strategy, model=self.model, only=only, sampling=self.sampling, timeout=timeout,
+            name,
+            description,
+            self.strategy,
+            model=self.model,
+            only=only,
+            sampling=self.sampling,
+            timeout=timeout,
             cost=cost,
-        )  # fmt: skip
+        )
 
     async def stream(self, question: str, **options: Any) -> AsyncIterator[Event | Run]:
         """Answer a question, yielding every event as it happens and the `Run` at the end. Options as for `run`.
@@ -211,9 +236,13 @@ class Orchestrator:
             await handle.cancel()
 
     async def resume(
-        self, path: str | Path, *, pool: Pool | LivePool, on_event: Listener | None = None,
+        self,
+        path: str | Path,
+        *,
+        pool: Pool | LivePool,
+        on_event: Listener | None = None,
         finished: Literal["refuse", "recall"] = "refuse",
-    ) -> Run:  # fmt: skip
+    ) -> Run:
         """Go on with an interrupted run: finished calls are not repeated, calls in doubt are asked under the same key.
 
         Args:
@@ -353,7 +382,7 @@ class RunHandle:
 
 
 def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
-    """RunLoop a machine from a trace, without any model or tool: the same texts and observations give the same end.
+    """Drive a machine from a trace, without any model or tool: the same texts and observations give the same end.
 
     Args:
         strategy: instead of the recorded one, to see how another reader or another limit would have gone on.

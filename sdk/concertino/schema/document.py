@@ -37,8 +37,10 @@ _SINGLE = (
 _HOLDERS = {*_BY_NAME, *_LISTED, *_SINGLE}
 _IGNORED = {"contentEncoding", "contentMediaType", "contentSchema"}  # annotations, but draft 7 allows to check them
 _SINCE = {"contains": 6, "propertyNames": 6, "if": 7, "then": 7, "else": 7, "dependentSchemas": 2019} | {
-    "unevaluatedProperties": 2019, "unevaluatedItems": 2019, "prefixItems": 2020,
-}  # fmt: skip
+    "unevaluatedProperties": 2019,
+    "unevaluatedItems": 2019,
+    "prefixItems": 2020,
+}
 _IDENTIFIERS = {"id": (4, 4), "$id": (6, 2020), "$anchor": (2019, 2020), "$dynamicAnchor": (2020, 2020)}
 _REFERENCES = {"$ref": (4, 2020), "$recursiveRef": (2019, 2019), "$dynamicRef": (2020, 2020)}
 

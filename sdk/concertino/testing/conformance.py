@@ -90,9 +90,16 @@ class ToolConformance(_Conformance):
     def subject(self) -> MemberSubject:
         """The tool with what is known of it."""
         return MemberSubject(
-            self.spec, self.examples, self.rejected, self.failing, self.slow, self.nondeterministic, self.make_pool,
-            self.question, self.without,
-        )  # fmt: skip
+            self.spec,
+            self.examples,
+            self.rejected,
+            self.failing,
+            self.slow,
+            self.nondeterministic,
+            self.make_pool,
+            self.question,
+            self.without,
+        )
 
     def test_it_gives_examples_and_rejected_arguments(self) -> None:
         """The provider gives at least one example, and arguments that are refused where there are parameters."""
@@ -209,9 +216,16 @@ class ModelConformance(_Conformance):
     def subject(self) -> ModelSubject:
         """The model with its declared features."""
         return ModelSubject(
-            type(self).__name__, self.make_model, self.prompt, self.long_input, self.at_once, self.honours_max_tokens,
-            self.honours_stop, self.native_tools, self.logprobs,
-        )  # fmt: skip
+            type(self).__name__,
+            self.make_model,
+            self.prompt,
+            self.long_input,
+            self.at_once,
+            self.honours_max_tokens,
+            self.honours_stop,
+            self.native_tools,
+            self.logprobs,
+        )
 
     def test_it_answers_with_a_reply_and_its_usage(self) -> None:
         self.check(_model_checks.it_answers_with_a_reply_and_its_usage)

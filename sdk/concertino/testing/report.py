@@ -44,8 +44,12 @@ class Report:
         """Plain JSON data."""
         rows = [row.to_json() for row in self.rows]
         return {
-            "package": self.package, "ok": self.ok, "complete": self.complete, "counts": self.counts, "rows": rows,
-        }  # fmt: skip
+            "package": self.package,
+            "ok": self.ok,
+            "complete": self.complete,
+            "counts": self.counts,
+            "rows": rows,
+        }
 
     def render(self) -> str:
         """Text: a block per subject; a line per requirement with what was seen; a line per reason not to check."""

@@ -14,9 +14,20 @@ from concertino.cli import command_line
 from concertino.cli.group import VERBS
 
 HEAVY = {
-    "asyncio", "pydantic", "jsonschema", "jsonschema_rs", "tenacity", "rich", "yaml", "pluggy", "concertino.executor",
-    "concertino.runs.orchestrator", "concertino.pool.pool", "concertino.plugins.manager", "concertino.schema",
-}  # fmt: skip
+    "asyncio",
+    "pydantic",
+    "jsonschema",
+    "jsonschema_rs",
+    "tenacity",
+    "rich",
+    "yaml",
+    "pluggy",
+    "concertino.executor",
+    "concertino.runs.orchestrator",
+    "concertino.pool.pool",
+    "concertino.plugins.manager",
+    "concertino.schema",
+}
 
 
 def test_help_imports_no_verb_and_nothing_heavy() -> None:

@@ -32,12 +32,16 @@ RUN: Sequence[Record] = [
     {"t": "run", "run": "r1", "question": "How many?", "at": 1e9, "setup": {"budget": {"usd": 0.5, "calls": 10}}},
     {"t": "ask", "id": "ask.1", "role": "orchestrator", "model": "m/lead", "messages": [], "at": 0.0},
     {
-        "t": "reply", "id": "ask.1", "role": "orchestrator",
+        "t": "reply",
+        "id": "ask.1",
+        "role": "orchestrator",
         "reply": {"text": "<reasoning>Look it up.</reasoning><tool_call>{}</tool_call>"},
         "observation": {"started": 0.0, "ended": 1.0, "usage": {"usd": 0.1, "input_tokens": 900}},
     },
     {
-        "t": "plan", "round": 1, "at": 1.0,
+        "t": "plan",
+        "round": 1,
+        "at": 1.0,
         "calls": [{"id": str(i), "name": "solve", "arguments": {"text": LONG, "n": i}} for i in (1, 2)],
     },
     intent("1.1", "p/solve", 1.0, text=LONG, n=1),
@@ -47,7 +51,7 @@ RUN: Sequence[Record] = [
     result("1.1", "p/solve", "OK", (1.0, 2.0), content="4", usage={"calls": 1, "usd": 0.15}),
     result("1.2", "p/solve", "EXEC_ERR", (1.0, 3.0), error=ERROR, usage={"calls": 1}),
     {"t": "end", "answer": "4", "stop": "answered", "detail": "", "usage": {"calls": 2, "usd": 0.25}, "at": 3.5},
-]  # fmt: skip
+]
 
 
 def board_of(records: Sequence[Record]) -> Board:

@@ -111,8 +111,10 @@ def test_the_cheapest_is_asked_and_an_unknown_price_comes_last() -> None:
     models = [unknown.spec(), dear.spec(ct.Prices(5, 9)), cheap.spec(ct.Prices(1, 2))]
     pool = pool_of("lowest-cost", *models)
     assert answers(pool, None, lambda: setattr(cheap, "down", True), lambda: setattr(dear, "down", True)) == [
-        "cheap", "dear", "unknown",
-    ]  # fmt: skip
+        "cheap",
+        "dear",
+        "unknown",
+    ]
 
 
 def test_the_quickest_is_asked_once_all_were_measured_and_measured_again_later() -> None:
@@ -178,9 +180,14 @@ def test_a_leader_may_be_a_router_too() -> None:
     broken.down = True
     worker = Server("worker")
     pool = ct.Pool.of(
-        clerk, broken.spec(), ct.ModelSpec("steady", lambda: steady), worker.spec(),
-        ct.router("lead", "broken/model", "steady"), orchestrator="lead", default="worker/model",
-    )  # fmt: skip
+        clerk,
+        broken.spec(),
+        ct.ModelSpec("steady", lambda: steady),
+        worker.spec(),
+        ct.router("lead", "broken/model", "steady"),
+        orchestrator="lead",
+        default="worker/model",
+    )
     run = ct.Orchestrator().run_sync("Go.", pool=pool)
     assert (run.answer, run.stop) == ("done", "answered")
     assert broken.asked == 1

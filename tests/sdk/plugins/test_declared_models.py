@@ -76,9 +76,15 @@ def written(tmp_path: Path, text: str, name: str = "pool.toml") -> Path:
 def test_a_pool_file_declares_models_routers_and_offers(maker: PluginManager, tmp_path: Path) -> None:
     pool = load_pool(written(tmp_path, FILE), maker)
     assert [member.name for member in pool.members] == [
-        "maker/built-in", "search/echo", "maker/fast", "maker/slow", "careful",
-        "maker/ask_built-in", "maker/ask_fast", "maker/ask_slow",
-    ]  # fmt: skip
+        "maker/built-in",
+        "search/echo",
+        "maker/fast",
+        "maker/slow",
+        "careful",
+        "maker/ask_built-in",
+        "maker/ask_fast",
+        "maker/ask_slow",
+    ]
     fast = pool.model("worker")
     assert (fast.name, fast.description, fast.concurrency) == ("maker/fast", "Lives at http://127.0.0.1:1/v1.", 4)
     assert fast.options == {"url": "http://127.0.0.1:1/v1", "temperature": 0.5}

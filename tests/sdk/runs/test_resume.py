@@ -52,9 +52,20 @@ async def test_a_saved_trace_reads_back_the_same(pool: ct.Pool, led_by: Led, tmp
 
 @pytest.mark.parametrize(
     ("kind", "count"),
-    [("run", 1), ("ask", 1), ("reply", 1), ("plan", 1), ("intent", 1), ("intent", 3), ("result", 1), ("result", 3),
-     ("reply", 2), ("ask", 3), ("reply", 3)],
-)  # fmt: skip
+    [
+        ("run", 1),
+        ("ask", 1),
+        ("reply", 1),
+        ("plan", 1),
+        ("intent", 1),
+        ("intent", 3),
+        ("result", 1),
+        ("result", 3),
+        ("reply", 2),
+        ("ask", 3),
+        ("reply", 3),
+    ],
+)
 async def test_a_run_interrupted_anywhere_ends_as_if_it_had_not_been(
     pool: ct.Pool, led_by: Led, tmp_path: Path, kind: str, count: int
 ) -> None:

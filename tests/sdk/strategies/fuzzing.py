@@ -40,17 +40,90 @@ ROOT = Path(__file__).parents[3]
 SEEDS = ROOT / "docs/examples/strategies/flaws.toml"
 READERS = tuple(str(ROOT / "sdk/concertino" / part) for part in ("strategies", "reading"))
 PIECES = (
-    "<reasoning>", "</reasoning>", "<tool_call>", "</tool_call>", "<think>", "</think>", "<thinking>", "</thinking>",
-    "<agent>", "</agent>", "<agent_id>", "</agent_id>", "<agent_name>cot</agent_name>", "<agent_input>", "<edge>",
-    "</edge>", "<from>A</from>", "<to>B</to>", "<answer>", "</answer>", "<plan>", "</plan>", "<search>", "</search>",
-    "<wiki_search>", "</wiki_search>", "<reflection>", "<graph>", "</graph>", '<node id="s1">',
-    '<node id="s2" depends="s1">', "</node>", 'solve("', '")', "{s1}", "${A}", "${",
-    "${question}", "$${", "}", "{", "[", "]", "|", "\\|",
-    '"', "'", "\\", "\\u0000", "\ud800", '{"name": "solve", "arguments": {"subtask": "x"}}',
-    '{"name": "final_answer", "arguments": {}}', "```python\n", "```", "```json\n", "**Test Input:**",
-    "**Test Output:**", "\\boxed{", "null", "NaN", "1e999", "-", "0", "\n", "\r\n", " ", "\t", "\u2028", "\ufeff",
-    "é", "&lt;", "&amp;", "<!--", "-->", "<![CDATA[", "]]>", "<", ">", "</", "/>", "1.", "s1:", "depends",
-)  # fmt: skip
+    "<reasoning>",
+    "</reasoning>",
+    "<tool_call>",
+    "</tool_call>",
+    "<think>",
+    "</think>",
+    "<thinking>",
+    "</thinking>",
+    "<agent>",
+    "</agent>",
+    "<agent_id>",
+    "</agent_id>",
+    "<agent_name>cot</agent_name>",
+    "<agent_input>",
+    "<edge>",
+    "</edge>",
+    "<from>A</from>",
+    "<to>B</to>",
+    "<answer>",
+    "</answer>",
+    "<plan>",
+    "</plan>",
+    "<search>",
+    "</search>",
+    "<wiki_search>",
+    "</wiki_search>",
+    "<reflection>",
+    "<graph>",
+    "</graph>",
+    '<node id="s1">',
+    '<node id="s2" depends="s1">',
+    "</node>",
+    'solve("',
+    '")',
+    "{s1}",
+    "${A}",
+    "${",
+    "${question}",
+    "$${",
+    "}",
+    "{",
+    "[",
+    "]",
+    "|",
+    "\\|",
+    '"',
+    "'",
+    "\\",
+    "\\u0000",
+    "\ud800",
+    '{"name": "solve", "arguments": {"subtask": "x"}}',
+    '{"name": "final_answer", "arguments": {}}',
+    "```python\n",
+    "```",
+    "```json\n",
+    "**Test Input:**",
+    "**Test Output:**",
+    "\\boxed{",
+    "null",
+    "NaN",
+    "1e999",
+    "-",
+    "0",
+    "\n",
+    "\r\n",
+    " ",
+    "\t",
+    "\u2028",
+    "\ufeff",
+    "é",
+    "&lt;",
+    "&amp;",
+    "<!--",
+    "-->",
+    "<![CDATA[",
+    "]]>",
+    "<",
+    ">",
+    "</",
+    "/>",
+    "1.",
+    "s1:",
+    "depends",
+)
 
 
 @dataclass
@@ -68,10 +141,16 @@ class Case:
 def tools(members: dict[str, Any]) -> list[dict[str, Any]]:
     """The pool of the seeds, as function objects."""
     return [
-        {"type": "function", "function": {"name": name, "description": name, "parameters":
-         {"type": "object", "properties": properties, "required": sorted(properties)}}}
+        {
+            "type": "function",
+            "function": {
+                "name": name,
+                "description": name,
+                "parameters": {"type": "object", "properties": properties, "required": sorted(properties)},
+            },
+        }
         for name, properties in members.items()
-    ]  # fmt: skip
+    ]
 
 
 def cases() -> dict[str, list[Case]]:

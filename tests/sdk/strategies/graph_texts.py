@@ -46,9 +46,12 @@ def graph(*parts: str) -> str:
 
 TWO = graph(agent("A", "Compute 3*4."), agent("B", "Given ${A}, answer."), edges("A>B"))
 DIAMOND = graph(
-    agent("A", "a"), agent("B", "b ${A}"), agent("C", "c ${A}"), agent("D", "d ${B} ${C}"),
+    agent("A", "a"),
+    agent("B", "b ${A}"),
+    agent("C", "c ${A}"),
+    agent("D", "d ${B} ${C}"),
     edges("A>B", "A>C", "B>D", "C>D"),
-)  # fmt: skip
+)
 LOW = (
     "<thinking>One is enough.</thinking>\n<agent><agent_name>cot</agent_name><agent_description>d</agent_description>"
     "<required_arguments><agent_input>{}</agent_input></required_arguments>"

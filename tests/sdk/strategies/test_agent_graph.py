@@ -270,9 +270,13 @@ async def test_an_agent_starts_as_soon_as_its_inputs_are_there_and_waits_for_nob
         return name
 
     text = graph(
-        agent("A", "A", "work"), agent("B", "B", "work"), agent("C", "C ${A}", "work"), agent("D", "D ${C}", "work"),
-        agent("E", "E ${B} ${D}", "work"), edges("A>C", "C>D", "B>E", "D>E"),
-    )  # fmt: skip
+        agent("A", "A", "work"),
+        agent("B", "B", "work"),
+        agent("C", "C ${A}", "work"),
+        agent("D", "D ${C}", "work"),
+        agent("E", "E ${B} ${D}", "work"),
+        edges("A>C", "C>D", "B>E", "D>E"),
+    )
     run = await run_of(text, pool=ct.Pool.of(work))
     assert run.answer == "E"
     assert log.index("D began") < log.index("B ended") < log.index("E began")

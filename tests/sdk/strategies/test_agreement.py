@@ -10,10 +10,21 @@ from hypothesis import strategies as st
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("1/2", "0.5"), ("1,000", "1000"), ("$7$", "7.0"), ("\\frac{3}{4}", "0.75"), ("\\boxed{9}", " 9\n"),
-     ("-3", "-3.000"),
-     ("1e3", "1000"), ("Yes", "yes."), ("x + 1", "x+1"), ([1, 2], "[1, 2]"), (3, "3"), ("-\\dfrac{1}{2}", "-1/2")],
-)  # fmt: skip
+    [
+        ("1/2", "0.5"),
+        ("1,000", "1000"),
+        ("$7$", "7.0"),
+        ("\\frac{3}{4}", "0.75"),
+        ("\\boxed{9}", " 9\n"),
+        ("-3", "-3.000"),
+        ("1e3", "1000"),
+        ("Yes", "yes."),
+        ("x + 1", "x+1"),
+        ([1, 2], "[1, 2]"),
+        (3, "3"),
+        ("-\\dfrac{1}{2}", "-1/2"),
+    ],
+)
 def test_these_are_the_same(one: Any, other: Any) -> None:
     assert same_answer(one, other)
     assert same_answer(other, one)
@@ -21,9 +32,17 @@ def test_these_are_the_same(one: Any, other: Any) -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("2+2", "4"), ("7", "8"), ("1/0", "1/0.0"), ("", ""), (None, None), ("10%", "10"), ("1e999", "2e999"),
-     ("1,00", "100")],
-)  # fmt: skip
+    [
+        ("2+2", "4"),
+        ("7", "8"),
+        ("1/0", "1/0.0"),
+        ("", ""),
+        (None, None),
+        ("10%", "10"),
+        ("1e999", "2e999"),
+        ("1,00", "100"),
+    ],
+)
 def test_these_are_not(one: Any, other: Any) -> None:
     assert not same_answer(one, other)
 
@@ -40,8 +59,13 @@ def test_numbers_of_any_length_are_compared_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("printed", "expected", "same"),
-    [("1\n2\n", "1\n2", True), ("1 \n2\n\n", "1\n2", True), ("1 2", "1\n2", False), ("", "", True),
-     ("1.0", "1", False)],
-)  # fmt: skip
+    [
+        ("1\n2\n", "1\n2", True),
+        ("1 \n2\n\n", "1\n2", True),
+        ("1 2", "1\n2", False),
+        ("", "", True),
+        ("1.0", "1", False),
+    ],
+)
 def test_output_is_compared_line_by_line(printed: str, expected: str, same: bool) -> None:
     assert same_output(printed, expected) is same

@@ -71,11 +71,13 @@ def test_a_member_is_a_line_with_its_arguments() -> None:
         ("Takes e.g. Latin! Then ends.", "f(): Takes e.g. Latin!"),
         ("Costs 0.5 units. It is slow.", "f(): Costs 0.5 units."),
         ("", "f()"),
-        ("Good at maths. Slow.\nPrice: $0.1 / $0.4 per million tokens read / written.",
-         "f(): Good at maths. $0.1/$0.4 per M"),
+        (
+            "Good at maths. Slow.\nPrice: $0.1 / $0.4 per million tokens read / written.",
+            "f(): Good at maths. $0.1/$0.4 per M",
+        ),
         ("Price: $1 / $2 per million tokens read / written.", "f(): $1/$2 per M"),
     ],
-)  # fmt: skip
+)
 def test_of_a_description_the_first_sentence_and_the_price_are_shown(description: str, shown: str) -> None:
     assert described(description) == shown
 
@@ -276,17 +278,22 @@ def test_old_rounds_are_told_briefly_line_by_line() -> None:
 SCRIPTS: dict[str, tuple[Strategy, Any, list[Any]]] = {
     "rounds": (BRIEFLY, SEARCH, [calls("a", "b"), PAIR, ct.Reply("hm"), FINAL, ANSWER]),
     "short rounds": (
-        ParallelRounds(prompt="brief", history_tokens=400), SEARCH,
+        ParallelRounds(prompt="brief", history_tokens=400),
+        SEARCH,
         [*[calls("a"), [ok("w " * 900)]] * 4, FINAL, ANSWER],
     ),
     "turns": (
-        SerialCalls(prompt="brief"), SEARCH,
-        [ct.Reply(write_turn("", "search", {"query": "a"})), [ok("one")],
-         ct.Reply(write_turn("", "answer", {"text": "1"}))],
+        SerialCalls(prompt="brief"),
+        SEARCH,
+        [
+            ct.Reply(write_turn("", "search", {"query": "a"})),
+            [ok("one")],
+            ct.Reply(write_turn("", "answer", {"text": "1"})),
+        ],
     ),
     "plan": (DependencyPlan(prompt="brief"), SEARCH, [ct.Reply("<search>a | b</search>"), PAIR, ANSWER]),
     "graph": (AgentGraph(prompt="brief"), COT, [ct.Reply(TWO), PAIR, ct.Reply(TWO), [ok("one"), ok("1")]]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

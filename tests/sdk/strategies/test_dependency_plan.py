@@ -204,9 +204,17 @@ def test_settings_survive_a_round_trip() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"max_rounds": 0}, {"max_parallel": 0}, {"patience": 0}, {"schedule": "eager"}, {"tools": {"answer": "search"}},
-     {"tools": {"a b": "search"}}, {"tools": "search"}, {"tools": {"search": 3}}],
-)  # fmt: skip
+    [
+        {"max_rounds": 0},
+        {"max_parallel": 0},
+        {"patience": 0},
+        {"schedule": "eager"},
+        {"tools": {"answer": "search"}},
+        {"tools": {"a b": "search"}},
+        {"tools": "search"},
+        {"tools": {"search": 3}},
+    ],
+)
 def test_settings_that_allow_nothing_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ct.UsageError, match=f"DependencyPlan\\({next(iter(options))}="):
         DependencyPlan(**options)

@@ -51,8 +51,11 @@ def test_an_object_with_the_methods_is_an_environment() -> None:
 async def test_a_call_without_an_action_begins_the_task() -> None:
     seen = await call(environment_tool(Corridor, "corridor"), task="ab")
     assert seen.content == {
-        "observation": "cell 0 of 2", "done": False, "reward": 0.0, "state": {"cell": 0, "length": 2},
-    }  # fmt: skip
+        "observation": "cell 0 of 2",
+        "done": False,
+        "reward": 0.0,
+        "state": {"cell": 0, "length": 2},
+    }
 
 
 async def test_the_state_travels_so_branches_do_not_disturb_each_other() -> None:

@@ -44,10 +44,21 @@ def test_a_design_can_be_written_as_text_and_read_again() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        ([{"name": "Debate", "thought": "t", "code": "def forward(self, taskInfo):\n    return 1", "fitness": "90%"}],
-         "entry 1 ('Debate') holds code under 'code', which is never run"),
-        ([ENTRY, {"round": 3, "score": 0.8, "graph": "class Workflow:\n    def __init__(self): ..."}],
-         "entry 2 holds code under 'graph'"),
+        (
+            [
+                {
+                    "name": "Debate",
+                    "thought": "t",
+                    "code": "def forward(self, taskInfo):\n    return 1",
+                    "fitness": "90%",
+                }
+            ],
+            "entry 1 ('Debate') holds code under 'code', which is never run",
+        ),
+        (
+            [ENTRY, {"round": 3, "score": 0.8, "graph": "class Workflow:\n    def __init__(self): ..."}],
+            "entry 2 holds code under 'graph'",
+        ),
         ([ENTRY | {"agents": [A | {"code": "x"}]}], "entry 1 ('two looks'), agent 1 holds code under 'code'"),
         ([3], "entry 1 must be an object with 'agents' and 'edges'; got int"),
         ([{"name": "x"}], "entry 1 ('x') has no list of 'agents'; its keys are name"),
@@ -55,11 +66,11 @@ def test_a_design_can_be_written_as_text_and_read_again() -> None:
         ([ENTRY | {"agents": [A, B | {"argument": {}}]}], "agent 2 has an unknown key 'argument'; did you mean"),
         ([ENTRY | {"agents": [A, B | {"arguments": []}]}], "agent 2: 'arguments' must be an object; got list"),
         ([ENTRY | {"edges": [["A", "Z"]]}], "edge 1 names 'Z', which is no agent of the entry; there are A, B"),
-        ([ENTRY | {"edges": [["A"]]}], "edge 1 must be [\"A\", \"B\"]"),
+        ([ENTRY | {"edges": [["A"]]}], 'edge 1 must be ["A", "B"]'),
         ([ENTRY | {"edges": [["A", "B"], ["B", "A"]]}], "entry 1 ('two looks'): the plan has a cycle"),
         ([ENTRY | {"agents": [A, A], "edges": []}], "two calls have the id 'A'"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_read_says_which_entry_and_why(data: Any, said: str) -> None:
     with pytest.raises(ct.UsageError) as raised:
         read_archive(json.dumps(data))

@@ -22,13 +22,8 @@ PLAN = Plan(
 
 def test_a_plan_as_mermaid() -> None:
     assert plan_to_mermaid(PLAN) == (
-        "flowchart LR\n"
-        '  n0["A: cot"]\n'
-        '  n1["B: cot"]\n'
-        '  n2(["C: debate"])\n'
-        "  n0 --> n1\n"
-        "  n1 -.-> n2\n"
-    )  # fmt: skip
+        'flowchart LR\n  n0["A: cot"]\n  n1["B: cot"]\n  n2(["C: debate"])\n  n0 --> n1\n  n1 -.-> n2\n'
+    )
 
 
 def test_a_plan_as_dot() -> None:

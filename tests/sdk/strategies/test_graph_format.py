@@ -164,8 +164,10 @@ def test_a_direct_answer_is_taken_in_both_degrees() -> None:
 def test_one_agent_in_the_low_format_is_a_plan_of_one_call() -> None:
     found = read(LOW, dom="low", strict=True)
     assert found.plan is not None
-    assert (found.sink, [call.arguments for call in found.plan.calls]) == ("out", [{"subtask": "Original task: Q?\n\n"
-                                                                              "Current sub-task: {}"}])  # fmt: skip
+    assert (found.sink, [call.arguments for call in found.plan.calls]) == (
+        "out",
+        [{"subtask": "Original task: Q?\n\nCurrent sub-task: {}"}],
+    )
 
 
 def test_one_agent_without_edges_is_a_graph() -> None:
@@ -210,50 +212,110 @@ A, B = agent("A", "x"), agent("B", "${A}")
 AB = edges("A>B")
 ODD = "<edge><from>A</from><to>B</to><from>B</from></edge>"
 FAULTS: list[tuple[str, str, str, str, dict[str, Any]]] = [
-    ("an answer that is not the agent's output", LOW.replace(">out</answer", ">42</answer"), "answer_and_agent", "42",
-     {"dom": "low"}),
+    (
+        "an answer that is not the agent's output",
+        LOW.replace(">out</answer", ">42</answer"),
+        "answer_and_agent",
+        "42",
+        {"dom": "low"},
+    ),
     ("an id with a space", graph(agent("A 1", "x")), "bad_id", "A 1", {}),
-    ("roles that are no JSON", graph(agent("A", "x", "debate").replace("</req", "<roles>[a, b</roles></req")),
-     "bad_json", "[a, b", {}),
+    (
+        "roles that are no JSON",
+        graph(agent("A", "x", "debate").replace("</req", "<roles>[a, b</roles></req")),
+        "bad_json",
+        "[a, b",
+        {},
+    ),
     ("a reference with spaces", TWO.replace("${A}", "${ A }"), "bad_reference", "${ A }", {}),
     ("an unclosed reference", TWO.replace("${A}", "${A"), "bad_reference", "${A, answer.", {}),
     ("an empty reference", TWO.replace("${A}", "${}"), "bad_reference", "${}", {}),
     ("a formula", TWO.replace("3*4", "${\\frac{1}{2}}$"), "bad_reference", "${\\frac", {}),
     ("a cut text", graph(A), "cut_off", "", {"cut_off": True}),
-    ("a cycle", graph(agent("A", "${C}"), B, agent("C", "${B}"), edges("A>B", "B>C", "C>A")), "cycle",
-     "A</from><to>B", {}),
+    (
+        "a cycle",
+        graph(agent("A", "${C}"), B, agent("C", "${B}"), edges("A>B", "B>C", "C>A")),
+        "cycle",
+        "A</from><to>B",
+        {},
+    ),
     ("a direct answer", THOUGHT + "<answer>4</answer>", "direct_answer", "4", {"strict": True}),
     ("one edge twice", graph(A, B, edges("A>B", "A>B")), "duplicate_edge", "A</from><to>B", {"strict": True}),
     ("two inputs", TWO.replace("</required", "<subtask>y</subtask></required", 1), "duplicate_field", "y", {}),
-    ("one argument twice", graph(A.replace("</req", "<model>m</model><model>n</model></req")), "duplicate_field",
-     "<model>", {}),
-    ("two names", TWO.replace("<agent_name>", "<agent_name>cot</agent_name><agent_name>", 1), "duplicate_field",
-     "<agent_name>", {}),
+    (
+        "one argument twice",
+        graph(A.replace("</req", "<model>m</model><model>n</model></req")),
+        "duplicate_field",
+        "<model>",
+        {},
+    ),
+    (
+        "two names",
+        TWO.replace("<agent_name>", "<agent_name>cot</agent_name><agent_name>", 1),
+        "duplicate_field",
+        "<agent_name>",
+        {},
+    ),
     ("two answers", THOUGHT + "<answer>4</answer><answer>5</answer>", "duplicate_field", "<answer>", {"dom": "low"}),
     ("two agents with one id", graph(A, agent("A", "y"), B, AB), "duplicate_id", "A", {}),
-    ("an edge without data", graph(A, agent("B", "y"), AB), "edge_without_reference", "A</from><to>B",
-     {"strict": True}),
-    ("a reference in other brackets", graph(A, agent("B", "use #{A}"), AB), "edge_without_reference", "A</from><to>B",
-     {}),
-    ("edges in two groups", graph(A, B, "<edge><from>A</from><from>A</from><to>B</to><to>B</to></edge>"),
-     "grouped_edges", "<from>A</from><from>A</from><to>B</to><to>B</to>", {"strict": True}),
+    (
+        "an edge without data",
+        graph(A, agent("B", "y"), AB),
+        "edge_without_reference",
+        "A</from><to>B",
+        {"strict": True},
+    ),
+    (
+        "a reference in other brackets",
+        graph(A, agent("B", "use #{A}"), AB),
+        "edge_without_reference",
+        "A</from><to>B",
+        {},
+    ),
+    (
+        "edges in two groups",
+        graph(A, B, "<edge><from>A</from><from>A</from><to>B</to><to>B</to></edge>"),
+        "grouped_edges",
+        "<from>A</from><from>A</from><to>B</to><to>B</to>",
+        {"strict": True},
+    ),
     ("one debate role", graph(agent("A", "x", "debate", debate_roles=["one"])), "invalid_arguments", '["one"]', {}),
     ("no debate roles", graph(agent("A", "x", "debate")), "invalid_arguments", agent("A", "x", "debate"), {}),
     ("an unknown argument", graph(agent("A", "x", rolls=1)), "invalid_arguments", agent("A", "x", rolls=1), {}),
     ("an agent alone", graph(A, B, agent("C", "z"), AB), "isolated_agent", "C", {}),
-    ("an argument outside", graph(A.replace("<required_arguments>", "").replace("</required_arguments>", "")),
-     "misplaced_argument", "<agent_input>", {"strict": True}),
-    ("no id", graph(A.replace("<agent_id>A</agent_id>", ""), B, AB), "missing_field",
-     A.replace("<agent_id>A</agent_id>", ""), {}),
-    ("no name", graph(A.replace("<agent_name>cot</agent_name>", "")), "missing_field",
-     A.replace("<agent_name>cot</agent_name>", ""), {}),
+    (
+        "an argument outside",
+        graph(A.replace("<required_arguments>", "").replace("</required_arguments>", "")),
+        "misplaced_argument",
+        "<agent_input>",
+        {"strict": True},
+    ),
+    (
+        "no id",
+        graph(A.replace("<agent_id>A</agent_id>", ""), B, AB),
+        "missing_field",
+        A.replace("<agent_id>A</agent_id>", ""),
+        {},
+    ),
+    (
+        "no name",
+        graph(A.replace("<agent_name>cot</agent_name>", "")),
+        "missing_field",
+        A.replace("<agent_name>cot</agent_name>", ""),
+        {},
+    ),
     ("nothing", "I do not know.", "no_graph", "I do not know.", {}),
     ("an empty answer", THOUGHT + "<answer> </answer>", "no_graph", THOUGHT + "<answer> </answer>", {}),
     ("a reference without an edge", graph(A, B), "reference_without_edge", "${A}", {"strict": True}),
     ("an edge to itself", graph(agent("A", "x"), edges("A>A")), "self_edge", "A</from><to>A", {}),
     ("a reference to itself", graph(agent("A", "x ${A}")), "self_edge", "${A}", {}),
-    ("two edge blocks", graph(A, B, agent("C", "${B}"), AB, edges("B>C")), "several_edge_blocks", "<edge>",
-     {"strict": True}),
+    (
+        "two edge blocks",
+        graph(A, B, agent("C", "${B}"), AB, edges("B>C")),
+        "several_edge_blocks",
+        "<edge>",
+        {"strict": True},
+    ),
     ("two sinks", graph(A, B, agent("C", "${A}"), edges("A>B", "A>C")), "several_sinks", "C", {}),
     ("two groups", graph(A, B, agent("C", "z"), agent("D", "${C}"), edges("A>B", "C>D")), "several_sinks", "D", {}),
     ("a tag too many", graph(A + "</agent>"), "stray_tag", "</agent>", {"strict": True}),
@@ -261,8 +323,13 @@ FAULTS: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("an id as attribute", graph(A.replace("<agent>", '<agent id="A">')), "tag_attributes", '<agent id="A">', {}),
     ("too many agents", TWO, "too_many_agents", agent("B", "Given ${A}, answer."), {"dom": "low"}),
     ("more agents than allowed", TWO, "too_many_agents", agent("B", "Given ${A}, answer."), {"max_agents": 1}),
-    ("many arguments", graph(A.replace("</req", "".join(f"<a{n}>1</a{n}>" for n in range(64)) + "</req")),
-     "too_many_arguments", "<a63>", {}),
+    (
+        "many arguments",
+        graph(A.replace("</req", "".join(f"<a{n}>1</a{n}>" for n in range(64)) + "</req")),
+        "too_many_arguments",
+        "<a63>",
+        {},
+    ),
     ("very many references", graph(A, agent("B", "${A}" * 1_001), AB), "too_many_references", "${A}" * 1_001, {}),
     ("very many tags", "<b>" * 50_001, "too_many_tags", "<b>" * 50_001, {}),
     ("an unclosed from", TWO.replace("<from>A</from>", "<from>A"), "unclosed_tag", "<from>", {}),
@@ -272,13 +339,18 @@ FAULTS: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("unclosed arguments", TWO.replace("</required_arguments>", "", 1), "unclosed_tag", "<required_arguments>", {}),
     ("an unclosed thought", "<thinking>I could " + TWO.removeprefix(THOUGHT), "unclosed_tag", "<thinking>", {}),
     ("an edge inside an agent's place", graph("<from>A</from>", A), "unexpected_tag", "<from>", {}),
-    ("a node in the edges", graph(A, B, AB.replace("</edge>", "<node>A</node></edge>")), "unexpected_tag", "<node>",
-     {}),
+    (
+        "a node in the edges",
+        graph(A, B, AB.replace("</edge>", "<node>A</node></edge>")),
+        "unexpected_tag",
+        "<node>",
+        {},
+    ),
     ("an unknown agent", TWO.replace(">cot<", ">Cott<", 1), "unknown_agent", "Cott", {}),
     ("an edge from nowhere", graph(A, B, edges("A>B", "Z>B")), "unknown_node", "Z", {}),
     ("a reference to nothing", TWO.replace("${A}", "${A} ${Z}"), "unknown_reference", "${Z}", {}),
     ("three ends", graph(A, B, ODD), "unpaired_edge", "<from>", {}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -299,8 +371,17 @@ def test_every_code_has_a_text_that_causes_it_and_a_sentence() -> None:
     assert all(words.endswith(".") for words in CODES.values())
 
 
-REPAIRED = ["direct_answer", "duplicate_edge", "edge_without_reference", "grouped_edges", "misplaced_argument",
-            "reference_without_edge", "several_edge_blocks", "stray_tag", "stray_text"]  # fmt: skip
+REPAIRED = [
+    "direct_answer",
+    "duplicate_edge",
+    "edge_without_reference",
+    "grouped_edges",
+    "misplaced_argument",
+    "reference_without_edge",
+    "several_edge_blocks",
+    "stray_tag",
+    "stray_text",
+]
 
 
 @pytest.mark.parametrize("code", REPAIRED)
@@ -361,13 +442,42 @@ def test_a_direct_answer_that_was_closed_before_the_limit_is_taken() -> None:
 # -- any text ----------------------------------------------------------------------------------------------------------
 
 PIECES = [
-    "</think>", "<agent>", "</agent>", "<agent_id>", "</agent_id>", "A", "B", "<agent_name>cot</agent_name>", "<edge>",
+    "</think>",
+    "<agent>",
+    "</agent>",
+    "<agent_id>",
+    "</agent_id>",
+    "A",
+    "B",
+    "<agent_name>cot</agent_name>",
+    "<edge>",
     "</edge>",
-    "<from>A</from>", "<to>B</to>", "<from>", "</to>", "${A}", "${", "$${", "<![CDATA[", "]]>", "<thinking>",
-    "<required_arguments>", "</required_arguments>", "<agent_input>", "</agent_input>", "<roles>[", "</roles>", " x ",
-    "<answer>", "</answer>", "assistantfinal", agent("A", "x"), agent("B", "${A}"), edges("A>B"), "\ud800",
+    "<from>A</from>",
+    "<to>B</to>",
+    "<from>",
+    "</to>",
+    "${A}",
+    "${",
+    "$${",
+    "<![CDATA[",
+    "]]>",
+    "<thinking>",
+    "<required_arguments>",
+    "</required_arguments>",
+    "<agent_input>",
+    "</agent_input>",
+    "<roles>[",
+    "</roles>",
+    " x ",
+    "<answer>",
+    "</answer>",
+    "assistantfinal",
+    agent("A", "x"),
+    agent("B", "${A}"),
+    edges("A>B"),
+    "\ud800",
     "<a b='c'/>",
-]  # fmt: skip
+]
 
 
 @pytest.mark.timeout(3600)

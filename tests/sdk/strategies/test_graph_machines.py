@@ -27,9 +27,16 @@ STRATEGIES: list[Strategy] = [
     DependencyPlan(schedule="ready", strict=True, max_rounds=2),
 ]
 WHOLE = [
-    TWO, DIAMOND, LOW, CAPITALS, f"<think>t</think>{PLAN}", "<think>t</think><search>a|b</search>", "",
-    graph(agent("A", "x", "debate", roles=["a", "b"])), "<thinking>t</thinking><answer>4</answer>",
-]  # fmt: skip
+    TWO,
+    DIAMOND,
+    LOW,
+    CAPITALS,
+    f"<think>t</think>{PLAN}",
+    "<think>t</think><search>a|b</search>",
+    "",
+    graph(agent("A", "x", "debate", roles=["a", "b"])),
+    "<thinking>t</thinking><answer>4</answer>",
+]
 texts = st.sampled_from(WHOLE) | st.lists(st.sampled_from(GAP_PIECES + GRAPH_PIECES), max_size=12).map("".join)
 endings = st.sampled_from(["stop", "stop", "stop", "length"])
 replies = st.builds(lambda text, ending: ct.Reply(text, finish_reason=ending), texts, endings)

@@ -84,7 +84,7 @@ SCRIPT: list[Any] = [
     [ct.Observation("2.1", "cot", ct.Status.OK, "First 15.\nThen 22.5.")],
     ct.Reply(write_round("Both are known.", [("final_answer", {})])),
     ct.Reply("<answer>\\boxed{${1.1}}, \\boxed{22.5}</answer>"),
-]  # fmt: skip
+]
 
 
 def test_a_whole_brief_conversation_is_what_its_file_says() -> None:

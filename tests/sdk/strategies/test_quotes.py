@@ -103,7 +103,7 @@ def test_the_paragraphs_of_a_question_hold_all_its_words_in_order(question: str)
         ("ab ${1.1", "at character 3 of an argument is not closed"),
         ("${" + "x" * 99 + "}", "is not closed"),
     ],
-)  # fmt: skip
+)
 def test_a_quote_of_nothing_says_what_there_is(text: str, words: str) -> None:
     with pytest.raises(UnknownQuoteError, match=words) as caught:
         fill(text, SOURCES)
@@ -233,8 +233,15 @@ def test_a_call_that_begins_early_is_the_call_of_the_finished_plan() -> None:
 
 @pytest.mark.parametrize("prompt", ["full", "brief"])
 def test_a_copy_made_at_any_point_quotes_the_same(prompt: Any) -> None:
-    script = [*FIRST, asks("${1.1}", "${1.2}"), [seen("2.1", "x"), failed("2.2")], asks("${2.1}${1.3}"),
-              [seen("3.1", "y")], ct.Reply(FINAL), ct.Reply("<answer>1</answer>")]  # fmt: skip
+    script = [
+        *FIRST,
+        asks("${1.1}", "${1.2}"),
+        [seen("2.1", "x"), failed("2.2")],
+        asks("${2.1}${1.3}"),
+        [seen("3.1", "y")],
+        ct.Reply(FINAL),
+        ct.Reply("<answer>1</answer>"),
+    ]
     for strategy in (
         ParallelRounds(quotes=True, prompt=prompt),
         ParallelRounds(quotes=True, prompt=prompt, history_tokens=400),
@@ -273,8 +280,13 @@ def test_an_answer_that_quotes_nothing_is_handed_back() -> None:
 
 
 def test_a_copy_of_a_chat_made_at_any_point_quotes_the_same() -> None:
-    script = [turn(query="${question}"), [seen("1.1", "one")], turn(query="${1.1} ${1.2}"), [failed("2.1")],
-              turn("answer", text="${1.1}")]  # fmt: skip
+    script = [
+        turn(query="${question}"),
+        [seen("1.1", "one")],
+        turn(query="${1.1} ${1.2}"),
+        [failed("2.1")],
+        turn("answer", text="${1.1}"),
+    ]
     for prompt in ("full", "brief"):
         strategy = SerialCalls(quotes=True, prompt=prompt)  # type: ignore[arg-type]
         check_every_point(strategy, Brief(QUESTION, [SEARCH]), script)

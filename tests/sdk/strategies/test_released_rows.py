@@ -90,7 +90,7 @@ BAD_TASKS: list[tuple[dict[str, Any], str]] = [
     (changed(TASK, tool_pricing=[1]), "tool_pricing: a list"),
     (changed(TASK, pref_vec={"accuracy": 2, "cost": 0, "latency": 0}), "pref_vec.accuracy=2; expected"),
     (changed(TASK, pref_vec={"accuracy": 1}), "pref_vec lacks cost, latency"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("row", "words"), BAD_TASKS, ids=[words[:24] for _, words in BAD_TASKS])

@@ -97,12 +97,16 @@ FAULTS: list[tuple[str, dict[str, Any], str, str]] = [
     ("unknown_slot", changed("roles/0/again", "{checker.values}"), "roles[0].again", "did you mean {checker.value}?"),
     ("bad_condition", changed("roles/1/skip", ["frist"]), "roles[1].skip", "did you mean 'first'?"),
     ("bad_condition", changed("roles/1/skip", ["first:solver"]), "roles[1].skip", "there is no condition"),
-    ("bad_reading", changed("until", {"kind": "tests", "code": "checker", "tests": "solver"}), "until.tests",
-     "write reads = 'tests' for it"),
+    (
+        "bad_reading",
+        changed("until", {"kind": "tests", "code": "checker", "tests": "solver"}),
+        "until.tests",
+        "write reads = 'tests' for it",
+    ),
     ("too_many_tools", changed("roles/1/tools", ["python", "search"]), "roles[1].tools", "keep one"),
     ("no_tools", changed("roles/0/reads", "calls"), "roles[0].tools", "list some"),
     ("no_result", changed("until/left", "solver.result"), "until.left", "write solver.value"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("code", "data", "where", "words"), FAULTS)
@@ -205,10 +209,27 @@ json_values = st.recursive(
     max_leaves=6,
 )
 places = st.sampled_from(
-    ["turns", "order", "answer", "remember", "patience", "strict", "until", "roles", "until/kind", "until/left",
-     "roles/0", "roles/0/name", "roles/0/prompt", "roles/0/reads", "roles/1/tools", "roles/1/skip", "roles/1/sampling",
-     "roles/1/policy"]
-)  # fmt: skip
+    [
+        "turns",
+        "order",
+        "answer",
+        "remember",
+        "patience",
+        "strict",
+        "until",
+        "roles",
+        "until/kind",
+        "until/left",
+        "roles/0",
+        "roles/0/name",
+        "roles/0/prompt",
+        "roles/0/reads",
+        "roles/1/tools",
+        "roles/1/skip",
+        "roles/1/sampling",
+        "roles/1/policy",
+    ]
+)
 pieces = st.sampled_from(["{", "}", "[", "[[roles]]", '"', "a = 1", "\n", "{}", DOCUMENT, json.dumps(BASE)])
 
 

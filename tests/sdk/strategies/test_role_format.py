@@ -133,18 +133,21 @@ def test_every_code_is_shown_by_a_text() -> None:
         ("code", "<think>```\nno\n```</think>**Code:** ```python\nprint(1)\n```", "print(1)\n"),
         ("code", "````md\n```\nx\n```\n````", "```\nx\n```\n"),
         ("tests", "**Test Input:**\n```\n1 2\n```\n**Test Output:**\n```\n3\n```", [{"input": "1 2", "output": "3"}]),
-        ("tests", "**Test Input:** 1\n**Test Output:** 2\n**Test Input:** 3\n**Test Output:** 4",
-         [{"input": "1", "output": "2"}, {"input": "3", "output": "4"}]),
+        (
+            "tests",
+            "**Test Input:** 1\n**Test Output:** 2\n**Test Input:** 3\n**Test Output:** 4",
+            [{"input": "1", "output": "2"}, {"input": "3", "output": "4"}],
+        ),
         ("answer", "\\boxed{\\frac{1}{2}}", "\\frac{1}{2}"),
         ("answer", "first \\boxed{3}, checked\n#### 3", "3"),
         ("answer", "#### \\boxed{12}", "12"),
         ("answer", "<answer>Ada</answer>", "Ada"),
         ("actions", "**Actions List**: [[0, 1, 2]]", [[0, 1, 2]]),
-        ("actions", "I take [1] then ... #### [\"U\"]", ["U"]),
+        ("actions", 'I take [1] then ... #### ["U"]', ["U"]),
         ("actions", "[1, 2] no, [3]", [3]),
         ("calls", '<tool_call>{"name": "f", "arguments": {}}</tool_call>', [{"name": "f", "arguments": {}}]),
     ],
-)  # fmt: skip
+)
 def test_these_texts_say_this(form: Form, text: str, value: Any) -> None:
     assert read(text, form).value == value
 
@@ -162,11 +165,37 @@ def test_writers_refuse_what_their_format_cannot_hold() -> None:
 
 
 pieces = st.sampled_from(
-    ["```", "```python\n", "\\boxed{", "}", "{", "####", "<answer>", "</answer>", "<test>", "</test>", "<input>",
-     "</input>", "<output>", "</output>", "[", "]", "**Test Input:**", "**Test Output:**", "**Actions List**:",
-     "<think>",
-     "</think>", "<tool_call>", "</tool_call>", "\n", "1", '"U"', ",", "\\"]
-)  # fmt: skip
+    [
+        "```",
+        "```python\n",
+        "\\boxed{",
+        "}",
+        "{",
+        "####",
+        "<answer>",
+        "</answer>",
+        "<test>",
+        "</test>",
+        "<input>",
+        "</input>",
+        "<output>",
+        "</output>",
+        "[",
+        "]",
+        "**Test Input:**",
+        "**Test Output:**",
+        "**Actions List**:",
+        "<think>",
+        "</think>",
+        "<tool_call>",
+        "</tool_call>",
+        "\n",
+        "1",
+        '"U"',
+        ",",
+        "\\",
+    ]
+)
 
 
 @settings(max_examples=20_000 if FULL else 400, deadline=None)
@@ -187,10 +216,25 @@ def test_any_text_is_read_and_every_place_is_inside_it(text: str, form: Form, fi
 
 
 HOSTILE = [
-    "```", "\\boxed{", "\\boxed{}", "####", "#### [", "[", "[]", "<test>", "<test><input>", "**Test Input:**",
+    "```",
+    "\\boxed{",
+    "\\boxed{}",
+    "####",
+    "#### [",
+    "[",
+    "[]",
+    "<test>",
+    "<test><input>",
+    "**Test Input:**",
     "<answer>",
-    "<answer></answer>", "`" * 50 + "x", "\n####", "<think></think>", "{", '["a",', "<tool_call>",
-]  # fmt: skip
+    "<answer></answer>",
+    "`" * 50 + "x",
+    "\n####",
+    "<think></think>",
+    "{",
+    '["a",',
+    "<tool_call>",
+]
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -251,10 +251,16 @@ def test_a_role_that_is_passed_over_keeps_its_last_word() -> None:
 
 @pytest.mark.parametrize(
     ("skip", "observation", "asked"),
-    [("ok:tool", ran("1"), False), ("ok:tool", crashed(), True), ("failed:tool", crashed(), False),
-     ("failed:tool", ran("1"), True), ("unread:tool", ran("1"), True), ("first", ran("1"), False),
-     ("later", ran("1"), True)],
-)  # fmt: skip
+    [
+        ("ok:tool", ran("1"), False),
+        ("ok:tool", crashed(), True),
+        ("failed:tool", crashed(), False),
+        ("failed:tool", ran("1"), True),
+        ("unread:tool", ran("1"), True),
+        ("first", ran("1"), False),
+        ("later", ran("1"), True),
+    ],
+)
 def test_a_condition_decides_about_a_role(skip: str, observation: ct.Observation, asked: bool) -> None:
     roles = (Role("tool", "go", reads="code", tools=("python",)), Role("judge", "look", reads="answer", skip=(skip,)))
     workflow = RoleWorkflow(roles, Agree("tool.result", "judge.value"), turns=2)
@@ -398,13 +404,29 @@ def test_a_megabyte_of_hostile_text_is_told_in_linear_time(piece: str) -> None:
 # -- copies ------------------------------------------------------------------------------------------------------------
 
 SCRIPTS: dict[str, tuple[RoleWorkflow, list[Item]]] = {
-    "tests": (coder_tester(), [says(TRIPLE), says("hm"), says(TWO_TESTS), [ran("12"), ran("0", "2")], says(DOUBLE),
-                               says(TEST), [ran("8")]]),
-    "agree": (reasoner_programmer(order="simultaneous"), [says(write_answer("9")), says(DOUBLE), [ran("8")],
-                                                          says(write_answer("8")), says(DOUBLE), [ran("8")]]),
-    "goal": (planner_programmer("maze"), [[world(0)], says(DOUBLE), [ran("x")], says(write_actions(["R"])), [world(1)],
-                                          says(DOUBLE), [crashed()], says(write_actions(["R"])), [world(2, True)]]),
-}  # fmt: skip
+    "tests": (
+        coder_tester(),
+        [says(TRIPLE), says("hm"), says(TWO_TESTS), [ran("12"), ran("0", "2")], says(DOUBLE), says(TEST), [ran("8")]],
+    ),
+    "agree": (
+        reasoner_programmer(order="simultaneous"),
+        [says(write_answer("9")), says(DOUBLE), [ran("8")], says(write_answer("8")), says(DOUBLE), [ran("8")]],
+    ),
+    "goal": (
+        planner_programmer("maze"),
+        [
+            [world(0)],
+            says(DOUBLE),
+            [ran("x")],
+            says(write_actions(["R"])),
+            [world(1)],
+            says(DOUBLE),
+            [crashed()],
+            says(write_actions(["R"])),
+            [world(2, True)],
+        ],
+    ),
+}
 
 
 @pytest.mark.parametrize("place", range(9))

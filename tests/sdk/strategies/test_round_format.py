@@ -191,13 +191,22 @@ def test_the_verdict_of_a_round_names_each_flaw_and_its_place(text: str, codes: 
 
 PIECES = st.sampled_from(
     [
-        "<reasoning>r</reasoning>", "<reasoning>", "<think>t</think>", CALL, "\n", " so ", "<tool_call>{}</tool_call>",
+        "<reasoning>r</reasoning>",
+        "<reasoning>",
+        "<think>t</think>",
+        CALL,
+        "\n",
+        " so ",
+        "<tool_call>{}</tool_call>",
         "<tool_call>{'name': 'a', 'arguments': {}}</tool_call>",
         '<tool_call>{"name": "a", "arguments": "x"}</tool_call>',
-        '<tool_call>{"name": "a", "arguments": {}, "more": 1}</tool_call>', '<tool_call>{"name": "a"}</tool_call>',
-        "<tool_call>", "</tool_call>", "<answer>1</answer>",
+        '<tool_call>{"name": "a", "arguments": {}, "more": 1}</tool_call>',
+        '<tool_call>{"name": "a"}</tool_call>',
+        "<tool_call>",
+        "</tool_call>",
+        "<answer>1</answer>",
     ]
-)  # fmt: skip
+)
 
 
 @given(st.lists(PIECES, max_size=6).map("".join))

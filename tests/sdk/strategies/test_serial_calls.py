@@ -338,13 +338,22 @@ def test_a_cutter_of_ones_own_is_used_and_not_written_down() -> None:
 # -- copies ------------------------------------------------------------------------------------------------------------
 
 CHAT: list[Item] = [
-    call(query="a"), [seen("one")], ct.Reply("hm"), ct.Reply(call(query="b").text * 2),
-    [seen("two"), failed("too_many_calls", ct.Status.PARSE_ERR, "2")], call("answer", text="7"),
-]  # fmt: skip
+    call(query="a"),
+    [seen("one")],
+    ct.Reply("hm"),
+    ct.Reply(call(query="b").text * 2),
+    [seen("two"), failed("too_many_calls", ct.Status.PARSE_ERR, "2")],
+    call("answer", text="7"),
+]
 QA: list[Item] = [
-    call("search", model="m-1"), [seen(["d1", "d2"])], ct.Reply("hm"), call("enhance_reasoning", model="m-1"),
-    [seen({"code": "c", "output": "o"})], call("answer", model="m-2"), [seen("7")],
-]  # fmt: skip
+    call("search", model="m-1"),
+    [seen(["d1", "d2"])],
+    ct.Reply("hm"),
+    call("enhance_reasoning", model="m-1"),
+    [seen({"code": "c", "output": "o"})],
+    call("answer", model="m-2"),
+    [seen("7")],
+]
 
 
 @pytest.mark.parametrize("place", range(7))
@@ -381,14 +390,27 @@ def test_what_happens_to_a_fork_never_shows_in_its_origin(form: str, script: lis
 replies = st.builds(
     ct.Reply,
     st.lists(
-        st.sampled_from([call(query="x").text, call("answer", text="7").text, call("answer", model="m-1").text,
-                         "<think>", "</think>", "<tool_call>", "hm", "<answer>", '{"name": "f"}'])
-        | st.text(max_size=5), max_size=4,
+        st.sampled_from(
+            [
+                call(query="x").text,
+                call("answer", text="7").text,
+                call("answer", model="m-1").text,
+                "<think>",
+                "</think>",
+                "<tool_call>",
+                "hm",
+                "<answer>",
+                '{"name": "f"}',
+            ]
+        )
+        | st.text(max_size=5),
+        max_size=4,
     ).map("".join),
-    st.lists(st.builds(ct.ToolCall, st.sampled_from(["search", "answer", ""]), st.text(max_size=9), st.just("n")),
-             max_size=2).map(tuple),
+    st.lists(
+        st.builds(ct.ToolCall, st.sampled_from(["search", "answer", ""]), st.text(max_size=9), st.just("n")), max_size=2
+    ).map(tuple),
     finish_reason=st.sampled_from(["stop", "length"]),
-)  # fmt: skip
+)
 
 
 @settings(max_examples=3_000 if FULL else 100, deadline=None)

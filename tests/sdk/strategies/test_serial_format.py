@@ -174,10 +174,29 @@ def test_blocks_follow_each_other_without_a_gap() -> None:
 
 
 texts = st.lists(
-    st.sampled_from(["<think>", "</think>", "<tool_call>", "</tool_call>", "<message>", "<answer>", "</answer>",
-                     '{"name": "f", "arguments": {}}', '{"name": ', "'", "x", " ", "{", "}", "\n", "```"])
-    | st.text(max_size=8), max_size=30,
-).map("".join)  # fmt: skip
+    st.sampled_from(
+        [
+            "<think>",
+            "</think>",
+            "<tool_call>",
+            "</tool_call>",
+            "<message>",
+            "<answer>",
+            "</answer>",
+            '{"name": "f", "arguments": {}}',
+            '{"name": ',
+            "'",
+            "x",
+            " ",
+            "{",
+            "}",
+            "\n",
+            "```",
+        ]
+    )
+    | st.text(max_size=8),
+    max_size=30,
+).map("".join)
 
 
 @settings(max_examples=20_000 if FULL else 300, deadline=None)

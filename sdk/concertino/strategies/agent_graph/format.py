@@ -90,10 +90,18 @@ class GraphReading(NamedTuple):
 
 
 def read_graph(
-    text: str, tools: Sequence[Mapping[str, Any]], *, dom: DoM = "high", strict: bool = False, question: str = "",
-    prepend_task: bool = True, renamed: Mapping[str, str] | None = None, max_agents: int = _LIMIT,
-    max_parallel: int | None = None, cut_off: bool = False,
-) -> GraphReading:  # fmt: skip
+    text: str,
+    tools: Sequence[Mapping[str, Any]],
+    *,
+    dom: DoM = "high",
+    strict: bool = False,
+    question: str = "",
+    prepend_task: bool = True,
+    renamed: Mapping[str, str] | None = None,
+    max_agents: int = _LIMIT,
+    max_parallel: int | None = None,
+    cut_off: bool = False,
+) -> GraphReading:
     """Read the text of a graph or of a direct answer. Never raises for any text.
 
     Args:

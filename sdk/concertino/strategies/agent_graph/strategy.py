@@ -145,9 +145,17 @@ class AgentGraphMachine(Conversation):
     def _read(self, text: str, cut_off: bool) -> GraphReading:
         own = self.settings
         return read_graph(
-            text, self.tools, dom=own.dom, strict=own.strict, question=self.question, prepend_task=own.prepend_task,
-            renamed=own.renamed, max_agents=own.max_agents, max_parallel=self.parallel, cut_off=cut_off,
-        )  # fmt: skip
+            text,
+            self.tools,
+            dom=own.dom,
+            strict=own.strict,
+            question=self.question,
+            prepend_task=own.prepend_task,
+            renamed=own.renamed,
+            max_agents=own.max_agents,
+            max_parallel=self.parallel,
+            cut_off=cut_off,
+        )
 
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
         """Take the sink's output as the answer."""

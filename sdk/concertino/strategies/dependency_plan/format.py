@@ -102,9 +102,15 @@ class TurnText(NamedTuple):
 
 
 def read_turn(
-    text: str, verbs: Mapping[str, str], tools: Sequence[Mapping[str, Any]] = (), *, strict: bool = False,
-    graph: bool = True, planned: bool = False, cut_off: bool = False,
-) -> TurnText:  # fmt: skip
+    text: str,
+    verbs: Mapping[str, str],
+    tools: Sequence[Mapping[str, Any]] = (),
+    *,
+    strict: bool = False,
+    graph: bool = True,
+    planned: bool = False,
+    cut_off: bool = False,
+) -> TurnText:
     """Read one turn. Never raises for any text.
 
     Args:
@@ -129,9 +135,15 @@ def read_turn(
         answers = None
     faults = tuple(flaws.faults)
     return TurnText(
-        "\n\n".join(filter(None, turn.thoughts)), turn.tasks, () if faults else tuple(calls), turn.graph,
-        None if faults else answers, turn.reflected, faults, flaws.all(),
-    )  # fmt: skip
+        "\n\n".join(filter(None, turn.thoughts)),
+        turn.tasks,
+        () if faults else tuple(calls),
+        turn.graph,
+        None if faults else answers,
+        turn.reflected,
+        faults,
+        flaws.all(),
+    )
 
 
 @lru_cache(maxsize=32)
@@ -331,9 +343,14 @@ class _Turn:
 
 
 def write_turn(
-    thinking: str, *, tasks: Sequence[Task] = (), queries: Mapping[str, Sequence[str]] | None = None,
-    graph: Plan | None = None, verbs: Mapping[str, str] | None = None, answers: Sequence[str] = (),
-) -> str:  # fmt: skip
+    thinking: str,
+    *,
+    tasks: Sequence[Task] = (),
+    queries: Mapping[str, Sequence[str]] | None = None,
+    graph: Plan | None = None,
+    verbs: Mapping[str, str] | None = None,
+    answers: Sequence[str] = (),
+) -> str:
     """A turn as text; `read_turn` reads the same from it.
 
     Args:

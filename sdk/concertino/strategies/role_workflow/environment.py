@@ -62,9 +62,7 @@ class Environment(Protocol):
         """Take up a state that `snapshot` gave, of this object or another one."""
 
 
-def environment_tool(
-    make: Callable[[], Environment], name: str, description: str = "", **options: Any
-) -> ToolSpec:  # fmt: skip
+def environment_tool(make: Callable[[], Environment], name: str, description: str = "", **options: Any) -> ToolSpec:
     """The pool member through which runs act in an environment.
 
     A call with `state` and `action` acts, one without them begins the task. The content is

@@ -119,18 +119,39 @@ _HEADING = "\npython code and execution outputs:\n"
 
 VARIANTS: dict[str, Wording] = {
     "train": Wording(
-        "You are good at using tools. ", "Choose an approriate tool.",
-        4_000, "", 24_000, 24_000, False, "never", False,
+        "You are good at using tools. ",
+        "Choose an approriate tool.",
+        4_000,
+        "",
+        24_000,
+        24_000,
+        False,
+        "never",
+        False,
     ),
     "hle": Wording(
-        "You are good at using tools.", "Choose an appropriate tool.'",
-        1_200, " ...", 12_000, 27_000, True, "with code", False,
+        "You are good at using tools.",
+        "Choose an appropriate tool.'",
+        1_200,
+        " ...",
+        12_000,
+        27_000,
+        True,
+        "with code",
+        False,
     ),
     "frames": Wording(
-        "You are good at using tools.", "Choose an appropriate tool.",
-        4_000, "", 12_000, 24_000, False, "always", True,
+        "You are good at using tools.",
+        "Choose an appropriate tool.",
+        4_000,
+        "",
+        12_000,
+        24_000,
+        False,
+        "always",
+        True,
     ),
-}  # fmt: skip
+}
 """The released variants."""
 
 

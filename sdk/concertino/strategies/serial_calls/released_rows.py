@@ -325,9 +325,12 @@ def _responses(row: Mapping[str, Any], place: str) -> list[tuple[int, Mapping[st
 
 
 def _turn(
-    number: int, response: Mapping[str, Any], call: tuple[str, Mapping[str, Any]], thoughts: Mapping[str, Any],
+    number: int,
+    response: Mapping[str, Any],
+    call: tuple[str, Mapping[str, Any]],
+    thoughts: Mapping[str, Any],
     place: str,
-) -> ReleasedTurn:  # fmt: skip
+) -> ReleasedTurn:
     name, arguments = call
     told = response.get("tool", name)
     if told != name:

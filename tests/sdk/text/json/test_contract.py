@@ -43,8 +43,13 @@ def test_a_reading_is_a_small_value() -> None:
 def test_repairs_are_named_in_a_fixed_order() -> None:
     found = read_json("Call:\n```json\n{'a': [1, 2,], b: True}\n```")
     assert found.repairs == (
-        "code-fence", "prose", "single-quotes", "bare-key", "python-literal", "trailing-comma",
-    )  # fmt: skip
+        "code-fence",
+        "prose",
+        "single-quotes",
+        "bare-key",
+        "python-literal",
+        "trailing-comma",
+    )
     assert sorted(found.repairs, key=REPAIRS.index) == list(found.repairs)
 
 
