@@ -192,7 +192,7 @@ class RunLoop:
         role = step.role if step.role in self.pool.roles else "orchestrator"
         request = ChatRequest(step.messages, [dict(t) for t in step.tools], step.sampling or self.orchestrator.sampling)
         fresh = step.messages[len(step.messages) - step.fresh :]
-        reply, _ = await ask(executor, scope, role, request, name, role=step.role, fresh=fresh, hearer=self.ahead)
+        reply, _ = await ask(executor, scope, role, request, name, role=step.role, fresh=fresh, listener=self.ahead)
         return reply
 
     async def _forget_early(self) -> None:
