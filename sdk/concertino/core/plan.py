@@ -2,9 +2,9 @@
 
 A parallel round is a plan without edges; a serial turn is a plan of one call; an agent graph and a dependency plan
 have edges. An edge comes from `Call.after`, or from a reference `${id}` inside an argument: the result of call `id`
-takes its place. Text is parsed **once** into literal parts and references; results are put in by position and never
-read again, so a `${…}` inside a result stays what it is, text. `$${` writes a literal `${`. `Call.behind` orders calls
-without an edge: they wait for an end, whatever came of it.
+takes its place, or a part of it (`${id.hotels[0].name}`). Text is parsed **once** into literal parts and references;
+results are put in by position and never read again, so a `${…}` inside a result stays text. `$${` writes a literal
+`${`. `Call.behind` orders calls without an edge: they wait for the others to end, with success or without.
 
 References are only recognised where the strategy asks for them (`Plan.parse`): in a parallel round `${x}` is text.
 """
@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from concertino.text.references import Path, Placeholder, as_text, follow, name_and_path, split, write_path
+
 from .errors import PlanError
 
-_REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
 # Asked for first, since most values are one of these and `isinstance` of a Mapping is slow.
 _SCALARS = (str, int, float, type(None))
 _MAPPINGS = (dict, Mapping)
@@ -28,9 +29,18 @@ _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A place that the result of another call fills. As a whole argument it keeps the result's JSON type."""
+    """A place that the result of another call fills. As a whole argument it keeps the result's JSON type.
+
+    Attributes:
+        id: of the call.
+        path: fields and items on the way into its result; empty for the whole of it.
+    """
 
     id: str
+    path: Path = ()
+
+    def __str__(self) -> str:
+        return f"${{{self.id}{write_path(self.path)}}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +155,9 @@ class Plan:
         Raises:
             PlanError: as the constructor, or a malformed reference (says at which character).
         """
-        return cls([replace(call, arguments=parse_references(_as_data(call.arguments))) for call in calls])
+        numbered = [call if call.id else replace(call, id=str(number)) for number, call in enumerate(calls, 1)]
+        ids = {call.id for call in numbered}
+        return cls([replace(call, arguments=parse_references(_as_data(call.arguments), ids)) for call in numbered])
 
     @classmethod
     def parallel(cls, calls: Sequence[Call]) -> Plan:
@@ -280,47 +292,42 @@ def _as_data(arguments: Mapping[str, Any] | str) -> Any:
         return arguments.replace("${", "$${")
 
 
-def parse_references(value: Any) -> Any:
-    """Replace every text that holds `${id}` by a `Ref` or a `Template`, at any depth.
+def parse_references(value: Any, ids: Collection[str] = ()) -> Any:
+    """Replace every text that holds `${id}` or `${id.field[0]}` by a `Ref` or a `Template`, at any depth.
+
+    Args:
+        value: plain JSON data.
+        ids: of the plan's calls; an id may hold dots, so the longest one that fits is meant.
 
     Raises:
         PlanError: `${` without `}` or with something that is no id between; says at which character.
     """
     if isinstance(value, str):
-        return _parse_text(value) if "${" in value else value
+        return _parse_text(value, ids) if "${" in value else value
     if isinstance(value, Mapping):
-        return {key: parse_references(item) for key, item in value.items()}
+        return {key: parse_references(item, ids) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [parse_references(item) for item in value]
+        return [parse_references(item, ids) for item in value]
     return value
 
 
-def _parse_text(text: str) -> str | Ref | Template:
-    parts: list[str | Ref] = []
-    position = 0
-    for match in _REFERENCE.finditer(text):
-        literal = text[position : match.start()]
-        if "${" in literal:
-            break
-        if literal:
-            parts.append(literal)
-        position = match.end()
-        if match.group() == "$${":
-            parts.append("${")
-        elif _ID.fullmatch(match.group(1)):
-            parts.append(Ref(match.group(1)))
-        else:
-            raise PlanError(f"{match.group()!r} at character {match.start()} is not a reference; write ${{id}}")
-    tail = text[position:]
-    if "${" in tail:
-        raise PlanError(
-            f"'${{' at character {position + tail.index('${')} is not closed; write ${{id}}, or $${{ for text"
-        )
-    if tail:
-        parts.append(tail)
+def _parse_text(text: str, ids: Collection[str]) -> str | Ref | Template:
+    parts = [part if isinstance(part, str) else _reference(part, ids) for part in split(text)]
     if all(isinstance(part, str) for part in parts):
         return "".join(part for part in parts if isinstance(part, str))
     return parts[0] if len(parts) == 1 and isinstance(parts[0], Ref) else Template(tuple(parts))
+
+
+def _reference(mark: Placeholder, ids: Collection[str]) -> Ref:
+    if not mark.closed:
+        raise PlanError(f"'${{' at character {mark.start} is not closed; write ${{id}}, or $${{ for text")
+    try:
+        name, path = name_and_path(mark.inner, ids)
+        if _ID.fullmatch(name):
+            return Ref(name, path)
+    except ValueError:
+        pass
+    raise PlanError(f"'${{{mark.inner}}}' at character {mark.start} is not a reference; write ${{id}} or ${{id.field}}")
 
 
 def references(value: Any) -> list[str]:
@@ -339,13 +346,19 @@ def references(value: Any) -> list[str]:
 
 
 def substitute(value: Any, results: Mapping[str, Any]) -> Any:
-    """Put results in the places of references. A whole `Ref` keeps the JSON type; inside a text it becomes text."""
+    """Put results in the places of references. A whole `Ref` keeps the JSON type; inside a text it becomes text.
+
+    Raises:
+        LookupFailed: a path leads to nothing in a result.
+    """
     if isinstance(value, _SCALARS):
         return value
     if isinstance(value, Ref):
-        return results[value.id]
+        return follow(results[value.id], value.path)
     if isinstance(value, Template):
-        return "".join(part if isinstance(part, str) else _as_text(results[part.id]) for part in value.parts)
+        return "".join(
+            part if isinstance(part, str) else as_text(follow(results[part.id], part.path)) for part in value.parts
+        )
     if isinstance(value, _MAPPINGS):
         return {key: substitute(item, results) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -353,20 +366,14 @@ def substitute(value: Any, results: Mapping[str, Any]) -> Any:
     return value
 
 
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def unparse(value: Any) -> Any:
     """Plain JSON data again, for traces: the inverse of `parse_references`, but an escaped `$${` stays plain text."""
     if isinstance(value, _SCALARS):
         return value
     if isinstance(value, Ref):
-        return f"${{{value.id}}}"
+        return str(value)
     if isinstance(value, Template):
-        return "".join(
-            part.replace("${", "$${") if isinstance(part, str) else f"${{{part.id}}}" for part in value.parts
-        )
+        return "".join(part.replace("${", "$${") if isinstance(part, str) else str(part) for part in value.parts)
     if isinstance(value, _MAPPINGS):
         return {key: unparse(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

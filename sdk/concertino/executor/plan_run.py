@@ -22,6 +22,7 @@ from concertino.core.observation import ErrorInfo, Observation, Status
 from concertino.core.plan import Call, Plan, substitute
 from concertino.schema import InstanceRefused, guard_instance, holds_whole_float
 from concertino.text.json import ReadingError, read_json
+from concertino.text.references import LookupFailed
 
 from . import error_messages as causes
 from .bound import Bound
@@ -231,7 +232,7 @@ class PlanRun:
                 arguments, _ = validator.coerce(arguments)  # 3.0 is an integer to JSON, and no int to Python
         except ReadingError as error:
             return None, repairs, causes.bad_json(error)
-        except InstanceRefused as error:
+        except (InstanceRefused, LookupFailed) as error:
             return None, repairs, causes.refused_arguments(str(error))
         return arguments, repairs, self._converted(bound, arguments)
 

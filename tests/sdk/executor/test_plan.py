@@ -20,7 +20,7 @@ def test_calls_without_ids_are_numbered_from_one() -> None:
     [
         ("plain $ {text}", "plain $ {text}"),
         ("${a}", ct.Ref("a")),
-        ("from ${a} to ${b.c}", Template(("from ", ct.Ref("a"), " to ", ct.Ref("b.c")))),
+        ("from ${a} to ${b.c}", Template(("from ", ct.Ref("a"), " to ", ct.Ref("b", ("c",))))),
         ("$${a}", "${a}"),
         ("$$${a}", "$${a}"),
         ("costs $5 ${a}", Template(("costs $5 ", ct.Ref("a")))),

@@ -101,7 +101,7 @@ def test_the_paragraphs_of_a_question_hold_all_its_words_in_order(question: str)
         ("${question.²}", "quotes nothing"),
         ("${}", "quotes nothing"),
         ("ab ${1.1", "at character 3 of an argument is not closed"),
-        ("${" + "x" * 99 + "}", "is not closed"),
+        ("${" + "x" * 99 + "}", "quotes nothing"),
     ],
 )
 def test_a_quote_of_nothing_says_what_there_is(text: str, words: str) -> None:

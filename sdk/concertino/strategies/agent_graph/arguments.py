@@ -23,6 +23,7 @@ from concertino.strategies.base.format_issues import Flaws, shown, suggestion
 from concertino.strategies.base.members import Offer, types_of
 from concertino.strategies.base.tags import Leaf
 from concertino.text.json import ReadingError, read_json
+from concertino.text.references import Placeholder, name_and_path, split
 
 from .prompts import before_subtask
 from .text import AgentElement
@@ -30,7 +31,6 @@ from .text import AgentElement
 ID = re.compile(r"[A-Za-z0-9_]{1,64}")
 INPUT = "agent_input"
 MAX_REFERENCES = 1000
-_REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)(\}?)")
 _NOTHING = ("", '""', "“”")
 
 
@@ -158,31 +158,37 @@ class ArgumentReader:
     def _parts(self, text: str, leaf: Leaf, own_id: str, handed: Handed) -> list[str | Ref]:
         """A text as literal parts and references."""
         parts: list[str | Ref] = []
-        position = 0
-        for match in _REFERENCE.finditer(text):
+        for part in split(text):
+            if isinstance(part, str):
+                parts.append(part)
+                continue
             if self.flaws.full or len(handed.references) > MAX_REFERENCES:
                 break
-            parts.append(text[position : match.start()])
-            position = match.end()
-            place = (leaf.at(match.start()), leaf.at(match.end() - 1) + 1) if leaf.origins else (leaf.start, leaf.end)
-            if match.group(1) is None:
-                parts.append("${")
-            elif self._is_reference(match, own_id, *place):
-                parts.append(Ref(match.group(1)))
-                handed.references.append(Reference(match.group(1), *place))
+            place = (leaf.at(part.start), leaf.at(part.end - 1) + 1) if leaf.origins else (leaf.start, leaf.end)
+            reference = self._reference(part, own_id, *place)
+            if reference is not None:
+                parts.append(reference)
+                handed.references.append(Reference(reference.id, *place))
         if len(handed.references) > MAX_REFERENCES:
             words = f"agent {own_id!r} refers to outputs more than {MAX_REFERENCES} times; refer to each once"
             self.flaws.refuse("too_many_references", words, leaf.start, leaf.end)
-        return [part for part in (*parts, text[position:]) if part]
+        return parts
 
-    def _is_reference(self, match: re.Match[str], own_id: str, start: int, end: int) -> bool:
-        name, closed = match.groups()
-        if not closed:
-            text = f"{shown(match.group(), 24)} is not closed; write ${{id}}, or $${{ for the characters ${{"
+    def _reference(self, mark: Placeholder, own_id: str, start: int, end: int) -> Ref | None:
+        """The reference of a mark; a wrong one is a fault."""
+        written = f"${{{mark.inner}{'}' if mark.closed else ''}"
+        if not mark.closed:
+            text = f"{shown(written, 24)} is not closed; write ${{id}}, or $${{ for the characters ${{"
             self.flaws.refuse("bad_reference", text, start, end)
-        elif not ID.fullmatch(name):
-            hint = f"write ${{{name.strip()}}}" if name.strip() in self.ids else "write ${id} with an agent_id"
-            text = f"{shown(match.group(), 24)} is not a reference; {hint}, or $${{ for the characters ${{"
+            return None
+        try:
+            name, path = name_and_path(mark.inner, self.ids)
+        except ValueError:
+            name, path = "", ()
+        if not ID.fullmatch(name):
+            inner = mark.inner.strip()
+            hint = f"write ${{{inner}}}" if inner in self.ids else "write ${id} with an agent_id"
+            text = f"{shown(written, 24)} is not a reference; {hint}, or $${{ for the characters ${{"
             self.flaws.refuse("bad_reference", text, start, end)
         elif name == own_id:
             self.flaws.refuse("self_edge", f"agent {own_id!r} refers to its own output", start, end)
@@ -190,8 +196,8 @@ class ArgumentReader:
             text = f"${{{name}}} refers to no agent of the graph; {suggestion(name, self.ids)}"
             self.flaws.refuse("unknown_reference", text, start, end)
         else:
-            return True
-        return False
+            return Ref(name, path)
+        return None
 
     # -- the schema ------------------------------------------------------------------------------------------------
 

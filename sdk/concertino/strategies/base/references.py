@@ -11,7 +11,6 @@ can quote; a text without `${` is unchanged.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,12 +20,12 @@ from typing import Any
 from concertino.core.observation import Observation
 from concertino.core.plan import Call
 from concertino.text.json import ReadingError, read_json
+from concertino.text.references import Placeholder, as_text, split
 
 QUESTION = "question"
 MOST_CHARACTERS = 1_000_000
 """Characters that the quotes of one call may bring in: results that quote results would else double every round."""
 
-_QUOTE = re.compile(r"\$\$\{|\$\{([^{}\n]{0,64})\}|\$\{")
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _LISTED = 6
 """Ids of results that a message lists, the newest ones."""
@@ -85,7 +84,7 @@ class Sources:
             number: of the round, counted from 1.
         """
         returned = {
-            place_of(number, call): _as_text(seen.content)
+            place_of(number, call): "" if seen.content is None else as_text(seen.content)
             for call, seen in zip(calls, observations, strict=True)
             if seen.ok
         }
@@ -95,12 +94,6 @@ class Sources:
 def place_of(number: int, call: Call) -> str:
     """How the result of a call is quoted: its round, and its place there."""
     return f"{number}.{call.id}"
-
-
-def _as_text(content: Any) -> str:
-    if content is None:
-        return ""
-    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
 
 
 def fill_call(call: Call, sources: Sources) -> Call:
@@ -155,7 +148,7 @@ class _Filling:
 
     def fill(self, value: Any) -> Any:
         if isinstance(value, str):
-            return _QUOTE.sub(self._quoted, value) if "${" in value else value
+            return self._text(value) if "${" in value else value
         if isinstance(value, Mapping):
             pairs = {key: self.fill(item) for key, item in value.items()}
             return value if all(pairs[key] is item for key, item in value.items()) else pairs
@@ -164,15 +157,16 @@ class _Filling:
             return value if all(new is old for new, old in zip(items, value, strict=True)) else items
         return value
 
-    def _quoted(self, found: re.Match[str]) -> str:
-        if found[0] == "$${":
-            return "${"
-        if found[1] is None:
-            start = found.start()
+    def _text(self, text: str) -> str:
+        return "".join(part if isinstance(part, str) else self._quoted(part) for part in split(text))
+
+    def _quoted(self, mark: Placeholder) -> str:
+        if not mark.closed:
             raise UnknownQuoteError(
-                f"'${{' at character {start} of an argument is not closed; write ${{name}}, or $${{ for the characters"
+                f"'${{' at character {mark.start} of an argument is not closed; write ${{name}}, or $${{ for the "
+                "characters"
             )
-        text = self.sources.find(found[1])
+        text = self.sources.find(mark.inner)
         self.room -= len(text)
         if self.room < 0:
             raise UnknownQuoteError(f"quotes bring in more than {MOST_CHARACTERS:,} characters; quote less in one call")
