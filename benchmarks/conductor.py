@@ -33,15 +33,14 @@ from statistics import fmean
 from typing import Any
 
 import concertino as ct
-import concertino_conductor
 import concertino_replay
-import concertino_sim
+import concertino_toy
 from baselines import DATA, PRICES, STRONG, outcomes
 from concertino_bench import Task, Verdict
 from concertino_bench.baselines import systems
 from concertino_bench.graders.numeric import Numeric
-from concertino_conductor import TinyConductor
-from concertino_sim.demo import demo_members, demo_question
+from concertino_toy.conductor import TINY, TinyConductor, strategy
+from concertino_toy.demo import demo_members, demo_question
 from concertino_train.conductor.leader import Choice, Leader
 from concertino_train.conductor.trial import boxes, is_clean, try_out
 
@@ -81,10 +80,10 @@ async def several(make: Callable[[int], Coroutine[Any, Any, ct.Run]], count: int
 
 def demo(model: ct.Model, count: int) -> list[Row]:
     """Questions of the demonstration, of the seeds 0, 1, 2 and so on."""
-    hooks = (concertino_sim.concertino_tools, concertino_sim.concertino_agents, concertino_sim.concertino_models)
-    sound = [spec.with_(name=f"sim/{spec.name}") for hook in hooks for spec in hook()]
-    tiny = ct.ModelSpec("conductor/tiny", lambda: model, prices=ct.Prices(0.0, 0.0))
-    leader = ct.Orchestrator(tiny.name, concertino_conductor.strategy())
+    hooks = (concertino_toy.concertino_tools, concertino_toy.concertino_agents, concertino_toy.concertino_models)
+    sound = [spec.with_(name=f"toy/{spec.name}") for hook in hooks for spec in hook()]
+    tiny = ct.ModelSpec("toy/conductor", lambda: model, prices=ct.Prices(0.0, 0.0))
+    leader = ct.Orchestrator(tiny.name, strategy())
     rows = []
     for what, pool_of in (
         ("demo, its faults built in", lambda seed: ct.Pool(demo_members(seed))),
@@ -92,7 +91,7 @@ def demo(model: ct.Model, count: int) -> list[Row]:
     ):
 
         async def one(seed: int, pool_of: Callable[[int], ct.Pool] = pool_of) -> ct.Run:
-            pool = pool_of(seed).without("sim/conductor").adding(tiny)
+            pool = pool_of(seed).without("toy/leader").adding(tiny)
             return await leader.run(demo_question(seed)[0], pool=pool, budget=BUDGET)
 
         runs = asyncio.run(several(one, count))
@@ -153,7 +152,7 @@ def replay(model: ct.Model, count: int) -> list[Row]:
 async def conducted(model: ct.Model, pool: ct.Pool, tasks: Sequence[Task], size: int) -> Row:
     """Let the conductor lead over recorded models, some questions a run."""
     groups = [tasks[start : start + size] for start in range(0, len(tasks), size)]
-    leader = ct.Orchestrator(model, concertino_conductor.strategy())
+    leader = ct.Orchestrator(model, strategy())
 
     async def one(number: int) -> ct.Run:
         texts = [task.question for task in groups[number]]
@@ -187,7 +186,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = {"casts": (casts, 200), "demo": (demo, 60), "replay": (replay, 160)}
     parser.add_argument("--only", choices=parts, action="append", help="a part; may be repeated")
-    parser.add_argument("--folder", type=Path, default=concertino_conductor.TINY, help="of the model")
+    parser.add_argument("--folder", type=Path, default=TINY, help="of the model")
     parser.add_argument("--count", type=int, help="runs, or questions, of each part; by default 200, 60 and 160")
     parser.add_argument("--quick", action="store_true", help="24 of each part: shows that it works")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")

@@ -1,0 +1,24 @@
+"""Word problems about quantities modulo 23, as in MASBENCH: one grammar, one reader, one writer, one exact solver.
+
+ontology   quantities, worlds of names, and which names are categories
+grammar    the grammar and its reader
+solver     the answers, with every step that leads to them
+writer     random questions with their answers
+"""
+
+from .grammar import GrammarError, Problem, Question, read
+from .ontology import Quantity, World
+from .solver import Solution, solve
+from .writer import make_question
+
+__all__ = [
+    "GrammarError",
+    "Problem",
+    "Quantity",
+    "Question",
+    "Solution",
+    "World",
+    "make_question",
+    "read",
+    "solve",
+]
