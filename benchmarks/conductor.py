@@ -91,7 +91,7 @@ def demo(model: ct.Model, count: int) -> list[Row]:
     ):
 
         async def one(seed: int, pool_of: Callable[[int], ct.Pool] = pool_of) -> ct.Run:
-            pool = pool_of(seed).without("toy/leader").adding(tiny)
+            pool = pool_of(seed).without("toy/leader", "toy/conductor").adding(tiny)
             return await leader.run(demo_question(seed)[0], pool=pool, budget=BUDGET)
 
         runs = asyncio.run(several(one, count))
