@@ -1,17 +1,17 @@
 """How well the tiny conductor leads: three kinds of pools, none of whose questions it was trained on.
 
-    python benchmarks/conductor.py                        the figures of its MODEL_CARD.md
-    python benchmarks/conductor.py --only casts --json    one part, as JSON
-    python benchmarks/conductor.py --quick                24 of each part
-    python benchmarks/conductor.py --folder FOLDER        another model of the same form
+    python benchmarks/conductor.py                          the figures of its MODEL_CARD.md
+    python benchmarks/conductor.py --only exercises --json  one part, as JSON
+    python benchmarks/conductor.py --quick                  24 of each part
+    python benchmarks/conductor.py --folder FOLDER          another model of the same form
 
-casts   pools and questions drawn as in training, of another seed, at three rates of failing calls
-demo    questions of `concertino demo`, with the faults that are built into its members, and without them
-replay  six recorded models, 160 questions of GSM8K: one a run, four a run, and four a run while calls fail
+exercises  pools and questions drawn as in training, of another seed, at three rates of failing calls
+demo       questions of `concertino demo`, with the faults that are built into its members, and without them
+replay     six recorded models, 160 questions of GSM8K: one a run, four a run, and four a run while calls fail
 
 Everything is greedy. A run is *right* if all of its answers are; `replay` counts questions. `single-model` and
-`majority-vote` are the systems of concertino-bench, on the same questions and the same answers; the scripted leader is
-what the conductor learned from. The pool of `replay` lists its best model last, because the conductor begins with that
+`majority-vote` are the systems of concertino-bench, on the same questions and the same answers; the teacher is the
+scripted policy that the conductor learned from. The pool of `replay` lists its best model last, because the conductor begins with that
 one: it does not choose by itself. The questions are the last 160 of the recording; the first ones were looked at while
 it was made.
 
@@ -41,8 +41,7 @@ from concertino_bench.baselines import systems
 from concertino_bench.graders.numeric import Numeric
 from concertino_toy.conductor import TINY, TinyConductor, strategy
 from concertino_toy.demo import demo_members, demo_question
-from concertino_train.conductor.leader import Choice, Leader
-from concertino_train.conductor.trial import boxes, is_clean, try_out
+from concertino_toy.exercises import Assignee, ConductorTeacher, boxes, is_clean, try_out
 
 Row = dict[str, Any]
 NAMES = {
@@ -58,12 +57,12 @@ AT_ONCE = 4
 BUDGET = ct.Budget(rounds=8, calls=40, usd=0.5, seconds=60)
 
 
-def casts(model: ct.Model, count: int) -> list[Row]:
-    """Casts that training never showed."""
+def exercises(model: ct.Model, count: int) -> list[Row]:
+    """Exercises that training never showed."""
     rows = []
     for rate in (0.0, 0.2, 0.4):
         found = try_out(model, range(count), seed=1, fault_rate=rate)
-        rows.append({"what": f"casts, {rate:.0%} of calls fail", **vars(found)})
+        rows.append({"what": f"exercises, {rate:.0%} of calls fail", **vars(found)})
     return rows
 
 
@@ -137,9 +136,9 @@ def replay(model: ct.Model, count: int) -> list[Row]:
                      "usd": fmean(o.usd for o in found), "calls": fmean(o.calls for o in found)})  # fmt: skip
     short = ct.Pool([specs[name].with_(name=called) for name, called in NAMES.items()])
     broken = ct.Pool([spec.with_(factory=lambda spec=spec: Failing(spec.factory(), 0.2)) for spec in pool.models])
-    scripted = Leader([Choice(name, "task") for name, _ in pool.offering("*").actions])
+    teacher = ConductorTeacher([Assignee(name, "task") for name, _ in pool.offering("*").actions])
     for what, leader, size, members in (
-        ("scripted leader, one question a run", scripted, 1, pool),
+        ("teacher, one question a run", teacher, 1, pool),
         ("tiny, one question a run", model, 1, pool),
         ("tiny, one question a run, short names", model, 1, short),
         ("tiny, four questions a run", model, 4, pool),
@@ -184,7 +183,7 @@ def judged(run: ct.Run, group: Sequence[Task]) -> list[bool]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = {"casts": (casts, 200), "demo": (demo, 60), "replay": (replay, 160)}
+    parts = {"exercises": (exercises, 200), "demo": (demo, 60), "replay": (replay, 160)}
     parser.add_argument("--only", choices=parts, action="append", help="a part; may be repeated")
     parser.add_argument("--folder", type=Path, default=TINY, help="of the model")
     parser.add_argument("--count", type=int, help="runs, or questions, of each part; by default 200, 60 and 160")

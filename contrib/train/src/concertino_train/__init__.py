@@ -63,7 +63,7 @@ def concertino_rewards() -> list[Any]:
 @hookimpl
 def concertino_tasks() -> list[Any]:
     """The sets of the practice domain: `practice/facts` and so on."""
-    from .practice.tasks import task_sets
+    from .practice import task_sets
 
     return task_sets()
 

@@ -218,12 +218,12 @@ def practice_expert(pool: Pool, strategy: Strategy, **habits: Any) -> Model:
     Args:
         pool: whose members it asks.
         strategy: whose format it writes.
-        habits: of `concertino_train.practice.experts.Habits`.
+        habits: of `concertino_toy.practice.experts.Habits`.
 
     Raises:
         UsageError: there is no expert for the strategy.
     """
-    from concertino_train.practice.experts import (
+    from concertino_toy.practice.experts import (
         GraphExpert,
         Habits,
         PlanExpert,

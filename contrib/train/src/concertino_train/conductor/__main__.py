@@ -1,4 +1,4 @@
-"""Train the tiny conductor and write it as a folder that transformers, vLLM and concertino-conductor read.
+"""Train the tiny conductor and write it as a folder that transformers, vLLM and concertino-toy read.
 
 python -m concertino_train.conductor --out tiny --seconds 600
 """
@@ -18,16 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from concertino import UsageError
+from concertino_toy.exercises import Said, collect
 
-from .examples import Said, collect, mixed_writer, to_row
-from .training import Settings, Trained, train_together
+from .rows import mixed_writer, to_row
+from .training import TrainingSettings, TrainingTotals, train_together
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The command. Returns the exit code."""
     given = _parser().parse_args(arguments)
     try:
-        settings = Settings(seconds=given.seconds, rate=given.rate, muon=given.muon, seed=given.seed, half=given.half)
+        settings = TrainingSettings(
+            seconds=given.seconds, rate=given.rate, muon=given.muon, seed=given.seed, half=given.half
+        )
     except UsageError as error:
         _parser().error(str(error))
     import torch
@@ -36,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     torch.set_num_threads(1)
     begun = time.monotonic()
-    _tell(f"collecting {given.rows:,} runs of the scripted leader")
+    _tell(f"collecting {given.rows:,} runs of the teacher")
     said = _collect(given.rows, given.processes, given.seed, given.slips)
     if given.start:
         from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -52,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     taken = time.monotonic() - begun
     _tell(f"{size:,} parameters, {len(tokenizer)} tokens, rows of {mean:.0f} tokens; after {taken:.0f} s")
 
-    def keep(trained: Trained) -> None:
+    def keep(trained: TrainingTotals) -> None:
         record = {
             "parameters": size, "vocabulary": len(tokenizer), "rows": len(rows), "row_tokens": round(mean, 1),
             "steps": trained.steps, "tokens": trained.tokens, "cpu_seconds": round(trained.seconds * given.processes),

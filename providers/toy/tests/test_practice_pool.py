@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from concertino import Call, Executor, Observation, Plan, Pool, UsageError
-from concertino_train.practice import Faults, practice_pool
-from concertino_train.practice.experts._progress import members_of
-from concertino_train.practice.facts import fact
+from concertino_toy.practice import Faults, practice_pool
+from concertino_toy.practice.experts.progress import members_of
+from concertino_toy.practice.facts import fact
 
 SAFE = Faults(scale=0)
 

@@ -10,8 +10,8 @@ from typing import Any
 from concertino import Message
 from concertino.reading import ReadingError, read_json
 
-from ._expert import Expert, Seen, turns_of
-from ._progress import Attempt, Move, Progress
+from .expert import Expert, Seen, turns_of
+from .progress import Attempt, Move, Progress
 
 _CALL = re.compile(r"<tool_call>\s*(.*?)\s*</tool_call>", re.DOTALL)
 _PARAGRAPH = re.compile(r"\$\{question\.(\d+)\}")

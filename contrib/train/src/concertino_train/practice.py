@@ -1,4 +1,7 @@
-"""The task sets of the practice domain: `practice/facts`, `practice/chain`, `practice/fork` and `practice/mixed`.
+"""The practice domain of concertino-toy as tasks and workflows of concertino-bench.
+
+The task sets are `practice/facts`, `practice/chain`, `practice/fork` and `practice/mixed`; the workflows are Plan-Path
+and Sudoku with prompts that a tiny model can read.
 
 The invariants: a task follows from its options and its index alone; the splits share no place that a question names and
 no template; answers are numbers of two digits, graded by the grader of several answers.
@@ -7,12 +10,19 @@ no template; answers are numbers of two digits, graded by the grader of several 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from random import Random
+from typing import Any, Literal
 
+from concertino import UsageError
+from concertino.strategies import RoleWorkflow
+from concertino_bench.environments import workflow_for
 from concertino_bench.tasks import Task, TaskSet
+from concertino_toy.practice.questions import draw_parts, solve, write_question
+from concertino_toy.practice.scripts import DECIDE, SCRIPT
+from concertino_toy.practice.words import SPLITS, TOPICS, Split
 
-from .questions import draw_parts, solve, write_question
-from .words import SPLITS, TOPICS, Split
+PracticeEnvironment = Literal["plan-path", "sudoku"]
 
 LEVELS: dict[str, tuple[int, ...]] = {"facts": (1, 2, 3), "chain": (2, 3), "fork": (3,)}
 """Parts that questions of a kind may have."""
@@ -103,3 +113,24 @@ def task_sets() -> list[TaskSet]:
         return TaskSet(f"practice/{kind}", _SUMMARIES[kind], load)
 
     return [of(kind) for kind in _SUMMARIES]
+
+
+def practice_workflow(environment: PracticeEnvironment = "plan-path", **settings: Any) -> RoleWorkflow:
+    """The workflow of an environment, with brief prompts.
+
+    Args:
+        environment: "plan-path" or "sudoku".
+        settings: other settings of `RoleWorkflow`, such as `turns`.
+
+    Raises:
+        UsageError: there is no such environment here.
+    """
+    if environment not in ("plan-path", "sudoku"):
+        raise UsageError(f"practice_workflow({environment!r}): expected 'plan-path' or 'sudoku'")
+    full = workflow_for(environment, **{"turns": 2, **settings})
+    prompts = {
+        "programmer": f"{{observation}}\n{SCRIPT}",
+        "planner": f"{{observation}}\nprinted: {{programmer.result}}\n{DECIDE}",
+    }
+    roles = tuple(replace(role, system="", prompt=prompts[role.name], again="") for role in full.roles)
+    return replace(full, roles=roles)

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from concertino import ChatRequest, Message, Model, Pool, Reply, Usage
 
-from concertino_train.practice.words import draw
+from concertino_toy.practice.words import draw
 
-from ._progress import Habits, Progress, members_of
+from .progress import Habits, Progress, members_of
 
 _LINE = re.compile(r"^(\S+) (OK|PARSE_ERR|EXEC_ERR|TIMEOUT)(?: (.*))?$", re.MULTILINE)
 

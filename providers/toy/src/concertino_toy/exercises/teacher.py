@@ -1,4 +1,4 @@
-"""The scripted leader that the conductor learns from: a policy that reads the conversation and writes the next round.
+"""The teacher that the conductor learns from: a policy that reads the conversation and writes the next round.
 
 Each problem goes to the member, or the model, that is listed last; after a failure the one before it is asked, then the
 two in turn. What is known is noted in the reasoning of each round, `1: 14, 2: ?1` for an answer and for one failure,
@@ -38,7 +38,7 @@ _REFUSED = re.compile(r"\bunknown\b|\bcannot\b|beyond me|do not know|missing")
 
 
 @dataclass(frozen=True)
-class Choice:
+class Assignee:
     """Whom a problem can be given to.
 
     Attributes:
@@ -61,7 +61,7 @@ def value_in(text: str) -> str:
     return numbers[-1].rstrip(",") if numbers else ""
 
 
-class Leader(Model):
+class ConductorTeacher(Model):
     """The policy as a model.
 
     Args:
@@ -70,7 +70,7 @@ class Leader(Model):
         seed: of the slips.
     """
 
-    def __init__(self, choices: Sequence[Choice], *, slips: float = 0.0, seed: object = 0) -> None:
+    def __init__(self, choices: Sequence[Assignee], *, slips: float = 0.0, seed: object = 0) -> None:
         self.choices = list(choices)
         self._slips, self._seed = slips, seed
 

@@ -1,4 +1,4 @@
-"""How well a model leads: casts that it never saw, really run, and what came of them."""
+"""How well a model leads: exercises that it never saw, really run, and what came of them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from concertino import Budget, Executor, Model, Orchestrator, Run, Sampling, Status
 
-from .casts import Cast, draw_cast
+from .exercise import Exercise, draw_exercise
 
 _BOX = re.compile(r"\\boxed\{([^{}]*)\}")
 
 
 @dataclass(frozen=True)
-class Figures:
+class TrialFigures:
     """What came of a number of runs.
 
     Attributes:
@@ -53,37 +53,37 @@ def is_clean(run: Run) -> bool:
     return run.stop == "answered" and not refused and not any(each.flaws for each in run.rounds)
 
 
-def try_out(model: Model, numbers: Iterable[int], *, seed: int = 1, fault_rate: float = 0.2) -> Figures:
-    """Let a model lead, greedily, over casts.
+def try_out(model: Model, numbers: Iterable[int], *, seed: int = 1, fault_rate: float = 0.2) -> TrialFigures:
+    """Let a model lead, greedily, over exercises.
 
     Args:
         model: that leads.
-        numbers: of the casts.
-        seed: of the casts; another one than in training.
+        numbers: of the exercises.
+        seed: of the exercises; another one than in training.
         fault_rate: share of calls that fail.
     """
 
-    async def run_all() -> list[tuple[Cast, Run]]:
-        found: list[tuple[Cast, Run]] = []
+    async def run_all() -> list[tuple[Exercise, Run]]:
+        found: list[tuple[Exercise, Run]] = []
         async with Executor() as executor:
             for number in numbers:
-                cast = draw_cast(number, seed=seed, fault_rate=fault_rate)
-                leader = Orchestrator(model, cast.strategy, executor=executor, sampling=Sampling(temperature=0.0))
-                budget = Budget(rounds=cast.strategy.max_rounds, calls=40, seconds=60)
-                shown = budget if cast.strategy.show_budget else None
-                found.append((cast, await leader.run(cast.question, pool=cast.pool, budget=shown)))
+                exercise = draw_exercise(number, seed=seed, fault_rate=fault_rate)
+                leader = Orchestrator(model, exercise.strategy, executor=executor, sampling=Sampling(temperature=0.0))
+                budget = Budget(rounds=exercise.strategy.max_rounds, calls=40, seconds=60)
+                shown = budget if exercise.strategy.show_budget else None
+                found.append((exercise, await leader.run(exercise.question, pool=exercise.pool, budget=shown)))
         return found
 
     return figures_of(asyncio.run(run_all()))
 
 
-def figures_of(runs: list[tuple[Cast, Run]]) -> Figures:
+def figures_of(runs: list[tuple[Exercise, Run]]) -> TrialFigures:
     """The figures of finished runs."""
-    right = [boxes(run) == cast.answers for cast, run in runs]
+    right = [boxes(run) == exercise.answers for exercise, run in runs]
     failed = [any(not seen.ok for seen in run.observations) for _, run in runs]
     both = [good for good, bad in zip(right, failed, strict=True) if bad]
     count = max(1, len(runs))
-    return Figures(
+    return TrialFigures(
         len(runs), sum(right) / count, sum(is_clean(run) for _, run in runs) / count,
         sum(both) / max(1, len(both)), len(both), sum(len(run.rounds) for _, run in runs) / count,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Words from which casts and questions of the conductor's training are drawn: names, descriptions, sentences, replies.
+"""Words from which the exercises are drawn: names, descriptions, sentences, replies.
 
 Most of it is invented for this purpose; the rest is English that means nothing (`english`). Names are put together at
 random, so that none can be learned by heart: what a member is called has to be read from the prompt.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from concertino_train.practice.words import words_of
+from concertino_toy.practice.words import words_of
 
 from .english import phrase, sentence
 
@@ -126,7 +126,7 @@ def new_word(rng: Random, least: int = 2, most: int = 3) -> str:
 
 
 def model_names(rng: Random, count: int) -> list[str]:
-    """What the models of one cast are called, at most so many: each in its own way, or some of one family and alike."""
+    """Names for at most so many models of one exercise: each of its own kind, or some of one family and alike."""
     kin = rng.randint(2, count) if count > 1 and rng.random() < 0.5 else 0
     names = [*_family(rng, kin), *(model_name(rng) for _ in range(count - kin))]
     rng.shuffle(names)

@@ -11,9 +11,9 @@ from random import Random
 
 from concertino import ChatRequest, Message, Model, Reply, Usage
 
-from concertino_train.practice.workflows import SCRIPT
+from concertino_toy.practice.scripts import SCRIPT
 
-from ._progress import Habits
+from .progress import Habits
 
 _STEPS = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
 _PLACES = re.compile(r"You \(A\) are at row (\d+), column (\d+), the goal \(G\) is at row (\d+), column (\d+)")

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from concertino import Message
 
-from ._expert import Expert, turns_of
-from ._progress import UNKNOWN, Attempt, Known, Move, Progress
 from .calls import boxes, thought
+from .expert import Expert, turns_of
+from .progress import UNKNOWN, Attempt, Known, Move, Progress
 
 _NODE = re.compile(r'<node id="s(\d+)"[^<>]*>([\w-]+)\("([^"]*)"\)</node>')
 _TAG = re.compile(r"<([\w-]+)>([^<>]*)</\1>")

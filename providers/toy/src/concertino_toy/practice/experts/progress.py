@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 from concertino import Pool, UsageError
 
-from concertino_train.practice.members import MANNERS
-from concertino_train.practice.preferences import WISHES
-from concertino_train.practice.questions import Part, read_question
-from concertino_train.practice.words import TOPICS, TWIN, draw
+from concertino_toy.practice.members import MANNERS
+from concertino_toy.practice.questions import Part, read_question
+from concertino_toy.practice.words import TOPICS, TWIN, WISHES, draw
 
 MOST_ATTEMPTS = 4
 """Of one part; after them it is given up."""
@@ -123,7 +122,7 @@ class Progress:
     def __post_init__(self) -> None:
         self.parts: list[Part] = read_question(self.question)
         self.attempts = [[] for _ in self.parts]
-        self.wish = next((name for name, wish in WISHES.items() if wish.text and wish.text in self.question), "none")
+        self.wish = next((name for name, text in WISHES.items() if text and text in self.question), "none")
 
     def value(self, part: int) -> str:
         """What is known of a part; empty if nothing is."""

@@ -69,6 +69,8 @@ ASKS_TWIN: dict[Split, tuple[str, ...]] = {
     "test": ("What is the twin of {place}?", "Look up the twin of {place}."),
 }
 """How the twin of a place is asked for."""
+WISHES = {"none": "", "cheap": "Keep it cheap.", "fast": "Make it quick.", "sure": "Be sure."}
+"""What a user may prefer, in words; they follow the question."""
 THAT_PLACE = "that place"
 """What stands for a place that an earlier part finds."""
 

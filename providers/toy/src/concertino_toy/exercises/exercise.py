@@ -1,8 +1,10 @@
-"""Casts of the conductor's training: a question with its answers, and a pool that answers it, or fails.
+"""Exercises for the conductor: a question with its answers, and a pool that answers it or fails.
 
-A pool is one of two kinds: a solver with a choice of models, or several agents, one model each; beside them tools that
-are of no use. The invariant: a cast follows from its number alone (and the version of Python, see `english`), and its
-members answer by the problem's text, so the same calls give the same results in any process.
+A pool is one of two kinds: a solver with a choice of models, or several agents with one model each. Useless tools stand
+beside them.
+
+Invariants: an exercise follows from its number alone (and the version of Python, see `english`); its members answer by
+the text of the problem, so the same calls give the same results in any process.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any
 from concertino import CallFailed, ErrorInfo, Observation, ParallelRounds, Pool, Status, ToolSpec
 
 from . import wording
-from .leader import Choice
+from .teacher import Assignee
 
 Writer = Callable[[Random], str]
 """Writes the text of one problem."""
@@ -37,7 +39,7 @@ FAULTS = (
 
 
 @dataclass(frozen=True)
-class Cast:
+class Exercise:
     """One question over one pool.
 
     Attributes:
@@ -51,17 +53,17 @@ class Cast:
     question: str
     answers: tuple[str, ...]
     pool: Pool
-    choices: tuple[Choice, ...]
+    choices: tuple[Assignee, ...]
     strategy: ParallelRounds
 
 
-def draw_cast(
+def draw_exercise(
     number: int, *, seed: int = 0, fault_rate: float = 0.2, texts: Callable[[Random], Writer] = wording.problem_writer
-) -> Cast:
-    """Draw a cast.
+) -> Exercise:
+    """Draw an exercise.
 
     Args:
-        number: another number, another cast.
+        number: another number, another exercise.
         seed: likewise.
         fault_rate: share of calls that fail, 0 to 1.
         texts: chooses who writes the problems; word problems by default.
@@ -85,11 +87,11 @@ def draw_cast(
         max_parallel=rng.choice((2, 3, 3, 4, 4, 4, 5, 6)), show_budget=rng.random() < 0.2,
         observation_tokens=rng.choice((60, 80, 80, 80, 100, 160, None)),
     )  # fmt: skip
-    return Cast("\n\n".join([*intro, *problems, *outro]), tuple(answers), Pool(members), tuple(choices), strategy)
+    return Exercise("\n\n".join([*intro, *problems, *outro]), tuple(answers), Pool(members), tuple(choices), strategy)
 
 
 class _House:
-    """What all members of a cast know, how often they were asked, and whether they are long-winded."""
+    """What all members of an exercise know, how often they were asked, and whether they are long-winded."""
 
     def __init__(self, answers: dict[str, str], key: float, fault_rate: float, *, wordy: bool) -> None:
         self._answers, self._key, self._rate, self._wordy = answers, key, fault_rate, wordy
@@ -125,7 +127,7 @@ def _schema(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def _choosing(rng: Random, house: _House) -> tuple[list[ToolSpec], list[Choice]]:
+def _choosing(rng: Random, house: _House) -> tuple[list[ToolSpec], list[Assignee]]:
     """One solver with a choice of models."""
     models = wording.model_names(rng, rng.choice((2, 3, 3, 3, 4, 5, 6)))
     text, by = rng.choice(wording.TEXT_ARGUMENTS), rng.choice(wording.MODEL_ARGUMENTS)
@@ -138,10 +140,10 @@ def _choosing(rng: Random, house: _House) -> tuple[list[ToolSpec], list[Choice]]
         return house.answer(arguments[text], arguments.get(by, models[0]))
 
     solver = ToolSpec.from_schema(name, about, _schema(properties, required), answer, retry_safe=True)
-    return [solver], [Choice(name, text, {by: model}) for model in models]
+    return [solver], [Assignee(name, text, {by: model}) for model in models]
 
 
-def _agents(rng: Random, house: _House) -> tuple[list[ToolSpec], list[Choice]]:
+def _agents(rng: Random, house: _House) -> tuple[list[ToolSpec], list[Assignee]]:
     """Several agents, one model each."""
     prefix = "ask_" if rng.random() < 0.7 else ""
     text = rng.choice(wording.TEXT_ARGUMENTS)
@@ -161,7 +163,7 @@ def _agents(rng: Random, house: _House) -> tuple[list[ToolSpec], list[Choice]]:
         schema = _schema({text: {"type": "string"}}, [text])
         return ToolSpec.from_schema(prefix + name, about, schema, answer, retry_safe=True)
 
-    return [agent(name) for name in names], [Choice(prefix + name, text) for name in names]
+    return [agent(name) for name in names], [Assignee(prefix + name, text) for name in names]
 
 
 def _tool(rng: Random, name: str, about: str, arguments: tuple[tuple[str, bool], ...]) -> ToolSpec:

@@ -1,44 +1,18 @@
-"""Role workflows at toy size: Plan-Path and Sudoku with brief prompts, and a tool that runs scripts of one print.
+"""A tool for role workflows at toy size: it runs scripts of one print.
 
-The workflows are those of `concertino_bench.environments`; only the prompts are short, so that a tiny model reads them.
-The invariant of the script tool: nothing is executed; a script that does more than print one literal is an error.
+Invariant: nothing is executed; a script that does more than print literals is an error.
 """
 
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
-from concertino import CallFailed, Pool, ToolSpec, UsageError
-from concertino.strategies import RoleWorkflow
-from concertino_bench.environments import workflow_for
+from concertino import CallFailed, Pool, ToolSpec
 
-Place = Literal["plan-path", "sudoku"]
 SCRIPT, DECIDE = "Write the script.", "Write the actions."
 """The last line of a prompt: for the programmer, and for the planner."""
 _LONGEST = 2000
-
-
-def practice_workflow(environment: Place = "plan-path", **settings: Any) -> RoleWorkflow:
-    """The workflow of an environment, with brief prompts.
-
-    Args:
-        environment: "plan-path" or "sudoku".
-        settings: other settings of `RoleWorkflow`, such as `turns`.
-
-    Raises:
-        UsageError: there is no such environment here.
-    """
-    if environment not in ("plan-path", "sudoku"):
-        raise UsageError(f"practice_workflow({environment!r}): expected 'plan-path' or 'sudoku'")
-    full = workflow_for(environment, **{"turns": 2, **settings})
-    prompts = {
-        "programmer": f"{{observation}}\n{SCRIPT}",
-        "planner": f"{{observation}}\nprinted: {{programmer.result}}\n{DECIDE}",
-    }
-    roles = tuple(replace(role, system="", prompt=prompts[role.name], again="") for role in full.roles)
-    return replace(full, roles=roles)
 
 
 def workflow_pool() -> Pool:
