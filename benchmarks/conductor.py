@@ -11,8 +11,8 @@ replay     six recorded models, 160 questions of GSM8K: one a run, four a run, a
 
 Everything is greedy. A run is *right* if all of its answers are; `replay` counts questions. `single-model` and
 `majority-vote` are the systems of concertino-bench, on the same questions and the same answers; the teacher is the
-scripted policy that the conductor learned from. The pool of `replay` lists its best model last, because the conductor begins with that
-one: it does not choose by itself. The questions are the last 160 of the recording; the first ones were looked at while
+scripted policy that the conductor learned from. The pool of `replay` lists its best model last, because the conductor
+begins with that one: it does not choose by itself. The questions are the last 160 of the recording; the first ones were looked at while
 it was made.
 
 The data of `replay` are looked for in CONCERTINO_TEST_DATA, by default `../shared/data` from the root of the tree.

@@ -18,11 +18,11 @@ from typing import Any
 
 from concertino import ChatRequest, Message, Model, Reply
 
+from concertino_toy.reading import call_blocks, observed_lines
+
 MOST_ATTEMPTS = 5
 UNKNOWN = "unknown"
 _HEADING = re.compile(r"Problem (\d+):")
-_CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
-_LINE = re.compile(r"^(\d+\.\d+) (OK|PARSE_ERR|EXEC_ERR|TIMEOUT)(?: (.*))?$", re.MULTILINE)
 _AT_ONCE = re.compile(r"at most (\d+) a round")
 _QUOTE = re.compile(r"\$\{question(?:\.(\d+))?\}")
 _NUMBER = r"-?\d[\d,]*(?:\.\d+)?"
@@ -152,7 +152,7 @@ class _Notes:
         return notes
 
     def _take(self, said: str, told: str) -> None:
-        for block, (_, status, text) in zip(_CALL.findall(said), _LINE.findall(told), strict=False):
+        for block, (_, status, text) in zip(call_blocks(said), observed_lines(told), strict=False):
             number = self._asked(block)
             if number is None:
                 continue

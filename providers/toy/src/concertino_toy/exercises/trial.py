@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from concertino import Budget, Executor, Model, Orchestrator, Run, Sampling, Status
 
-from .exercise import Exercise, draw_exercise
+from concertino_toy.reading import boxed_in
 
-_BOX = re.compile(r"\\boxed\{([^{}]*)\}")
+from .exercise import Exercise, draw_exercise
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class TrialFigures:
 
 def boxes(run: Run) -> tuple[str, ...]:
     """The answers of a run, numbers without the commas of thousands."""
-    return tuple(text.strip().replace(",", "") for text in _BOX.findall(run.answer or ""))
+    return tuple(text.replace(",", "") for text in boxed_in(run.answer or ""))
 
 
 def is_clean(run: Run) -> bool:

@@ -12,6 +12,8 @@ from dataclasses import replace
 
 from concertino import ChatRequest
 
+from concertino_toy.reading import boxed
+
 from .evidence import Part
 from .policy import Turn, read_parts
 from .transcript import OPINIONS, Action, Call, Transcript, read_transcript
@@ -96,7 +98,7 @@ def opinions(part: Part) -> list[str]:
 
 def boxes(parts: Sequence[Part]) -> list[str]:
     """One box per value of the answers; `unknown` for a part without one."""
-    return [f"\\boxed{{{value}}}" for part in parts for value in part.answer or ("unknown",)]
+    return boxed(value for part in parts for value in part.answer or ("unknown",))
 
 
 def conclusion(parts: Sequence[Part]) -> str:

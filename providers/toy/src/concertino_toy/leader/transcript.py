@@ -16,12 +16,13 @@ from typing import Any
 
 from concertino import ChatRequest, Message
 
+from concertino_toy.reading import call_blocks
+
 SUBTASKS = ("subtask", "agent_input", "task")
 """Names of parameters that take a subtask."""
 OPINIONS = "opinions"
 """The parameter of a combiner: for each problem, the replies of those who solved it."""
 _TOOLS = re.compile(r"<tools>(.*?)</tools>", re.S)
-_CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.S)
 _RESPONSE = re.compile(r"<tool_response>(.*?)</tool_response>", re.S)
 _BUDGET = re.compile(r"<budget>(.*?)</budget>", re.S)
 
@@ -152,7 +153,7 @@ def _exchanges(messages: Sequence[Message]) -> Iterable[tuple[tuple[Call, Respon
         if calls:
             missing = [None] * max(0, len(calls) - len(responses))
             yield tuple(zip(calls, [*responses, *missing], strict=False))
-        calls, responses = list(map(_call, jsons(_CALL.findall(message.text)))), []
+        calls, responses = list(map(_call, jsons(call_blocks(message.text)))), []
 
 
 def _lines(block: re.Pattern[str], text: str) -> list[str]:

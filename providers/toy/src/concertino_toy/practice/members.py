@@ -25,6 +25,8 @@ from concertino import (
     UsageError,
 )
 
+from concertino_toy.reading import boxed
+
 from .facts import fact, rumour
 from .questions import about
 from .words import NAMES, TOPICS, TWIN, draw
@@ -209,7 +211,7 @@ def _combiner() -> ToolSpec:
         found = about_numbers(ask)
         if not found:
             raise CallFailed.because("no number is named", code="unclear")
-        return " ".join(f"\\boxed{{{number}}}" for number in found)
+        return " ".join(boxed(found))
 
     schema: dict[str, Any] = {"type": "object", "properties": {"ask": {"type": "string"}}, "required": ["ask"]}
     return ToolSpec("gather", "joins results to the answer", schema, gather, retry_safe=True)

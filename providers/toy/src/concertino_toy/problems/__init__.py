@@ -7,18 +7,19 @@ writer     random questions with their answers
 """
 
 from .grammar import GrammarError, Problem, Question, read
-from .ontology import Quantity, World
+from .ontology import NameWorld, Quantity, name_world
 from .solver import Solution, solve
 from .writer import make_question
 
 __all__ = [
     "GrammarError",
+    "NameWorld",
     "Problem",
     "Quantity",
     "Question",
     "Solution",
-    "World",
     "make_question",
+    "name_world",
     "read",
     "solve",
 ]

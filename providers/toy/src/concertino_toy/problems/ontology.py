@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 
@@ -30,95 +31,66 @@ class Quantity(NamedTuple):
 
 
 @dataclass(frozen=True)
-class World:
-    """Categories from the top layer down, each with its items."""
+class NameWorld:
+    """Four categories from the top layer down, each with its items."""
 
     layers: Mapping[str, tuple[str, ...]]
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """Names of the layers, top first."""
+        """The names of the layers, top first."""
         return tuple(self.layers)
+
+    def items(self, layer: int) -> tuple[str, ...]:
+        """The items of a layer, 0 to 3."""
+        return self.layers[self.categories[layer]]
+
+    @cached_property
+    def owned(self) -> tuple[tuple[str, tuple[Quantity, ...]], ...]:
+        """Every owner, top layer first, with all quantities that it can have."""
+        return tuple(
+            (owner, tuple(Quantity(owner, item) for item in self.items(layer + 1)))
+            for layer in range(3)
+            for owner in self.items(layer)
+        )
+
+    def layer_of(self, item: str) -> int:
+        """The layer of an item, 0 to 3; KeyError for a name that is no item."""
+        for layer, items in enumerate(self.layers.values()):
+            if item in items:
+                return layer
+        raise KeyError(item)
+
+
+def name_world(**layers: str) -> NameWorld:
+    """A world of categories, top layer first, and of their items, separated by commas."""
+    return NameWorld({category.replace("_", " "): tuple(items.split(", ")) for category, items in layers.items()})
 
 
 WORLDS = (
-    World(
-        {
-            "School": (
-                "Riverside High",
-                "Hillcrest Academy",
-                "Oakmont College",
-                "Harbour Grammar",
-                "St Ives School",
-            ),
-            "Room": (
-                "Film Studio",
-                "Chemistry Lab",
-                "Music Hall",
-                "Map Library",
-                "Pottery Workshop",
-                "Reading Nook",
-            ),
-            "Furniture": ("Corner Desk", "Display Cabinet", "Folding Table", "Coat Stand", "Tall Shelf"),
-            "Supply": ("Wax Crayon", "Steel Ruler", "Graph Pad", "Glue Pot", "Ink Bottle", "Paper Clip"),
-        }
+    name_world(
+        School="Riverside High, Hillcrest Academy, Oakmont College, Harbour Grammar, St Ives School",
+        Room="Film Studio, Chemistry Lab, Music Hall, Map Library, Pottery Workshop, Reading Nook",
+        Furniture="Corner Desk, Display Cabinet, Folding Table, Coat Stand, Tall Shelf",
+        Supply="Wax Crayon, Steel Ruler, Graph Pad, Glue Pot, Ink Bottle, Paper Clip",
     ),
-    World(
-        {
-            "Port": ("Port Alder", "Grey Haven", "Cape Linnet", "Marrow Bay", "Whistler's Quay"),
-            "Ship": (
-                "Cable Layer",
-                "Pilot Cutter",
-                "Grain Barge",
-                "Night Ferry",
-                "Research Trawler",
-                "Harbour Tug",
-            ),
-            "Container": ("Blue Crate", "Oak Barrel", "Mail Sack", "Cold Box", "Tin Trunk"),
-            "Cargo": ("Copper Coil", "Tea Brick", "Clock Movement", "Cork Float", "Salt Block", "Silk Roll"),
-        }
+    name_world(
+        Port="Port Alder, Grey Haven, Cape Linnet, Marrow Bay, Whistler's Quay",
+        Ship="Cable Layer, Pilot Cutter, Grain Barge, Night Ferry, Research Trawler, Harbour Tug",
+        Container="Blue Crate, Oak Barrel, Mail Sack, Cold Box, Tin Trunk",
+        Cargo="Copper Coil, Tea Brick, Clock Movement, Cork Float, Salt Block, Silk Roll",
     ),
-    World(
-        {
-            "Garden": (
-                "Fernhill Garden",
-                "Moss Court",
-                "Linden Terrace",
-                "Orchid House",
-                "Walled Garden of Esk",
-            ),
-            "Bed": (
-                "Herb Spiral",
-                "Rose Border",
-                "Bog Bed",
-                "Alpine Trough",
-                "Cutting Patch",
-                "Shade Corner",
-            ),
-            "Plant": ("Silver Thyme", "Sea Holly", "Globe Thistle", "Lady Fern", "Bishop's Hat"),
-            "Visitor": (
-                "Mason Bee",
-                "Tiger Moth",
-                "Garden Snail",
-                "Hover Fly",
-                "Ground Beetle",
-                "Harvest Spider",
-            ),
-        }
+    name_world(
+        Garden="Fernhill Garden, Moss Court, Linden Terrace, Orchid House, Walled Garden of Esk",
+        Bed="Herb Spiral, Rose Border, Bog Bed, Alpine Trough, Cutting Patch, Shade Corner",
+        Plant="Silver Thyme, Sea Holly, Globe Thistle, Lady Fern, Bishop's Hat",
+        Visitor="Mason Bee, Tiger Moth, Garden Snail, Hover Fly, Ground Beetle, Harvest Spider",
     ),
-    World(
-        {
-            "Workshop": (
-                "Vale Foundry",
-                "Bright & Daughters",
-                "Mill Lane Works",
-                "Station Forge",
-                "Kite Yard",
-            ),
-            "Bench": ("Lathe Bench", "Drill Press", "Engraving Stand", "Soldering Post", "Paint Booth"),
-            "Toolbox": ("Red Toolbox", "Canvas Roll", "Fitter's Case", "Bench Drawer", "Magnet Rail"),
-            "Part": ("Brass Hinge", "Lock Washer", "Spring Clip", "Ball Bearing", "Rivet Pin", "Hex Bolt"),
-        }
+    name_world(
+        Workshop="Vale Foundry, Bright & Daughters, Mill Lane Works, Station Forge, Kite Yard",
+        Bench="Lathe Bench, Drill Press, Engraving Stand, Soldering Post, Paint Booth",
+        Toolbox="Red Toolbox, Canvas Roll, Fitter's Case, Bench Drawer, Magnet Rail",
+        Part="Brass Hinge, Lock Washer, Spring Clip, Ball Bearing, Rivet Pin, Hex Bolt",
     ),
 )
 """The worlds that the writer draws from and the reader knows."""

@@ -88,7 +88,7 @@ class _Draft:
         self._mark = result[0] if result else ""
         self._known: Quantity | None = result[1] if result else None
         fitting = [w for w in WORLDS if result is None or any(result[1].owner in items for items in w.layers.values())]
-        self._layers = list(rng.choice(fitting).layers.items())
+        self._world = rng.choice(fitting)
         self.values: dict[Quantity, int] = {result[1]: result[2]} if result else {}
         self._lines: list[str] = []
         self._chain: list[Quantity] = []
@@ -118,8 +118,7 @@ class _Draft:
         """Now and then, ask for the total of the owner's items instead of one of them."""
         if self._rng.random() < 0.7:
             return goal
-        layer = next(i for i, (_, items) in enumerate(self._layers) if goal.item in items)
-        total = Quantity(goal.owner, self._layers[layer][0])
+        total = Quantity(goal.owner, self._world.categories[self._world.layer_of(goal.item)])
         self.values[total] = self._total(total)
         return total
 
@@ -146,13 +145,7 @@ class _Draft:
         return " ".join([*self._lines, question]), answers
 
     def _fresh(self) -> Quantity:
-        free = [
-            Quantity(owner, item)
-            for (_, owners), (_, items) in zip(self._layers, self._layers[1:], strict=False)
-            for owner in owners
-            if owner not in self._closed
-            for item in items
-        ]
+        free = [q for owner, owned in self._world.owned if owner not in self._closed for q in owned]
         return self._rng.choice([q for q in free if q not in self.values and q not in self._absent])
 
     def _constant(self, quantity: Quantity) -> None:
@@ -183,7 +176,7 @@ class _Draft:
     def _term(self, quantity: Quantity) -> Quantity:
         """Another quantity to rest on: known, new, a total, or one that no sentence mentions."""
         choice = self._rng.random()
-        others = [q for q in self.values if q != quantity and q.item not in dict(self._layers)]
+        others = [q for q in self.values if q != quantity and q.item not in self._world.categories]
         if choice < 0.4 and others:
             return self._rng.choice(others)
         if choice < 0.55:
@@ -203,18 +196,18 @@ class _Draft:
         return quantity.owner == owner or Quantity(owner, quantity.owner) in self.values
 
     def _pick_total(self, owner: str) -> Quantity:
-        layer = next(i for i, (_, items) in enumerate(self._layers) if owner in items)
-        category = self._rng.choice([name for name, _ in self._layers[layer + 1 : layer + 3]])
+        layer = self._world.layer_of(owner)
+        category = self._rng.choice(self._world.categories[layer + 1 : layer + 3])
         total = Quantity(owner, category)
         self.values[total] = self._total(total)
         self._closed |= {owner, *(q.item for q in self.values if q.owner == owner)}
         return total
 
     def _total(self, total: Quantity) -> int:
-        categories = [name for name, _ in self._layers]
+        categories = self._world.categories
         value = 0
         for quantity in [q for q in self.values if q.owner == total.owner and q.item not in categories]:
-            kind = next(name for name, items in self._layers if quantity.item in items)
+            kind = categories[self._world.layer_of(quantity.item)]
             if kind == total.item:
                 value += self.values[quantity]
             elif categories.index(kind) < categories.index(total.item):

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator
 from concertino import ChatRequest, FailureClass, Model, ModelSpec, Prices, ProviderError, Reply, Usage
 
 from concertino_toy.problems.grammar import GrammarError, Question, focus, read
+from concertino_toy.reading import boxed
 
 from .roles import Form, play, task_of, wanted_form
 from .skills import OPERATIONS, CannotDo, Fault, Pace, Skill
@@ -139,8 +140,7 @@ def solve_prompt(prompt: str, key: str, skill: Skill, form: Form | None = None) 
     except (GrammarError, CannotDo) as error:
         return f"<reasoning>\nI cannot answer this: {error}\n</reasoning>\n<answer>\nunknown\n</answer>"
     lines = [*_remarks(question), *(f"- {step}" for step in solution.steps)]
-    boxes = [f"\\boxed{{{answer}}}" for answer in solution.answers]
-    return "\n".join(["<reasoning>", *lines, "</reasoning>", "<answer>", *boxes, "</answer>"])
+    return "\n".join(["<reasoning>", *lines, "</reasoning>", "<answer>", *boxed(solution.answers), "</answer>"])
 
 
 def _remarks(question: Question) -> list[str]:

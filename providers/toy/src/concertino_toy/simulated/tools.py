@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import operator
-import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -17,11 +16,11 @@ from typing import Any
 from concertino import tool
 
 from concertino_toy.problems.grammar import MODULUS, Problem, read
+from concertino_toy.reading import boxed, boxed_in
 
 MAX_CHARACTERS = 2000
 MAX_DEPTH = 100
 MAX_BITS = 4096
-_BOX = re.compile(r"\\boxed\{([^{}]*)\}")
 
 _BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -105,9 +104,7 @@ def combine(opinions: list[list[str]]) -> str:
         opinions: one list per problem: the replies of those who solved it, the most trusted last. The answer that most
             of them give counts; among equals, the later one.
     """
-    return "\n".join(
-        f"\\boxed{{{value}}}" for number, replies in enumerate(opinions, 1) for value in _opinion(number, replies)
-    )
+    return "\n".join(boxed(value for number, replies in enumerate(opinions, 1) for value in _opinion(number, replies)))
 
 
 def _opinion(number: int, replies: list[str]) -> tuple[str, ...]:
@@ -120,7 +117,7 @@ def _opinion(number: int, replies: list[str]) -> tuple[str, ...]:
 
 def answers_in(reply: str) -> tuple[str, ...]:
     """The boxed answers of a reply; none if one of the boxes is empty."""
-    boxes = tuple(box.strip() for box in _BOX.findall(reply))
+    boxes = boxed_in(reply)
     return boxes if all(boxes) else ()
 
 

@@ -10,16 +10,17 @@ from typing import Any
 from concertino import Message
 from concertino.reading import ReadingError, read_json
 
-from .expert import Expert, Seen, turns_of
+from concertino_toy.reading import ObservedLine, boxed, call_blocks
+
+from .expert import Expert, turns_of
 from .progress import Attempt, Move, Progress
 
-_CALL = re.compile(r"<tool_call>\s*(.*?)\s*</tool_call>", re.DOTALL)
 _PARAGRAPH = re.compile(r"\$\{question\.(\d+)\}")
 
 
-def boxes(answers: Sequence[str]) -> str:
-    """Answers as they are asked for."""
-    return " ".join(f"\\boxed{{{answer}}}" for answer in answers)
+def answer_text(progress: Progress, quoted: bool = False) -> str:
+    """The answer as it is asked for: a box for each part."""
+    return " ".join(boxed(progress.answers(quoted)))
 
 
 class CallingExpert(Expert):
@@ -33,7 +34,7 @@ class CallingExpert(Expert):
                 self._note(progress, call, observed)
         return len(turns)
 
-    def _note(self, progress: Progress, call: dict[str, Any], seen: Seen) -> None:
+    def _note(self, progress: Progress, call: dict[str, Any], seen: ObservedLine) -> None:
         if seen.status == "PARSE_ERR":
             return
         asked = " ".join(map(str, call.get("arguments", {}).values()))
@@ -63,7 +64,7 @@ def _part_of(progress: Progress, asked: str) -> int | None:
 def calls_in(text: str) -> list[dict[str, Any]]:
     """The calls of a turn, in order, as lenient readers take them; one that cannot be read is empty."""
     found: list[dict[str, Any]] = []
-    for block in _CALL.findall(text):
+    for block in call_blocks(text):
         try:
             found.append(dict(read_json(block).value))
         except ReadingError:
@@ -89,7 +90,7 @@ class RoundsExpert(CallingExpert):
         """See `Expert.turn`."""
         moves = progress.moves()
         if messages[-1].role == "user" and "<answer>" in messages[-1].text:
-            return f"<answer>{boxes(progress.answers(quoted=True))}</answer>"
+            return f"<answer>{answer_text(progress, quoted=True)}</answer>"
         calls = [(move.member.name, self.argument(progress, move)) for move in moves] or [("final_answer", {})]
         written = [json.dumps({"name": name, "arguments": arguments}) for name, arguments in calls]
         lines = [f"<tool_call>{call}</tool_call>" for call in written]
@@ -111,8 +112,8 @@ class SerialExpert(CallingExpert):
         """See `Expert.turn`."""
         moves = progress.moves()[:1]
         if messages[-1].role == "user" and "<answer>" in messages[-1].text and len(messages) > 2:
-            return f"<answer>{boxes(progress.answers(quoted=True))}</answer>"
-        name, arguments = "answer", {"text": boxes(progress.answers(quoted=True))}
+            return f"<answer>{answer_text(progress, quoted=True)}</answer>"
+        name, arguments = "answer", {"text": answer_text(progress, quoted=True)}
         if moves:
             name, arguments = moves[0].member.name, self.argument(progress, moves[0])
         call = json.dumps({"name": name, "arguments": arguments})

@@ -7,31 +7,15 @@ has the exact form of its strategy.
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from concertino import ChatRequest, Message, Model, Pool, Reply, Usage
 
 from concertino_toy.practice.words import draw
+from concertino_toy.reading import ObservedLine, observed_lines
 
 from .progress import Habits, Progress, members_of
-
-_LINE = re.compile(r"^(\S+) (OK|PARSE_ERR|EXEC_ERR|TIMEOUT)(?: (.*))?$", re.MULTILINE)
-
-
-class Seen(NamedTuple):
-    """One line of an observation: label of the call, status, what stands behind it."""
-
-    label: str
-    status: str
-    text: str
-
-
-def read_lines(text: str) -> list[Seen]:
-    """The observations of a message, in the short form of brief prompts."""
-    return [Seen(label, status, told or "") for label, status, told in _LINE.findall(text)]
 
 
 class Expert(Model):
@@ -83,12 +67,12 @@ def question_of(messages: Sequence[Message]) -> str:
     return next(message.text for message in messages if message.role == "user")
 
 
-def turns_of(messages: Sequence[Message]) -> list[tuple[str, list[Seen]]]:
+def turns_of(messages: Sequence[Message]) -> list[tuple[str, list[ObservedLine]]]:
     """What the expert wrote, turn by turn, each with what was observed of it."""
-    found: list[tuple[str, list[Seen]]] = []
+    found: list[tuple[str, list[ObservedLine]]] = []
     for message in messages:
         if message.role == "assistant":
             found.append((message.text, []))
         elif found:
-            found[-1][1].extend(read_lines(message.text))
+            found[-1][1].extend(observed_lines(message.text))
     return found

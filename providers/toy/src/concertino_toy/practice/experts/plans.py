@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from concertino import Message
 
-from .calls import boxes, thought
+from .calls import answer_text, thought
 from .expert import Expert, turns_of
 from .progress import UNKNOWN, Attempt, Known, Move, Progress
 
@@ -40,7 +40,7 @@ class PlanExpert(Expert):
         moves = [] if "No more calls" in messages[-1].text else progress.moves()
         head = f"<think>{thought(progress, moves)}</think>"
         if not moves:
-            return f"{head}\n<answer>{boxes(progress.answers())}</answer>"
+            return f"{head}\n<answer>{answer_text(progress)}</answer>"
         waiting = [] if self.habits.draws("serial", progress.question) else waiting_parts(progress, moves)
         if not waiting:
             calls = [f"<{move.member.name}>{asked(progress, move.part)}</{move.member.name}>" for move in moves]
@@ -106,7 +106,7 @@ class GraphExpert(Expert):
         moves += waiting_parts(progress, moves)
         head = f"<thinking>{thought(progress, moves)}</thinking>"
         if not moves:
-            return f"{head}\n<answer>{boxes(progress.answers())}</answer>"
+            return f"{head}\n<answer>{answer_text(progress)}</answer>"
         agents = [_agent(f"A{move.part + 1}", move.member, _input(progress, move)) for move in moves]
         edges = [(after, move.part) for move in moves if (after := _needed(progress, move.part)) is not None]
         needed = {part.after for part in progress.parts}
