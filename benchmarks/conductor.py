@@ -12,8 +12,8 @@ replay     six recorded models, 160 questions of GSM8K: one a run, four a run, a
 Everything is greedy. A run is *right* if all of its answers are; `replay` counts questions. `single-model` and
 `majority-vote` are the systems of concertino-bench, on the same questions and the same answers; the teacher is the
 scripted policy that the conductor learned from. The pool of `replay` lists its best model last, because the conductor
-begins with that one: it does not choose by itself. The questions are the last 160 of the recording; the first ones were looked at while
-it was made.
+begins with that one: it does not choose by itself. The questions are the last 160 of the recording; the first ones were
+looked at while the conductor was made.
 
 The data of `replay` are looked for in CONCERTINO_TEST_DATA, by default `../shared/data` from the root of the tree.
 """
@@ -98,12 +98,18 @@ def demo(model: ct.Model, count: int) -> list[Row]:
         right = [boxes(run) == known for run, known in zip(runs, expected, strict=True)]
         failed = [any(not seen.ok for seen in run.observations) for run in runs]
         both = [good for good, bad in zip(right, failed, strict=True) if bad]
-        rows.append({
-            "what": what, "runs": count, "right": fmean(right), "clean": fmean(map(is_clean, runs)),
-            "recovered": sum(both) / max(1, len(both)), "failed": len(both),
-            "rounds": fmean(len(run.rounds) for run in runs),
-            "wrong": [seed for seed, good in enumerate(right) if not good],
-        })  # fmt: skip
+        rows.append(
+            {
+                "what": what,
+                "runs": count,
+                "right": fmean(right),
+                "clean": fmean(map(is_clean, runs)),
+                "recovered": sum(both) / max(1, len(both)),
+                "failed": len(both),
+                "rounds": fmean(len(run.rounds) for run in runs),
+                "wrong": [seed for seed, good in enumerate(right) if not good],
+            }
+        )
     return rows
 
 
@@ -132,8 +138,15 @@ def replay(model: ct.Model, count: int) -> list[Row]:
     rows = []
     for system in systems(pool, ["single-model", "majority-vote"], answers="number", leader=STRONG):
         found = asyncio.run(outcomes(system, pool, tasks)).values()
-        rows.append({"what": f"replay, {system.name}", "questions": len(tasks), "right": fmean(o.right for o in found),
-                     "usd": fmean(o.usd for o in found), "calls": fmean(o.calls for o in found)})  # fmt: skip
+        rows.append(
+            {
+                "what": f"replay, {system.name}",
+                "questions": len(tasks),
+                "right": fmean(o.right for o in found),
+                "usd": fmean(o.usd for o in found),
+                "calls": fmean(o.calls for o in found),
+            }
+        )
     short = ct.Pool([specs[name].with_(name=called) for name, called in NAMES.items()])
     broken = ct.Pool([spec.with_(factory=lambda spec=spec: Failing(spec.factory(), 0.2)) for spec in pool.models])
     teacher = ConductorTeacher([Assignee(name, "task") for name, _ in pool.offering("*").actions])
@@ -164,12 +177,15 @@ async def conducted(model: ct.Model, pool: ct.Pool, tasks: Sequence[Task], size:
     failed = [any(not seen.ok for seen in run.observations) for run in runs]
     after = [good for each, bad in zip(right, failed, strict=True) if bad for good in each]
     return {
-        "questions": len(tasks), "right": fmean(good for each in right for good in each),
-        "clean": fmean(map(is_clean, runs)), "recovered": fmean(after) if after else 0.0, "failed": sum(failed),
+        "questions": len(tasks),
+        "right": fmean(good for each in right for good in each),
+        "clean": fmean(map(is_clean, runs)),
+        "recovered": fmean(after) if after else 0.0,
+        "failed": sum(failed),
         "usd": sum(run.usage.usd for run in runs) / len(tasks),
         "calls": sum(len(run.observations) for run in runs) / len(tasks),
         "rounds": fmean(len(run.rounds) for run in runs),
-    }  # fmt: skip
+    }
 
 
 def judged(run: ct.Run, group: Sequence[Task]) -> list[bool]:
@@ -201,7 +217,7 @@ def main() -> None:
         if not given.json:
             print("\n".join(map(line, found)), f"\n  {time.process_time() - begun:.0f} CPU-seconds", flush=True)
     if given.json:
-        print(json.dumps({"parameters": model.network.parameters, "rows": rows}, indent=1))
+        print(json.dumps({"parameters": model.transformer.parameters, "rows": rows}, indent=1))
 
 
 def line(row: Row) -> str:

@@ -32,38 +32,43 @@ def test_members_are_read_from_the_lines_of_the_prompt_alone() -> None:
 def test_a_round_ends_with_the_last_call_that_it_may_have() -> None:
     one = CALL + 'today", "arguments": {}}</tool_call>'
     assert [is_full(text, 2) for text in ("", one, one + "\n", one * 2, one * 2 + "\n", one * 2 + "<")] == [
-        False, False, False, True, True, False,
-    ]  # fmt: skip
+        False,
+        False,
+        False,
+        True,
+        True,
+        False,
+    ]
     assert not is_full(one * 9, None)
-    vocabulary = TinyConductor(TINY).vocabulary
-    guide = Guide([ct.Message("system", PROMPT.replace("at most 4", "at most 1"))], vocabulary)
-    assert guide.allowed(one) == [vocabulary.end]
-    assert Guide([ct.Message("system", PROMPT)], vocabulary).allowed(one) == []
+    tokenizer = TinyConductor(TINY).tokenizer
+    guide = Guide([ct.Message("system", PROMPT.replace("at most 4", "at most 1"))], tokenizer)
+    assert guide.allowed(one) == [tokenizer.end]
+    assert Guide([ct.Message("system", PROMPT)], tokenizer).allowed(one) == []
 
 
 def test_no_more_problems_are_named_than_a_round_may_ask() -> None:
-    vocabulary = TinyConductor(TINY).vocabulary
-    guide = Guide([ct.Message("system", PROMPT.replace("at most 4", "at most 2"))], vocabulary)
+    tokenizer = TinyConductor(TINY).tokenizer
+    guide = Guide([ct.Message("system", PROMPT.replace("at most 4", "at most 2"))], tokenizer)
     for begin in ("<reasoning>ask", "<reasoning>1: 14, 2: ?1; ask"):
         assert guide.allowed(f"{begin} 1") == []
-        follows = [vocabulary.raw([token]) for token in guide.allowed(f"{begin} 1 2")]
+        follows = [tokenizer.raw([token]) for token in guide.allowed(f"{begin} 1 2")]
         assert follows
         assert all(each.startswith(b"</reasoning>") or b"</reasoning>".startswith(each) for each in follows)
 
 
 def test_a_token_that_ends_the_last_call_and_begins_another_one_only_ends_it() -> None:
-    vocabulary = TinyConductor(TINY).vocabulary
-    guide = Guide([ct.Message("system", PROMPT.replace("at most 4", "at most 1"))], vocabulary)
+    tokenizer = TinyConductor(TINY).tokenizer
+    guide = Guide([ct.Message("system", PROMPT.replace("at most 4", "at most 1"))], tokenizer)
     begun = CALL + 'ask_tall-6b_old", "arguments": {"task": "${question.1'
-    (both,) = vocabulary.ids('}"}}</tool_call>\n<tool_call>{"name": "')[:1]
-    assert vocabulary.raw([both]).endswith(b'\n<tool_call>{"name": "')
-    (ends,) = vocabulary.ids('}"}}</tool_call>')
-    logits = np.zeros(len(vocabulary.ids("")) + 1 + max(both, ends), np.float32)
+    (both,) = tokenizer.ids('}"}}</tool_call>\n<tool_call>{"name": "')[:1]
+    assert tokenizer.raw([both]).endswith(b'\n<tool_call>{"name": "')
+    (ends,) = tokenizer.ids('}"}}</tool_call>')
+    logits = np.zeros(len(tokenizer.ids("")) + 1 + max(both, ends), np.float32)
     logits[both] = 9.0
     steered = guide.steered(begun, logits)
     assert steered[both] == -np.inf
     assert steered[ends] == pytest.approx(np.logaddexp(9.0, 0.0))
-    free = Guide([ct.Message("system", PROMPT)], vocabulary)
+    free = Guide([ct.Message("system", PROMPT)], tokenizer)
     assert free.steered(begun, logits) is logits
 
 
@@ -91,7 +96,7 @@ def test_a_token_that_ends_the_last_call_and_begins_another_one_only_ends_it() -
         (CALL + 'today", "arguments": {}}</tool_call>', []),
         (CALL + 'today", "arguments": {}}</tool_call>\n<tool_call>{"name": "t', ['oday", "arguments": {}']),
     ],
-)  # fmt: skip
+)
 def test_what_may_follow(text: str, follows: list[str]) -> None:
     assert continuations(text, OFFERS) == follows
 
@@ -106,9 +111,9 @@ def test_a_line_that_cannot_be_read_is_no_offer() -> None:
 
 
 def test_a_token_may_reach_beyond_a_name() -> None:
-    vocabulary = TinyConductor().vocabulary
-    guide = Guide([ct.Message("system", PROMPT)], vocabulary)
-    texts = [vocabulary.text([number]) for number in guide.allowed(CALL + "solve")]
+    tokenizer = TinyConductor().tokenizer
+    guide = Guide([ct.Message("system", PROMPT)], tokenizer)
+    texts = [tokenizer.text([number]) for number in guide.allowed(CALL + "solve")]
     assert '", "arguments": {"' in texts
     assert all(text.startswith('"') for text in texts)
     assert guide.allowed(CALL[:12]) == []

@@ -73,7 +73,7 @@ def test_the_card_says_what_the_record_of_the_training_says() -> None:
     text = CARD.read_text(encoding="utf-8")
     record = json.loads((TINY / "training.json").read_text(encoding="utf-8"))
     assert record["before"] is None, "the card tells of one command"
-    assert TinyConductor().network.parameters == record["parameters"]
+    assert TinyConductor().transformer.parameters == record["parameters"]
     assert f"{record['parameters']:,} parameters" in text
     assert f"{record['vocabulary']:,} tokens" in text
     row = text.partition("| Rows | Steps |")[2].splitlines()[2]

@@ -58,11 +58,20 @@ def test_the_same_number_is_the_same_exercise_and_gives_the_same_run() -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("6 * 3 = 18. The answer is 25.", "25"), ('"<answer>\\n\\\\boxed{-3}\\n</answer>"', "-3"), ("\\boxed{1.5}", "1.5"),
-     ('"sums\\n#### 1234\\n\\n"', "1234"), ("7", "7"), ("unknown", ""), ("It is beyond me: 7 * 2 = 3.", ""),
-     ('"2*7=<<2*7=14>>14 pens\\nA: 1,430"', "1,430"), ("4 + 5 = 9. In all Ada pays $1,234.50.", "1,234.50"),
-     ("3 * 4 [… 58 characters left out …] So Ben has 12 pens.", "12"), ("4 [… 58 characters left out …]", "4")],
-)  # fmt: skip
+    [
+        ("6 * 3 = 18. The answer is 25.", "25"),
+        ('"<answer>\\n\\\\boxed{-3}\\n</answer>"', "-3"),
+        ("\\boxed{1.5}", "1.5"),
+        ('"sums\\n#### 1234\\n\\n"', "1234"),
+        ("7", "7"),
+        ("unknown", ""),
+        ("It is beyond me: 7 * 2 = 3.", ""),
+        ('"2*7=<<2*7=14>>14 pens\\nA: 1,430"', "1,430"),
+        ("4 + 5 = 9. In all Ada pays $1,234.50.", "1,234.50"),
+        ("3 * 4 [… 58 characters left out …] So Ben has 12 pens.", "12"),
+        ("4 [… 58 characters left out …]", "4"),
+    ],
+)
 def test_the_teacher_reads_the_answer_of_a_reply(text: str, value: str) -> None:
     assert value_in(text) == value
 

@@ -1,4 +1,4 @@
-"""The cast of `concertino demo`: a question of four parts, and members that fail in front of the audience.
+"""The question and the pool of `concertino demo`: four problems, and members that fail on purpose.
 
 Seeded, and chosen so that a run shows each status once and still ends right: the scripted leader misspells one
 argument (PARSE_ERR), `steady`'s first request crashes (EXEC_ERR), `sage`'s first request never answers

@@ -57,13 +57,19 @@ def main(arguments: list[str] | None = None) -> int:
 
     def keep(trained: TrainingTotals) -> None:
         record = {
-            "parameters": size, "vocabulary": len(tokenizer), "rows": len(rows), "row_tokens": round(mean, 1),
-            "steps": trained.steps, "tokens": trained.tokens, "cpu_seconds": round(trained.seconds * given.processes),
-            "loss": round(trained.loss, 4), "torch": torch.__version__.partition("+")[0],
+            "parameters": size,
+            "vocabulary": len(tokenizer),
+            "rows": len(rows),
+            "row_tokens": round(mean, 1),
+            "steps": trained.steps,
+            "tokens": trained.tokens,
+            "cpu_seconds": round(trained.seconds * given.processes),
+            "loss": round(trained.loss, 4),
+            "torch": torch.__version__.partition("+")[0],
             "python": platform.python_version(),
             "arguments": {key: value for key, value in vars(given).items() if key not in ("out", "start")},
             "before": json.loads((given.start / "training.json").read_text("utf-8")) if given.start else None,
-        }  # fmt: skip
+        }
         _write(given.out, model, tokenizer, record)
 
     keep(train_together(model, rows, settings, given.processes, _tell, keep))
@@ -101,7 +107,7 @@ def _count(text: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m concertino_train.conductor", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
-    parser.add_argument("--start", type=Path, help="folder of a trained one to go on with")
+    parser.add_argument("--start", type=Path, help="folder of a trained model to continue from")
     parser.add_argument("--seconds", type=float, default=600, help="CPU-seconds of training, of each process")
     parser.add_argument("--rows", type=_count, default=8000, help="runs to learn from")
     parser.add_argument("--slips", type=float, default=0.06, help="share of rounds with a malformed call")

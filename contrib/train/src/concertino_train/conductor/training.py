@@ -1,4 +1,4 @@
-"""Supervised training of a tiny model on rows: plain torch, for so many CPU-seconds, in one process or several.
+"""Supervised training of a tiny model on rows: plain torch, for a number of CPU-seconds, in one or several processes.
 
 Matrices are trained by Muon, everything else by AdamW; at this size that halves the time. Short rows come first, for to
 copy is learned from them as well as from long ones, in less time. Several processes read other batches each and take
@@ -105,7 +105,7 @@ def train_together(
             ended = [process.exitcode for process in started if process.exitcode]
             if not ended:
                 raise
-            told = f"a process of the training ended with status {ended[0]}; see what it said, or use one process alone"
+            told = f"a process of the training ended with status {ended[0]}; see its output, or use one process"
             raise UsageError(told) from error
         finally:
             if dist.is_initialized():

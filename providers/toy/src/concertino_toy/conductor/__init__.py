@@ -5,8 +5,8 @@ and of models; `MODEL_CARD.md` says what it was trained on, how well it does and
 
 model        messages in, the text of one turn out; and the strategy that it was trained for
 guide        which tokens may follow
-network      the transformer
-vocabulary   texts to tokens and back
+transformer  the transformer
+tokenizer    texts to tokens and back
 threads      one thread of BLAS
 """
 

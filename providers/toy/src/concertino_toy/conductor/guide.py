@@ -1,10 +1,8 @@
-"""Which tokens may follow: members, their arguments and listed choices are written as the prompt offers them, and no
-more calls than it allows.
+"""Guided decoding: members, arguments and listed choices are written as the prompt lists them, in its limit of calls.
 
-What servers call guided decoding, for the one form of calls that the tiny conductor writes. A name is chosen as a
-whole, for many names may begin like the one that is meant. The invariants: whom to ask and with what is the model's
-choice alone, for among the offered names nothing is preferred; and outside of names, argument names, listed choices and
-the end of a full round every token may follow.
+It knows the one form of calls that the tiny conductor writes. A name is chosen as a whole, because many names may begin
+alike. Invariants: no listed name is preferred over another, so the choice is the model's alone; and every token may
+follow outside of names, argument names, listed choices and the end of a full round.
 """
 
 from __future__ import annotations
@@ -17,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from concertino import Message
 
-from .network import Floats
+from .transformer import Floats
 
 if TYPE_CHECKING:
-    from .vocabulary import Vocabulary
+    from .tokenizer import Tokenizer
 
 _LINE = re.compile(r"^([\w.-]+)\((.*?)\)(?=: |$)", re.MULTILINE)
 _ARGUMENT = re.compile(r"(\w+)(\[\]|\{\})?(?:=([^,?]*))?(\??)")
@@ -37,7 +35,7 @@ _VALUE = re.compile(r'"(\w+)": "((?:[^"\\]|\\.)*)$')
 
 
 @dataclass(frozen=True)
-class Offered:
+class PromptedMember:
     """One line of the prompt.
 
     Attributes:
@@ -53,9 +51,9 @@ class Offered:
     required: frozenset[str] = frozenset()
 
 
-def offers_in(text: str) -> dict[str, Offered]:
+def offers_in(text: str) -> dict[str, PromptedMember]:
     """The members that a brief prompt lists, by name; `final_answer` is always there."""
-    found = {"final_answer": Offered("final_answer")}
+    found = {"final_answer": PromptedMember("final_answer")}
     for name, told in _LINE.findall(text):
         arguments = [_ARGUMENT.fullmatch(part) for part in told.split(", ")] if told else []
         if not all(arguments):
@@ -64,11 +62,11 @@ def offers_in(text: str) -> dict[str, Offered]:
         choices = {part[1]: tuple(part[3].split("|")) if part[3] else () for part in read}
         whole = {key: () if "…" in values else values for key, values in choices.items()}
         opened = {part[1]: f'": {part[2][0] if part[2] else chr(34)}' for part in read}
-        found[name] = Offered(name, whole, opened, frozenset(part[1] for part in read if not part[4]))
+        found[name] = PromptedMember(name, whole, opened, frozenset(part[1] for part in read if not part[4]))
     return found
 
 
-def continuations(text: str, offers: Mapping[str, Offered]) -> list[str]:
+def continuations(text: str, offers: Mapping[str, PromptedMember]) -> list[str]:
     """Texts one of which must follow, whole or begun; none where anything may.
 
     Args:
@@ -90,7 +88,7 @@ def continuations(text: str, offers: Mapping[str, Offered]) -> list[str]:
     return _inside(rest[len(_BODY) :], offers[name]) if rest.startswith(_BODY) else []
 
 
-def _begins(offer: Offered) -> Iterator[str]:
+def _begins(offer: PromptedMember) -> Iterator[str]:
     """How the arguments may begin."""
     if offer.choices:
         yield '"'
@@ -98,7 +96,7 @@ def _begins(offer: Offered) -> Iterator[str]:
         yield "}"
 
 
-def _inside(text: str, offer: Offered) -> list[str]:
+def _inside(text: str, offer: PromptedMember) -> list[str]:
     """What may follow among arguments."""
     used: list[str] = []
     while (pair := _PAIR.match(text)) and pair[3] == ", ":
@@ -130,14 +128,14 @@ class Guide:
 
     Args:
         messages: the conversation; the first one lists the members, and says how many calls a round may have.
-        vocabulary: of the model.
+        tokenizer: of the model.
     """
 
-    def __init__(self, messages: Sequence[Message], vocabulary: Vocabulary) -> None:
+    def __init__(self, messages: Sequence[Message], tokenizer: Tokenizer) -> None:
         prompt = messages[0].text if messages else ""
         self._offers = offers_in(prompt) if messages else {}
         self._most = int(found[1]) if (found := _MOST.search(prompt)) else None
-        self._tokens, self._end = vocabulary.by_begin, vocabulary.end
+        self._tokens, self._end = tokenizer.by_begin, tokenizer.end
         plain = [each for tokens in self._tokens.values() for each in tokens]
         known = {data: number for number, data in plain}
         ended = {number: _MORE.match(data) for number, data in plain}

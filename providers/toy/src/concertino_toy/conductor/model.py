@@ -1,8 +1,8 @@
 """The tiny conductor as a model: messages in, one turn's text out, computed here with numpy.
 
-It writes names only as they were offered; log-probabilities are those among the tokens that could follow. What it was
-asked before it remembers, so a conversation that goes on costs only what is new. The invariant: a reply depends on the
-messages and the sampling alone, never on what was asked before.
+It writes only names that the prompt lists; log-probabilities are those among the allowed tokens. It caches the keys and
+values of recent conversations, so a longer conversation costs only its new tokens. Invariant: a reply depends on the
+messages and the sampling alone, never on earlier requests.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 from concertino import ChatRequest, FailureClass, Message, Model, ParallelRounds, ProviderError, Reply, Sampling, Usage
 
 from .guide import Guide
-from .network import BLOCK, Floats, Memory, Network
-from .vocabulary import Vocabulary
+from .tokenizer import Tokenizer
+from .transformer import BLOCK, Floats, KeyValueCache, Transformer
 
 TINY = Path(__file__).with_name("tiny")
 """The folder of the model that is shipped; any other tiny model of the same form can stand in for it."""
@@ -46,7 +46,7 @@ class _Line:
     """A sequence and what was computed of it."""
 
     ids: list[int]
-    memory: Memory
+    cache: KeyValueCache
 
 
 class TinyConductor(Model):
@@ -63,33 +63,33 @@ class TinyConductor(Model):
         self._count = 0
 
     @cached_property
-    def network(self) -> Network:
+    def transformer(self) -> Transformer:
         """Its weights, read at the first request."""
-        return Network(self._folder)
+        return Transformer(self._folder)
 
     @cached_property
-    def vocabulary(self) -> Vocabulary:
+    def tokenizer(self) -> Tokenizer:
         """Its tokens."""
-        return Vocabulary(self._folder / "tokenizer.json")
+        return Tokenizer(self._folder / "tokenizer.json")
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text."""
-        return len(self.vocabulary.ids(text))
+        return len(self.tokenizer.ids(text))
 
     def prompt_ids(self, messages: Sequence[Message]) -> list[int]:
         """A conversation as tokens, up to where the model writes: ChatML."""
         ids: list[int] = []
         for message in messages:
             ids += self._opened(message.role)
-            ids += [*self.vocabulary.ids(message.text), self.vocabulary.end, *self.vocabulary.ids("\n")]
+            ids += [*self.tokenizer.ids(message.text), self.tokenizer.end, *self.tokenizer.ids("\n")]
         return ids + self._opened("assistant")
 
     def _prepared(self, messages: Sequence[Message]) -> tuple[list[int], int]:
         """The prompt, and how much can be read; what was not read from disk yet is read now."""
-        return self.prompt_ids(messages), self.network.context
+        return self.prompt_ids(messages), self.transformer.context
 
     def _opened(self, role: str) -> list[int]:
-        return [self.vocabulary.start, *self.vocabulary.ids(f"{role}\n")]
+        return [self.tokenizer.start, *self.tokenizer.ids(f"{role}\n")]
 
     async def chat(self, request: ChatRequest) -> Reply:
         """Write the next turn.
@@ -116,21 +116,21 @@ class TinyConductor(Model):
         most = min(sampling.max_tokens or MOST_TOKENS, room)
         line, known = self._taken(prompt, most)
         sampler = _Sampler(sampling)
-        guide = Guide(request.messages if self._guided else (), self.vocabulary)
+        guide = Guide(request.messages if self._guided else (), self.tokenizer)
         writing = _Writing(sampling.stop)
         written: list[int] = []
         finish = "length"
         logits = await self._read(line, prompt[known:])
         while len(written) < most:
-            if (names := guide.names(writing.text)) and self._fit(names, line.memory):
-                scores = await asyncio.to_thread(self._scored, names, line.memory, logits)
-                sampler.follow(self.vocabulary.ids(names[sampler.choose(scores)]))
+            if (names := guide.names(writing.text)) and self._fit(names, line.cache):
+                scores = await asyncio.to_thread(self._scored, names, line.cache, logits)
+                sampler.follow(self.tokenizer.ids(names[sampler.choose(scores)]))
             token = sampler.choose(guide.steered(writing.text, logits), guide.allowed(writing.text))
             written.append(token)
-            if token == self.vocabulary.end:
+            if token == self.tokenizer.end:
                 finish = "stop"
                 break
-            if piece := writing.add(self.vocabulary.raw([token])):
+            if piece := writing.add(self.tokenizer.raw([token])):
                 yield piece
             if writing.stopped:
                 finish = "stop"
@@ -143,38 +143,43 @@ class TinyConductor(Model):
         usage = Usage(input_tokens=len(prompt), output_tokens=len(written), cached_tokens=known)
         more = (tuple(written), tuple(sampler.logprobs), tuple(prompt)) if sampling.logprobs else (None, None, None)
         yield Reply(
-            writing.text, usage=usage, finish_reason=finish, token_ids=more[0], logprobs=more[1],
+            writing.text,
+            usage=usage,
+            finish_reason=finish,
+            token_ids=more[0],
+            logprobs=more[1],
             prompt_token_ids=more[2],
-        )  # fmt: skip
+        )
 
     async def _read(self, line: _Line, ids: list[int]) -> Floats:
         """Compute what is new, in blocks, each in a thread; logits behind the last token."""
         logits: Floats | None = None
         for start in range(0, len(ids), BLOCK):
             block = ids[start : start + BLOCK]
-            logits = await asyncio.to_thread(self.network.logits, block, line.memory)
+            logits = await asyncio.to_thread(self.transformer.logits, block, line.cache)
             line.ids += block
         assert logits is not None
         return logits
 
-    def _fit(self, names: Sequence[str], memory: Memory) -> bool:
+    def _fit(self, names: Sequence[str], cache: KeyValueCache) -> bool:
         """Whether there is room to read any of the names; at the end of a reply that is cut off there is not."""
-        return memory.length + max(len(self.vocabulary.ids(name)) for name in names) <= memory.keys[0].shape[1]
+        room = cache.keys[0].shape[1] - cache.length
+        return all(len(self.tokenizer.ids(name)) <= room for name in names)
 
-    def _scored(self, names: Sequence[str], memory: Memory, logits: Floats) -> Floats:
+    def _scored(self, names: Sequence[str], cache: KeyValueCache, logits: Floats) -> Floats:
         """How probable each name is as a whole, shape (names,); the first token that differs does not decide alone.
 
         Args:
             names: of which one is written next.
-            memory: of what is behind it; as it was afterwards.
+            cache: of what is behind it; as it was afterwards.
             logits: of the next token.
         """
-        length, scores = memory.length, []
-        ends = [number for number, _ in self.vocabulary.by_begin[b'"']]
+        length, scores = cache.length, []
+        ends = [number for number, _ in self.tokenizer.by_begin[b'"']]
         for name in names:
-            ids = self.vocabulary.ids(name)
-            seen = _logs(np.vstack([logits, self.network.logits(ids, memory, every=True)]))
-            memory.length = length
+            ids = self.tokenizer.ids(name)
+            seen = _logs(np.vstack([logits, self.transformer.logits(ids, cache, every=True)]))
+            cache.length = length
             scores.append(seen[np.arange(len(ids)), ids].sum() + np.log(np.exp(seen[-1, ends]).sum()))
         return np.asarray(scores, np.float32)
 
@@ -183,17 +188,17 @@ class TinyConductor(Model):
     def _taken(self, prompt: list[int], most: int) -> tuple[_Line, int]:
         """A line that holds the longest known begin of a prompt, and how long that is; nobody else has it."""
         known, key = max(((_common(line.ids, prompt), key) for key, line in self._lines.items()), default=(0, -1))
-        known = min(known, len(prompt) - 1)  # the last token is read anew, for its logits
-        memory = self.network.memory(len(prompt) + most)
+        known = min(known, len(prompt) - 1)  # the last token is read again, for its logits
+        cache = self.transformer.cache(len(prompt) + most)
         if known:
-            old = self._lines[key].memory
-            for fresh, told in zip((*memory.keys, *memory.values), (*old.keys, *old.values), strict=True):
+            old = self._lines[key].cache
+            for fresh, told in zip((*cache.keys, *cache.values), (*old.keys, *old.values), strict=True):
                 fresh[:, :known] = told[:, :known]
-            memory.length = known
-        return _Line(prompt[:known], memory), known
+            cache.length = known
+        return _Line(prompt[:known], cache), known
 
     def _keep(self, line: _Line) -> None:
-        """Remember a line, in the place of one that it goes on with, or of the oldest."""
+        """Remember a line, in place of a line that it continues, or of the oldest."""
         for key, other in list(self._lines.items()):
             if _common(other.ids, line.ids) == len(other.ids):
                 del self._lines[key]
@@ -210,7 +215,8 @@ class TinyConductor(Model):
 def _logs(logits: Floats) -> Floats:
     """Log-probabilities, by row."""
     logits = logits - logits.max(-1, keepdims=True)
-    return (logits - np.log(np.exp(logits).sum(-1, keepdims=True))).astype(np.float32, copy=False)
+    sums: Floats = np.exp(logits).sum(-1, keepdims=True, dtype=np.float32)
+    return logits - np.log(sums)
 
 
 def _common(first: Sequence[int], second: Sequence[int]) -> int:
@@ -220,7 +226,7 @@ def _common(first: Sequence[int], second: Sequence[int]) -> int:
 
 
 class _Sampler:
-    """Chooses tokens: the most probable one, or with a temperature by lot."""
+    """Chooses tokens: the most probable one, or a random one if there is a temperature."""
 
     def __init__(self, sampling: Sampling) -> None:
         self._temperature = sampling.temperature or 0.0
@@ -231,7 +237,7 @@ class _Sampler:
         self._borne = 0.0
 
     def follow(self, tokens: Sequence[int]) -> None:
-        """Take these next: all of them were chosen at once, and the first bears the probability of that choice."""
+        """Take these next: they were chosen as a whole, and the first carries the log-probability of that choice."""
         self._decided = list(tokens)
         self._borne = self.logprobs.pop()
 

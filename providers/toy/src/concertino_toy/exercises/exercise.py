@@ -64,7 +64,7 @@ def draw_exercise(
 
     Args:
         number: another number, another exercise.
-        seed: likewise.
+        seed: another seed, another exercise.
         fault_rate: share of calls that fail, 0 to 1.
         texts: chooses who writes the problems; word problems by default.
     """
@@ -83,10 +83,13 @@ def draw_exercise(
     if len(solvers) == 1:
         rng.shuffle(members)
     strategy = ParallelRounds(
-        prompt="brief", quotes=True, max_rounds=rng.choice((6, 8, 8, 10, 12, 12, 12)),
-        max_parallel=rng.choice((2, 3, 3, 4, 4, 4, 5, 6)), show_budget=rng.random() < 0.2,
+        prompt="brief",
+        quotes=True,
+        max_rounds=rng.choice((6, 8, 8, 10, 12, 12, 12)),
+        max_parallel=rng.choice((2, 3, 3, 4, 4, 4, 5, 6)),
+        show_budget=rng.random() < 0.2,
         observation_tokens=rng.choice((60, 80, 80, 80, 100, 160, None)),
-    )  # fmt: skip
+    )
     return Exercise("\n\n".join([*intro, *problems, *outro]), tuple(answers), Pool(members), tuple(choices), strategy)
 
 

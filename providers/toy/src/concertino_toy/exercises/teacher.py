@@ -1,9 +1,11 @@
-"""The teacher that the conductor learns from: a policy that reads the conversation and writes the next round.
+"""The teacher of the tiny conductor: a scripted policy that reads the conversation and writes the next round.
 
-Each problem goes to the member, or the model, that is listed last; after a failure the one before it is asked, then the
-two in turn. What is known is noted in the reasoning of each round, `1: 14, 2: ?1` for an answer and for one failure,
-and the answer is read from these notes. The invariant: it knows no answer and keeps no state; whoever reads the last
-notes and what came after them can do what it does.
+Each problem goes to the member, or the model, that is listed last. After a failure the one before it is asked, then the
+two in turn. The reasoning of each round notes what is known, `1: 14, 2: ?1` for an answer and for one failure, and the
+answer is copied from these notes.
+
+Invariant: the teacher knows no answer and keeps no state. A model that reads the last notes and what follows them can
+do the same.
 """
 
 from __future__ import annotations
@@ -143,9 +145,12 @@ class _Notes:
         heads = [place for place, part in enumerate(paragraphs) if _HEADING.match(part)]
         limit = _AT_ONCE.search(messages[0].text)
         notes = cls(
-            question, list(range(1, len(heads) + 1)) or [1], bool(heads), heads[0] if heads else 0,
+            question,
+            list(range(1, len(heads) + 1)) or [1],
+            bool(heads),
+            heads[0] if heads else 0,
             int(limit[1]) if limit else 4,
-        )  # fmt: skip
+        )
         for said, told in pairwise(messages[2:]):
             if said.role == "assistant":
                 notes._take(said.text, told.text)

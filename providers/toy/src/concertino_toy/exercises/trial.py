@@ -1,4 +1,4 @@
-"""How well a model leads: exercises that it never saw, really run, and what came of them."""
+"""How well a model leads: runs of exercises that it never saw, and their figures."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .exercise import Exercise, draw_exercise
 
 @dataclass(frozen=True)
 class TrialFigures:
-    """What came of a number of runs.
+    """The figures of a number of runs.
 
     Attributes:
         runs: how many.
         right: share with all answers right, in order.
         clean: share without a malformed or refused call, and with an answer.
-        recovered: of the runs in which a call failed, the share that is right all the same.
+        recovered: share of right runs among those in which a call failed.
         failed: runs in which a call failed.
         rounds: mean of rounds with calls.
     """
@@ -83,6 +83,10 @@ def figures_of(runs: list[tuple[Exercise, Run]]) -> TrialFigures:
     both = [good for good, bad in zip(right, failed, strict=True) if bad]
     count = max(1, len(runs))
     return TrialFigures(
-        len(runs), sum(right) / count, sum(is_clean(run) for _, run in runs) / count,
-        sum(both) / max(1, len(both)), len(both), sum(len(run.rounds) for _, run in runs) / count,
-    )  # fmt: skip
+        len(runs),
+        sum(right) / count,
+        sum(is_clean(run) for _, run in runs) / count,
+        sum(both) / max(1, len(both)),
+        len(both),
+        sum(len(run.rounds) for _, run in runs) / count,
+    )

@@ -23,8 +23,21 @@ _MODEL_WORDS = words_of(
     first second alpha beta swift steady sage quick calm clever plain bright local remote cheap strong"""
 )
 _MODEL_ENDS = (
-    "", "", "", "", "-{n}", "{n}", "-{n}b", "-v{n}", ".{n}", "_{n}", "-{n}x{n}B", "-v0.{n}", "-{n}.{n}", "-{n}0{n}",
-)  # fmt: skip
+    "",
+    "",
+    "",
+    "",
+    "-{n}",
+    "{n}",
+    "-{n}b",
+    "-v{n}",
+    ".{n}",
+    "_{n}",
+    "-{n}x{n}B",
+    "-v0.{n}",
+    "-{n}.{n}",
+    "-{n}0{n}",
+)
 SOLVER_NAMES = (
     "solve",
     "solver",
@@ -64,9 +77,21 @@ AGENT_WORDS = (
     "{word0} {word1} {number}: {manner}.",
 )
 MANNERS = (
-    "cheap", "dear", "cheap and quick", "slow but careful", "small", "large", "of middle price", "short answers",
-    "long answers", "often right", "sometimes wrong", "for easy questions", "for hard questions", "fast",
-)  # fmt: skip
+    "cheap",
+    "dear",
+    "cheap and quick",
+    "slow but careful",
+    "small",
+    "large",
+    "of middle price",
+    "short answers",
+    "long answers",
+    "often right",
+    "sometimes wrong",
+    "for easy questions",
+    "for hard questions",
+    "fast",
+)
 PRICES = ("$0.05/$0.2", "$0.1/$0.4", "$0.25/$1", "$0.5/$2", "$1/$3", "$2.5/$10", "$3/$15", "$5/$25", "$10/$30")
 
 TOOLS: tuple[tuple[str, str, tuple[tuple[str, bool], ...]], ...] = (
@@ -98,13 +123,23 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _PEOPLE = words_of("""Ada Ben Cleo Dan Eva Finn Gita Hugo Ina Jan Kofi Lea Max Nora Omar Pia Quin Ruth Sam Tess""")
 _VERBS = ["has", "buys", "sells", "finds", "loses", "carries", "counts", "needs", "paints", "packs", "reads", "gives"]
 _PROSE = (
-    "It rained all day.", "The shop opens at noon.", "Nobody was surprised.", "The gate was left open.",
-    "This was last week.", "The rest does not matter.", "A note says to check everything.", "The bus was late.",
-)  # fmt: skip
+    "It rained all day.",
+    "The shop opens at noon.",
+    "Nobody was surprised.",
+    "The gate was left open.",
+    "This was last week.",
+    "The rest does not matter.",
+    "A note says to check everything.",
+    "The bus was late.",
+)
 _ASKS = (
-    "How many {noun} are left?", "How many {noun} does {person} have?", "What is the total?",
-    "How many {noun} are there in all?", "What is the value of {person}'s {noun}?", "How much does {person} pay?",
-)  # fmt: skip
+    "How many {noun} are left?",
+    "How many {noun} does {person} have?",
+    "What is the total?",
+    "How many {noun} are there in all?",
+    "What is the value of {person}'s {noun}?",
+    "How much does {person} pay?",
+)
 INTROS = (
     "The problems below do not depend on each other.",
     "Answer all of the following problems.",
@@ -271,12 +306,25 @@ def _amounts(rng: Random) -> list[str]:
 def _written(rng: Random, number: str) -> str:
     """A number that may be money, a product, an end of a sum, or emphasised."""
     a, b, sign = _amount(rng), _amount(rng), rng.choice("+-*/x")
-    return rng.choice((
-        number, number, number, number, f"${number}", f"${number}", f"= {number}", f"{a} {sign} {b} = {number}",
-        f"${a} {sign} ${b} = ${number}", f"{a}{sign}{b}=<<{a}{sign}{b}={number}>>{number}", f"**{number}**",
-        f"\\( {a} {sign} {b} = {number} \\)", f"\\[ {a} {sign} {b} = {number} \\]", f"\\({number}\\)",
-        f"{a} ({phrase(rng, 1, 3)}) {sign} {b} ({phrase(rng, 1, 3)}) = {number}",
-    ))  # fmt: skip
+    return rng.choice(
+        (
+            number,
+            number,
+            number,
+            number,
+            f"${number}",
+            f"${number}",
+            f"= {number}",
+            f"{a} {sign} {b} = {number}",
+            f"${a} {sign} ${b} = ${number}",
+            f"{a}{sign}{b}=<<{a}{sign}{b}={number}>>{number}",
+            f"**{number}**",
+            f"\\( {a} {sign} {b} = {number} \\)",
+            f"\\[ {a} {sign} {b} = {number} \\]",
+            f"\\({number}\\)",
+            f"{a} ({phrase(rng, 1, 3)}) {sign} {b} ({phrase(rng, 1, 3)}) = {number}",
+        )
+    )
 
 
 def _steps(rng: Random, *, long: bool = False) -> str:
@@ -312,24 +360,39 @@ def _last(rng: Random, value: str) -> str:
     person, noun, told = rng.choice(_PEOPLE), rng.choice(_NOUNS), _grouped(rng, value)
     a, b, sign = _amount(rng), _amount(rng), rng.choice("+-*/x")
     verb, way = rng.choice(_VERBS), rng.choice(("So", "Therefore,", "Thus,", "In total,", "That means", "Finally,"))
-    return rng.choice((
-        f"{way} {person} has {told} {noun}", f"In all there are {told} {noun}", f"{way} {person} pays ${told}",
-        f"Then {a} {sign} {b} = {told} {noun} are left", f"{person} {verb} {a} {sign} {b} = ${told} in all",
-        f"That makes <<{a}{sign}{b}={told}>>{told} {noun}", f"The total is {told}", f"{a} {sign} {b} = {told}",
-        f"{way} {person} {verb} {a} {noun} {sign} {b} {noun} = {told} {noun}",
-        f"{way} the {noun} that {person} {verb} are ${a} ({new_word(rng)}) {sign} ${b} ({new_word(rng)}) = ${told}",
-        f"{way} {person} {verb} {told} {noun} {_tail(rng)}", f"{way} it takes {person} {told} {noun}",
-        f"{person} {verb} ${told} {_tail(rng)}",
-    ))  # fmt: skip
+    return rng.choice(
+        (
+            f"{way} {person} has {told} {noun}",
+            f"In all there are {told} {noun}",
+            f"{way} {person} pays ${told}",
+            f"Then {a} {sign} {b} = {told} {noun} are left",
+            f"{person} {verb} {a} {sign} {b} = ${told} in all",
+            f"That makes <<{a}{sign}{b}={told}>>{told} {noun}",
+            f"The total is {told}",
+            f"{a} {sign} {b} = {told}",
+            f"{way} {person} {verb} {a} {noun} {sign} {b} {noun} = {told} {noun}",
+            f"{way} the {noun} that {person} {verb} are ${a} ({new_word(rng)}) {sign} ${b} ({new_word(rng)}) = ${told}",
+            f"{way} {person} {verb} {told} {noun} {_tail(rng)}",
+            f"{way} it takes {person} {told} {noun}",
+            f"{person} {verb} ${told} {_tail(rng)}",
+        )
+    )
 
 
 def _tail(rng: Random) -> str:
     """How a sentence may end without a number."""
-    return rng.choice((
-        f"by the end of the {new_word(rng)}", "in all", f"for the {new_word(rng)} of {rng.choice(_PEOPLE)}",
-        f"before {rng.choice(_PEOPLE)} {rng.choice(_VERBS)} the {rng.choice(_NOUNS)}", "each week", "a day",
-        f"more than {rng.choice(_PEOPLE)}", f"{new_word(rng)} {new_word(rng)} {rng.choice(_NOUNS)}",
-    ))  # fmt: skip
+    return rng.choice(
+        (
+            f"by the end of the {new_word(rng)}",
+            "in all",
+            f"for the {new_word(rng)} of {rng.choice(_PEOPLE)}",
+            f"before {rng.choice(_PEOPLE)} {rng.choice(_VERBS)} the {rng.choice(_NOUNS)}",
+            "each week",
+            "a day",
+            f"more than {rng.choice(_PEOPLE)}",
+            f"{new_word(rng)} {new_word(rng)} {rng.choice(_NOUNS)}",
+        )
+    )
 
 
 def reply_text(rng: Random, value: str, *, long: bool = False) -> str:
@@ -352,12 +415,27 @@ def reply_text(rng: Random, value: str, *, long: bool = False) -> str:
 
 def refusal_text(rng: Random) -> str:
     """What a model answers that cannot."""
-    why = rng.choice((
-        "it is beyond me", "I cannot answer this", "I do not know", "something is missing", "this is unknown to me",
-        f"the {rng.choice(_NOUNS)} of {rng.choice(_PEOPLE)} are missing", "I cannot tell", "unknown",
-    ))  # fmt: skip
+    why = rng.choice(
+        (
+            "it is beyond me",
+            "I cannot answer this",
+            "I do not know",
+            "something is missing",
+            "this is unknown to me",
+            f"the {rng.choice(_NOUNS)} of {rng.choice(_PEOPLE)} are missing",
+            "I cannot tell",
+            "unknown",
+        )
+    )
     steps = _steps(rng)
-    return rng.choice((
-        f"<reasoning>\n{why}: {steps}\n</reasoning>\n<answer>\nunknown\n</answer>", f"{why}. unknown", "unknown",
-        f"{why}.", f"{steps} Then {why}.", f"{steps}\n{why}", f"{why}: {steps}",
-    ))  # fmt: skip
+    return rng.choice(
+        (
+            f"<reasoning>\n{why}: {steps}\n</reasoning>\n<answer>\nunknown\n</answer>",
+            f"{why}. unknown",
+            "unknown",
+            f"{why}.",
+            f"{steps} Then {why}.",
+            f"{steps}\n{why}",
+            f"{why}: {steps}",
+        )
+    )

@@ -1,6 +1,6 @@
 """The scripted leader: an orchestrator for all five strategies that is a fixed policy, written by hand.
 
-transcript       the conversation as it reads it: members, question, calls, responses, budget
+conversation       the conversation as it reads it: members, question, calls, responses, budget
 evidence         who answered which part of the question, and what the checks said
 policy           which calls come next
 repair           how a refused call is corrected

@@ -1,12 +1,12 @@
-"""Agent graphs, in the format of MAS-Orchestra: a whole group of agents, written at once.
+"""Agent graphs, in the format of MAS-Orchestra: a whole group of agents in one text.
 
-One problem has two solvers of different models side by side; their replies meet in a combiner, whose output a later
-problem may use. The last combiner joins all problems. Who may call one agent only hands over the whole question.
+Each problem has two solvers of different models in parallel. Their replies meet in a combiner, whose output a later
+problem may use, and the last combiner joins all problems. Where one agent is allowed, it gets the whole question.
 
-After a failure the results that are there are kept: they stand in the next graph as texts, and agents are written for
-what is missing, and where one of two solvers failed. After the second graph, what is known is answered directly. One
-failed call spoils all that rests on it, so a chain that broke is not written a second time, nor a third graph: one
-agent takes the whole question. After a refused text the next graph has one solver per problem, and then one agent.
+After a failure the results are kept: they stand in the next graph as texts, and agents are written for the missing
+problems and where one of two solvers failed. A failed call fails all that depends on it, so a broken chain is not
+written a second time, and there is no third graph: one agent takes the whole question, or the known answers are given.
+After a refused text the next graph has one solver per problem, and then one agent.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, replace
 
 from concertino import ChatRequest
 
-from .evidence import Part
+from .conversation import OPINIONS, CallResponse, Conversation, MemberSchema, WrittenCall, read_conversation
+from .evidence import ProblemState
 from .policy import TRIES_PER_MODEL, by_size, read_parts, with_results
 from .rounds import boxes, describe
-from .transcript import OPINIONS, Action, Call, Response, Transcript, read_transcript
 
 _OFFER = re.compile(r"^([\w./-]+): (.*(?:\n[ \t]+<\w+>.*)*)", re.M)
 _ARGUMENT = re.compile(r"^[ \t]+<(\w+)>[ \t]*\(([^\n]*)", re.M)
@@ -41,45 +41,45 @@ def is_graph(system: str) -> bool:
 def write_graph(request: ChatRequest) -> str:
     """The graph, or the answer where it is known."""
     system = "\n".join(message.text for message in request.messages if message.role == "system")
-    transcript = _read(request, system)
-    parts = read_parts(transcript)
+    conversation = _read(request, system)
+    parts = read_parts(conversation)
     refusals = sum(bool(_REFUSED.match(message.text)) for message in request.messages if message.role == "user")
-    solver = transcript.solver
-    low, tries = "<agent_output_id>" in system, len(transcript.exchanges)
+    solver = conversation.solver
+    low, tries = "<agent_output_id>" in system, len(conversation.exchanges)
     if solver is None or solver.models is None:
         return _direct(parts)
     prepended, names = "in front of" in system, solver.models[2]
-    alone = tries > 1 or transcript.combiner is None
-    if all(p.answered and (alone or not _better(p, names, transcript, prepended)) for p in parts):
+    alone = tries > 1 or conversation.combiner is None
+    if all(p.answered and (alone or not _better(p, names, conversation, prepended)) for p in parts):
         return _direct(parts)
     broken = tries > 1 or (tries == 1 and _chained([part for part in parts if not part.answered]))
-    if low or broken or refusals > 1 or (transcript.combiner is None and len(parts) > 1):
-        return _one_agent(transcript, parts, solver, low=low)
+    if low or broken or refusals > 1 or (conversation.combiner is None and len(parts) > 1):
+        return _one_agent(conversation, parts, solver, low=low)
     limit = _LIMIT.search(system)
-    graph = _Graph(transcript, parts, solver, prepended=prepended)
-    for opinions in (2, 1) if refusals == 0 and transcript.combiner is not None else (1,):
+    graph = _Graph(conversation, parts, solver, prepended=prepended)
+    for opinions in (2, 1) if refusals == 0 and conversation.combiner is not None else (1,):
         agents = graph.agents(opinions)
         if agents is not None and len(agents) <= (int(limit[1]) if limit else 64):
             return _written(agents, parts)
-    return _one_agent(transcript, parts, solver, low=False)
+    return _one_agent(conversation, parts, solver, low=False)
 
 
-def _better(part: Part, names: Sequence[str], transcript: Transcript, prepended: bool) -> list[str]:
+def _better(part: ProblemState, names: Sequence[str], conversation: Conversation, prepended: bool) -> list[str]:
     """Of the two models for a problem, the one that is more trusted than who answered, if it failed but once."""
     answered = max((names.index(a.model) for a in part.attempts if a.answer and a.model in names), default=-1)
     failed = [attempt.model for attempt in part.attempts if not attempt.answer]
     final = {attempt.model for attempt in part.attempts if attempt.final}
-    two = by_size(names, _length_of(part, transcript, prepended))[:2]
+    two = by_size(names, _length_of(part, conversation, prepended))[:2]
     better = [name for name in two if names.index(name) > answered and name not in final]
     return [name for name in better if not part.settled and failed.count(name) < TRIES_PER_MODEL]
 
 
-def _length_of(part: Part, transcript: Transcript, prepended: bool) -> str:
+def _length_of(part: ProblemState, conversation: Conversation, prepended: bool) -> str:
     """The text that a solver of a problem has to read: the whole question, where that is put in front."""
-    return transcript.question if prepended else part.text
+    return conversation.question if prepended else part.text
 
 
-def _chained(parts: Sequence[Part]) -> bool:
+def _chained(parts: Sequence[ProblemState]) -> bool:
     """Whether one of these problems needs the result of another."""
     return any(k in part.needs for part in parts for k in (other.number for other in parts))
 
@@ -87,11 +87,11 @@ def _chained(parts: Sequence[Part]) -> bool:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def _read(request: ChatRequest, system: str) -> Transcript:
+def _read(request: ChatRequest, system: str) -> Conversation:
     """The conversation: what each agent of an earlier graph returned."""
-    plain = read_transcript(request)
+    plain = read_conversation(request)
     exchanges = []
-    asked: list[Call] = []
+    asked: list[WrittenCall] = []
     for message in request.messages:
         if message.role == "assistant":
             asked = [_call_of(body) for body in _AGENT.findall(message.text)]
@@ -100,29 +100,29 @@ def _read(request: ChatRequest, system: str) -> Transcript:
     return replace(plain, actions=_offers(system), exchanges=tuple(exchanges))
 
 
-def _call_of(body: str) -> Call:
+def _call_of(body: str) -> WrittenCall:
     values = {name: quoted or plain for name, quoted, plain in _FIELD.findall(body)}
     frame = ("agent_id", "agent_name", "agent_description", "agent_output_id")
-    return Call(values.get("agent_name", ""), {key: value for key, value in values.items() if key not in frame})
+    return WrittenCall(values.get("agent_name", ""), {key: value for key, value in values.items() if key not in frame})
 
 
-def _response(body: str) -> Response:
+def _response(body: str) -> CallResponse:
     try:
         data = json.loads(body)
     except ValueError:
         data = {}
     error = data.get("error")
-    return Response(str(data.get("status", "")), data.get("content"), error if isinstance(error, dict) else {})
+    return CallResponse(str(data.get("status", "")), data.get("content"), error if isinstance(error, dict) else {})
 
 
-def _offers(system: str) -> dict[str, Action]:
+def _offers(system: str) -> dict[str, MemberSchema]:
     """The agents on offer: a name at the start of a line, then an indented line for each argument."""
     found = {}
     for name, body in _OFFER.findall(system):
         parameters = {key: _schema(about) for key, about in _ARGUMENT.findall(body)}
         needed = [key for key, about in _ARGUMENT.findall(body) if "optional" not in about.partition(")")[0]]
         if parameters:
-            found[name] = Action(name, parameters, tuple(needed))
+            found[name] = MemberSchema(name, parameters, tuple(needed))
     return found
 
 
@@ -151,8 +151,10 @@ class _Agent:
 class _Graph:
     """The agents for what is not answered yet."""
 
-    def __init__(self, transcript: Transcript, parts: Sequence[Part], solver: Action, *, prepended: bool) -> None:
-        self._transcript, self._parts, self._solver, self._prepended = transcript, parts, solver, prepended
+    def __init__(
+        self, conversation: Conversation, parts: Sequence[ProblemState], solver: MemberSchema, *, prepended: bool
+    ) -> None:
+        self._conversation, self._parts, self._solver, self._prepended = conversation, parts, solver, prepended
         self._agents: list[_Agent] = []
         self._sources: dict[int, str] = {}
 
@@ -181,7 +183,7 @@ class _Graph:
             self._joined("Answer", sink, before)
         return self._agents
 
-    def _solvers(self, part: Part, opinions: int) -> list[str] | None:
+    def _solvers(self, part: ProblemState, opinions: int) -> list[str] | None:
         """Write the solvers of a problem, the most trusted last; their ids."""
         if any(k not in self._sources for k in part.needs if any(other.number == k for other in self._parts)):
             return None
@@ -200,14 +202,14 @@ class _Graph:
             self._agents.append(_Agent(ids[-1], self._solver.name, f"solve problem {part.number}", arguments, before))
         return ids or None
 
-    def _models(self, part: Part, opinions: int) -> list[str]:
+    def _models(self, part: ProblemState, opinions: int) -> list[str]:
         """Models for a problem, the most trusted last: of the two that suit it best and failed least."""
         assert self._solver.models is not None
         names = self._solver.models[2]
         if part.answered:
-            return _better(part, names, self._transcript, self._prepended)[:opinions]
+            return _better(part, names, self._conversation, self._prepended)[:opinions]
         failed = {name: sum(attempt.model == name for attempt in part.attempts) for name in names}
-        text = _length_of(part, self._transcript, self._prepended)
+        text = _length_of(part, self._conversation, self._prepended)
         order = sorted(by_size(names, text), key=lambda name: failed[name])
         final = {attempt.model for attempt in part.attempts if attempt.final}
         usable = [name for name in order if failed[name] < TRIES_PER_MODEL and name not in final]
@@ -215,7 +217,7 @@ class _Graph:
 
     def _joined(self, own_id: str, opinions: list[list[str]], before: list[str]) -> str:
         """Write a combiner; its id."""
-        combiner = self._transcript.combiner
+        combiner = self._conversation.combiner
         assert combiner is not None
         arguments = {OPINIONS: json.dumps(opinions)}
         self._agents.append(_Agent(own_id, combiner.name, "join the answers", arguments, before))
@@ -225,7 +227,7 @@ class _Graph:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def _written(agents: Sequence[_Agent], parts: Sequence[Part]) -> str:
+def _written(agents: Sequence[_Agent], parts: Sequence[ProblemState]) -> str:
     lines = [f"<thinking>\n{describe(parts)}\n</thinking>"]
     for agent in agents:
         given = [f"    {_element(key, value)}" for key, value in agent.arguments.items()]
@@ -243,14 +245,14 @@ def _written(agents: Sequence[_Agent], parts: Sequence[Part]) -> str:
     return "\n".join([*lines, *(["<edge>", *edges, "</edge>"] if edges else [])])
 
 
-def _one_agent(transcript: Transcript, parts: Sequence[Part], solver: Action, *, low: bool) -> str:
+def _one_agent(conversation: Conversation, parts: Sequence[ProblemState], solver: MemberSchema, *, low: bool) -> str:
     """The whole question to one solver, or `unknown` when all of them failed."""
     assert solver.models is not None
     subtask, key, names = solver.models
-    made = [pair for exchange in transcript.exchanges for pair in exchange if pair[0].arguments.get(subtask) == ""]
+    made = [pair for exchange in conversation.exchanges for pair in exchange if pair[0].arguments.get(subtask) == ""]
     asked = [call.arguments.get(key) for call, _ in made]
     refused = [call.arguments.get(key) for call, seen in made if seen and seen.error.get("code") == "rejected"]
-    order = [name for name in by_size(names, transcript.question) if name not in refused]
+    order = [name for name in by_size(names, conversation.question) if name not in refused]
     model = next((name for name in order if asked.count(name) < TRIES_PER_MODEL), None)
     if model is None:
         return _direct(parts)
@@ -262,7 +264,7 @@ def _one_agent(transcript: Transcript, parts: Sequence[Part], solver: Action, *,
     return "\n".join([f"<thinking>\nOne agent takes it all: {model}.\n</thinking>", *lines, *ending])
 
 
-def _direct(parts: Sequence[Part]) -> str:
+def _direct(parts: Sequence[ProblemState]) -> str:
     joined = "\n".join(boxes(parts))
     return f"<thinking>\n{describe(parts)}\n</thinking>\n<answer>{joined}</answer>"
 

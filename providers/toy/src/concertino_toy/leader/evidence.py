@@ -1,4 +1,4 @@
-"""What the conductor holds about each part of a question: who answered what, and what the checks said.
+"""What the leader knows about each part of a question: who answered what, and what the checks said.
 
 A *part* is one problem of the question; an *attempt* is one solver call for it. Two attempts by
 different models that agree settle a part. Two that differ have a *dispute*: the first step that both
@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from concertino_toy.problems.grammar import MODULUS
 from concertino_toy.simulated.tools import answers_in
 
-from .transcript import Call, Response
+from .conversation import CallResponse, WrittenCall
 
 
 class StepSeen(NamedTuple):
@@ -28,12 +28,12 @@ class StepSeen(NamedTuple):
 
 
 @dataclass
-class Attempt:
+class SolverReply:
     """One solver call for a part, with its outcome."""
 
     model: str
-    call: Call
-    response: Response
+    call: WrittenCall
+    response: CallResponse
     discredited: bool = False
 
     @property
@@ -62,23 +62,23 @@ class Dispute(NamedTuple):
 
     kind: Literal["arithmetic", "reading"]
     quantity: str
-    first: Attempt
-    second: Attempt
+    first: SolverReply
+    second: SolverReply
 
 
 @dataclass
-class Part:
+class ProblemState:
     """One problem: its number, its text, the results it needs, the attempts so far, and models in order of trust."""
 
     number: int
     text: str
     needs: tuple[int, ...] = ()
-    attempts: list[Attempt] = field(default_factory=list)
-    last_failure: Attempt | None = None
+    attempts: list[SolverReply] = field(default_factory=list)
+    last_failure: SolverReply | None = None
     trust: tuple[str, ...] = ()
 
     @property
-    def credible(self) -> list[Attempt]:
+    def credible(self) -> list[SolverReply]:
         """The latest answer of each model that was not discredited."""
         latest = {attempt.model: attempt for attempt in self.attempts if attempt.answer}
         return [attempt for attempt in latest.values() if not attempt.discredited]

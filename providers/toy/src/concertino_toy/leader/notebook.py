@@ -1,8 +1,7 @@
 """ToolOrchestra's stateless turns: a problem, a notebook of documents, and the tools beside it; no conversation.
 
-The notebook says what came back, not for which call, nor what failed. A reply is therefore told by the problem that it
-says it is about, one reply for each part is enough, and a prompt that looks as it did before has its call repeated,
-with the next model.
+The notebook holds results, but not the calls that they belong to, nor the failures. A reply is matched to the problem
+that it names, one reply per problem is enough, and the call of an unchanged prompt is repeated with the next model.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from dataclasses import replace
 
 from concertino import ChatRequest
 
-from .evidence import Attempt, Part
+from .conversation import CallResponse, Conversation, WrittenCall, read_conversation
+from .evidence import ProblemState, SolverReply
 from .policy import read_parts, with_results
 from .rounds import boxes, describe, ending_call
-from .transcript import Call, Response, Transcript, read_transcript
 
 _CLOSING = re.compile(r"\s*Choose an app\w+ tool\.'?\s*\Z")
 _DOCUMENT = re.compile(r"^(?:Documents:\n)?Doc \d+: ", re.M)
@@ -46,25 +45,25 @@ def write_call(request: ChatRequest, repeats: int) -> str:
     text = next(message.text for message in request.messages if message.role == "user")
     shown = _CLOSING.sub("", text.removeprefix("Problem: "))
     problem, *shelves = _SHELF.split(shown, maxsplit=1)
-    transcript = replace(read_transcript(request), question=problem.strip())
-    parts = read_parts(transcript)
-    _read_documents("".join(shelves), parts, transcript)
-    call = _next(parts, transcript, repeats) or _end(parts, transcript)
+    conversation = replace(read_conversation(request), question=problem.strip())
+    parts = read_parts(conversation)
+    _read_documents("".join(shelves), parts, conversation)
+    call = _next(parts, conversation, repeats) or _end(parts, conversation)
     return f"<think>\n{describe(parts)}\n</think>\n{call.text()}"
 
 
-def _read_documents(text: str, parts: Sequence[Part], transcript: Transcript) -> None:
-    solver = transcript.solver
+def _read_documents(text: str, parts: Sequence[ProblemState], conversation: Conversation) -> None:
+    solver = conversation.solver
     for reply in _DOCUMENT.split(text):
         told = _ABOUT.search(reply)
         part = next((part for part in parts if len(parts) == 1 or (told and part.number == int(told[1]))), None)
         if solver and part and "\\boxed" in reply:
-            part.attempts.append(Attempt("", Call(solver.name, {}), Response("OK", reply)))
+            part.attempts.append(SolverReply("", WrittenCall(solver.name, {}), CallResponse("OK", reply)))
 
 
-def _next(parts: Sequence[Part], transcript: Transcript, repeats: int) -> Call | None:
+def _next(parts: Sequence[ProblemState], conversation: Conversation, repeats: int) -> WrittenCall | None:
     """A call about the first part without an answer."""
-    solver = transcript.solver
+    solver = conversation.solver
     part = next((part for part in parts if not part.answered), None)
     if part is None or solver is None or solver.models is None:
         return None
@@ -73,7 +72,7 @@ def _next(parts: Sequence[Part], transcript: Transcript, repeats: int) -> Call |
     return solver.asking(with_results(part, parts, known), order[repeats % len(order)])
 
 
-def _end(parts: Sequence[Part], transcript: Transcript) -> Call:
-    named = (action for action in transcript.actions.values() if action.name.endswith("answer"))
-    final = transcript.combiner or next(named, None)
-    return ending_call(final, parts) if final else Call("answer", {"text": "\n".join(boxes(parts))})
+def _end(parts: Sequence[ProblemState], conversation: Conversation) -> WrittenCall:
+    named = (action for action in conversation.actions.values() if action.name.endswith("answer"))
+    final = conversation.combiner or next(named, None)
+    return ending_call(final, parts) if final else WrittenCall("answer", {"text": "\n".join(boxes(parts))})

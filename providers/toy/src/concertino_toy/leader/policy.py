@@ -1,9 +1,8 @@
-"""The fixed policy: which calls come next, given what is known about each part of the question.
+"""The fixed policy: which calls come next, given what is known about each problem of the question.
 
-At most so many calls as may go out together, in this order: repair what was refused, ask anew what failed, decide
-disputes with the calculator or the reader, have single answers confirmed by a second model. When nothing may be spent
-any more, or in the last round, the checks are dropped. How the calls are written is another matter: each paradigm has a
-module that writes them.
+In this order it corrects what was refused, repeats what failed, settles disputes with the calculator or the reader, and
+has single answers confirmed by a second model, up to the calls of a round. In the last round, or when nothing may be
+spent any more, it drops the checks. Each strategy has a module that writes the calls.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concertino_toy.problems.grammar import GrammarError, read, sections
 from concertino_toy.problems.ontology import Quantity
 
-from .evidence import Attempt, Dispute, Part, judge_arithmetic, judge_notes, judge_reading
+from .conversation import Conversation, MemberSchema, WrittenCall
+from .evidence import Dispute, ProblemState, SolverReply, judge_arithmetic, judge_notes, judge_reading
 from .repair import repair
-from .transcript import Action, Call, Transcript
 
 TRIES_PER_MODEL = 2
 SENTENCES_PER_SIZE = 6
@@ -28,20 +27,20 @@ _GIVEN = re.compile(r"\[answer(\d+)\] stands for each [^\n]* and equals (\d+)\."
 _PART = re.compile(r"Problem (\d+):")
 
 
-def read_parts(transcript: Transcript) -> list[Part]:
+def read_parts(conversation: Conversation) -> list[ProblemState]:
     """The parts of the question, with every attempt that the conversation holds."""
-    found = sections(transcript.question)
+    found = sections(conversation.question)
     several = len(found) > 1
-    parts = [Part(number, f"Problem {number}: {body.strip()}" if several else body) for number, body in found]
+    parts = [ProblemState(number, f"Problem {number}: {body.strip()}" if several else body) for number, body in found]
     for part in parts:
         part.needs = tuple(k for k in _results_used(part.text) if k != part.number)
-    solver = transcript.solver
-    for exchange in transcript.exchanges:
+    solver = conversation.solver
+    for exchange in conversation.exchanges:
         for call, response in exchange:
             about = _part_of(call, parts)
-            if about is None or response is None or solver is None or _checks(call, transcript):
+            if about is None or response is None or solver is None or _checks(call, conversation):
                 continue
-            attempt = Attempt(_model(call, solver), call, response)
+            attempt = SolverReply(_model(call, solver), call, response)
             if response.error.get("code") in _NEVER_ASKED:
                 continue
             about.attempts.append(attempt)
@@ -49,25 +48,25 @@ def read_parts(transcript: Transcript) -> list[Part]:
     for part in parts:
         part.trust = solver.models[2] if solver and solver.models else ()
         part.attempts = [attempt for attempt in part.attempts if not _outdated(attempt, parts)]
-        _weigh(part, transcript)
+        _weigh(part, conversation)
     return parts
 
 
-class Turn:
+class NextCalls:
     """The choice of one round's calls."""
 
-    def __init__(self, transcript: Transcript, parts: list[Part]) -> None:
-        self._transcript, self._parts = transcript, parts
-        self._budget = transcript.budget
-        self._at_once = transcript.calls_at_once
-        self._rounds = self._budget.get("rounds", transcript.turns - len(transcript.exchanges))
+    def __init__(self, conversation: Conversation, parts: list[ProblemState]) -> None:
+        self._conversation, self._parts = conversation, parts
+        self._budget = conversation.budget
+        self._at_once = conversation.calls_at_once
+        self._rounds = self._budget.get("rounds", conversation.turns - len(conversation.exchanges))
         waited_for = {k for part in parts for k in part.needs}
         waiting = [part for part in parts if not part.answered and (part.needs or part.number in waited_for)]
         self._waited_for, self._waiting = waited_for, len(waiting)
 
-    def calls(self) -> list[Call]:
-        """At most so many calls as may go out together; none to conclude."""
-        solver = self._transcript.solver
+    def calls(self) -> list[WrittenCall]:
+        """The calls of the next round; none to conclude."""
+        solver = self._conversation.solver
         if solver is None or solver.models is None or self._spent():
             return []
         paid = int(min(self._at_once, self._budget.get("units", self._at_once)))
@@ -82,7 +81,7 @@ class Turn:
         over = any(self._budget.get(name, 1.0) <= 0 for name in ("usd", "units", "calls", "tokens"))
         return over or self._rounds < 1 or self._budget.get("seconds", 60.0) < 1
 
-    def _needed(self, solver: Action) -> Iterator[Call]:
+    def _needed(self, solver: MemberSchema) -> Iterator[WrittenCall]:
         """What is missing an answer: repairs and first or further attempts, whose own needs are met."""
         by_number = {part.number: part for part in self._parts}
         for part in self._parts:
@@ -100,7 +99,7 @@ class Turn:
         """Whether the rounds do not allow one to ask and one to confirm for each problem that others wait for."""
         return self._at_once > 1 and self._rounds < 2 * self._waiting + 2
 
-    def _second(self, part: Part, first: Call, solver: Action) -> Iterator[Call]:
+    def _second(self, part: ProblemState, first: WrittenCall, solver: MemberSchema) -> Iterator[WrittenCall]:
         """The opinion of another model, asked for in the same round as the first."""
         assert solver.models is not None
         _, key, names = solver.models
@@ -108,28 +107,28 @@ class Turn:
         if other is not None:
             yield solver.asking(self._self_contained(part), other)
 
-    def _usable(self, part: Part) -> bool:
+    def _usable(self, part: ProblemState) -> bool:
         """A result may be built upon once it is settled, or cannot be settled any more."""
         if not part.answered or part.settled:
             return part.settled
-        solver = self._transcript.solver
+        solver = self._conversation.solver
         return self._rounds < max(3, self._waiting + 1) or (
             solver is not None and not self._check(part) and not self._ask(part, solver)
         )
 
-    def _again(self, part: Part) -> Call | None:
+    def _again(self, part: ProblemState) -> WrittenCall | None:
         """The repaired call after PARSE_ERR, the same call after a failure that says it may be repeated."""
         failure = part.last_failure
         if failure is None:
             return None
         if failure.response.status == "PARSE_ERR":
-            mended = repair(failure.call, failure.response.error, self._transcript.actions)
-            return mended if mended and self._transcript.response_to(mended) is None else None
+            corrected = repair(failure.call, failure.response.error, self._conversation.actions)
+            return corrected if corrected and self._conversation.response_to(corrected) is None else None
         repeats = sum(attempt.call == failure.call for attempt in part.attempts)
         again = failure.response.status == "EXEC_ERR" and failure.response.error.get("retryable")
         return failure.call if again and repeats < TRIES_PER_MODEL else None
 
-    def _ask(self, part: Part, solver: Action) -> Call | None:
+    def _ask(self, part: ProblemState, solver: MemberSchema) -> WrittenCall | None:
         """A solver call with a model that has not replied and was asked less than twice; None beyond that."""
         if solver.models is None:
             return None
@@ -146,16 +145,16 @@ class Turn:
         name = next((name for name in order if name not in replied and asked[name] < TRIES_PER_MODEL), None)
         return None if name is None else solver.asking(self._self_contained(part), name)
 
-    def _self_contained(self, part: Part) -> str:
+    def _self_contained(self, part: ProblemState) -> str:
         """The part's text, with the results of other parts that it uses."""
         known = {other.number: other.answer[0] for other in self._parts if other.number in part.needs and other.answer}
         return with_results(part, self._parts, known)
 
-    def _check(self, part: Part) -> Call | None:
+    def _check(self, part: ProblemState) -> WrittenCall | None:
         """The call that would decide the part's dispute, None if there is none or it was made in vain."""
         dispute = part.dispute()
-        call = _check_call(part, dispute, self._transcript) if dispute else None
-        made = self._transcript.responses_to(call) if call else []
+        call = _check_call(part, dispute, self._conversation) if dispute else None
+        made = self._conversation.responses_to(call) if call else []
         in_vain = len(made) >= TRIES_PER_MODEL or any(response.status == "OK" for response in made)
         return None if in_vain else call
 
@@ -166,7 +165,7 @@ def by_size(names: Sequence[str], text: str) -> list[str]:
     return [*names[start:], *reversed(names[:start])]
 
 
-def with_results(part: Part, parts: Iterable[Part], known: Mapping[int, str]) -> str:
+def with_results(part: ProblemState, parts: Iterable[ProblemState], known: Mapping[int, str]) -> str:
     """A part's text that stands alone: followed by the results of other parts, by number, that it uses."""
     given = []
     for other in parts:
@@ -176,19 +175,19 @@ def with_results(part: Part, parts: Iterable[Part], known: Mapping[int, str]) ->
     return "\n\n".join([part.text, *given])
 
 
-def _check_call(part: Part, dispute: Dispute, transcript: Transcript) -> Call | None:
+def _check_call(part: ProblemState, dispute: Dispute, conversation: Conversation) -> WrittenCall | None:
     """Ask the calculator about numbers, the reader about what the text states."""
     parameter = "expression" if dispute.kind == "arithmetic" else "text"
-    tool = transcript.taking(parameter)
+    tool = conversation.taking(parameter)
     asked = dispute.first.steps[dispute.quantity].numbers if dispute.kind == "arithmetic" else part.text
-    return Call(tool.name, {parameter: asked}) if tool else None
+    return WrittenCall(tool.name, {parameter: asked}) if tool else None
 
 
-def _weigh(part: Part, transcript: Transcript) -> None:
+def _weigh(part: ProblemState, conversation: Conversation) -> None:
     """Apply the verdicts of the checks that were made; each ends its dispute or ends the weighing."""
     while dispute := part.dispute():
-        call = _check_call(part, dispute, transcript)
-        response = transcript.response_to(call) if call else None
+        call = _check_call(part, dispute, conversation)
+        response = conversation.response_to(call) if call else None
         if response is None or response.status != "OK":
             return
         if dispute.kind == "arithmetic":
@@ -222,7 +221,7 @@ def _results_used(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(k) for k in re.findall(r"\[answer(\d+)\]", text)))
 
 
-def asked_quantity(part: Part) -> Quantity | None:
+def asked_quantity(part: ProblemState) -> Quantity | None:
     """The first quantity that a part asks for: the one that [answerk] stands for."""
     try:
         asks = read(part.text, strict=False).problems[-1].asks
@@ -231,14 +230,14 @@ def asked_quantity(part: Part) -> Quantity | None:
     return next((ask for ask in asks if isinstance(ask, Quantity)), None)
 
 
-def _outdated(attempt: Attempt, parts: list[Part]) -> bool:
-    """Whether a solver was told a result of another part that has proved wrong since."""
+def _outdated(attempt: SolverReply, parts: list[ProblemState]) -> bool:
+    """Whether a solver was given a result of another problem that has since proved wrong."""
     answers = {part.number: part.answer[0] for part in parts if part.answer}
     told = _GIVEN.findall("\n".join(v for v in attempt.call.arguments.values() if isinstance(v, str)))
     return any(int(k) in answers and answers[int(k)] != value for k, value in told)
 
 
-def _part_of(call: Call, parts: list[Part]) -> Part | None:
+def _part_of(call: WrittenCall, parts: list[ProblemState]) -> ProblemState | None:
     """The part that a call is about: by its heading, or the only one."""
     if len(parts) == 1:
         return parts[0]
@@ -247,13 +246,13 @@ def _part_of(call: Call, parts: list[Part]) -> Part | None:
     return next((part for part in parts if numbers and part.number == numbers[0]), None)
 
 
-def _checks(call: Call, transcript: Transcript) -> bool:
+def _checks(call: WrittenCall, conversation: Conversation) -> bool:
     """Whether a call went to the calculator, the reader or the combiner."""
-    others = (transcript.taking("expression"), transcript.taking("text"), transcript.combiner)
+    others = (conversation.taking("expression"), conversation.taking("text"), conversation.combiner)
     return any(tool and tool.name == call.name for tool in others)
 
 
-def _model(call: Call, solver: Action) -> str:
+def _model(call: WrittenCall, solver: MemberSchema) -> str:
     """The model that a call was given to; empty if it never reached one."""
     _, key, names = solver.models or ("", "", ())
     name = call.arguments.get(key, "")

@@ -1,6 +1,6 @@
-"""A fixed policy that conducts, under any of the five strategies: it knows no answer by itself.
+"""The scripted leader: a fixed policy for any of the five strategies, which knows no answer itself.
 
-Which paradigm it is led by is told by the marks of the format in the request, never by the strategy's words:
+It recognises the strategy by the marks of its format in the request, never by the words of the prompt:
 
     <agent_name> in the system message          agent graphs       agent_graph
     a <plan> with Dependencies in it            plans              dependency_plan
@@ -10,7 +10,7 @@ Which paradigm it is led by is told by the marks of the format in the request, n
     anything else                               parallel rounds    rounds
 
 It keeps no state about a run: it reads the whole conversation, and can be asked about any prefix. The one exception is
-the stateless prompt, which does not tell what failed: there it counts how often it saw the same one.
+the stateless prompt, which does not say what failed: there it counts how often it saw the same prompt.
 
 In a workflow of roles nobody else is asked, so it speaks with a skill of its own, that of `sage`.
 
@@ -29,8 +29,8 @@ from concertino_toy.simulated.roles import task_of, wanted_form
 from concertino_toy.simulated.skills import INSTANT, Pace, Skill
 
 from . import agent_graph, dependency_plan, notebook, rounds
-from .policy import Turn, read_parts
-from .transcript import Call, Transcript, read_transcript
+from .conversation import Conversation, WrittenCall, read_conversation
+from .policy import NextCalls, read_parts
 
 _MOST_PROMPTS = 10_000
 
@@ -60,16 +60,16 @@ class ScriptedLeader(SimulatedModel):
             return dependency_plan.write_turn(request)
         if notebook.is_notebook(request):
             return notebook.write_call(request, self._seen(request))
-        transcript = read_transcript(request)
-        form = wanted_form(request.messages) if not transcript.actions else None
+        conversation = read_conversation(request)
+        form = wanted_form(request.messages) if not conversation.actions else None
         if form is not None:
             # As with the solvers, the key keeps the name with which the documented figures were measured.
             key = f"sim/conductor {request.messages[-1].text}"
             return solve_prompt(task_of(request.messages), key, self._skill, form)
         if rounds.is_serial(request):
             return rounds.write_serial_turn(request)
-        if self._slip and not transcript.exchanges and not transcript.concluding:
-            return self._slipping(transcript)
+        if self._slip and not conversation.exchanges and not conversation.concluding:
+            return self._slipping(conversation)
         return rounds.write_round(request)
 
     def _seen(self, request: ChatRequest) -> int:
@@ -80,24 +80,26 @@ class ScriptedLeader(SimulatedModel):
         self._prompts[key] += 1
         return self._prompts[key] - 1
 
-    def _slipping(self, transcript: Transcript) -> str:
+    def _slipping(self, conversation: Conversation) -> str:
         """The first round, with a misspelt argument in it."""
-        parts = read_parts(transcript)
-        return rounds.round_text(parts, self._misspell(Turn(transcript, parts).calls(), transcript), transcript)
+        parts = read_parts(conversation)
+        return rounds.round_text(
+            parts, self._misspell(NextCalls(conversation, parts).calls(), conversation), conversation
+        )
 
-    def _misspell(self, calls: list[Call], transcript: Transcript) -> list[Call]:
+    def _misspell(self, calls: list[WrittenCall], conversation: Conversation) -> list[WrittenCall]:
         """Swap two letters in one argument's name or in one model's name."""
-        chance = Random(f"{self._seed} {transcript.question}")
-        if transcript.solver is None or transcript.solver.models is None or not calls:
+        chance = Random(f"{self._seed} {conversation.question}")
+        if conversation.solver is None or conversation.solver.models is None or not calls:
             return calls
-        subtask, model, _ = transcript.solver.models
+        subtask, model, _ = conversation.solver.models
         at = chance.randrange(len(calls))
         arguments = dict(calls[at].arguments)
         if chance.random() < 0.5:
             arguments[_swapped(subtask)] = arguments.pop(subtask)
         else:
             arguments[model] = _swapped(str(arguments[model]))
-        return [*calls[:at], Call(calls[at].name, arguments), *calls[at + 1 :]]
+        return [*calls[:at], WrittenCall(calls[at].name, arguments), *calls[at + 1 :]]
 
 
 def _swapped(name: str) -> str:

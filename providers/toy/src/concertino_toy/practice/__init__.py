@@ -1,8 +1,8 @@
 """The practice domain: small questions on which a tiny model learns to orchestrate, in minutes on a processor.
 
 Questions ask for numbers of made-up places; the members of the pool know a topic each, and fail, err, cost and take
-time in ways that differ. Nothing has to be computed or known: what is to be learned is whom to ask, at once or in turn,
-what to do after a failure, and when to stop.
+time in ways that differ. Nothing has to be computed or known: a model learns whom to ask, in parallel or in turn, what
+to do after a failure, and when to stop.
 
 words      topics, places, templates of questions, names of members
 facts      what is true

@@ -18,7 +18,7 @@ def fact(topic: str, place: str) -> str:
 
 
 def rumour(topic: str, place: str) -> str:
-    """What is told of it and is wrong."""
+    """A wrong fact about it."""
     right = fact(topic, place)
     share = draw("rumour", topic, place)
     if topic == TWIN:

@@ -26,7 +26,7 @@ _WORD = re.compile(rf"\b(?:{'|'.join((*TOPICS, TWIN))})\b")
 
 
 @dataclass(frozen=True)
-class Part:
+class QuestionPart:
     """One part of a question.
 
     Attributes:
@@ -40,7 +40,7 @@ class Part:
     after: int | None = None
 
 
-def solve(parts: Sequence[Part]) -> tuple[str, ...]:
+def solve(parts: Sequence[QuestionPart]) -> tuple[str, ...]:
     """What is to be answered: the facts of all parts that no other part needs, in order."""
     found: list[str] = []
     for part in parts:
@@ -49,7 +49,7 @@ def solve(parts: Sequence[Part]) -> tuple[str, ...]:
     return tuple(text for index, text in enumerate(found) if index not in needed)
 
 
-def draw_parts(rng: Random, kind: str, level: int, split: Split, topics: Sequence[str]) -> list[Part]:
+def draw_parts(rng: Random, kind: str, level: int, split: Split, topics: Sequence[str]) -> list[QuestionPart]:
     """Parts of a question at random.
 
     Args:
@@ -61,15 +61,15 @@ def draw_parts(rng: Random, kind: str, level: int, split: Split, topics: Sequenc
     """
     known = places(split)
     if kind == "facts":
-        return [Part(topic, rng.choice(known)) for topic in rng.sample(list(topics), level)]
-    first = Part(TWIN, rng.choice(known))
+        return [QuestionPart(topic, rng.choice(known)) for topic in rng.sample(list(topics), level)]
+    first = QuestionPart(TWIN, rng.choice(known))
     if kind == "fork":
-        return [first, *(Part(topic, after=0) for topic in rng.sample(list(topics), level - 1))]
-    middle = [Part(TWIN, after=index) for index in range(level - 2)]
-    return [first, *middle, Part(rng.choice(list(topics)), after=level - 2)]
+        return [first, *(QuestionPart(topic, after=0) for topic in rng.sample(list(topics), level - 1))]
+    middle = [QuestionPart(TWIN, after=index) for index in range(level - 2)]
+    return [first, *middle, QuestionPart(rng.choice(list(topics)), after=level - 2)]
 
 
-def write_question(parts: Sequence[Part], split: Split, rng: Random) -> str:
+def write_question(parts: Sequence[QuestionPart], split: Split, rng: Random) -> str:
     """A question in words; its templates are those of the split."""
     texts = []
     for number, part in enumerate(parts, start=1):
@@ -79,18 +79,18 @@ def write_question(parts: Sequence[Part], split: Split, rng: Random) -> str:
     return "\n\n".join(texts)
 
 
-def read_question(text: str) -> list[Part]:
+def read_question(text: str) -> list[QuestionPart]:
     """The parts of a question; paragraphs that ask nothing are passed over."""
-    parts: list[Part] = []
+    parts: list[QuestionPart] = []
     for paragraph in text.split("\n\n"):
         topics, named = _WORD.findall(paragraph), places_in(paragraph)
         if not topics or not (named or THAT_PLACE in paragraph):
             continue
         if named:
-            parts.append(Part(topics[0], named[-1]))
+            parts.append(QuestionPart(topics[0], named[-1]))
         else:
             twins = [index for index, part in enumerate(parts) if part.topic == TWIN]
-            parts.append(Part(topics[0], after=twins[-1] if twins else None))
+            parts.append(QuestionPart(topics[0], after=twins[-1] if twins else None))
     return parts
 
 

@@ -1,9 +1,8 @@
 """The exact solver: a `Question` in, every answer out, with the steps that lead there.
 
 It evaluates on demand and without recursion, so a chain of ten thousand sentences is no problem, and a
-cycle is reported with its path. Two openings let the simulated models fail in earnest: `believe` chooses
-the lures to fall for, and `waver` may change a step's value, which then spoils everything that rests on
-it. Without them it is the oracle.
+cycle is reported with its path. Two hooks make the simulated models fail: `believe` chooses the false notes that count,
+and `waver` may change the value of a step, which spoils every step that depends on it. Without them it is the oracle.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from .grammar import MODULUS, Ask, GrammarError, Lure, Needle, Problem, Question
 from .ontology import Ontology, Quantity
 
 
-class Step(NamedTuple):
+class SolutionStep(NamedTuple):
     """One quantity worked out: `formula` with names, `numbers` with values, and the `value`."""
 
     about: Ask
@@ -34,10 +33,10 @@ class Solution:
     """All answers in the order of the questions, and the steps in the order of work."""
 
     answers: tuple[int, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[SolutionStep, ...]
 
 
-Waver = Callable[[Step], int]
+Waver = Callable[[SolutionStep], int]
 Believe = Callable[[Lure], bool]
 
 
@@ -45,10 +44,10 @@ def solve(question: Question, *, believe: Believe | None = None, waver: Waver | 
     """Work out every answer.
 
     Raises:
-        GrammarError: quantities define each other in a circle; a needle or an earlier result is nowhere told.
+        GrammarError: quantities define each other in a circle; a needle or an earlier result is missing.
     """
     answers: list[int] = []
-    steps: list[Step] = []
+    steps: list[SolutionStep] = []
     results: dict[int, tuple[Quantity, int]] = {}
     for problem in question.problems:
         work = _Work(problem, results, believe, waver, steps)
@@ -69,7 +68,7 @@ class _Work:
         results: dict[int, tuple[Quantity, int]],
         believe: Believe | None,
         waver: Waver | None,
-        steps: list[Step],
+        steps: list[SolutionStep],
     ) -> None:
         self._problem, self._waver, self._steps = problem, waver, steps
         self._claims = {lure.about: lure.value for lure in problem.lures if lure.about and believe and believe(lure)}
@@ -118,14 +117,14 @@ class _Work:
             return self._record(needle, "as the note says", self._claims[needle], "recall")
         if needle.word not in self._problem.needles:
             known = ", ".join(self._problem.needles) or "none"
-            raise GrammarError(f"the text tells no magic number for {needle.word!r}; it has: {known}")
+            raise GrammarError(f"the text has no magic number for {needle.word!r}; it has: {known}")
         return self._record(needle, "as the text says", self._problem.needles[needle.word], "recall")
 
     def _record(self, about: Ask, source: str, value: int, operation: str) -> int:
-        step = Step(about, source, str(value), value, frozenset({operation}))
+        step = SolutionStep(about, source, str(value), value, frozenset({operation}))
         return self._settle(step)
 
-    def _settle(self, step: Step) -> int:
+    def _settle(self, step: SolutionStep) -> int:
         value = self._waver(step) if self._waver else step.value
         self._steps.append(step._replace(value=value))
         return value
@@ -171,4 +170,4 @@ class _Work:
         if not relation.terms:
             return self._record(quantity, "as the text says", value, "copy")
         numbers = relation.formula(self._values)
-        return self._settle(Step(quantity, relation.formula(), numbers, value, relation.operations))
+        return self._settle(SolutionStep(quantity, relation.formula(), numbers, value, relation.operations))

@@ -1,6 +1,6 @@
-"""Parts that a model speaks in a workflow of roles: a worked answer, a script, or a test, by what the prompt asks for.
+"""What a model writes in a workflow of roles: a worked answer, a script, or a test.
 
-What is asked for is told by the marks of the form, not by the prompt's words: `<test>` wants tests, a fence of three
+The marks of the form say which is wanted, not the words of the prompt: `<test>` wants tests, a fence of three
 backticks code, one `\\boxed{...}` for a single answer. Several values make one answer, `6, 9`, so that a reasoner's
 box, a program's output and a test's expectation can be the same text.
 
@@ -17,7 +17,7 @@ from typing import Literal
 from concertino import Message
 
 from concertino_toy.problems.grammar import MODULUS, Ask, Needle, Question
-from concertino_toy.problems.solver import Solution, Step
+from concertino_toy.problems.solver import Solution, SolutionStep
 
 from .skills import Skill
 
@@ -85,7 +85,7 @@ def _asked(asks: Sequence[Ask], solution: Solution, names: dict[str, str]) -> li
     return [names.get(str(ask), str(value)) for ask, value in zip(asks, values, strict=True)]
 
 
-def _expression(step: Step, names: dict[str, str]) -> str:
+def _expression(step: SolutionStep, names: dict[str, str]) -> str:
     """The right side of a step in Python, with the variables of the steps before it."""
     if step.formula in _LITERAL or isinstance(step.about, Needle):
         return step.numbers

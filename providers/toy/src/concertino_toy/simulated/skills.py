@@ -17,7 +17,7 @@ from random import Random
 from typing import Literal
 
 from concertino_toy.problems.grammar import MODULUS, Lure, Question
-from concertino_toy.problems.solver import Solution, Step, solve
+from concertino_toy.problems.solver import Solution, SolutionStep, solve
 
 OPERATIONS = frozenset({"copy", "more", "times", "sum", "difference", "total", "recall"})
 """All that the grammar needs; `more` adds or takes away, `total` sums a category, `recall` finds a needle."""
@@ -52,7 +52,7 @@ class Skill:
         lure_rate: probability of believing a lure, 0 to 1.
         context: tokens of a request; a longer one is refused.
         faults: probability of each fault per request; together at most 1.
-        first_faults: what befalls the first requests to an instance, in order of arrival, whatever the rates.
+        first_faults: the faults of the first requests to an instance, in order of arrival, whatever the rates.
         pace: latency.
         seed: changes which steps err, never how often.
     """
@@ -89,7 +89,7 @@ class Skill:
         chance = self.chance(key)
         done = 0
 
-        def waver(step: Step) -> int:
+        def waver(step: SolutionStep) -> int:
             nonlocal done
             done += 1
             if missing := step.operations - self.operations:
@@ -104,7 +104,7 @@ class Skill:
         return solve(question, believe=believe, waver=waver)
 
     def fault(self, key: str, arrival: int, repeat: int) -> Fault | None:
-        """What befalls a request: the `arrival`-th of an instance, the `repeat`-th of this key (from 0)."""
+        """The fault of a request: the `arrival`-th of an instance, the `repeat`-th of this key (from 0)."""
         if arrival < len(self.first_faults):
             return self.first_faults[arrival]
         drawn = self.chance(f"fault {repeat} {key}").random()

@@ -49,7 +49,7 @@ def calculate(expression: str, modulus: int = MODULUS) -> int:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else type(error).__name__
         raise ValueError(
-            f'{expression[:80]!r} is no arithmetic expression ({reason}); expected such as "3 * (4 + 5)"'
+            f'{expression[:80]!r} is not an arithmetic expression ({reason}); expected one such as "3 * (4 + 5)"'
         ) from None
     value = _value(tree.body, 0)
     return value % modulus if modulus else value

@@ -13,12 +13,12 @@ from concertino.reading import ReadingError, read_json
 from concertino_toy.reading import ObservedLine, boxed, call_blocks
 
 from .expert import Expert, turns_of
-from .progress import Attempt, Move, Progress
+from .progress import PartAttempt, PlannedCall, QuestionProgress
 
 _PARAGRAPH = re.compile(r"\$\{question\.(\d+)\}")
 
 
-def answer_text(progress: Progress, quoted: bool = False) -> str:
+def answer_text(progress: QuestionProgress, quoted: bool = False) -> str:
     """The answer as it is asked for: a box for each part."""
     return " ".join(boxed(progress.answers(quoted)))
 
@@ -26,7 +26,7 @@ def answer_text(progress: Progress, quoted: bool = False) -> str:
 class CallingExpert(Expert):
     """What both have in common: how calls are written, and how one knows later what a call was for."""
 
-    def read(self, progress: Progress, messages: Sequence[Message]) -> int:
+    def read(self, progress: QuestionProgress, messages: Sequence[Message]) -> int:
         """See `Expert.read`."""
         turns = turns_of(messages)
         for text, seen in turns:
@@ -34,16 +34,16 @@ class CallingExpert(Expert):
                 self._note(progress, call, observed)
         return len(turns)
 
-    def _note(self, progress: Progress, call: dict[str, Any], seen: ObservedLine) -> None:
+    def _note(self, progress: QuestionProgress, call: dict[str, Any], seen: ObservedLine) -> None:
         if seen.status == "PARSE_ERR":
             return
         asked = " ".join(map(str, call.get("arguments", {}).values()))
         part = _part_of(progress, asked)
         if part is not None:
-            attempt = Attempt(str(call.get("name")), seen.status == "OK", seen.text, seen.label)
+            attempt = PartAttempt(str(call.get("name")), seen.status == "OK", seen.text, seen.label)
             progress.attempts[part].append(attempt)
 
-    def argument(self, progress: Progress, move: Move) -> dict[str, str]:
+    def argument(self, progress: QuestionProgress, move: PlannedCall) -> dict[str, str]:
         """The arguments of a call: a quote of the part, or of the result that it needs."""
         part = progress.parts[move.part]
         text = f"${{question.{move.part + 1}}}"
@@ -53,7 +53,7 @@ class CallingExpert(Expert):
         return {move.member.argument: text}
 
 
-def _part_of(progress: Progress, asked: str) -> int | None:
+def _part_of(progress: QuestionProgress, asked: str) -> int | None:
     """Which part a call was for, by what it quotes."""
     paragraph = _PARAGRAPH.search(asked)
     if paragraph is None or int(paragraph[1]) > len(progress.parts):
@@ -72,21 +72,21 @@ def calls_in(text: str) -> list[dict[str, Any]]:
     return found
 
 
-def thought(progress: Progress, moves: Sequence[Move]) -> str:
+def thought(progress: QuestionProgress, moves: Sequence[PlannedCall]) -> str:
     """What an expert says of its turn: which parts failed last, and which are asked now."""
     failed = [str(part + 1) for part, tried in enumerate(progress.attempts) if tried and not tried[-1].ok]
     first = f"failed {' '.join(failed)}; " if failed else ""
     return first + (f"ask {', '.join(_told(progress, move) for move in moves)}" if moves else "done")
 
 
-def _told(progress: Progress, move: Move) -> str:
+def _told(progress: QuestionProgress, move: PlannedCall) -> str:
     return f"{move.part + 1} {progress.parts[move.part].topic}"
 
 
 class RoundsExpert(CallingExpert):
     """For `ParallelRounds(prompt="brief", quotes=True)`."""
 
-    def turn(self, progress: Progress, messages: Sequence[Message]) -> str:
+    def turn(self, progress: QuestionProgress, messages: Sequence[Message]) -> str:
         """See `Expert.turn`."""
         moves = progress.moves()
         if messages[-1].role == "user" and "<answer>" in messages[-1].text:
@@ -108,7 +108,7 @@ class RoundsExpert(CallingExpert):
 class SerialExpert(CallingExpert):
     """For `SerialCalls(prompt="brief", quotes=True)`."""
 
-    def turn(self, progress: Progress, messages: Sequence[Message]) -> str:
+    def turn(self, progress: QuestionProgress, messages: Sequence[Message]) -> str:
         """See `Expert.turn`."""
         moves = progress.moves()[:1]
         if messages[-1].role == "user" and "<answer>" in messages[-1].text and len(messages) > 2:

@@ -1,8 +1,8 @@
 """A scripted expert as a model: it reads a conversation and writes the next turn of it in a strategy's format.
 
 Experts know the practice domain, not its facts: whom to ask, with what, and what to do after a failure. They are run
-over the executor like any model, so what they leave is real runs to learn from. The invariant: a turn that is no slip
-has the exact form of its strategy.
+over the executor like any model, so a policy learns from real runs. Invariant: a turn that is not a slip has the exact
+form of its strategy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from concertino import ChatRequest, Message, Model, Pool, Reply, Usage
 from concertino_toy.practice.words import draw
 from concertino_toy.reading import ObservedLine, observed_lines
 
-from .progress import Habits, Progress, members_of
+from .progress import Habits, QuestionProgress, members_of
 
 
 class Expert(Model):
@@ -37,7 +37,7 @@ class Expert(Model):
 
     def write(self, messages: Sequence[Message]) -> str:
         """The next turn of a conversation, a slip included."""
-        progress = Progress(question_of(messages), self.members, self.habits)
+        progress = QuestionProgress(question_of(messages), self.members, self.habits)
         turns = self.read(progress, messages)
         text = self.turn(progress, messages)
         key = (progress.question, turns)
@@ -46,11 +46,11 @@ class Expert(Model):
         return text
 
     @abstractmethod
-    def read(self, progress: Progress, messages: Sequence[Message]) -> int:
+    def read(self, progress: QuestionProgress, messages: Sequence[Message]) -> int:
         """Take what was observed into the progress; returns how many turns there were."""
 
     @abstractmethod
-    def turn(self, progress: Progress, messages: Sequence[Message]) -> str:
+    def turn(self, progress: QuestionProgress, messages: Sequence[Message]) -> str:
         """The next turn as it ought to be."""
 
     @abstractmethod
@@ -58,7 +58,7 @@ class Expert(Model):
         """The same turn, malformed; `share`, from 0 to 1, says how."""
 
     def _mending(self, messages: Sequence[Message]) -> bool:
-        """Whether the last message tells of a malformed turn, so that this one is to be right."""
+        """Whether the last message reports a malformed turn, so this one must be well-formed."""
         return messages[-1].role == "user" and "PARSE_ERR" in messages[-1].text
 
 

@@ -9,7 +9,7 @@ from concertino import Message
 
 from .calls import answer_text, thought
 from .expert import Expert, turns_of
-from .progress import UNKNOWN, Attempt, Known, Move, Progress
+from .progress import UNKNOWN, KnownMember, PartAttempt, PlannedCall, QuestionProgress
 
 _NODE = re.compile(r'<node id="s(\d+)"[^<>]*>([\w-]+)\("([^"]*)"\)</node>')
 _TAG = re.compile(r"<([\w-]+)>([^<>]*)</\1>")
@@ -22,7 +22,7 @@ _OWN_TAGS = ("think", "answer", "agent_id", "agent_name", "agent_input", "agent_
 class PlanExpert(Expert):
     """For `DependencyPlan(prompt="brief")`: single calls for what is ready, a graph where parts need each other."""
 
-    def read(self, progress: Progress, messages: Sequence[Message]) -> int:
+    def read(self, progress: QuestionProgress, messages: Sequence[Message]) -> int:
         """See `Expert.read`."""
         turns = turns_of(messages)
         for text, seen in turns:
@@ -32,10 +32,10 @@ class PlanExpert(Expert):
             for (part, name), each in zip(called, seen, strict=False):
                 ran = each.status != "PARSE_ERR" and "dependency_failed" not in each.text
                 if part is not None and ran and part < len(progress.parts):
-                    progress.attempts[part].append(Attempt(name, each.status == "OK", each.text, each.label))
+                    progress.attempts[part].append(PartAttempt(name, each.status == "OK", each.text, each.label))
         return len(turns)
 
-    def turn(self, progress: Progress, messages: Sequence[Message]) -> str:
+    def turn(self, progress: QuestionProgress, messages: Sequence[Message]) -> str:
         """See `Expert.turn`."""
         moves = [] if "No more calls" in messages[-1].text else progress.moves()
         head = f"<think>{thought(progress, moves)}</think>"
@@ -54,18 +54,18 @@ class PlanExpert(Expert):
         return text[:end] if share < 0.6 else text.partition("\n")[0]
 
 
-def waiting_parts(progress: Progress, moves: Sequence[Move]) -> list[Move]:
+def waiting_parts(progress: QuestionProgress, moves: Sequence[PlannedCall]) -> list[PlannedCall]:
     """The parts that need what is asked now, and who will be asked about them."""
     asked_now = {move.part for move in moves}
-    found: list[Move] = []
+    found: list[PlannedCall] = []
     for index, part in enumerate(progress.parts):
         if part.after in asked_now and index not in asked_now and not progress.given_up(index):
-            found.append(Move(index, progress.choose(index)))
+            found.append(PlannedCall(index, progress.choose(index)))
             asked_now.add(index)
     return found
 
 
-def asked(progress: Progress, part: int, reference: str = "{{s{}}}") -> str:
+def asked(progress: QuestionProgress, part: int, reference: str = "{{s{}}}") -> str:
     """What a member is asked about a part: topic and place, or the part that finds the place."""
     this = progress.parts[part]
     if this.after is None:
@@ -73,13 +73,13 @@ def asked(progress: Progress, part: int, reference: str = "{{s{}}}") -> str:
     return f"{this.topic} of {progress.value(this.after) or reference.format(this.after + 1)}"
 
 
-def _node(progress: Progress, move: Move) -> str:
+def _node(progress: QuestionProgress, move: PlannedCall) -> str:
     after = progress.parts[move.part].after
     depends = f' depends="s{after + 1}"' if after is not None and not progress.value(after) else ""
     return f'<node id="s{move.part + 1}"{depends}>{move.member.name}("{asked(progress, move.part)}")</node>'
 
 
-def _part_of(progress: Progress, text: str) -> int | None:
+def _part_of(progress: QuestionProgress, text: str) -> int | None:
     """Which part was asked so."""
     texts = [asked(progress, part) for part in range(len(progress.parts))]
     return texts.index(text) if text in texts else None
@@ -88,7 +88,7 @@ def _part_of(progress: Progress, text: str) -> int | None:
 class GraphExpert(Expert):
     """For `AgentGraph(prompt="brief")`, over a pool with a combiner: one agent for each part, and one that joins."""
 
-    def read(self, progress: Progress, messages: Sequence[Message]) -> int:
+    def read(self, progress: QuestionProgress, messages: Sequence[Message]) -> int:
         """See `Expert.read`."""
         turns = turns_of(messages)
         for text, seen in turns:
@@ -97,10 +97,10 @@ class GraphExpert(Expert):
                 part, name = names.get(each.label, (len(progress.parts), ""))
                 ran = each.status != "PARSE_ERR" and "dependency_failed" not in each.text
                 if ran and part < len(progress.parts):
-                    progress.attempts[part].append(Attempt(name, each.status == "OK", each.text, each.label))
+                    progress.attempts[part].append(PartAttempt(name, each.status == "OK", each.text, each.label))
         return len(turns)
 
-    def turn(self, progress: Progress, messages: Sequence[Message]) -> str:
+    def turn(self, progress: QuestionProgress, messages: Sequence[Message]) -> str:
         """See `Expert.turn`."""
         moves = progress.moves()
         moves += waiting_parts(progress, moves)
@@ -115,7 +115,7 @@ class GraphExpert(Expert):
         if len(last) > 1:
             told = [f"${{A{part + 1}}}" if part in asked_now else progress.value(part) or UNKNOWN for part in last]
             number = len(progress.parts)
-            agents.append(_agent(f"A{number + 1}", Known("gather", "", "", "ask"), " ".join(told)))
+            agents.append(_agent(f"A{number + 1}", KnownMember("gather", "", "", "ask"), " ".join(told)))
             edges += [(part, number) for part in last if part in asked_now]
         drawn = [f"  <from>A{start + 1}</from><to>A{end + 1}</to>" for start, end in edges]
         return "\n".join([head, *agents, *(["<edge>", *drawn, "</edge>"] if drawn else [])])
@@ -127,19 +127,19 @@ class GraphExpert(Expert):
         return text[: text.rindex("</")]
 
 
-def _needed(progress: Progress, part: int) -> int | None:
+def _needed(progress: QuestionProgress, part: int) -> int | None:
     """The part whose result a part waits for."""
     after = progress.parts[part].after
     return after if after is not None and not progress.value(after) else None
 
 
-def _input(progress: Progress, move: Move) -> str:
+def _input(progress: QuestionProgress, move: PlannedCall) -> str:
     """The sub-task: the original question stands in front of it, so a topic is enough for a place that it names."""
     part = progress.parts[move.part]
     return part.topic if part.after is None else asked(progress, move.part, "${{A{}}}")
 
 
-def _agent(own_id: str, member: Known, text: str) -> str:
+def _agent(own_id: str, member: KnownMember, text: str) -> str:
     return f"""<agent>
   <agent_id>{own_id}</agent_id>
   <agent_name>{member.name}</agent_name>

@@ -1,4 +1,4 @@
-"""What a scripted expert knows of its question: which part was asked of whom, what came of it, and whom it asks next.
+"""What a scripted expert knows of its question: whom it asked about each part, with what result, and whom it asks next.
 
 The invariant: everything follows from the question, the pool and what was observed; an expert keeps no state, and can
 be asked about any prefix of a run.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from concertino import Pool, UsageError
 
 from concertino_toy.practice.members import MANNERS
-from concertino_toy.practice.questions import Part, read_question
+from concertino_toy.practice.questions import QuestionPart, read_question
 from concertino_toy.practice.words import TOPICS, TWIN, WISHES, draw
 
 MOST_ATTEMPTS = 4
@@ -28,7 +28,7 @@ class Habits:
 
     Attributes:
         serial: share of questions that are worked on one call at a time, 0 to 1.
-        slips: share of turns that are malformed first, 0 to 1; the next turn mends it.
+        slips: share of turns that are malformed first, 0 to 1; the next turn corrects it.
         careless: share of parts that are asked of the member that knows all poorly, or given up at the first failure.
         repeat: share of failures after which the same member is asked again; else another one.
         seed: another seed, other choices.
@@ -51,7 +51,7 @@ class Habits:
         return share > 0 and draw("habit", self.seed, name, *key) < share
 
 
-class Known(NamedTuple):
+class KnownMember(NamedTuple):
     """A member as an expert knows it, from its description."""
 
     name: str
@@ -60,7 +60,7 @@ class Known(NamedTuple):
     argument: str
 
 
-class Attempt(NamedTuple):
+class PartAttempt(NamedTuple):
     """One call for a part.
 
     Attributes:
@@ -76,16 +76,16 @@ class Attempt(NamedTuple):
     place: str = ""
 
 
-class Move(NamedTuple):
+class PlannedCall(NamedTuple):
     """A call to make: which part, by which member, and what it is asked with."""
 
     part: int
-    member: Known
+    member: KnownMember
 
 
-def members_of(pool: Pool) -> tuple[Known, ...]:
+def members_of(pool: Pool) -> tuple[KnownMember, ...]:
     """The members of a pool that answer about topics, by their descriptions."""
-    found: list[Known] = []
+    found: list[KnownMember] = []
     by_words = {manner.words: manner.name for manner in MANNERS.values()}
     for tool in pool.to_openai():
         function = tool["function"]
@@ -94,7 +94,7 @@ def members_of(pool: Pool) -> tuple[Known, ...]:
         manner = by_words.get(words.splitlines()[0] if words else "")
         argument = next(iter(function["parameters"]["properties"]), "")
         if manner and what in (*TOPICS, TWIN, "any topic"):
-            found.append(Known(function["name"], "" if manner == "any" else what, manner, argument))
+            found.append(KnownMember(function["name"], "" if manner == "any" else what, manner, argument))
     if not found:
         raise UsageError(
             "the practice teacher knows none of this pool's members; name a teacher of your own (data.collect.teacher: "
@@ -104,7 +104,7 @@ def members_of(pool: Pool) -> tuple[Known, ...]:
 
 
 @dataclass
-class Progress:
+class QuestionProgress:
     """A question and what was done for it.
 
     Attributes:
@@ -115,12 +115,12 @@ class Progress:
     """
 
     question: str
-    members: tuple[Known, ...]
+    members: tuple[KnownMember, ...]
     habits: Habits
-    attempts: list[list[Attempt]] = field(default_factory=list)
+    attempts: list[list[PartAttempt]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.parts: list[Part] = read_question(self.question)
+        self.parts: list[QuestionPart] = read_question(self.question)
         self.attempts = [[] for _ in self.parts]
         self.wish = next((name for name, text in WISHES.items() if text and text in self.question), "none")
 
@@ -160,14 +160,14 @@ class Progress:
             if not self.value(index) and not self.given_up(index) and (part.after is None or self.value(part.after))
         ]
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[PlannedCall]:
         """The calls to make now; none if the work is done."""
         wanted = self.open_parts()
         if self.habits.draws("serial", self.question):
             wanted = wanted[:1]
-        return [Move(index, self.choose(index)) for index in wanted]
+        return [PlannedCall(index, self.choose(index)) for index in wanted]
 
-    def choose(self, part: int) -> Known:
+    def choose(self, part: int) -> KnownMember:
         """Who is asked about a part now."""
         topic, tried = self.parts[part].topic, self.attempts[part]
         experts = [member for member in self.members if member.topic == topic]
@@ -185,7 +185,7 @@ class Progress:
             return last
         return self._first(others, part) if others else (poor or experts)[0]
 
-    def _first(self, experts: Sequence[Known], part: int) -> Known:
+    def _first(self, experts: Sequence[KnownMember], part: int) -> KnownMember:
         """The member that fits the user's wish; without one, any."""
         wished = {"cheap": "cheap", "fast": "quick", "sure": "sure"}.get(self.wish)
         fitting = [member for member in experts if member.manner == wished] or list(experts)

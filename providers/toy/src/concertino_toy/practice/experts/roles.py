@@ -24,7 +24,7 @@ Cell = tuple[int, int]
 
 
 class RoleExpert(Model):
-    """Speaks for every role of `practice_workflow`; tells by the prompt which one is asked, and of what.
+    """Speaks for every role of a practice workflow; the prompt says which role is asked, and what.
 
     Args:
         habits: `careless` is the share of turns that are wrong, `slips` of those that are malformed.

@@ -45,7 +45,7 @@ def read_weights(path: Path) -> dict[str, Floats]:
 
 
 @dataclass
-class Memory:
+class KeyValueCache:
     """What was computed of one sequence.
 
     Attributes:
@@ -58,7 +58,7 @@ class Memory:
     length: int = 0
 
 
-class Network:
+class Transformer:
     """One model.
 
     Args:
@@ -89,54 +89,60 @@ class Network:
         """How many numbers were learned."""
         return int(self.embedding.size + self._norm.size + sum(layer.size for layer in self._weights))
 
-    def memory(self, room: int) -> Memory:
-        """An empty memory for so many tokens."""
+    def cache(self, room: int) -> KeyValueCache:
+        """An empty cache for so many tokens."""
         shape = (self.key_heads, room, self.width)
-        return Memory(
+        return KeyValueCache(
             [np.empty(shape, np.float32) for _ in range(self.layers)],
             [np.empty(shape, np.float32) for _ in range(self.layers)],
         )
 
-    def logits(self, ids: list[int], memory: Memory, *, every: bool = False) -> Floats:
+    def logits(self, ids: list[int], cache: KeyValueCache, *, every: bool = False) -> Floats:
         """Go on with a sequence.
 
         Args:
-            ids: the tokens behind those in the memory; one or more, at most `BLOCK`.
-            memory: takes them up.
+            ids: the tokens behind those in the cache; one or more, at most `BLOCK`.
+            cache: takes them up.
             every: logits behind every token, shape (tokens, size); else behind the last one, shape (size,).
         """
         with one_thread():
-            return self._logits(ids, memory, every)
+            return self._logits(ids, cache, every)
 
-    def _logits(self, ids: list[int], memory: Memory, every: bool) -> Floats:
-        start, count = memory.length, len(ids)
+    def _logits(self, ids: list[int], cache: KeyValueCache, every: bool) -> Floats:
+        start, count = cache.length, len(ids)
         angles = np.outer(np.arange(start, start + count), self._turns)
         cosine, sine = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
         ahead = np.triu(np.full((count, count), -np.inf, np.float32), 1) if count > 1 else None
         hidden = self.embedding[np.asarray(ids)]
         for number, layer in enumerate(self._weights):
             hidden = hidden + self._attend(
-                layer, number, self._normed(hidden, layer.before), memory, cosine, sine, ahead
+                layer, number, self._normed(hidden, layer.before), cache, cosine, sine, ahead
             )
             inner = self._normed(hidden, layer.between)
             gate = inner @ layer.gate
             hidden = hidden + (gate / (1.0 + np.exp(-gate)) * (inner @ layer.up)) @ layer.down
-        memory.length += count
+        cache.length += count
         last = self._normed(hidden if every else hidden[-1], self._norm)
         return last @ self.embedding.T
 
     def _attend(
-        self, layer: _Layer, number: int, hidden: Floats, memory: Memory, cosine: Floats, sine: Floats,
+        self,
+        layer: _Layer,
+        number: int,
+        hidden: Floats,
+        cache: KeyValueCache,
+        cosine: Floats,
+        sine: Floats,
         ahead: Floats | None,
-    ) -> Floats:  # fmt: skip
-        count, start = len(hidden), memory.length
+    ) -> Floats:
+        count, start = len(hidden), cache.length
         end = start + count
         asked = self._normed((hidden @ layer.query).reshape(count, self.heads, self.width), layer.query_norm)
         known = self._normed((hidden @ layer.key).reshape(count, self.key_heads, self.width), layer.key_norm)
         told = (hidden @ layer.value).reshape(count, self.key_heads, self.width)
-        memory.keys[number][:, start:end] = _turned(known, cosine, sine).transpose(1, 0, 2)
-        memory.values[number][:, start:end] = told.transpose(1, 0, 2)
-        keys, values = memory.keys[number][:, :end], memory.values[number][:, :end]
+        cache.keys[number][:, start:end] = _turned(known, cosine, sine).transpose(1, 0, 2)
+        cache.values[number][:, start:end] = told.transpose(1, 0, 2)
+        keys, values = cache.keys[number][:, :end], cache.values[number][:, :end]
         shared = self.heads // self.key_heads
         asked = _turned(asked, cosine, sine).transpose(1, 0, 2).reshape(self.key_heads, shared * count, self.width)
         scores = asked @ keys.transpose(0, 2, 1) * np.float32(self.width**-0.5)
@@ -177,11 +183,17 @@ class _Layer:
         own = f"{prefix}self_attn."
         return cls(
             weights[f"{prefix}input_layernorm.weight"],
-            matrix("self_attn.q_proj"), matrix("self_attn.k_proj"), matrix("self_attn.v_proj"),
-            matrix("self_attn.o_proj"), weights[f"{own}q_norm.weight"], weights[f"{own}k_norm.weight"],
-            weights[f"{prefix}post_attention_layernorm.weight"], matrix("mlp.gate_proj"), matrix("mlp.up_proj"),
+            matrix("self_attn.q_proj"),
+            matrix("self_attn.k_proj"),
+            matrix("self_attn.v_proj"),
+            matrix("self_attn.o_proj"),
+            weights[f"{own}q_norm.weight"],
+            weights[f"{own}k_norm.weight"],
+            weights[f"{prefix}post_attention_layernorm.weight"],
+            matrix("mlp.gate_proj"),
+            matrix("mlp.up_proj"),
             matrix("mlp.down_proj"),
-        )  # fmt: skip
+        )
 
     @property
     def size(self) -> int:

@@ -1,7 +1,7 @@
-"""A conversation in the ParaManager format, as the conductor sees it: actions, question, rounds, budget.
+"""A conversation in the ParaManager format, as the leader sees it: members, question, rounds, budget.
 
-Everything is read from the messages, so the conductor keeps no state and can be asked about any prefix
-of a run. Action names are never assumed: a *solver* is a function with a subtask and a choice of models,
+Everything is read from the messages, so the leader keeps no state and can be asked about any prefix
+of a run. MemberSchema names are never assumed: a *solver* is a function with a subtask and a choice of models,
 a *calculator* takes an expression, a *reader* takes a text. What cannot be read is left out; the rest
 still counts.
 """
@@ -28,8 +28,8 @@ _BUDGET = re.compile(r"<budget>(.*?)</budget>", re.S)
 
 
 @dataclass(frozen=True)
-class Call:
-    """A call as the conductor wrote it."""
+class WrittenCall:
+    """A call as the leader wrote it."""
 
     name: str
     arguments: dict[str, Any]
@@ -41,7 +41,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Response:
+class CallResponse:
     """What came back for a call: status, content, and the error's fields."""
 
     status: str
@@ -50,7 +50,7 @@ class Response:
 
 
 @dataclass(frozen=True)
-class Action:
+class MemberSchema:
     """A function of the pool: its name and the JSON schemas of its parameters."""
 
     name: str
@@ -67,15 +67,15 @@ class Action:
                 return subtask, key, names
         return None
 
-    def asking(self, subtask: str, model: str) -> Call:
+    def asking(self, subtask: str, model: str) -> WrittenCall:
         """The call that gives a subtask to a model of this solver; to its only one, if that has no name."""
         assert self.models is not None
         text, key, _ = self.models
-        return Call(self.name, {text: subtask, key: model} if model else {text: subtask})
+        return WrittenCall(self.name, {text: subtask, key: model} if model else {text: subtask})
 
 
 @dataclass(frozen=True)
-class Transcript:
+class Conversation:
     """The conversation so far.
 
     Attributes:
@@ -88,16 +88,16 @@ class Transcript:
         turns: how many turns with calls there are.
     """
 
-    actions: dict[str, Action]
+    actions: dict[str, MemberSchema]
     question: str
-    exchanges: tuple[tuple[tuple[Call, Response | None], ...], ...]
+    exchanges: tuple[tuple[tuple[WrittenCall, CallResponse | None], ...], ...]
     budget: dict[str, float]
     concluding: bool
     calls_at_once: int = 4
     turns: int = 12
 
     @property
-    def solver(self) -> Action | None:
+    def solver(self) -> MemberSchema | None:
         """The first action that solves a subtask with a model of one's choice."""
         return next((action for action in self.actions.values() if action.models), None)
 
@@ -107,24 +107,24 @@ class Transcript:
         return next((name for name in self.actions if name.endswith("final_answer")), "final_answer")
 
     @property
-    def combiner(self) -> Action | None:
+    def combiner(self) -> MemberSchema | None:
         """The action that joins the answers of several solvers."""
         return next((action for action in self.actions.values() if OPINIONS in action.parameters), None)
 
-    def taking(self, parameter: str) -> Action | None:
+    def taking(self, parameter: str) -> MemberSchema | None:
         """The first action that needs this parameter and no other."""
         return next((action for action in self.actions.values() if action.required == (parameter,)), None)
 
-    def responses_to(self, call: Call) -> list[Response]:
+    def responses_to(self, call: WrittenCall) -> list[CallResponse]:
         """The responses to this very call, in order."""
         return [seen for exchange in self.exchanges for made, seen in exchange if made == call and seen is not None]
 
-    def response_to(self, call: Call) -> Response | None:
+    def response_to(self, call: WrittenCall) -> CallResponse | None:
         """The last response to this very call."""
         return next(iter(self.responses_to(call)[::-1]), None)
 
 
-def read_transcript(request: ChatRequest) -> Transcript:
+def read_conversation(request: ChatRequest) -> Conversation:
     """Read the messages of a request."""
     messages = list(request.messages)
     listed = jsons(line for m in messages if m.role == "system" for line in _lines(_TOOLS, m.text))
@@ -133,8 +133,8 @@ def read_transcript(request: ChatRequest) -> Transcript:
     # What members answered may quote any tag: only the text around it is the orchestrator's own.
     said = [_RESPONSE.sub("", m.text) if m.role != "assistant" else "" for m in messages]
     budgets = jsons(_lines(_BUDGET, "\n".join(said)))
-    return Transcript(
-        actions={action.name: action for action in map(action_of, [*listed, *request.tools]) if action.name},
+    return Conversation(
+        actions={action.name: action for action in map(schema_of, [*listed, *request.tools]) if action.name},
         question=_BUDGET.sub("", messages[first].text).strip() if first < len(messages) else "",
         exchanges=tuple(_exchanges(after)),
         budget={k: v for k, v in (budgets or [{}])[-1].items() if isinstance(v, int | float)},
@@ -142,9 +142,9 @@ def read_transcript(request: ChatRequest) -> Transcript:
     )
 
 
-def _exchanges(messages: Sequence[Message]) -> Iterable[tuple[tuple[Call, Response | None], ...]]:
-    calls: list[Call] = []
-    responses: list[Response] = []
+def _exchanges(messages: Sequence[Message]) -> Iterable[tuple[tuple[WrittenCall, CallResponse | None], ...]]:
+    calls: list[WrittenCall] = []
+    responses: list[CallResponse] = []
     for message in [*messages, Message("assistant", "")]:
         if message.role != "assistant":
             # One that cannot be read keeps its place, so that the others stay with their calls.
@@ -173,21 +173,21 @@ def jsons(bodies: Iterable[str]) -> list[dict[str, Any]]:
     return found
 
 
-def action_of(data: Mapping[str, Any]) -> Action:
+def schema_of(data: Mapping[str, Any]) -> MemberSchema:
     """An OpenAI-style function object as an action."""
     function = _object(data.get("function", data))
     schema = _object(function.get("parameters"))
     properties = {name: _object(described) for name, described in _object(schema.get("properties")).items()}
-    return Action(str(function.get("name", "")), properties, texts(schema.get("required")))
+    return MemberSchema(str(function.get("name", "")), properties, texts(schema.get("required")))
 
 
-def _call(data: dict[str, Any]) -> Call:
-    return Call(str(data.get("name", "")), _object(data.get("arguments")))
+def _call(data: dict[str, Any]) -> WrittenCall:
+    return WrittenCall(str(data.get("name", "")), _object(data.get("arguments")))
 
 
-def response_of(data: dict[str, Any]) -> Response:
+def response_of(data: dict[str, Any]) -> CallResponse:
     """One line of an observation."""
-    return Response(str(data.get("status", "")), data.get("content"), _object(data.get("error")))
+    return CallResponse(str(data.get("status", "")), data.get("content"), _object(data.get("error")))
 
 
 def _object(data: Any) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from concertino_toy.conductor.model import TINY
-from concertino_toy.conductor.network import BLOCK, Network, read_weights
 from concertino_toy.conductor.threads import one_thread
-from concertino_toy.conductor.vocabulary import Vocabulary
+from concertino_toy.conductor.tokenizer import Tokenizer
+from concertino_toy.conductor.transformer import BLOCK, Transformer, read_weights
 from threadpoolctl import ThreadpoolController
 
 SIGNS = "é世🎻\u202e\x00\x1c ½²\t\n"
@@ -32,13 +32,13 @@ PIECES = (
 
 
 @pytest.fixture(scope="module")
-def network() -> Network:
-    return Network(TINY)
+def transformer() -> Transformer:
+    return Transformer(TINY)
 
 
 @pytest.fixture(scope="module")
-def vocabulary() -> Vocabulary:
-    return Vocabulary(TINY / "tokenizer.json")
+def tokenizer() -> Tokenizer:
+    return Tokenizer(TINY / "tokenizer.json")
 
 
 def texts(count: int) -> list[str]:
@@ -48,16 +48,16 @@ def texts(count: int) -> list[str]:
     return made + [" ".join(rng.choice((*PIECES, *made)) for _ in range(8)) for _ in range(count)]
 
 
-def test_every_text_survives(vocabulary: Vocabulary) -> None:
+def test_every_text_survives(tokenizer: Tokenizer) -> None:
     for text in ("", *texts(300)):
-        assert vocabulary.text(vocabulary.ids(text)) == text
+        assert tokenizer.text(tokenizer.ids(text)) == text
 
 
-def test_marks_of_the_template_in_a_text_are_text(vocabulary: Vocabulary) -> None:
-    ids = vocabulary.ids("<|im_end|>\n<|im_start|>system\n")
-    assert vocabulary.end not in ids
-    assert vocabulary.start not in ids
-    assert vocabulary.text(ids) == "<|im_end|>\n<|im_start|>system\n"
+def test_marks_of_the_template_in_a_text_are_text(tokenizer: Tokenizer) -> None:
+    ids = tokenizer.ids("<|im_end|>\n<|im_start|>system\n")
+    assert tokenizer.end not in ids
+    assert tokenizer.start not in ids
+    assert tokenizer.text(ids) == "<|im_end|>\n<|im_start|>system\n"
 
 
 def test_a_tokenizer_of_another_form_is_refused(tmp_path: Path) -> None:
@@ -65,31 +65,33 @@ def test_a_tokenizer_of_another_form_is_refused(tmp_path: Path) -> None:
     data["pre_tokenizer"] = {"type": "Whitespace"}
     (tmp_path / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
     with pytest.raises(ValueError, match="byte-level BPE"):
-        Vocabulary(tmp_path / "tokenizer.json")
+        Tokenizer(tmp_path / "tokenizer.json")
 
 
-def test_blocks_of_any_size_give_the_same_logits(network: Network) -> None:
-    ids = Random(1).choices(range(network.embedding.shape[0]), k=90)
-    whole = network.logits(ids, network.memory(90), every=True)
-    memory = network.memory(90)
-    parts = [network.logits(ids[start:end], memory, every=True) for start, end in ((0, 1), (1, 40), (40, 41), (41, 90))]
+def test_blocks_of_any_size_give_the_same_logits(transformer: Transformer) -> None:
+    ids = Random(1).choices(range(transformer.embedding.shape[0]), k=90)
+    whole = transformer.logits(ids, transformer.cache(90), every=True)
+    cache = transformer.cache(90)
+    parts = [
+        transformer.logits(ids[start:end], cache, every=True) for start, end in ((0, 1), (1, 40), (40, 41), (41, 90))
+    ]
     assert np.abs(np.concatenate(parts) - whole).max() < 1e-3
-    assert np.abs(whole[-1] - network.logits(ids, network.memory(90))).max() < 1e-3
+    assert np.abs(whole[-1] - transformer.logits(ids, transformer.cache(90))).max() < 1e-3
 
 
-def test_it_is_small(network: Network) -> None:
-    assert network.parameters <= 5_000_000
+def test_it_is_small(transformer: Transformer) -> None:
+    assert transformer.parameters <= 5_000_000
     assert sum(file.stat().st_size for file in TINY.iterdir()) <= 12 * 2**20
-    assert network.context > BLOCK
+    assert transformer.context > BLOCK
 
 
-def test_threads_that_compute_leave_the_number_of_threads_as_it_was(network: Network) -> None:
+def test_threads_that_compute_leave_the_number_of_threads_as_it_was(transformer: Transformer) -> None:
     limits = ThreadpoolController()
-    ids = Random(3).choices(range(network.embedding.shape[0]), k=40)
+    ids = Random(3).choices(range(transformer.embedding.shape[0]), k=40)
     before = [each["num_threads"] for each in limits.info()]
-    alone = network.logits(ids, network.memory(40))
+    alone = transformer.logits(ids, transformer.cache(40))
     with ThreadPoolExecutor(4) as workers:
-        found = list(workers.map(lambda _: network.logits(ids, network.memory(40)), range(12)))
+        found = list(workers.map(lambda _: transformer.logits(ids, transformer.cache(40)), range(12)))
     assert all(np.array_equal(alone, each) for each in found)
     assert [each["num_threads"] for each in limits.info()] == before
 
@@ -104,7 +106,7 @@ def test_another_architecture_is_refused(tmp_path: Path) -> None:
     config = json.loads((TINY / "config.json").read_text(encoding="utf-8"))
     (tmp_path / "config.json").write_text(json.dumps({**config, "model_type": "llama"}), encoding="utf-8")
     with pytest.raises(ValueError, match="expected a qwen3 model"):
-        Network(tmp_path)
+        Transformer(tmp_path)
 
 
 def test_a_tensor_of_another_type_is_refused(tmp_path: Path) -> None:
@@ -114,11 +116,11 @@ def test_a_tensor_of_another_type_is_refused(tmp_path: Path) -> None:
         read_weights(tmp_path / "model.safetensors")
 
 
-def test_the_tokens_are_those_of_the_library(vocabulary: Vocabulary) -> None:
+def test_the_tokens_are_those_of_the_library(tokenizer: Tokenizer) -> None:
     tokenizers = pytest.importorskip("tokenizers")
     library = tokenizers.Tokenizer.from_file(str(TINY / "tokenizer.json"))
     for text in texts(400):
-        assert vocabulary.ids(text) == library.encode(text, add_special_tokens=False).ids
+        assert tokenizer.ids(text) == library.encode(text, add_special_tokens=False).ids
 
 
 @pytest.fixture(scope="module")
@@ -131,14 +133,14 @@ def reference() -> Any:
     return transformers.AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32).eval()
 
 
-def test_the_logits_are_those_of_the_reference(network: Network, reference: Any) -> None:
+def test_the_logits_are_those_of_the_reference(transformer: Transformer, reference: Any) -> None:
     import torch
 
-    ids = Random(2).choices(range(network.embedding.shape[0]), k=300)
+    ids = Random(2).choices(range(transformer.embedding.shape[0]), k=300)
     with torch.no_grad():
         expected = reference(input_ids=torch.tensor([ids])).logits[0].numpy()
-    memory = network.memory(300)
-    ours = [network.logits(ids[start : start + 100], memory, every=True) for start in (0, 100, 200)]
+    cache = transformer.cache(300)
+    ours = [transformer.logits(ids[start : start + 100], cache, every=True) for start in (0, 100, 200)]
     assert np.abs(np.concatenate(ours) - expected).max() < 1e-3
 
 
