@@ -72,9 +72,8 @@ def test_blocks_of_any_size_give_the_same_logits(transformer: Transformer) -> No
     ids = Random(1).choices(range(transformer.embedding.shape[0]), k=90)
     whole = transformer.logits(ids, transformer.cache(90), every=True)
     cache = transformer.cache(90)
-    parts = [
-        transformer.logits(ids[start:end], cache, every=True) for start, end in ((0, 1), (1, 40), (40, 41), (41, 90))
-    ]
+    cuts = ((0, 1), (1, 40), (40, 41), (41, 90))
+    parts = [transformer.logits(ids[start:end], cache, every=True) for start, end in cuts]
     assert np.abs(np.concatenate(parts) - whole).max() < 1e-3
     assert np.abs(whole[-1] - transformer.logits(ids, transformer.cache(90))).max() < 1e-3
 

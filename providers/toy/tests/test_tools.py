@@ -32,8 +32,8 @@ def test_arithmetic_is_worked_out(expression: str, modulus: int, expected: int) 
         ("9**999 * 9**999 * 9**999", "more than 4096 bits"),
         ("9" * 3000, "at most 2000"),
         ("9" * 1500, "more than 4096 bits"),
-        ("(" * 900 + "1" + ")" * 900, "no arithmetic expression"),
-        ("-" * 1500 + "1", "nested more than|no arithmetic expression"),
+        ("(" * 900 + "1" + ")" * 900, "not an arithmetic expression"),
+        ("-" * 1500 + "1", "nested more than|not an arithmetic expression"),
         ("1 +" * 600 + "1", "nested more than"),
         ("1 // 0", "division by zero"),
         ("1.5 + 1", "not allowed"),
@@ -44,9 +44,9 @@ def test_arithmetic_is_worked_out(expression: str, modulus: int, expected: int) 
         ("[1 for _ in (1,)]", "not allowed"),
         ("1 if 1 else 2", "not allowed"),
         ("1 << 99999", "not allowed"),
-        ("1 +", "no arithmetic expression"),
-        ("", "no arithmetic expression"),
-        ("1\0", "no arithmetic expression"),
+        ("1 +", "not an arithmetic expression"),
+        ("", "not an arithmetic expression"),
+        ("1\0", "not an arithmetic expression"),
     ],
 )
 def test_anything_else_is_refused_with_the_reason(expression: str, message: str) -> None:
