@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from concertino import ChatRequest, Executor, Model, Orchestrator, Reply
-from concertino_toy.exercises import ConductorTeacher, boxes, collect, draw_exercise, is_clean, try_out
+from concertino_toy.exercises import ConductorTeacher, boxes, collect, is_clean, try_out
 from concertino_toy.exercises.conversations import conversation
+from concertino_toy.exercises.exercise import draw_exercise
 from concertino_toy.exercises.teacher import MOST_ATTEMPTS, value_in
 from concertino_toy.exercises.wording import new_value, refusal_text, reply_text
 

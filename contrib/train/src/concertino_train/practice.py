@@ -12,15 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from concertino import UsageError
 from concertino.strategies import RoleWorkflow
 from concertino_bench.environments import workflow_for
 from concertino_bench.tasks import Task, TaskSet
-from concertino_toy.practice.questions import draw_parts, solve, write_question
-from concertino_toy.practice.scripts import DECIDE, SCRIPT
-from concertino_toy.practice.words import SPLITS, TOPICS, Split
+from concertino_toy.practice import ROLE_PROMPTS, TOPICS, Split, draw_question
 
 PracticeEnvironment = Literal["plan-path", "sudoku"]
 
@@ -64,8 +62,8 @@ def tasks(
     cases = [case for case in cases if level in (None, case[1])]
     if not cases:
         raise ValueError(f"level={level!r}: practice/{kind} has no such level")
-    if split not in SPLITS:
-        raise ValueError(f"split={split!r}: expected one of {', '.join(SPLITS)}")
+    if split not in get_args(Split):
+        raise ValueError(f"split={split!r}: expected one of {', '.join(get_args(Split))}")
     if (count is not None and count < 0) or start < 0:
         raise ValueError(f"count={count}, start={start}: expected 0 or more")
     topics = [topics] if isinstance(topics, str) else list(topics)
@@ -81,11 +79,11 @@ def _generate(
     while count is None or index < start + count:
         rng = Random(f"practice 1 {kind} {split} {seed} {index} {' '.join(topics)}")
         name, parts_wanted = cases[index % len(cases)]
-        parts = draw_parts(rng, name, parts_wanted, split, topics)
+        question, answers = draw_question(rng, name, parts_wanted, split, topics)
         yield Task(
             id=f"practice/{kind}-{parts_wanted}-{split}-s{seed}-{index}",
-            question=write_question(parts, split, rng),
-            answers=solve(parts),
+            question=question,
+            answers=answers,
             kind="answers",
             axis=name,
             level=parts_wanted,
@@ -128,9 +126,5 @@ def practice_workflow(environment: PracticeEnvironment = "plan-path", **settings
     if environment not in ("plan-path", "sudoku"):
         raise UsageError(f"practice_workflow({environment!r}): expected 'plan-path' or 'sudoku'")
     full = workflow_for(environment, **{"turns": 2, **settings})
-    prompts = {
-        "programmer": f"{{observation}}\n{SCRIPT}",
-        "planner": f"{{observation}}\nprinted: {{programmer.result}}\n{DECIDE}",
-    }
-    roles = tuple(replace(role, system="", prompt=prompts[role.name], again="") for role in full.roles)
+    roles = tuple(replace(role, system="", prompt=ROLE_PROMPTS[role.name], again="") for role in full.roles)
     return replace(full, roles=roles)

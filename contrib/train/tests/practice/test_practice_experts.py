@@ -12,15 +12,11 @@ from concertino_bench.environments import tasks as environment_tasks
 from concertino_bench.environments import world_of
 from concertino_bench.graders import MultiAnswer
 from concertino_toy.practice import Faults, practice_pool, workflow_pool
-from concertino_toy.practice.experts import (
-    Expert,
-    GraphExpert,
-    Habits,
-    PlanExpert,
-    RoleExpert,
-    RoundsExpert,
-    SerialExpert,
-)
+from concertino_toy.practice.experts import Habits
+from concertino_toy.practice.experts.calls import RoundsExpert, SerialExpert
+from concertino_toy.practice.experts.expert import Expert
+from concertino_toy.practice.experts.plans import GraphExpert, PlanExpert
+from concertino_toy.practice.experts.roles import RoleExpert
 from concertino_toy.practice.words import WISHES
 from concertino_train.practice import practice_workflow, tasks
 

@@ -20,6 +20,8 @@ from .simulated.models import SAGE, STEADY, SWIFT, model_spec
 from .simulated.skills import Pace
 from .simulated.tools import calculate, combine, read_problem
 
+__all__ = ["demo_members", "demo_question"]
+
 _SIZES = ((2, 1), (5, 2), (9, 2), (3, 1))
 """Depth and breadth of each part: short for `swift`, middling for `steady`, long for `sage`, short."""
 

@@ -9,7 +9,7 @@ trial          how well a model leads, on exercises that training never showed
 """
 
 from .conversations import Said, collect
-from .exercise import Exercise, Writer, draw_exercise
+from .exercise import Writer
 from .teacher import Assignee, ConductorTeacher
 from .trial import boxes, is_clean, try_out
 from .wording import problem_writer
@@ -17,12 +17,10 @@ from .wording import problem_writer
 __all__ = [
     "Assignee",
     "ConductorTeacher",
-    "Exercise",
     "Said",
     "Writer",
     "boxes",
     "collect",
-    "draw_exercise",
     "is_clean",
     "problem_writer",
     "try_out",

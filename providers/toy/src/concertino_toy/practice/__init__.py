@@ -8,13 +8,15 @@ words      topics, places, templates of questions, names of members
 facts      what is true
 questions  what is asked: written, read, answered
 members    the pool, and what goes wrong in it
-scripts    a tool that runs scripts of one print, for role workflows
+scripts    prompts of role workflows, and a tool that runs scripts of one print
 experts    scripted experts for every strategy, to learn from
 
 Invariant: everything follows from seeds and from the texts themselves; nothing here keeps a state.
 """
 
 from .members import Faults, practice_pool
-from .scripts import workflow_pool
+from .questions import draw_question
+from .scripts import ROLE_PROMPTS, workflow_pool
+from .words import TOPICS, Split
 
-__all__ = ["Faults", "practice_pool", "workflow_pool"]
+__all__ = ["ROLE_PROMPTS", "TOPICS", "Faults", "Split", "draw_question", "practice_pool", "workflow_pool"]

@@ -49,16 +49,24 @@ def solve(parts: Sequence[QuestionPart]) -> tuple[str, ...]:
     return tuple(text for index, text in enumerate(found) if index not in needed)
 
 
-def draw_parts(rng: Random, kind: str, level: int, split: Split, topics: Sequence[str]) -> list[QuestionPart]:
-    """Parts of a question at random.
+def draw_question(
+    rng: Random, kind: str, level: int, split: Split, topics: Sequence[str]
+) -> tuple[str, tuple[str, ...]]:
+    """A random question and its answers.
 
     Args:
         rng: all choices come from it.
         kind: "facts", "chain" or "fork".
-        level: how many parts.
-        split: whose places are named.
+        level: the number of parts.
+        split: whose places are named, and whose templates are used.
         topics: that may be asked; no topic comes twice.
     """
+    parts = draw_parts(rng, kind, level, split, topics)
+    return write_question(parts, split, rng), solve(parts)
+
+
+def draw_parts(rng: Random, kind: str, level: int, split: Split, topics: Sequence[str]) -> list[QuestionPart]:
+    """The parts of a random question; see `draw_question`."""
     known = places(split)
     if kind == "facts":
         return [QuestionPart(topic, rng.choice(known)) for topic in rng.sample(list(topics), level)]

@@ -1,4 +1,4 @@
-"""A tool for role workflows at toy size: it runs scripts of one print.
+"""Role workflows at toy size: prompts, and a tool that runs scripts of one print.
 
 Invariant: nothing is executed; a script that does more than print literals is an error.
 """
@@ -12,6 +12,11 @@ from concertino import CallFailed, Pool, ToolSpec
 
 SCRIPT, DECIDE = "Write the script.", "Write the actions."
 """The last line of a prompt: for the programmer, and for the planner."""
+ROLE_PROMPTS = {
+    "programmer": f"{{observation}}\n{SCRIPT}",
+    "planner": f"{{observation}}\nprinted: {{programmer.result}}\n{DECIDE}",
+}
+"""Brief prompts of the roles of a workflow, which a tiny model can read."""
 _LONGEST = 2000
 
 

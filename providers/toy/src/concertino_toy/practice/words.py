@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Literal, get_args
+from typing import Literal
 
 Split = Literal["train", "test"]
-SPLITS: tuple[Split, ...] = get_args(Split)
 
 
 def words_of(text: str) -> tuple[str, ...]:

@@ -6,18 +6,15 @@ solver     the answers, with every step that leads to them
 writer     random questions with their answers
 """
 
-from .grammar import GrammarError, Problem, Question, read
+from .grammar import GrammarError, read
 from .ontology import NameWorld, Quantity, name_world
-from .solver import Solution, solve
+from .solver import solve
 from .writer import make_question
 
 __all__ = [
     "GrammarError",
     "NameWorld",
-    "Problem",
     "Quantity",
-    "Question",
-    "Solution",
     "make_question",
     "name_world",
     "read",

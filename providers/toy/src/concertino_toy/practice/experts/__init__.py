@@ -5,12 +5,10 @@ expert    what all experts share: reading a conversation, and slips
 calls     for `ParallelRounds` and `SerialCalls`, with brief prompts and quotes
 plans     for `DependencyPlan` and `AgentGraph`, with brief prompts
 roles     for the role workflows
+choice    the expert for a strategy
 """
 
-from .calls import RoundsExpert, SerialExpert
-from .expert import Expert
-from .plans import GraphExpert, PlanExpert
+from .choice import practice_expert
 from .progress import Habits
-from .roles import RoleExpert
 
-__all__ = ["Expert", "GraphExpert", "Habits", "PlanExpert", "RoleExpert", "RoundsExpert", "SerialExpert"]
+__all__ = ["Habits", "practice_expert"]
