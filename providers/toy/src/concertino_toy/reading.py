@@ -1,4 +1,4 @@
-"""What the scripted orchestrators read in a conversation: tool calls, observations in short form, boxed answers."""
+"""What the scripted orchestrators read in a conversation: headings, tool calls, short observations, boxes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+PROBLEM_HEADING = re.compile(r"\bProblem\s+(\d+)\s*:")
+"""The heading of a problem in a question of several."""
 _CALL = re.compile(r"<tool_call>\s*(.*?)\s*</tool_call>", re.DOTALL)
 _LINE = re.compile(r"^(\S+) (OK|PARSE_ERR|EXEC_ERR|TIMEOUT)(?: (.*))?$", re.MULTILINE)
 _BOX = re.compile(r"\\boxed\{([^{}]*)\}")

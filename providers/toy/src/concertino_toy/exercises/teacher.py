@@ -20,11 +20,10 @@ from typing import Any
 
 from concertino import ChatRequest, Message, Model, Reply
 
-from concertino_toy.reading import call_blocks, observed_lines
+from concertino_toy.reading import PROBLEM_HEADING, call_blocks, observed_lines
 
 MOST_ATTEMPTS = 5
 UNKNOWN = "unknown"
-_HEADING = re.compile(r"Problem (\d+):")
 _AT_ONCE = re.compile(r"at most (\d+) a round")
 _QUOTE = re.compile(r"\$\{question(?:\.(\d+))?\}")
 _NUMBER = r"-?\d[\d,]*(?:\.\d+)?"
@@ -142,7 +141,7 @@ class _Notes:
     def read(cls, messages: Sequence[Message]) -> _Notes:
         question = next(message.text for message in messages if message.role == "user")
         paragraphs = [part for part in question.split("\n\n") if part.strip()]
-        heads = [place for place, part in enumerate(paragraphs) if _HEADING.match(part)]
+        heads = [place for place, part in enumerate(paragraphs) if PROBLEM_HEADING.match(part)]
         limit = _AT_ONCE.search(messages[0].text)
         notes = cls(
             question,

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from concertino_toy.problems.grammar import GrammarError, read, sections
 from concertino_toy.problems.ontology import Quantity
+from concertino_toy.reading import PROBLEM_HEADING
 
 from .conversation import Conversation, MemberSchema, WrittenCall
 from .evidence import Dispute, ProblemState, SolverReply, judge_arithmetic, judge_notes, judge_reading
@@ -24,7 +25,6 @@ SENTENCES_PER_SIZE = 6
 _NEVER_ASKED = ("dependency_failed",)
 """Codes of calls that reached nobody and that nothing in them made fail."""
 _GIVEN = re.compile(r"\[answer(\d+)\] stands for each [^\n]* and equals (\d+)\.")
-_PART = re.compile(r"Problem (\d+):")
 
 
 def read_parts(conversation: Conversation) -> list[ProblemState]:
@@ -241,7 +241,7 @@ def _part_of(call: WrittenCall, parts: list[ProblemState]) -> ProblemState | Non
     """The part that a call is about: by its heading, or the only one."""
     if len(parts) == 1:
         return parts[0]
-    heads = [_PART.match(value) for value in call.arguments.values() if isinstance(value, str)]
+    heads = [PROBLEM_HEADING.match(value) for value in call.arguments.values() if isinstance(value, str)]
     numbers = [int(match[1]) for match in heads if match]
     return next((part for part in parts if numbers and part.number == numbers[0]), None)
 

@@ -24,6 +24,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from concertino_toy.reading import PROBLEM_HEADING
+
 from .ontology import Quantity, split_possessive
 
 MODULUS = 23
@@ -145,7 +147,6 @@ def result_number(quantity: Quantity) -> int | None:
 
 
 _SUBTASK = re.compile(r"\bsub-?task:\s", re.I)
-_HEADING = re.compile(r"\bProblem\s+(\d+)\s*:")
 _RESULT = re.compile(r"\[answer(\d+)\]")
 _SENTENCE = re.compile(r"(?<=[.?!])\s+|\n\s*\n|\n\s*(?=- )|<[^<>]*>|={3,}")
 _STATES = re.compile(r"\d|\bequals?\b|\bnumber (?:of|for)\b|\?$", re.I)
@@ -203,7 +204,7 @@ def focus(text: str) -> str:
             return own
     except GrammarError:
         pass
-    named = list(_HEADING.finditer(own))
+    named = list(PROBLEM_HEADING.finditer(own))
     problems = dict(sections(" ".join(before)))
     number = int(named[0][1]) if len(named) == 1 else 0
     if number not in problems:
@@ -216,7 +217,7 @@ def sections(text: str) -> list[tuple[int, str]]:
 
     A heading with nothing under it is part of a form to fill in, and dropped.
     """
-    opening, *rest = _HEADING.split(text)
+    opening, *rest = PROBLEM_HEADING.split(text)
     found = [(int(number), body) for number, body in zip(rest[::2], rest[1::2], strict=True) if body.strip()]
     return [(number, f"{opening}\n\n{body}") for number, body in found] or [(1, opening)]
 
