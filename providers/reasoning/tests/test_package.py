@@ -194,7 +194,7 @@ async def test_every_agent_works_in_a_run_with_simulated_models() -> None:
     )
     writer = pytest.importorskip("concertino_toy.problems.writer")
     question, [answer] = writer.make_question(Random(3), 1, depth=4)
-    specs = [spec.with_(name=f"toy/{spec.name}") for spec in models.model_specs()]
+    specs = [spec.with_(name=f"toy/{spec.name}") for spec in models.solver_specs()]
     pool = ct.Pool.of(*agents.AGENTS, *specs, default="toy/sage")
     debate = {"subtask": question, "roles": ["accountant", "sceptic"]}
     rounds = [

@@ -15,7 +15,7 @@ With a policy:
     losses, plain, trainer      the loss, its oracle, the optimiser through TRL
     teacher, teaching, rl       the verbs collect, sft and rl; evaluate, export, studies likewise
     running      folders, checkpoints, figures, monitors, signals of long work
-    practice     a domain to learn in that needs nothing installed; conductor: the tiny model of the demonstration
+    practice     the practice domain of concertino-toy as tasks; conductor: the training of its tiny model
 
 Importing this module imports none of them; the names and the hooks below do.
 """

@@ -68,6 +68,7 @@ def draw_exercise(
         fault_rate: share of calls that fail, 0 to 1.
         texts: chooses who writes the problems; word problems by default.
     """
+    # The order of the draws below is part of the data: another order gives other exercises and other figures.
     rng = Random(f"conductor {seed} {number}")
     write = texts(rng)
     count = rng.choice((1, 1, 1, 2, 2, 3, 3, 4, 4, 4, 5, 6))
@@ -77,8 +78,10 @@ def draw_exercise(
     answers = [wording.new_value(rng) for _ in problems]
     intro = [rng.choice(wording.INTROS)] if count > 1 and rng.random() < 0.5 else []
     outro = [rng.choice(wording.OUTROS)] if count > 1 and rng.random() < 0.3 else []
-    house = _House(dict(zip(problems, answers, strict=True)), rng.random(), fault_rate, wordy=rng.random() < 0.35)
-    solvers, choices = _choosing(rng, house) if rng.random() < 0.6 else _agents(rng, house)
+    answerer = _SharedAnswers(
+        dict(zip(problems, answers, strict=True)), rng.random(), fault_rate, wordy=rng.random() < 0.35
+    )
+    solvers, choices = _choosing(rng, answerer) if rng.random() < 0.6 else _agents(rng, answerer)
     members = [*solvers, *(_tool(rng, *each) for each in rng.sample(wording.TOOLS, rng.choice((0, 0, 1, 2, 3))))]
     if len(solvers) == 1:
         rng.shuffle(members)
@@ -93,7 +96,7 @@ def draw_exercise(
     return Exercise("\n\n".join([*intro, *problems, *outro]), tuple(answers), Pool(members), tuple(choices), strategy)
 
 
-class _House:
+class _SharedAnswers:
     """What all members of an exercise know, how often they were asked, and whether they are long-winded."""
 
     def __init__(self, answers: dict[str, str], key: float, fault_rate: float, *, wordy: bool) -> None:
@@ -130,7 +133,7 @@ def _schema(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def _choosing(rng: Random, house: _House) -> tuple[list[ToolSpec], list[Assignee]]:
+def _choosing(rng: Random, answerer: _SharedAnswers) -> tuple[list[ToolSpec], list[Assignee]]:
     """One solver with a choice of models."""
     models = wording.model_names(rng, rng.choice((2, 3, 3, 3, 4, 5, 6)))
     text, by = rng.choice(wording.TEXT_ARGUMENTS), rng.choice(wording.MODEL_ARGUMENTS)
@@ -140,13 +143,13 @@ def _choosing(rng: Random, house: _House) -> tuple[list[ToolSpec], list[Assignee
     required = [text] if rng.random() < 0.7 else [text, by]
 
     def answer(arguments: dict[str, Any]) -> str:
-        return house.answer(arguments[text], arguments.get(by, models[0]))
+        return answerer.answer(arguments[text], arguments.get(by, models[0]))
 
     solver = ToolSpec.from_schema(name, about, _schema(properties, required), answer, retry_safe=True)
     return [solver], [Assignee(name, text, {by: model}) for model in models]
 
 
-def _agents(rng: Random, house: _House) -> tuple[list[ToolSpec], list[Assignee]]:
+def _agents(rng: Random, answerer: _SharedAnswers) -> tuple[list[ToolSpec], list[Assignee]]:
     """Several agents, one model each."""
     prefix = "ask_" if rng.random() < 0.7 else ""
     text = rng.choice(wording.TEXT_ARGUMENTS)
@@ -161,7 +164,7 @@ def _agents(rng: Random, house: _House) -> tuple[list[ToolSpec], list[Assignee]]
             about += f"\nPrice: {once} / {out} per million tokens in / out."
 
         def answer(arguments: dict[str, Any]) -> str:
-            return house.answer(arguments[text], name)
+            return answerer.answer(arguments[text], name)
 
         schema = _schema({text: {"type": "string"}}, [text])
         return ToolSpec.from_schema(prefix + name, about, schema, answer, retry_safe=True)

@@ -98,6 +98,7 @@ class ConductorTeacher(Model):
 
     def _call(self, notes: _Notes, number: int) -> dict[str, Any]:
         count = len(self.choices)
+        # Two in turn and no more: a model of a million parameters learns this rule, and most faults pass.
         back = notes.failed.get(number, 0) % min(2, count)
         choice = self.choices[count - 1 - back]
         quote = "${question}" if not notes.numbered else f"${{question.{number + notes.offset}}}"

@@ -1,7 +1,7 @@
-"""The members of the practice pool: tools that know one topic, cheap or sure or quick, and one that knows all poorly.
+"""The members of the practice pool: tools that know one topic (cheap, sure or quick), and one that guesses on all.
 
 They are ordinary tools: typed, priced, run by the executor. What goes wrong is drawn from the question, the member and
-how often it failed before in the run, so a rollout is the same in any process, and a repeat may succeed. The invariant:
+how often it failed before in the run, so a rollout is the same in any process, and a repeat may succeed. Invariant:
 a member keeps no state, so one pool serves any number of runs at once.
 """
 
@@ -131,15 +131,15 @@ def practice_pool(
         mix: "mixed": for each topic a member of each manner, and one member for all topics; "mono": for each topic one
             member, all of the first manner.
         names_seed: another seed gives the same members other names and another order; 0 is the order of the list.
-        topics: that there are members for.
+        topics: the topics that have members.
         manners: of `MANNERS`, for each topic.
         faults: what goes wrong, or the fields of it, as a settings file has them; by default the shares of `MANNERS`.
-        latency: what the seconds of `MANNERS` are multiplied with; 0 answers at once.
+        latency: factor for the seconds of `MANNERS`; 0 answers immediately.
         twin: also a member that knows the twins of places, sure.
         combiner: also a member that joins results to an answer, for strategies whose answer is a member's.
 
     Raises:
-        UsageError: there is no such mix, topic or manner, or fewer names than members.
+        UsageError: an unknown mix, topic or manner, or more members than names.
     """
     _check("mix", [mix], ["mixed", "mono"])
     _check("topics", topics, TOPICS)
@@ -153,7 +153,7 @@ def practice_pool(
         rng.shuffle(names)
         rng.shuffle(wanted)
     if len(wanted) > len(names):
-        raise UsageError(f"{len(wanted)} members, and {len(names)} names; expected fewer topics or manners")
+        raise UsageError(f"{len(wanted)} members, but only {len(names)} names; give fewer topics or manners")
     plan = faults if isinstance(faults, Faults) else Faults(**(faults or {}))
     members = [_member(name, *each, plan, latency) for name, each in zip(names, wanted, strict=False)]
     return Pool([*members, *([_combiner()] if combiner else [])])

@@ -111,6 +111,7 @@ def about(text: str, topic: str = "") -> tuple[str, str]:
         text: as it was handed over; may hold the whole question in front.
         topic: the only one that the member knows; empty for one that knows all.
     """
+    # Some strategies put the whole question in front of a sub-task, so the text behind the mark counts first.
     before, _, own = text.rpartition("sub-task:")
     asked = topic or next(iter(_WORD.findall(own)[-1:]), "")
     for told in (own, before):

@@ -67,7 +67,7 @@ class PartAttempt(NamedTuple):
         member: visible name.
         ok: it succeeded.
         value: what it said.
-        place: how a later call can quote it.
+        place: how a later call can refer to it.
     """
 
     member: str
