@@ -38,18 +38,7 @@ _MODEL_ENDS = (
     "-{n}.{n}",
     "-{n}0{n}",
 )
-SOLVER_NAMES = (
-    "solve",
-    "solver",
-    "answer_one",
-    "work_out",
-    "ask",
-    "delegate",
-    "run_model",
-    "expert",
-    "worker",
-    "agent",
-)
+SOLVER_NAMES = words_of("""solve solver answer_one work_out ask delegate run_model expert worker agent""")
 TEXT_ARGUMENTS = ("subtask", "task", "question", "query", "problem", "prompt", "text", "input", "agent_input", "ask")
 MODEL_ARGUMENTS = ("model", "model_id", "by", "who", "worker", "solver")
 
@@ -121,7 +110,7 @@ _NOUNS = words_of(
 )
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _PEOPLE = words_of("""Ada Ben Cleo Dan Eva Finn Gita Hugo Ina Jan Kofi Lea Max Nora Omar Pia Quin Ruth Sam Tess""")
-_VERBS = ["has", "buys", "sells", "finds", "loses", "carries", "counts", "needs", "paints", "packs", "reads", "gives"]
+_VERBS = words_of("""has buys sells finds loses carries counts needs paints packs reads gives""")
 _PROSE = (
     "It rained all day.",
     "The shop opens at noon.",

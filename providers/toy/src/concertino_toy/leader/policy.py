@@ -7,11 +7,10 @@ spent any more, it drops the checks. Each strategy has a module that writes the 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from concertino_toy.problems.grammar import GrammarError, read, sections
+from concertino_toy.problems.grammar import GrammarError, read, results_used, sections, state_result, stated_results
 from concertino_toy.problems.ontology import Quantity
 from concertino_toy.reading import PROBLEM_HEADING
 
@@ -24,7 +23,6 @@ SENTENCES_PER_SIZE = 6
 """A part starts with the first model on the list, and with one further down for each so many sentences."""
 _NEVER_ASKED = ("dependency_failed",)
 """Codes of calls that reached nobody and that nothing in them made fail."""
-_GIVEN = re.compile(r"\[answer(\d+)\] stands for each [^\n]* and equals (\d+)\.")
 
 
 def read_parts(conversation: Conversation) -> list[ProblemState]:
@@ -33,7 +31,7 @@ def read_parts(conversation: Conversation) -> list[ProblemState]:
     several = len(found) > 1
     parts = [ProblemState(number, f"Problem {number}: {body.strip()}" if several else body) for number, body in found]
     for part in parts:
-        part.needs = tuple(k for k in _results_used(part.text) if k != part.number)
+        part.needs = tuple(k for k in results_used(part.text) if k != part.number)
     solver = conversation.solver
     for exchange in conversation.exchanges:
         for call, response in exchange:
@@ -171,7 +169,7 @@ def with_results(part: ProblemState, parts: Iterable[ProblemState], known: Mappi
     for other in parts:
         about = asked_quantity(other) if other.number in known else None
         if about:
-            given.append(f"[answer{other.number}] stands for each {about} and equals {known[other.number]}.")
+            given.append(state_result(other.number, about, known[other.number]))
     return "\n\n".join([part.text, *given])
 
 
@@ -217,10 +215,6 @@ def _lists_notes(content: object) -> bool:
     return isinstance(problems, list) and any(isinstance(p, dict) and p.get("notes_to_ignore") for p in problems)
 
 
-def _results_used(text: str) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(int(k) for k in re.findall(r"\[answer(\d+)\]", text)))
-
-
 def asked_quantity(part: ProblemState) -> Quantity | None:
     """The first quantity that a part asks for: the one that [answerk] stands for."""
     try:
@@ -233,8 +227,8 @@ def asked_quantity(part: ProblemState) -> Quantity | None:
 def _outdated(attempt: SolverReply, parts: list[ProblemState]) -> bool:
     """Whether a solver was given a result of another problem that has since proved wrong."""
     answers = {part.number: part.answer[0] for part in parts if part.answer}
-    told = _GIVEN.findall("\n".join(v for v in attempt.call.arguments.values() if isinstance(v, str)))
-    return any(int(k) in answers and answers[int(k)] != value for k, value in told)
+    given = stated_results("\n".join(v for v in attempt.call.arguments.values() if isinstance(v, str)))
+    return any(k in answers and answers[k] != value for k, value in given)
 
 
 def _part_of(call: WrittenCall, parts: list[ProblemState]) -> ProblemState | None:

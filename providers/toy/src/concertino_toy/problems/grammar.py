@@ -140,6 +140,26 @@ class Question:
     problems: tuple[Problem, ...]
 
 
+def result_mark(number: int) -> Quantity:
+    """What stands for the result of a problem: [answer2]."""
+    return Quantity("", f"[answer{number}]")
+
+
+def results_used(text: str) -> tuple[int, ...]:
+    """The numbers of all problems whose results a text uses."""
+    return tuple(dict.fromkeys(map(int, _RESULT.findall(text))))
+
+
+def state_result(number: int, about: Quantity, value: str) -> str:
+    """The sentence that gives the result of another problem."""
+    return f"{result_mark(number)} stands for each {about} and equals {value}."
+
+
+def stated_results(text: str) -> list[tuple[int, str]]:
+    """The results of other problems that a text gives: number and value."""
+    return [(int(number), value) for number, _, value in _GIVEN.findall(text)]
+
+
 def result_number(quantity: Quantity) -> int | None:
     """k for [answerk], None for a plain quantity."""
     match = _RESULT.fullmatch(quantity.item) if not quantity.owner else None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .grammar import MODULUS, Ask, GrammarError, Lure, Needle, Problem, Question, Relation, result_number
+from .grammar import MODULUS, Ask, GrammarError, Lure, Needle, Problem, Question, Relation, result_mark, result_number
 from .ontology import Ontology, Quantity
 
 
@@ -92,7 +92,7 @@ class _Work:
         """Put the quantity that problem k asked for, with its value, in the place of [answerk]."""
         known = {**results, **self._problem.given}
         for k in self._problem.results_used:
-            mark = Quantity("", f"[answer{k}]")
+            mark = result_mark(k)
             if k in known:
                 about, value = known[k]
                 self._alias[mark] = about

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from random import Random
 
-from .grammar import MODULUS
+from .grammar import MODULUS, result_mark
 from .ontology import WORLDS, Quantity
 
 _PROSE = (
@@ -64,7 +64,7 @@ def make_question(
     answers: list[int] = []
     result: tuple[Quantity, int] | None = None
     for number in range(1, parts + 1):
-        draft = _Draft(rng, breadth, (f"[answer{number - 1}]", *result) if result else None)
+        draft = _Draft(rng, breadth, (str(result_mark(number - 1)), *result) if result else None)
         goal = draft.chain(depth)
         if chained:
             result = goal, draft.values[goal]
