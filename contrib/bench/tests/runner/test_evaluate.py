@@ -179,8 +179,8 @@ def test_a_guard_in_money_needs_prices(tmp_path: Path) -> None:
 
 
 def test_a_system_without_its_model_is_refused_before_anything_runs(tmp_path: Path) -> None:
-    with pytest.raises(ct.UsageError, match="system rounds: the pool has no model or role 'leader'"):
-        done(asked(System("rounds", model="leader")), tmp_path / "r.jsonl")
+    with pytest.raises(ct.UsageError, match="system rounds: the pool has no model or role 'boss'"):
+        done(asked(System("rounds", model="boss")), tmp_path / "r.jsonl")
     assert not (tmp_path / "r.jsonl").exists()
 
 
