@@ -2,7 +2,7 @@
 
     python benchmarks/bench.py [--json] [--quick]
 
-2,000 generated questions, 200 at once, each a run of ParallelRounds over concertino-sim's pool with its trace on disk.
+2,000 generated questions, 200 at once, each a run of ParallelRounds over concertino-toy's pool with its trace on disk.
 The floor makes the same runs with a semaphore and nothing else: no results file, no grading, no progress. Both take the
 processor's time, so the bar is a share of that: 5 %. Rounds alternate, and the figure is the median of their ratios.
 """
@@ -25,7 +25,7 @@ from concertino_bench.runner import Evaluation, Selection, evaluate
 from measure import Row, script
 
 AT_ONCE = 200
-POOL = ct.Pool.installed("sim/*").bind(orchestrator="sim/conductor")
+POOL = ct.Pool.installed("toy/*").bind(orchestrator="toy/leader")
 
 
 async def plain(tasks: list[Task], folder: Path) -> float:

@@ -1,19 +1,19 @@
 """How well the tiny conductor leads: three kinds of pools, none of whose questions it was trained on.
 
-    python benchmarks/conductor.py                        the figures of its MODEL_CARD.md
-    python benchmarks/conductor.py --only casts --json    one part, as JSON
-    python benchmarks/conductor.py --quick                24 of each part
-    python benchmarks/conductor.py --folder FOLDER        another model of the same form
+    python benchmarks/conductor.py                          the figures of its MODEL_CARD.md
+    python benchmarks/conductor.py --only exercises --json  one part, as JSON
+    python benchmarks/conductor.py --quick                  24 of each part
+    python benchmarks/conductor.py --folder FOLDER          another model of the same form
 
-casts   pools and questions drawn as in training, of another seed, at three rates of failing calls
-demo    questions of `concertino demo`, with the faults that are built into its members, and without them
-replay  six recorded models, 160 questions of GSM8K: one a run, four a run, and four a run while calls fail
+exercises  pools and questions drawn as in training, of another seed, at three rates of failing calls
+demo       questions of `concertino demo`, with the faults that are built into its members, and without them
+replay     six recorded models, 160 questions of GSM8K: one a run, four a run, and four a run while calls fail
 
 Everything is greedy. A run is *right* if all of its answers are; `replay` counts questions. `single-model` and
-`majority-vote` are the systems of concertino-bench, on the same questions and the same answers; the scripted leader is
-what the conductor learned from. The pool of `replay` lists its best model last, because the conductor begins with that
-one: it does not choose by itself. The questions are the last 160 of the recording; the first ones were looked at while
-it was made.
+`majority-vote` are the systems of concertino-bench, on the same questions and the same answers; the teacher is the
+scripted policy that the conductor learned from. The pool of `replay` lists its best model last, because the conductor
+begins with that one: it does not choose by itself. The questions are the last 160 of the recording; the first ones were
+looked at while the conductor was made.
 
 The data of `replay` are looked for in CONCERTINO_TEST_DATA, by default `../shared/data` from the root of the tree.
 """
@@ -33,17 +33,15 @@ from statistics import fmean
 from typing import Any
 
 import concertino as ct
-import concertino_conductor
 import concertino_replay
-import concertino_sim
+import concertino_toy
 from baselines import DATA, PRICES, STRONG, outcomes
 from concertino_bench import Task, Verdict
 from concertino_bench.baselines import systems
 from concertino_bench.graders.numeric import Numeric
-from concertino_conductor import TinyConductor
-from concertino_sim.demo import demo_members, demo_question
-from concertino_train.conductor.leader import Choice, Leader
-from concertino_train.conductor.trial import boxes, is_clean, try_out
+from concertino_toy.conductor import TINY, TinyConductor, strategy
+from concertino_toy.demo import demo_members, demo_question
+from concertino_toy.exercises import Assignee, ConductorTeacher, boxes, is_clean, try_out
 
 Row = dict[str, Any]
 NAMES = {
@@ -59,12 +57,12 @@ AT_ONCE = 4
 BUDGET = ct.Budget(rounds=8, calls=40, usd=0.5, seconds=60)
 
 
-def casts(model: ct.Model, count: int) -> list[Row]:
-    """Casts that training never showed."""
+def exercises(model: ct.Model, count: int) -> list[Row]:
+    """Exercises that training never showed."""
     rows = []
     for rate in (0.0, 0.2, 0.4):
         found = try_out(model, range(count), seed=1, fault_rate=rate)
-        rows.append({"what": f"casts, {rate:.0%} of calls fail", **vars(found)})
+        rows.append({"what": f"exercises, {rate:.0%} of calls fail", **vars(found)})
     return rows
 
 
@@ -81,10 +79,10 @@ async def several(make: Callable[[int], Coroutine[Any, Any, ct.Run]], count: int
 
 def demo(model: ct.Model, count: int) -> list[Row]:
     """Questions of the demonstration, of the seeds 0, 1, 2 and so on."""
-    hooks = (concertino_sim.concertino_tools, concertino_sim.concertino_agents, concertino_sim.concertino_models)
-    sound = [spec.with_(name=f"sim/{spec.name}") for hook in hooks for spec in hook()]
-    tiny = ct.ModelSpec("conductor/tiny", lambda: model, prices=ct.Prices(0.0, 0.0))
-    leader = ct.Orchestrator(tiny.name, concertino_conductor.strategy())
+    hooks = (concertino_toy.concertino_tools, concertino_toy.concertino_agents, concertino_toy.concertino_models)
+    sound = [spec.with_(name=f"toy/{spec.name}") for hook in hooks for spec in hook()]
+    tiny = ct.ModelSpec("toy/conductor", lambda: model, prices=ct.Prices(0.0, 0.0))
+    leader = ct.Orchestrator(tiny.name, strategy())
     rows = []
     for what, pool_of in (
         ("demo, its faults built in", lambda seed: ct.Pool(demo_members(seed))),
@@ -92,7 +90,7 @@ def demo(model: ct.Model, count: int) -> list[Row]:
     ):
 
         async def one(seed: int, pool_of: Callable[[int], ct.Pool] = pool_of) -> ct.Run:
-            pool = pool_of(seed).without("sim/conductor").adding(tiny)
+            pool = pool_of(seed).without("toy/leader", "toy/conductor").adding(tiny)
             return await leader.run(demo_question(seed)[0], pool=pool, budget=BUDGET)
 
         runs = asyncio.run(several(one, count))
@@ -100,12 +98,18 @@ def demo(model: ct.Model, count: int) -> list[Row]:
         right = [boxes(run) == known for run, known in zip(runs, expected, strict=True)]
         failed = [any(not seen.ok for seen in run.observations) for run in runs]
         both = [good for good, bad in zip(right, failed, strict=True) if bad]
-        rows.append({
-            "what": what, "runs": count, "right": fmean(right), "clean": fmean(map(is_clean, runs)),
-            "recovered": sum(both) / max(1, len(both)), "failed": len(both),
-            "rounds": fmean(len(run.rounds) for run in runs),
-            "wrong": [seed for seed, good in enumerate(right) if not good],
-        })  # fmt: skip
+        rows.append(
+            {
+                "what": what,
+                "runs": count,
+                "right": fmean(right),
+                "clean": fmean(map(is_clean, runs)),
+                "recovered": sum(both) / max(1, len(both)),
+                "failed": len(both),
+                "rounds": fmean(len(run.rounds) for run in runs),
+                "wrong": [seed for seed, good in enumerate(right) if not good],
+            }
+        )
     return rows
 
 
@@ -134,13 +138,20 @@ def replay(model: ct.Model, count: int) -> list[Row]:
     rows = []
     for system in systems(pool, ["single-model", "majority-vote"], answers="number", leader=STRONG):
         found = asyncio.run(outcomes(system, pool, tasks)).values()
-        rows.append({"what": f"replay, {system.name}", "questions": len(tasks), "right": fmean(o.right for o in found),
-                     "usd": fmean(o.usd for o in found), "calls": fmean(o.calls for o in found)})  # fmt: skip
+        rows.append(
+            {
+                "what": f"replay, {system.name}",
+                "questions": len(tasks),
+                "right": fmean(o.right for o in found),
+                "usd": fmean(o.usd for o in found),
+                "calls": fmean(o.calls for o in found),
+            }
+        )
     short = ct.Pool([specs[name].with_(name=called) for name, called in NAMES.items()])
     broken = ct.Pool([spec.with_(factory=lambda spec=spec: Failing(spec.factory(), 0.2)) for spec in pool.models])
-    scripted = Leader([Choice(name, "task") for name, _ in pool.offering("*").actions])
+    teacher = ConductorTeacher([Assignee(name, "task") for name, _ in pool.offering("*").actions])
     for what, leader, size, members in (
-        ("scripted leader, one question a run", scripted, 1, pool),
+        ("teacher, one question a run", teacher, 1, pool),
         ("tiny, one question a run", model, 1, pool),
         ("tiny, one question a run, short names", model, 1, short),
         ("tiny, four questions a run", model, 4, pool),
@@ -153,7 +164,7 @@ def replay(model: ct.Model, count: int) -> list[Row]:
 async def conducted(model: ct.Model, pool: ct.Pool, tasks: Sequence[Task], size: int) -> Row:
     """Let the conductor lead over recorded models, some questions a run."""
     groups = [tasks[start : start + size] for start in range(0, len(tasks), size)]
-    leader = ct.Orchestrator(model, concertino_conductor.strategy())
+    leader = ct.Orchestrator(model, strategy())
 
     async def one(number: int) -> ct.Run:
         texts = [task.question for task in groups[number]]
@@ -166,12 +177,15 @@ async def conducted(model: ct.Model, pool: ct.Pool, tasks: Sequence[Task], size:
     failed = [any(not seen.ok for seen in run.observations) for run in runs]
     after = [good for each, bad in zip(right, failed, strict=True) if bad for good in each]
     return {
-        "questions": len(tasks), "right": fmean(good for each in right for good in each),
-        "clean": fmean(map(is_clean, runs)), "recovered": fmean(after) if after else 0.0, "failed": sum(failed),
+        "questions": len(tasks),
+        "right": fmean(good for each in right for good in each),
+        "clean": fmean(map(is_clean, runs)),
+        "recovered": fmean(after) if after else 0.0,
+        "failed": sum(failed),
         "usd": sum(run.usage.usd for run in runs) / len(tasks),
         "calls": sum(len(run.observations) for run in runs) / len(tasks),
         "rounds": fmean(len(run.rounds) for run in runs),
-    }  # fmt: skip
+    }
 
 
 def judged(run: ct.Run, group: Sequence[Task]) -> list[bool]:
@@ -185,9 +199,9 @@ def judged(run: ct.Run, group: Sequence[Task]) -> list[bool]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = {"casts": (casts, 200), "demo": (demo, 60), "replay": (replay, 160)}
+    parts = {"exercises": (exercises, 200), "demo": (demo, 60), "replay": (replay, 160)}
     parser.add_argument("--only", choices=parts, action="append", help="a part; may be repeated")
-    parser.add_argument("--folder", type=Path, default=concertino_conductor.TINY, help="of the model")
+    parser.add_argument("--folder", type=Path, default=TINY, help="of the model")
     parser.add_argument("--count", type=int, help="runs, or questions, of each part; by default 200, 60 and 160")
     parser.add_argument("--quick", action="store_true", help="24 of each part: shows that it works")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
@@ -203,7 +217,7 @@ def main() -> None:
         if not given.json:
             print("\n".join(map(line, found)), f"\n  {time.process_time() - begun:.0f} CPU-seconds", flush=True)
     if given.json:
-        print(json.dumps({"parameters": model.network.parameters, "rows": rows}, indent=1))
+        print(json.dumps({"parameters": model.transformer.parameters, "rows": rows}, indent=1))
 
 
 def line(row: Row) -> str:

@@ -110,8 +110,8 @@ def die_at_write(count: int) -> None:
 
 def main(trace: Path, die_at: int) -> None:
     """Begin the run, or go on with it."""
-    pool = ct.Pool.of(keyed, once, graph, thinker, ct.ModelSpec("sim/worker", Worker), ct.ModelSpec("sim/lead", Leader))
-    pool = pool.bind(worker="sim/worker", orchestrator="sim/lead")
+    pool = ct.Pool.of(keyed, once, graph, thinker, ct.ModelSpec("toy/worker", Worker), ct.ModelSpec("toy/lead", Leader))
+    pool = pool.bind(worker="toy/worker", orchestrator="toy/lead")
     if die_at:
         die_at_write(die_at)
     resumable = trace.exists() and len(trace.read_bytes().splitlines()) > 1

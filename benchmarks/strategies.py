@@ -2,9 +2,9 @@
 
     python benchmarks/strategies.py [--quick] [--json] [--only AXIS] [--count N] [--faults SHARE] [--at-once N]
 
-The pool is concertino-sim's: a fixed policy conducts simulated solvers, so accuracy says whether a paradigm's machinery
+The pool is concertino-toy's: a fixed policy conducts simulated solvers, so accuracy says whether a paradigm's machinery
 gets a right answer out of a pool that can give it, and nothing about real models. Questions are those of
-concertino-bench, N per axis (200), levels 2, 4, 6 and 8 in turn; where that is not installed, of concertino-sim's own
+concertino-bench, N per axis (200), levels 2, 4, 6 and 8 in turn; where that is not installed, of concertino-toy's own
 writer. Each call of a model takes the time that `PACES` says. The budget of every run is `BUDGET`; a run is inside it
 if it ends with an answer before the budget is spent.
 
@@ -31,10 +31,10 @@ from typing import Literal
 
 import concertino as ct
 from concertino.strategies import AgentGraph, DependencyPlan, SerialCalls, reasoner_programmer
-from concertino_sim.conductor import Conductor
-from concertino_sim.models import SAGE, STEADY, SWIFT, model_spec
-from concertino_sim.skills import Pace
-from concertino_sim.writer import make_question
+from concertino_toy.leader import ScriptedLeader
+from concertino_toy.problems.writer import make_question
+from concertino_toy.simulated.models import SAGE, STEADY, SWIFT, model_spec
+from concertino_toy.simulated.skills import Pace
 from measure import machine, number
 
 Axis = Literal["depth", "horizon", "breadth", "parallel", "robustness"]
@@ -44,7 +44,7 @@ COUNT, QUICK = 200, 10
 SHARE = 0.2
 AT_ONCE = 4
 BUDGET = ct.Budget(calls=80, units=80, usd=1.0, seconds=20)
-PACES = {"swift": 0.02, "steady": 0.03, "sage": 0.05, "conductor": 0.02}
+PACES = {"swift": 0.02, "steady": 0.03, "sage": 0.05, "leader": 0.02}
 """Seconds that each model takes for a reply."""
 ENDS = ("answered", "rounds")
 """How a run ends that was not ended by its budget: by itself, or asked for its answer after the last turn."""
@@ -54,7 +54,7 @@ JUDGED = ("AgentGraph", "DependencyPlan")
 STRATEGIES: dict[str, Callable[[], ct.Strategy]] = {
     "ParallelRounds": ct.ParallelRounds,
     "AgentGraph": AgentGraph,
-    "DependencyPlan": lambda: DependencyPlan(tools={"solve": "sim/solve"}),
+    "DependencyPlan": lambda: DependencyPlan(tools={"solve": "toy/solve"}),
     "SerialCalls": SerialCalls,
     "RoleWorkflow": reasoner_programmer,
 }
@@ -113,7 +113,7 @@ def questions(axis: Axis, count: int) -> list[Question]:
 
 
 def _written(axis: str, level: int, index: int) -> Question:
-    """A question of concertino-sim's writer that resembles one of an axis."""
+    """A question of concertino-toy's writer that resembles one of an axis."""
     shapes: dict[str, dict[str, int | bool]] = {
         "depth": {"parts": 1, "depth": level},
         "horizon": {"parts": level, "chained": True},
@@ -126,13 +126,13 @@ def _written(axis: str, level: int, index: int) -> Question:
 
 
 def members() -> list[ct.ToolSpec | ct.AgentSpec | ct.ModelSpec]:
-    """The published members of concertino-sim, with `PACES`."""
+    """The published members of concertino-toy, with `PACES`."""
     skills = {"swift": SWIFT, "steady": STEADY, "sage": SAGE}
-    paced = {f"sim/{name}": model_spec(name, replace(skill, pace=Pace(PACES[name]))) for name, skill in skills.items()}
+    paced = {f"toy/{name}": model_spec(name, replace(skill, pace=Pace(PACES[name]))) for name, skill in skills.items()}
     found = []
-    for member in ct.Pool.installed("sim/*").members:
-        if member.name == "sim/conductor":
-            found.append(member.with_(factory=lambda: Conductor(pace=Pace(PACES["conductor"]))))
+    for member in ct.Pool.installed("toy/*").members:
+        if member.name == "toy/leader":
+            found.append(member.with_(factory=lambda: ScriptedLeader(pace=Pace(PACES["leader"]))))
         elif member.name in paced:
             found.append(paced[member.name].with_(name=member.name))
         else:
@@ -169,7 +169,7 @@ async def measured(
     async def one(index: int, question: Question) -> ct.Run:
         before = [failing(share, f"{axis} {index}")] if share else []
         async with gate:
-            orchestrator = ct.Orchestrator("sim/conductor", STRATEGIES[name](), before=before)
+            orchestrator = ct.Orchestrator("toy/leader", STRATEGIES[name](), before=before)
             return await orchestrator.run(question.text, pool=pool, budget=BUDGET)
 
     runs = await asyncio.gather(*(one(index, question) for index, question in enumerate(asked)))
@@ -247,7 +247,7 @@ def main() -> int:
     count = QUICK if options.quick else options.count
     found = asyncio.run(rows(options.only or AXES, count, options.faults, options.at_once))
     found += together(found)
-    source = "concertino-bench" if importlib.util.find_spec("concertino_bench") else "the writer of concertino-sim"
+    source = "concertino-bench" if importlib.util.find_spec("concertino_bench") else "the writer of concertino-toy"
     absent = [name for name in STRATEGIES if name not in {row.strategy for row in found}]
     reason = asyncio.run(sandboxed()) if absent else ""
     if options.json:

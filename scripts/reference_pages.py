@@ -167,7 +167,7 @@ _DISTRIBUTIONS = {
     "code": "A Python interpreter in a sandbox, and an agent that writes, runs and repairs scripts.",
     "search": "Search in a corpus of your own and on the web, pages, and agents that read and cite. The corpus comes "
     "from `[providers.search]`; [how to set it up](../how-to/search-a-corpus.md).",
-    "sim": "A calculator, a reader and a solver for one grammar of questions, so that concertino runs without a model.",
+    "toy": "A calculator, a reader and a solver for one grammar of questions, so that concertino runs without a model.",
 }
 _CUT = {"code/python": "Python 3"}
 """Descriptions that go on with what holds on one machine: where that begins."""

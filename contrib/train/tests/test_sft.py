@@ -426,11 +426,13 @@ def test_a_tiny_policy_learns_to_route_in_the_exact_form_from_collected_trajecto
     from concertino_bench import System, TaskSet
     from concertino_bench.graders import MultiAnswer
     from concertino_bench.runner import Selection
+    from concertino_toy.practice import practice_pool
+    from concertino_toy.practice.experts import Habits
+    from concertino_toy.practice.experts.calls import RoundsExpert
     from concertino_train.chat_codec import ChatCodec
     from concertino_train.data import collect, make_set, read_conversations
     from concertino_train.policies.transformers import TransformersPolicy
-    from concertino_train.practice import practice_pool, tasks
-    from concertino_train.practice.experts import Habits, RoundsExpert
+    from concertino_train.practice import tasks
     from concertino_train.rollouts import Assignment, RolloutEngine, TokenLimits
     from concertino_train.sft import SftSettings, clean_share, run_sft
     from concertino_train.tiny import new_model, new_tokenizer

@@ -15,7 +15,7 @@ system = System("ask-once", strategy="single-model", model="leader")
 
 
 async def main() -> None:
-    for file, model in (("steady.jsonl", "sim/steady"), ("sage.jsonl", "sim/sage")):
+    for file, model in (("steady.jsonl", "toy/steady"), ("sage.jsonl", "toy/sage")):
         pool = ct.Pool.installed(model).bind(leader=model)
         await evaluate(Evaluation(tasks, [system]), pool, file, graders=installed_graders(), traces=None)
 

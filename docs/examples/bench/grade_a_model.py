@@ -6,11 +6,11 @@ from collections import Counter
 import concertino as ct
 from concertino_bench.masbench import generate, grade
 
-pool = ct.Pool.installed("sim/steady")
+pool = ct.Pool.installed("toy/steady")
 
 
 async def main() -> None:
-    model = pool.model("sim/steady").factory()
+    model = pool.model("toy/steady").factory()
     for level in (2, 4, 6):
         verdicts = Counter()
         for task in generate("robustness", level, 40, seed=1):

@@ -11,8 +11,8 @@ from concertino_bench.runner import Evaluation, Selection, evaluate
 
 sets = {each.name: each for each in task_sets()}
 tasks = [Selection(sets["masbench/robustness"], {"level": 2, "count": 20, "seed": 1})]
-systems = [System(name, "single-model", model=f"sim/{name}") for name in ("swift", "steady", "sage")]
-pool = ct.Pool.installed("sim/swift", "sim/steady", "sim/sage")
+systems = [System(name, "single-model", model=f"toy/{name}") for name in ("swift", "steady", "sage")]
+pool = ct.Pool.installed("toy/swift", "toy/steady", "toy/sage")
 evaluation = Evaluation(tasks, systems, title="Three models on false notes")
 asyncio.run(evaluate(evaluation, pool, "results.jsonl", graders=installed_graders()))
 

@@ -1,7 +1,7 @@
 """A tiny trained model leads a pool of two, one of whom fails at first."""
 
 import concertino as ct
-import concertino_conductor
+from concertino_toy.conductor import strategy
 
 ANSWERS = {"Aurora": "17", "quay": "4"}
 asked: list[str] = []
@@ -26,8 +26,8 @@ def warden(question: str) -> str:
     return told(question)
 
 
-leader = ct.Orchestrator("conductor/tiny", concertino_conductor.strategy())
-pool = ct.Pool.of(pilot, warden, *ct.Pool.installed("conductor/*").members)
+leader = ct.Orchestrator("toy/conductor", strategy())
+pool = ct.Pool.of(pilot, warden, *ct.Pool.installed("toy/conductor").members)
 run = leader.run_sync(
     "Problem 1: How many sails has the Aurora?\n\nProblem 2: How deep is the quay, in metres?", pool=pool
 )

@@ -8,13 +8,13 @@ from concertino.describing import describe
 
 async def main() -> None:
     pool = ct.Pool.load("described.toml")
-    larger = pool.adding(*ct.Pool.installed("sim/sage").models)
+    larger = pool.adding(*ct.Pool.installed("toy/sage").models)
     found = await describe(larger, "tasks.jsonl")
     print("asked now:", found.asked)
     for description in found.descriptions:
         rate = description.profile.by_kind["false note"]
         print(f"{description.model:<10} {rate.accuracy:.0%} right about false notes, {rate.low:.0%} to {rate.high:.0%}")
-    print("in the pool:", found.pool["sim/sage"].description[:20])
+    print("in the pool:", found.pool["toy/sage"].description[:20])
 
 
 asyncio.run(main())

@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 import concertino as ct
-from cast import QUESTION, pool
+from toy_pool import QUESTION, pool
 
 
 def pull_the_plug(event: Any) -> None:

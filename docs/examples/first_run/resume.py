@@ -3,7 +3,7 @@
 import asyncio
 
 import concertino as ct
-from cast import pool
+from toy_pool import pool
 
 before = ct.Trace.load("interrupted.trace.jsonl")
 print(f"finished: {before.finished}; answered requests: {len(before.replies())}")

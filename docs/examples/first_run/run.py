@@ -1,7 +1,7 @@
 """Ask the question, inside a budget, and look at what came of it."""
 
 import concertino as ct
-from cast import QUESTION, pool
+from toy_pool import QUESTION, pool
 
 budget = ct.Budget(rounds=8, calls=40, usd=0.50, seconds=30)
 run = ct.Orchestrator().run_sync(QUESTION, pool=pool, budget=budget, trace="runs")

@@ -5,7 +5,7 @@ import concertino as ct
 pool = ct.Pool.load("pool.toml")
 print(pool)
 
-cheaper = pool.without("sim/sage").bind(orchestrator="sim/steady")
+cheaper = pool.without("toy/sage").bind(orchestrator="toy/steady")
 print(pool.diff(cheaper))
 
 print("tokens of context:", pool.count_context().by_member["calculator"] > 0)

@@ -7,7 +7,7 @@ QUESTION = (
     "Problem 1: The number of each Attic's Chest equals 7. How many Chest does Attic have? "
     "Problem 2: The number of each Barn's Horse equals 4. How many Horse does Barn have?"
 )
-POOL = ct.Pool.installed("sim/*", "code/python").bind(orchestrator="sim/conductor")
+POOL = ct.Pool.installed("toy/*", "code/python").bind(orchestrator="toy/leader")
 
 for strategy in (ParallelRounds(), AgentGraph(), DependencyPlan(), SerialCalls(), reasoner_programmer()):
     run = ct.Orchestrator(strategy=strategy).run_sync(QUESTION, pool=POOL)

@@ -190,12 +190,12 @@ class TestExtract(_Conforming):
 
 async def test_every_agent_works_in_a_run_with_simulated_models() -> None:
     models = pytest.importorskip(
-        "concertino_sim.models", reason="concertino-sim is not installed; `make setup` adds it"
+        "concertino_toy.simulated.models", reason="concertino-toy is not installed; `make setup` adds it"
     )
-    writer = pytest.importorskip("concertino_sim.writer")
+    writer = pytest.importorskip("concertino_toy.problems.writer")
     question, [answer] = writer.make_question(Random(3), 1, depth=4)
-    specs = [spec.with_(name=f"sim/{spec.name}") for spec in models.model_specs()]
-    pool = ct.Pool.of(*agents.AGENTS, *specs, default="sim/sage")
+    specs = [spec.with_(name=f"toy/{spec.name}") for spec in models.solver_specs()]
+    pool = ct.Pool.of(*agents.AGENTS, *specs, default="toy/sage")
     debate = {"subtask": question, "roles": ["accountant", "sceptic"]}
     rounds = [
         [("cot", {"subtask": question}), ("self_consistency", {}), ("ensemble_solver", {}), ("standard_reasoner", {})],

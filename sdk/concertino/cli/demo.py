@@ -1,7 +1,6 @@
 """`concertino demo`: one run with simulated models, on any machine, checked against its known answers.
 
-The models come from the distribution concertino-sim, and a trained model that leads them from concertino-conductor. The
-SDK depends on neither, so they are looked for by name.
+The models come from the distribution concertino-toy, on which the SDK does not depend, so it is looked up by name.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import importlib
 import importlib.util
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,41 +20,42 @@ from .options import common_options, view_options
 from .run import Display, fresh, show_run
 
 if TYPE_CHECKING:
-    from concertino.pool.pool import Pool
     from concertino.runs.orchestrator import Orchestrator
 
-_MODULE = "concertino_sim"
-_TINY = "concertino_conductor"
+_MODULE = "concertino_toy"
 _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 
 
 @click.command("demo")
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed is another question.")
 @click.option(
-    "--conductor",
-    type=click.Choice(["tiny", "simulated"]),
-    help="Who leads: a tiny trained model (concertino-conductor), or a policy written by hand; by default tiny, if it "
-    "is installed.",
+    "--leader",
+    type=click.Choice(["conductor", "scripted"]),
+    default="conductor",
+    show_default=True,
+    help="The orchestrator: a tiny trained model, or a policy written by hand.",
 )
 @click.option("--trace", "folder", type=click.Path(path_type=Path), metavar="FOLDER", help="Where to record the run.")
 @view_options
 @common_options
-def demo(seed: int, conductor: str | None, folder: Path | None, live: bool | None, as_json: bool) -> None:
+def demo(seed: int, leader: str, folder: Path | None, live: bool | None, as_json: bool) -> None:
     """Watch one run with simulated models: no key, no network, about five seconds.
 
-    The models crash, hang and err on purpose; the orchestrator reads what happened and repairs it. It is a real, tiny
-    model with its weights, or a policy written by hand, which misspells on purpose, too.
+    The models crash, hang and err on purpose; the orchestrator reads what happened and repairs it. The orchestrator is
+    a tiny trained model, or a policy written by hand, which also misspells on purpose.
     Exit code: 0 if the answers are the known ones, 1 if not.
 
     JSON: as `concertino run --json`.
     """
     from concertino.core.budget import Budget
+    from concertino.pool.pool import Pool
 
-    cast = _installed(_MODULE, "the demo needs simulated models: pip install concertino-sim", ".demo")
-    question, expected = cast.demo_question(seed)
-    leader, pool = _led(conductor or ("tiny" if importlib.util.find_spec(_TINY) else "simulated"), cast, seed)
+    if importlib.util.find_spec(_MODULE) is None:
+        raise UsageError("the demo needs simulated models: pip install concertino-toy")
+    toy = importlib.import_module(f"{_MODULE}.demo")
+    question, expected = toy.demo_question(seed)
     budget = Budget(rounds=8, calls=40, usd=0.5, seconds=60)
-    begin, path = fresh(leader, question, pool, budget, folder)
+    begin, path = fresh(_orchestrator(leader), question, Pool(toy.demo_members(seed)), budget, folder)
     done = show_run(begin, path, Display(live, as_json))
     given = _BOXED.findall(done.answer or "")
     if given != [str(answer) for answer in expected]:
@@ -65,21 +65,10 @@ def demo(seed: int, conductor: str | None, folder: Path | None, live: bool | Non
         click.echo(f"\nAll {len(expected)} answers are right. See it again: concertino traces show {path}")
 
 
-def _led(conductor: str, cast: Any, seed: int) -> tuple[Orchestrator, Pool]:
-    """Who leads, and the pool."""
-    from concertino.pool.pool import Pool
+def _orchestrator(leader: str) -> Orchestrator:
+    """The orchestrator that was chosen."""
     from concertino.runs.orchestrator import Orchestrator
 
-    pool = Pool(cast.demo_members(seed))
-    if conductor == "simulated":
-        return Orchestrator("sim/conductor"), pool
-    tiny = _installed(_TINY, "the tiny conductor is not installed: pip install concertino-conductor")
-    models = [model.with_(name=f"conductor/{model.name}") for model in tiny.concertino_models()]
-    return Orchestrator("conductor/tiny", tiny.strategy()), pool.without("sim/conductor").adding(*models)
-
-
-def _installed(module: str, lacking: str, part: str = "") -> Any:
-    """A distribution's module, or one of its parts."""
-    if importlib.util.find_spec(module) is None:
-        raise UsageError(lacking)
-    return importlib.import_module(module + part)
+    if leader == "scripted":
+        return Orchestrator("toy/leader")
+    return Orchestrator("toy/conductor", importlib.import_module(f"{_MODULE}.conductor").strategy())

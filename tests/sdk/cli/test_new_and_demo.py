@@ -77,45 +77,31 @@ def test_without_simulated_models_the_demo_says_what_to_install(cli: Any, monkey
     monkeypatch.setattr("concertino.cli.demo._MODULE", "concertino_absent")
     done = cli("demo")
     assert done.exit_code == 2
-    assert "pip install concertino-sim" in done.stderr
+    assert "pip install concertino-toy" in done.stderr
 
 
-def test_the_demo_of_the_policy_shows_every_status_and_ends_right(cli: Any) -> None:
-    pytest.importorskip("concertino_sim")
-    done = cli("demo", "--conductor", "simulated", "--json")
+def test_the_demo_of_the_scripted_leader_shows_every_status_and_ends_right(cli: Any) -> None:
+    pytest.importorskip("concertino_toy")
+    done = cli("demo", "--leader", "scripted", "--json")
     assert done.exit_code == 0, done.stderr
     data = json.loads(done.stdout)
     statuses = {seen["status"] for round_ in data["rounds"] for seen in round_["observations"]}
     assert statuses == {"OK", "PARSE_ERR", "EXEC_ERR", "TIMEOUT"}
-    assert Path(data["trace"]).is_file()
+    assert "toy/leader" in Path(data["trace"]).read_text(encoding="utf-8")
 
 
 def test_the_demo_is_led_by_the_tiny_conductor_which_repairs_failures_and_ends_right(cli: Any) -> None:
-    pytest.importorskip("concertino_sim")
-    pytest.importorskip("concertino_conductor")
+    pytest.importorskip("concertino_toy")
     done = cli("demo", "--json")
     assert done.exit_code == 0, done.stderr
     data = json.loads(done.stdout)
     statuses = {seen["status"] for round_ in data["rounds"] for seen in round_["observations"]}
     assert statuses >= {"OK", "TIMEOUT"}
-    assert "conductor/tiny" in Path(data["trace"]).read_text(encoding="utf-8")
-
-
-def test_without_the_tiny_conductor_the_policy_leads_and_asking_for_it_says_what_to_install(
-    cli: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("concertino_sim")
-    monkeypatch.setattr("concertino.cli.demo._TINY", "concertino_absent")
-    done = cli("demo", "--json")
-    assert done.exit_code == 0, done.stderr
-    assert "sim/conductor" in Path(json.loads(done.stdout)["trace"]).read_text(encoding="utf-8")
-    done = cli("demo", "--conductor", "tiny")
-    assert done.exit_code == 2
-    assert "pip install concertino-conductor" in done.stderr
+    assert "toy/conductor" in Path(data["trace"]).read_text(encoding="utf-8")
 
 
 def test_a_wrong_answer_fails_the_demo(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    demo = pytest.importorskip("concertino_sim.demo")
+    demo = pytest.importorskip("concertino_toy.demo")
     monkeypatch.setattr(demo, "demo_question", lambda seed, real=demo.demo_question: (real(seed)[0], (1, 2, 3, 4)))
     done = cli("demo")
     assert done.exit_code == 1

@@ -126,9 +126,9 @@ def test_a_model_object_cannot_be_bound_by_a_pool() -> None:
 
 
 FILE = """
-members = ["sim/calculate", "sim/steady"]
+members = ["toy/calculate", "toy/steady"]
 [roles]
-helper = "sim/steady"
+helper = "toy/steady"
 [orchestrators.planner]
 description = "Plans and works out sums."
 model = "helper"

@@ -149,17 +149,17 @@ def test_an_equal_pool_is_no_swap_and_a_wrong_one_leaves_the_current_one() -> No
 
 async def test_a_followed_file_is_taken_over_when_it_changes_and_a_wrong_one_is_not(tmp_path: Path) -> None:
     path = tmp_path / "pool.toml"
-    path.write_text('members = ["sim/swift", "sim/steady"]\n[roles]\nworker = "sim/swift"\n')
+    path.write_text('members = ["toy/swift", "toy/steady"]\n[roles]\nworker = "toy/swift"\n')
     live = ct.LivePool(ct.Pool.of(ct.ModelSpec("m", ScriptedModel)))
     async with live.following(path, seconds=0.01):
-        assert live.current.roles == {"worker": "sim/swift"}
-        path.write_text('members = ["sim/swift", "sim/steady"]\n[roles]\nworker = "sim/steady"\n')
-        await _until(lambda: live.current.roles == {"worker": "sim/steady"})
-        path.write_text('members = ["sim/swift", "sim/steady"]\n[roles]\nworker = "sim/stedy"\n')
+        assert live.current.roles == {"worker": "toy/swift"}
+        path.write_text('members = ["toy/swift", "toy/steady"]\n[roles]\nworker = "toy/steady"\n')
+        await _until(lambda: live.current.roles == {"worker": "toy/steady"})
+        path.write_text('members = ["toy/swift", "toy/steady"]\n[roles]\nworker = "toy/stedy"\n')
         await _until(lambda: bool(live.fault))
-        assert "sim/stedy" in live.fault
-        assert live.current.roles == {"worker": "sim/steady"}
-        path.write_text('members = ["sim/swift"]\n')
+        assert "toy/stedy" in live.fault
+        assert live.current.roles == {"worker": "toy/steady"}
+        path.write_text('members = ["toy/swift"]\n')
         await _until(lambda: not live.fault)
         assert len(live.current) == 1
 

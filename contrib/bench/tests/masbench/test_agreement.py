@@ -1,4 +1,4 @@
-"""Three ways to an answer that share no code: while writing, by sweeping over the text, and concertino-sim's solver.
+"""Three ways to an answer that share no code: while writing, by sweeping over the text, and concertino-toy's solver.
 
 Every text is measured too: it has the depth, breadth and so on that was asked for.
 
@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from concertino_bench.masbench import AXES, LEVELS, SPLITS, Axis, Measures, answers, generate, measure
-from concertino_sim.grammar import read
-from concertino_sim.solver import solve
+from concertino_toy.problems.grammar import read
+from concertino_toy.problems.solver import solve
 
 QUESTIONS = int(os.environ.get("CONCERTINO_FUZZ", "1100"))
 

@@ -24,9 +24,9 @@ from concertino_bench.masbench import (
 )
 from concertino_bench.masbench.graph import MODULUS
 from concertino_bench.masbench.worlds import WORLDS
-from concertino_sim.grammar import Problem, Quantity, read
-from concertino_sim.ontology import WORLDS as SIM_WORLDS
-from concertino_sim.ontology import Ontology
+from concertino_toy.problems.grammar import Problem, Quantity, read
+from concertino_toy.problems.ontology import WORLDS as SIM_WORLDS
+from concertino_toy.problems.ontology import Ontology
 
 EACH_AXIS = pytest.mark.parametrize("axis", AXES)
 
@@ -80,7 +80,7 @@ def test_a_question_that_comes_up_twice_is_left_out(monkeypatch: pytest.MonkeyPa
 
 
 def shape(problem: Problem, asked: Quantity) -> object:
-    """The way to an answer without names and numbers, made of what concertino-sim reads in the text."""
+    """The way to an answer without names and numbers, made of what concertino-toy reads in the text."""
     if asked not in problem.facts:
         counted = [need for fact in problem.facts.values() for need in fact.needs]
         total = Ontology(problem.facts, [*counted, *(ask for ask in problem.asks if isinstance(ask, Quantity))]).total(

@@ -21,7 +21,7 @@ from concertino_bench.masbench import grade, task_sets
 from concertino_bench.runner import Evaluation, Outcome, Progress, Selection, evaluate
 
 DEPTH = next(each for each in task_sets() if each.name == "masbench/depth")
-POOL = ct.Pool.installed("sim/*").bind(orchestrator="sim/conductor")
+POOL = ct.Pool.installed("toy/*").bind(orchestrator="toy/leader")
 SYSTEMS = (System("rounds"), System("graph", "agent-graph"))
 
 
@@ -60,8 +60,8 @@ def test_every_system_gets_every_task_as_often_as_asked(tmp_path: Path) -> None:
 def test_an_item_says_what_its_run_did(tmp_path: Path) -> None:
     (item, *_) = done(asked(System("graph", "agent-graph"), count=1), tmp_path / "r.jsonl").items
     assert (item.rounds, item.calls, item.stop) == (1, sum(item.widths), "answered")
-    assert item.members["sim/solve"].kind == "agent"
-    assert item.members["sim/conductor"].kind == "model"
+    assert item.members["toy/solve"].kind == "agent"
+    assert item.members["toy/leader"].kind == "model"
     total = ct.Usage()
     for use in item.members.values():
         total = total.plus(use.usage)
@@ -104,9 +104,9 @@ def test_a_file_of_another_evaluation_is_refused_with_what_differs(tmp_path: Pat
     with pytest.raises(ct.UsageError, match="belongs to another evaluation; what differs: samples"):
         done(asked(samples=2), out)
     with pytest.raises(ct.UsageError, match="what differs: pool;"):
-        done(asked(), out, POOL.alias({"sim/solve": "other"}))
+        done(asked(), out, POOL.alias({"toy/solve": "other"}))
     with pytest.raises(ct.UsageError, match="what differs: pool;"):
-        done(asked(System("rounds", prepare=lambda pool: pool.without("sim/swift")), SYSTEMS[1]), out)
+        done(asked(System("rounds", prepare=lambda pool: pool.without("toy/swift")), SYSTEMS[1]), out)
     (tmp_path / "notes.txt").write_text("hello\n")
     with pytest.raises(ct.UsageError, match="its first line is no header"):
         done(asked(), tmp_path / "notes.txt")
@@ -172,15 +172,15 @@ def test_no_run_begins_once_the_money_is_spent(tmp_path: Path) -> None:
 
 
 def test_a_guard_in_money_needs_prices(tmp_path: Path) -> None:
-    pool = POOL.price({"sim/steady": None})
-    with pytest.raises(ct.UsageError, match="the price of sim/steady is unknown"):
+    pool = POOL.price({"toy/steady": None})
+    with pytest.raises(ct.UsageError, match="the price of toy/steady is unknown"):
         done(asked(max_usd=1.0), tmp_path / "r.jsonl", pool)
     assert not (tmp_path / "r.jsonl").exists()
 
 
 def test_a_system_without_its_model_is_refused_before_anything_runs(tmp_path: Path) -> None:
-    with pytest.raises(ct.UsageError, match="system rounds: the pool has no model or role 'leader'"):
-        done(asked(System("rounds", model="leader")), tmp_path / "r.jsonl")
+    with pytest.raises(ct.UsageError, match="system rounds: the pool has no model or role 'boss'"):
+        done(asked(System("rounds", model="boss")), tmp_path / "r.jsonl")
     assert not (tmp_path / "r.jsonl").exists()
 
 
@@ -469,12 +469,12 @@ import concertino as ct
 from concertino_bench import System
 from concertino_bench.masbench import grade, task_sets
 from concertino_bench.runner import Evaluation, Selection, evaluate
-from concertino_sim.conductor import Conductor
-from concertino_sim.models import model_spec, STEADY, SWIFT
-from concertino_sim.skills import Pace
+from concertino_toy.leader import ScriptedLeader
+from concertino_toy.simulated.models import model_spec, STEADY, SWIFT
+from concertino_toy.simulated.skills import Pace
 
 depth = next(each for each in task_sets() if each.name == "masbench/depth")
-pool = ct.Pool.installed("sim/*").bind(orchestrator="sim/conductor")
+pool = ct.Pool.installed("toy/*").bind(orchestrator="toy/leader")
 evaluation = Evaluation([Selection(depth, {"level": 4}, limit=60)], [System("rounds"), System("graph", "agent-graph")])
 pace = float(sys.argv[2])
 

@@ -16,7 +16,7 @@ from concertino_bench.cli import bench
 from concertino_bench.cli._run import Shown, progress_line
 from concertino_bench.runner import Progress
 
-ROUNDS = "rounds=parallel-rounds,model=sim/conductor"
+ROUNDS = "rounds=parallel-rounds,model=toy/leader"
 TASKS = "masbench/depth,level=3,limit=4"
 
 
@@ -27,7 +27,7 @@ def run(*arguments: object) -> Result:
 def test_options_are_enough(tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
     done = run(
-        "run", "--tasks", TASKS, "--system", ROUNDS, "--system", "graph=agent-graph,model=sim/conductor", "--out", out
+        "run", "--tasks", TASKS, "--system", ROUNDS, "--system", "graph=agent-graph,model=toy/leader", "--out", out
     )
     assert done.exit_code == 0, done.output
     assert "rounds  4/4  100.0 %" in done.stdout
@@ -66,10 +66,10 @@ name = "graph"
 strategy = "agent-graph"
 """
 POOL = """
-members = ["sim/*"]
+members = ["toy/*"]
 
 [roles]
-orchestrator = "sim/conductor"
+orchestrator = "toy/leader"
 """
 
 
@@ -137,8 +137,8 @@ def test_nothing_named_is_a_question_of_usage() -> None:
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        (("--system", "a=single-model,model=sim/steady,temperature=hot"), "temperature"),
-        (("--system", "a=single-model,model=sim/steady,max_tokens=-5"), "max_tokens"),
+        (("--system", "a=single-model,model=toy/steady,temperature=hot"), "temperature"),
+        (("--system", "a=single-model,model=toy/steady,max_tokens=-5"), "max_tokens"),
         (("--system", "a=single-model,model=3"), "/model: expected"),
         (("--system", "a=single-model,eager=maybe"), "/eager: expected boolean"),
         (("--system", "a=parallel-rounds"), "name its model, model=PROVIDER/NAME, or bind the role in a pool file"),
@@ -162,10 +162,10 @@ def test_a_declaration_of_tasks_of_one_s_own_is_a_set(tmp_path: Path) -> None:
 
 
 def test_lists_and_texts_in_a_line_may_hold_commas(tmp_path: Path) -> None:
-    system = 'a=majority-vote,members=["sim/swift", "sim/steady"],offer=["sim/swift","sim/steady"],model=sim/conductor'
+    system = 'a=majority-vote,members=["toy/swift", "toy/steady"],offer=["toy/swift","toy/steady"],model=toy/leader'
     done = run("run", "--tasks", TASKS, "--system", system, "--out", tmp_path / "r.jsonl")
     header = json.loads((tmp_path / "r.jsonl").read_text().splitlines()[0])
-    assert header["systems"][0]["strategy"]["members"] == ["sim/swift", "sim/steady"], done.output
+    assert header["systems"][0]["strategy"]["members"] == ["toy/swift", "toy/steady"], done.output
 
 
 def test_a_system_whose_model_never_answers_is_said_and_fails(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_report_never_takes_the_place_of_its_results(tmp_path: Path) -> None:
 
 def test_reports_comparisons_and_frontiers_are_printed(tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
-    run("run", "--tasks", TASKS, "--system", ROUNDS, "--system", "one=single-model,model=sim/swift", "--out", out)
+    run("run", "--tasks", TASKS, "--system", ROUNDS, "--system", "one=single-model,model=toy/swift", "--out", out)
     assert "# Evaluation" in run("report", out).stdout
     assert "one - rounds: " in run("compare", out).stdout
     assert len(json.loads(run("compare", out, "--json").stdout)) == 1

@@ -15,7 +15,7 @@ With a policy:
     losses, plain, trainer      the loss, its oracle, the optimiser through TRL
     teacher, teaching, rl       the verbs collect, sft and rl; evaluate, export, studies likewise
     running      folders, checkpoints, figures, monitors, signals of long work
-    practice     a domain to learn in that needs nothing installed; conductor: the tiny model of the demonstration
+    practice     the practice domain of concertino-toy as tasks; conductor: the training of its tiny model
 
 Importing this module imports none of them; the names and the hooks below do.
 """
@@ -63,7 +63,7 @@ def concertino_rewards() -> list[Any]:
 @hookimpl
 def concertino_tasks() -> list[Any]:
     """The sets of the practice domain: `practice/facts` and so on."""
-    from .practice.tasks import task_sets
+    from .practice import task_sets
 
     return task_sets()
 

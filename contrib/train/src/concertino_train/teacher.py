@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from concertino_train.config import TrainConfig
     from concertino_train.data.trajectories import PoolOf
 
-EXPERTS: Mapping[str, str] = {"practice": "concertino_train.teacher:practice_expert"}
+EXPERTS: Mapping[str, str] = {"practice": "concertino_toy.practice.experts:practice_expert"}
 """Functions that make a teacher of a pool and a strategy, by the names that settings files use."""
 TEACHER = "teacher"
 """What results files call it; `teacher-0`, `teacher-1` and so on where it works with several pools."""
@@ -209,41 +209,6 @@ def _leader(config: TrainConfig, pool: Pool, strategy: Strategy) -> str | Model:
     made = make_named(teacher, EXPERTS, "data.collect.teacher", pool=pool, strategy=strategy)
     if not isinstance(made, Model):
         raise UsageError(f"data.collect.teacher: {teacher.name} gave a {type(made).__name__}; expected a Model")
-    return made
-
-
-def practice_expert(pool: Pool, strategy: Strategy, **habits: Any) -> Model:
-    """The scripted expert of the practice domain that writes in a strategy's format.
-
-    Args:
-        pool: whose members it asks.
-        strategy: whose format it writes.
-        habits: of `concertino_train.practice.experts.Habits`.
-
-    Raises:
-        UsageError: there is no expert for the strategy.
-    """
-    from concertino_train.practice.experts import (
-        GraphExpert,
-        Habits,
-        PlanExpert,
-        RoleExpert,
-        RoundsExpert,
-        SerialExpert,
-    )
-
-    if strategy.name == "role-workflow":
-        return RoleExpert(Habits(**habits))
-    known: dict[str, type[Any]] = {
-        "parallel-rounds": RoundsExpert,
-        "serial-calls": SerialExpert,
-        "dependency-plan": PlanExpert,
-        "agent-graph": GraphExpert,
-    }
-    if strategy.name not in known:
-        named = ", ".join([*known, "role-workflow"])
-        raise UsageError(f"there is no practice expert for the strategy {strategy.name!r}; there are {named}")
-    made: Model = known[strategy.name](pool, Habits(**habits))
     return made
 
 

@@ -269,7 +269,7 @@ def test_another_pool_is_a_word_on_the_command_line_and_both_are_recorded(
     settings: Path, out: Path, tmp_path: Path
 ) -> None:
     pool = tmp_path / "other.toml"
-    pool.write_text('members = ["sim/calculate"]\n', encoding="utf-8")
+    pool.write_text('members = ["toy/calculate"]\n', encoding="utf-8")
     found = done("eval", "--config", settings, "--output", out, "--pool", pool)
     assert found["pool"] == Pool.load(pool).id != found["trained_pool"]
     assert read_results(found["results"]).header["trained_pool"] == found["trained_pool"]
@@ -280,7 +280,7 @@ def test_a_policy_is_measured_where_its_own_pool_or_a_preference_of_its_reward_i
 ) -> None:
     moved, pool = tmp_path / "moved", tmp_path / "other.toml"
     shutil.copytree(out / "rl" / "model", moved)
-    pool.write_text('members = ["sim/calculate"]\n', encoding="utf-8")
+    pool.write_text('members = ["toy/calculate"]\n', encoding="utf-8")
     told = yaml.safe_load((moved / "training.yaml").read_text(encoding="utf-8"))
     told["pool"] = {"file": str(tmp_path / "gone.toml")}
     (moved / "training.yaml").write_text(yaml.safe_dump(told), encoding="utf-8")
@@ -303,7 +303,7 @@ def test_an_export_is_declared_in_a_pool_and_answers_at_once(out: Path, tmp_path
     assert wanted <= set(found["files"])
     told = json.loads((folder / "strategy.json").read_text())
     strategy = strategy_by_name(told["name"]).from_json(told)
-    from concertino_train.practice.members import practice_pool
+    from concertino_toy.practice import practice_pool
 
     pool = Pool.load(folder / "pool.toml").adding(*practice_pool(manners=["sure"]).members)
     leader = Orchestrator(strategy=strategy, sampling=Sampling(max_tokens=8, temperature=0))

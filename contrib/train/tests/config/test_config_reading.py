@@ -188,7 +188,7 @@ def test_places_are_kept_for_keys_within_lists(tmp_path: Path) -> None:
     assert given.where(["nothing"]) == ""
 
 
-@pytest.mark.parametrize("own", [{"file": "pool.toml"}, {"members": ["sim/*"]}, {"make": {"name": "practice"}}])
+@pytest.mark.parametrize("own", [{"file": "pool.toml"}, {"members": ["toy/*"]}, {"make": {"name": "practice"}}])
 def test_a_pool_of_another_source_begins_anew_and_the_recipe_s_members_are_forgotten(own: dict[str, Any]) -> None:
     base = {"paramanager": "members", "toolorchestra/toy": "make"}
     for recipe, source in base.items():

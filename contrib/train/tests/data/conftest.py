@@ -22,21 +22,21 @@ STRATEGIES: dict[str, ct.Strategy] = {
     "serial": SerialCalls(),
     "stateless": SerialCalls(form="qa", answer_tool="combine"),
     "graph": AgentGraph(),
-    "plan": DependencyPlan(tools={"solve": "sim/solve"}),
+    "plan": DependencyPlan(tools={"solve": "toy/solve"}),
 }
 
 
 def _slipping(slip: bool = True) -> ct.ModelSpec:
-    from concertino_sim.conductor import Conductor
+    from concertino_toy.leader import ScriptedLeader
 
-    return ct.ModelSpec("practice/slipping", lambda: Conductor("practice/slipping", slip=slip))
+    return ct.ModelSpec("practice/slipping", lambda: ScriptedLeader("practice/slipping", slip=slip))
 
 
 @pytest.fixture(scope="session")
 def sim_pool() -> ct.Pool:
     """The published simulated members; the one that leads misspells an argument of its first round."""
-    pytest.importorskip("concertino_sim", reason="concertino-sim, whose models make the runs, is absent")
-    return ct.Pool.installed("sim/*").adding(_slipping()).bind(orchestrator="practice/slipping")
+    pytest.importorskip("concertino_toy", reason="concertino-toy, whose models make the runs, is absent")
+    return ct.Pool.installed("toy/*").adding(_slipping()).bind(orchestrator="practice/slipping")
 
 
 @pytest.fixture(scope="session")

@@ -241,7 +241,7 @@ def test_the_pool_of_an_item_may_come_from_a_function(collected: Collection, sim
 
 
 def test_tools_of_another_pool_are_noted_on_the_card(collected: Collection, sim_pool: ct.Pool, folder: Path) -> None:
-    other = sim_pool.alias({"sim/solve": "ask"})
+    other = sim_pool.alias({"toy/solve": "ask"})
     made = make_set(collected.results, folder, SetSettings(ALL, systems=("stateless",)), pool=other)
     assert made.card["notes"][0].startswith("3 trajectories ran with another pool")
     assert made.card["notes"][0] in (folder / "README.md").read_text()

@@ -11,16 +11,14 @@ from concertino.strategies import AgentGraph, DependencyPlan, SerialCalls
 from concertino_bench.environments import tasks as environment_tasks
 from concertino_bench.environments import world_of
 from concertino_bench.graders import MultiAnswer
-from concertino_train.practice import WISHES, Faults, practice_pool, practice_workflow, tasks, workflow_pool
-from concertino_train.practice.experts import (
-    Expert,
-    GraphExpert,
-    Habits,
-    PlanExpert,
-    RoleExpert,
-    RoundsExpert,
-    SerialExpert,
-)
+from concertino_toy.practice import Faults, practice_pool, workflow_pool
+from concertino_toy.practice.experts import Habits
+from concertino_toy.practice.experts.calls import RoundsExpert, SerialExpert
+from concertino_toy.practice.experts.expert import Expert
+from concertino_toy.practice.experts.plans import GraphExpert, PlanExpert
+from concertino_toy.practice.experts.roles import RoleExpert
+from concertino_toy.practice.words import WISHES
+from concertino_train.practice import practice_workflow, tasks
 
 STRATEGIES: dict[str, tuple[type[Expert], Strategy]] = {
     "rounds": (RoundsExpert, ParallelRounds(prompt="brief", quotes=True)),
@@ -40,7 +38,7 @@ def lead(which: str, count: int = 48, habits: Habits | None = None, wish: str = 
             for number, task in enumerate(tasks("mixed", count, split="train")):
                 pool = practice_pool(names_seed=number % 5, combiner=which == "graph", **options)
                 leader = Orchestrator(expert(pool, habits), strategy, executor=executor)
-                run = await leader.run(WISHES[wish].asked_with(task.question), pool=pool)
+                run = await leader.run(f"{task.question}\n\n{WISHES[wish]}".rstrip(), pool=pool)
                 found.append((run, MultiAnswer().judge(task, run.answer or "").score))
         return found
 
@@ -131,7 +129,7 @@ def test_the_roles_reach_their_goal_and_err_when_careless(place: Any, options: d
 
 def test_a_script_that_does_more_than_print_is_not_run() -> None:
     from concertino import CallFailed
-    from concertino_train.practice.workflows import run_print
+    from concertino_toy.practice.scripts import run_print
 
     assert run_print('print([1, 2], "U")')["stdout"] == "[1, 2] U"
     for code in ("print(open('x'))", "import os", "print(1, sep='')", "1 + 1", "print(" + "[" * 900, "x" * 3000):

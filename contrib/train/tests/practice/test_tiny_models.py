@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from concertino import UsageError
-from concertino_train.practice import practice_pool, tasks
+from concertino_toy.practice import practice_pool
+from concertino_train.practice import tasks
 from concertino_train.tiny import END, TAGS, begin_copying, find_phrases, new_model, new_tokenizer
 
 pytest.importorskip("torch")

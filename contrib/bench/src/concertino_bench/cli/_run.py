@@ -28,7 +28,7 @@ _EVERY = 15.0
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--tasks", multiple=True, metavar="SET[,OPTION=VALUE…]", help="A task set: masbench/depth,level=4.")
 @click.option("--system", "systems", multiple=True, metavar="[NAME=]STRATEGY[,KEY=VALUE…]",
-              help="What is compared: serial=serial-calls,model=sim/steady.")  # fmt: skip
+              help="What is compared: serial=serial-calls,model=toy/steady.")  # fmt: skip
 @click.option("--pool", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Pool file; by default everything that is installed.")  # fmt: skip
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many tasks of each set.")

@@ -17,8 +17,8 @@ STUDIES = ("sas-mas",)
 @click.command("study")
 @click.argument("name", type=click.Choice(STUDIES))
 @click.option("--pool", "pool_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Pool file; by default the simulated models of concertino-sim.")  # fmt: skip
-@click.option("--alone", help="The model of the single agent.  [default: sim/steady]")
+              help="Pool file; by default the simulated models of concertino-toy.")  # fmt: skip
+@click.option("--alone", help="The model of the single agent.  [default: toy/steady]")
 @click.option("--count", type=click.IntRange(min=1), default=20, show_default=True,
               help="Questions of each axis and level.")  # fmt: skip
 @click.option(
@@ -52,9 +52,9 @@ def study_command(
         if alone is None:
             raise click.UsageError("--alone: name the model that answers by itself")
     else:
-        pool = ct.Pool.installed("sim/*").bind(orchestrator="sim/conductor")
+        pool = ct.Pool.installed("toy/*").bind(orchestrator="toy/leader")
     evaluation = sas_mas(
-        pool, alone or "sim/steady", count=count, levels=levels or STUDY_LEVELS, samples=samples, seed=seed
+        pool, alone or "toy/steady", count=count, levels=levels or STUDY_LEVELS, samples=samples, seed=seed
     )
     out.mkdir(parents=True, exist_ok=True)
     shown = Shown(quiet=as_json)

@@ -25,7 +25,7 @@ from concertino_bench.tasks import Task, TaskSet
 
 from . import wording
 from .graph import MODULUS, Draft, Graph, Quantity, Stuck
-from .worlds import WORLDS, World
+from .worlds import WORLDS, NameWorld
 
 Axis = Literal["depth", "horizon", "breadth", "parallel", "robustness"]
 Split = Literal["train", "test"]
@@ -192,17 +192,17 @@ class _Maker:
             return self._parallel(level)
         return self._horizon(level) if axis == "horizon" else self._robust(level)
 
-    def _world(self) -> World:
+    def _world(self) -> NameWorld:
         return self._rng.choice(WORLDS)
 
-    def _worlds(self) -> list[World]:
+    def _worlds(self) -> list[NameWorld]:
         """Every world once in random order, then every world once more."""
         return [world for _ in range(2) for world in self._rng.sample(WORLDS, len(WORLDS))]
 
     def _problem(
         self,
         name: str,
-        world: World,
+        world: NameWorld,
         *,
         depth: int,
         breadth: int,

@@ -19,7 +19,7 @@ from itertools import chain
 from random import Random
 from typing import Literal
 
-from .worlds import Quantity, World
+from .worlds import NameWorld, Quantity
 
 MODULUS = 23
 """All values are taken modulo this."""
@@ -73,7 +73,7 @@ class Graph:
 
     nodes: dict[Quantity, Node]
     goal: Quantity
-    world: World
+    world: NameWorld
 
     @property
     def answer(self) -> int:
@@ -110,7 +110,7 @@ class Draft:
     def __init__(
         self,
         rng: Random,
-        world: World,
+        world: NameWorld,
         results: Iterable[tuple[Quantity, int]] = (),
         taken: Set[str] = frozenset(),
     ) -> None:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from concertino_train.config import Named, PoolSection, PreferenceSection, Variation
 
 MAKERS: Mapping[str, str] = {
-    "practice": "concertino_train.practice:practice_pool",
-    "practice-workflow": "concertino_train.practice:workflow_pool",
+    "practice": "concertino_toy.practice:practice_pool",
+    "practice-workflow": "concertino_toy.practice:workflow_pool",
 }
 """Functions that make pools, by the names that settings files use."""
 

@@ -1,4 +1,4 @@
-"""Train the tiny conductor and write it as a folder that transformers, vLLM and concertino-conductor read.
+"""Train the tiny conductor and write it as a folder that transformers, vLLM and concertino-toy read.
 
 python -m concertino_train.conductor --out tiny --seconds 600
 """
@@ -18,16 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from concertino import UsageError
+from concertino_toy.exercises import Said, collect
 
-from .examples import Said, collect, mixed_writer, to_row
-from .training import Settings, Trained, train_together
+from .rows import mixed_writer, to_row
+from .training import TrainingSettings, TrainingTotals, train_together
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The command. Returns the exit code."""
     given = _parser().parse_args(arguments)
     try:
-        settings = Settings(seconds=given.seconds, rate=given.rate, muon=given.muon, seed=given.seed, half=given.half)
+        settings = TrainingSettings(
+            seconds=given.seconds, rate=given.rate, muon=given.muon, seed=given.seed, half=given.half
+        )
     except UsageError as error:
         _parser().error(str(error))
     import torch
@@ -36,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     torch.set_num_threads(1)
     begun = time.monotonic()
-    _tell(f"collecting {given.rows:,} runs of the scripted leader")
+    _tell(f"collecting {given.rows:,} runs of the teacher")
     said = _collect(given.rows, given.processes, given.seed, given.slips)
     if given.start:
         from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -52,15 +55,21 @@ def main(arguments: list[str] | None = None) -> int:
     taken = time.monotonic() - begun
     _tell(f"{size:,} parameters, {len(tokenizer)} tokens, rows of {mean:.0f} tokens; after {taken:.0f} s")
 
-    def keep(trained: Trained) -> None:
+    def keep(trained: TrainingTotals) -> None:
         record = {
-            "parameters": size, "vocabulary": len(tokenizer), "rows": len(rows), "row_tokens": round(mean, 1),
-            "steps": trained.steps, "tokens": trained.tokens, "cpu_seconds": round(trained.seconds * given.processes),
-            "loss": round(trained.loss, 4), "torch": torch.__version__.partition("+")[0],
+            "parameters": size,
+            "vocabulary": len(tokenizer),
+            "rows": len(rows),
+            "row_tokens": round(mean, 1),
+            "steps": trained.steps,
+            "tokens": trained.tokens,
+            "cpu_seconds": round(trained.seconds * given.processes),
+            "loss": round(trained.loss, 4),
+            "torch": torch.__version__.partition("+")[0],
             "python": platform.python_version(),
             "arguments": {key: value for key, value in vars(given).items() if key not in ("out", "start")},
             "before": json.loads((given.start / "training.json").read_text("utf-8")) if given.start else None,
-        }  # fmt: skip
+        }
         _write(given.out, model, tokenizer, record)
 
     keep(train_together(model, rows, settings, given.processes, _tell, keep))
@@ -98,7 +107,7 @@ def _count(text: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m concertino_train.conductor", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
-    parser.add_argument("--start", type=Path, help="folder of a trained one to go on with")
+    parser.add_argument("--start", type=Path, help="folder of a trained model to continue from")
     parser.add_argument("--seconds", type=float, default=600, help="CPU-seconds of training, of each process")
     parser.add_argument("--rows", type=_count, default=8000, help="runs to learn from")
     parser.add_argument("--slips", type=float, default=0.06, help="share of rounds with a malformed call")

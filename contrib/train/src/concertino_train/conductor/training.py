@@ -1,4 +1,4 @@
-"""Supervised training of a tiny model on rows: plain torch, for so many CPU-seconds, in one process or several.
+"""Supervised training of a tiny model on rows: plain torch, for a number of CPU-seconds, in one or several processes.
 
 Matrices are trained by Muon, everything else by AdamW; at this size that halves the time. Short rows come first, for to
 copy is learned from them as well as from long ones, in less time. Several processes read other batches each and take
@@ -22,13 +22,13 @@ from typing import Any
 
 from concertino import UsageError
 
-from .examples import Row
+from .rows import TokenRow
 
 Told = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrainingSettings:
     """How it is trained.
 
     Attributes:
@@ -56,11 +56,11 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("seconds", "tokens", "rate", "muon", "every"):
             if getattr(self, name) <= 0:
-                raise UsageError(f"Settings({name}={getattr(self, name)!r}): expected a number > 0")
+                raise UsageError(f"TrainingSettings({name}={getattr(self, name)!r}): expected a number > 0")
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainingTotals:
     """What a training took.
 
     Attributes:
@@ -78,12 +78,12 @@ class Trained:
 
 def train_together(
     model: Any,
-    rows: Sequence[Row],
-    settings: Settings,
+    rows: Sequence[TokenRow],
+    settings: TrainingSettings,
     processes: int,
     tell: Told = lambda line: None,
-    keep: Callable[[Trained], None] = lambda trained: None,
-) -> Trained:
+    keep: Callable[[TrainingTotals], None] = lambda trained: None,
+) -> TrainingTotals:
     """Train a model in place, in so many processes, of which this is one; see `train`."""
     import torch.distributed as dist
 
@@ -105,7 +105,7 @@ def train_together(
             ended = [process.exitcode for process in started if process.exitcode]
             if not ended:
                 raise
-            told = f"a process of the training ended with status {ended[0]}; see what it said, or use one process alone"
+            told = f"a process of the training ended with status {ended[0]}; see its output, or use one process"
             raise UsageError(told) from error
         finally:
             if dist.is_initialized():
@@ -114,7 +114,9 @@ def train_together(
                 process.join(60)
 
 
-def _take_part(meeting: str, rank: int, processes: int, model: Any, rows: Sequence[Row], settings: Settings) -> None:
+def _take_part(
+    meeting: str, rank: int, processes: int, model: Any, rows: Sequence[TokenRow], settings: TrainingSettings
+) -> None:
     """What the other processes do."""
     import torch
     import torch.distributed as dist
@@ -137,11 +139,11 @@ def _meet(meeting: str, rank: int, processes: int) -> None:
 
 def train(
     model: Any,
-    rows: Sequence[Row],
-    settings: Settings,
+    rows: Sequence[TokenRow],
+    settings: TrainingSettings,
     tell: Told = lambda line: None,
-    keep: Callable[[Trained], None] = lambda trained: None,
-) -> Trained:
+    keep: Callable[[TrainingTotals], None] = lambda trained: None,
+) -> TrainingTotals:
     """Train a model in place, together with the other processes of the process group, where there is one.
 
     Args:
@@ -186,8 +188,8 @@ def train(
             spent = time.process_time() - begun
             tell(f"step {step}: loss {loss:.4f}, {tokens:,} tokens, {spent:.0f} CPU-seconds")
         if step % (20 * settings.every) == 0:
-            keep(Trained(step, tokens, time.process_time() - begun, loss))
-    return Trained(step, tokens, time.process_time() - begun, loss)
+            keep(TrainingTotals(step, tokens, time.process_time() - begun, loss))
+    return TrainingTotals(step, tokens, time.process_time() - begun, loss)
 
 
 class _Peers:
@@ -226,12 +228,12 @@ class _Peers:
 class _Batches:
     """Rows of about the same length together, in random order; up to a third of the way the longest ones wait."""
 
-    def __init__(self, rows: Sequence[Row], settings: Settings, rank: int) -> None:
+    def __init__(self, rows: Sequence[TokenRow], settings: TrainingSettings, rank: int) -> None:
         self._rows = sorted(rows, key=lambda row: len(row.ids))
         self._tokens = settings.tokens
         self._rng = Random(settings.seed + 1_000_003 * rank)
 
-    def draw(self, done: float) -> list[Row]:
+    def draw(self, done: float) -> list[TokenRow]:
         """A batch, when so much of the training is done, 0 to 1."""
         among = max(1, int(len(self._rows) * min(1.0, 0.3 + 2.1 * done)))
         start = self._rng.randrange(among)
@@ -240,7 +242,7 @@ class _Batches:
         return self._rows[start : start + count]
 
 
-def _loss(model: Any, batch: Sequence[Row]) -> Any:
+def _loss(model: Any, batch: Sequence[TokenRow]) -> Any:
     """Mean cross-entropy of the learned tokens."""
     import torch
 

@@ -1,0 +1,41 @@
+"""What the scripted orchestrators read in a conversation: headings, tool calls, short observations, boxes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+PROBLEM_HEADING = re.compile(r"\bProblem\s+(\d+)\s*:")
+"""The heading of a problem in a question of several."""
+_CALL = re.compile(r"<tool_call>\s*(.*?)\s*</tool_call>", re.DOTALL)
+_LINE = re.compile(r"^(\S+) (OK|PARSE_ERR|EXEC_ERR|TIMEOUT)(?: (.*))?$", re.MULTILINE)
+_BOX = re.compile(r"\\boxed\{([^{}]*)\}")
+
+
+class ObservedLine(NamedTuple):
+    """One observation in the short form of brief prompts: label of the call, status, and the text behind them."""
+
+    label: str
+    status: str
+    text: str
+
+
+def call_blocks(text: str) -> list[str]:
+    """The bodies of all tool calls, in order."""
+    return _CALL.findall(text)
+
+
+def observed_lines(text: str) -> list[ObservedLine]:
+    """The observations of a message, in order."""
+    return [ObservedLine(*found) for found in _LINE.findall(text)]
+
+
+def boxed_in(text: str) -> tuple[str, ...]:
+    """The contents of all boxes."""
+    return tuple(content.strip() for content in _BOX.findall(text))
+
+
+def boxed(values: Iterable[object]) -> list[str]:
+    """Each value in a box."""
+    return [f"\\boxed{{{value}}}" for value in values]
