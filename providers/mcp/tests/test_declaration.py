@@ -7,25 +7,52 @@ from typing import Any
 
 import pytest
 from concertino import ProviderSettings, UsageError
-from concertino_mcp.declaration import KEYS, Declaration, declarations, declare
+from concertino_mcp.settings import KEYS, McpServerSettings, declarations, declare
 
 
 def test_a_table_with_every_key_is_read(tmp_path: Path) -> None:
     stdio = {
-        "command": ["./serve"], "args": ["--x"], "env": {"A": "1"}, "env_from": ["B"], "cwd": "work", "as": "agent",
-        "role": "worker", "include": ["a*"], "exclude": ["ab"], "prefix": "", "writes": {"a*": True}, "timeout": 3,
-        "start_timeout": 4, "idle_timeout": 0, "concurrency": 2, "binary": "data",
-    }  # fmt: skip
+        "command": ["./serve"],
+        "args": ["--x"],
+        "env": {"A": "1"},
+        "env_from": ["B"],
+        "cwd": "work",
+        "as": "agent",
+        "role": "worker",
+        "include": ["a*"],
+        "exclude": ["ab"],
+        "prefix": "",
+        "writes": {"a*": True},
+        "timeout": 3,
+        "start_timeout": 4,
+        "idle_timeout": 0,
+        "concurrency": 2,
+        "binary": "data",
+    }
     settings = ProviderSettings(
         {"servers": {"one": stdio, "two": {"url": "https://example.org/mcp", "headers_env": {"X-Key": "K"}}}},
-        where="pool.toml: providers.mcp", folder=tmp_path,
-    )  # fmt: skip
+        where="pool.toml: providers.mcp",
+        folder=tmp_path,
+    )
     one, two = declarations(settings)
-    assert one == Declaration(
-        "one", (str(tmp_path / "serve"), "--x"), (("A", "1"),), ("B",), str(tmp_path / "work"), kind="agent",
-        role="worker", include=("a*",), exclude=("ab",), prefix="", writes=(("a*", True),), timeout=3.0,
-        start_timeout=4.0, idle_timeout=None, concurrency=2, binary="data",
-    )  # fmt: skip
+    assert one == McpServerSettings(
+        "one",
+        (str(tmp_path / "serve"), "--x"),
+        (("A", "1"),),
+        ("B",),
+        str(tmp_path / "work"),
+        kind="agent",
+        role="worker",
+        include=("a*",),
+        exclude=("ab",),
+        prefix="",
+        writes=(("a*", True),),
+        timeout=3.0,
+        start_timeout=4.0,
+        idle_timeout=None,
+        concurrency=2,
+        binary="data",
+    )
     assert (two.url, two.headers_env, two.transport) == ("https://example.org/mcp", (("X-Key", "K"),), "http")
     assert two.variables == ("K",)
     assert {*stdio, "url", "headers_env"} == set(KEYS)

@@ -134,9 +134,12 @@ class Owner:
 
     def __init__(self, way: str, env: dict[str, str]) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(OWNER), way], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env,
+            [sys.executable, str(OWNER), way],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=env,
             start_new_session=True,
-        )  # fmt: skip
+        )
         self.said = self.next()
         self.pid = self.said["pid"]
 

@@ -206,9 +206,13 @@ class Blind(Careless):
 def cold_values(real_options: dict[str, Any], tiny_model: Path) -> dict[str, float]:
     """What another server says, which was started with the changed weights and never had others."""
     spec = concertino_vllm.model(
-        "cold", model=tiny_model.parent / "tiny-changed", training=True, lora_rank=8,
-        adapters={"two": tiny_model.parent / "lora-2"}, **real_options,
-    )  # fmt: skip
+        "cold",
+        model=tiny_model.parent / "tiny-changed",
+        training=True,
+        lora_rank=8,
+        adapters={"two": tiny_model.parent / "lora-2"},
+        **real_options,
+    )
 
     async def ask() -> dict[str, float]:
         async with PolicyServer(spec) as policy, PolicyServer(spec, adapter="two") as adapter:
@@ -450,9 +454,14 @@ async def _scores(policy: PolicyServer, turn: Generation) -> list[float]:
 
 def _as_turn(reply: Any) -> Generation:
     return Generation(
-        reply.prompt_token_ids, reply.token_ids, reply.logprobs, reply.text, reply.finish_reason,
-        reply.extra["vllm"]["version"], reply.extra["vllm"]["model"],
-    )  # fmt: skip
+        reply.prompt_token_ids,
+        reply.token_ids,
+        reply.logprobs,
+        reply.text,
+        reply.finish_reason,
+        reply.extra["vllm"]["version"],
+        reply.extra["vllm"]["model"],
+    )
 
 
 # -- pausing, sleeping, breaking -----------------------------------------------------------------------------

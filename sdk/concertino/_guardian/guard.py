@@ -18,6 +18,9 @@ Owner and guard exchange lines of JSON over two pipes:
     guard to owner   ["started", pid], ["shared_memory", [path, ...]], ["ended", exit code]
 """
 
+# ruff: noqa: PTH108, PTH115, PTH123, PTH208
+# Importing pathlib would take longer than all else that this program does at its start.
+
 from __future__ import annotations
 
 import contextlib

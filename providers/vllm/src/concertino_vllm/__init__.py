@@ -29,12 +29,23 @@ if TYPE_CHECKING:
     from ._trajectory import TokenDrift, Trajectory
 
 _HOMES = {
-    "model": "_declaration", "server": "_declaration",
-    "NotSupported": "_errors", "ServerError": "_errors", "SwapError": "_errors",
-    "Metrics": "_metrics", "VllmModel": "_model", "Generation": "_policy", "PolicyServer": "_policy",
-    "Endpoint": "_server", "Health": "_server", "Progress": "_server", "Server": "_server",
-    "ServerSettings": "_settings", "TokenDrift": "_trajectory", "Trajectory": "_trajectory",
-}  # fmt: skip
+    "model": "_declaration",
+    "server": "_declaration",
+    "NotSupported": "_errors",
+    "ServerError": "_errors",
+    "SwapError": "_errors",
+    "Metrics": "_metrics",
+    "VllmModel": "_model",
+    "Generation": "_policy",
+    "PolicyServer": "_policy",
+    "Endpoint": "_server",
+    "Health": "_server",
+    "Progress": "_server",
+    "Server": "_server",
+    "ServerSettings": "_settings",
+    "TokenDrift": "_trajectory",
+    "Trajectory": "_trajectory",
+}
 
 __all__ = [
     "Endpoint",

@@ -22,9 +22,16 @@ from ._server import Server, server_of
 from ._settings import STARTUP_SECONDS, ServerSettings
 
 CHAT_OPTIONS = (
-    "connect_timeout", "extra_body", "headers", "idle_timeout", "max_event_bytes", "max_reply_bytes",
-    "reasoning_field", "schema_style", "think",
-)  # fmt: skip
+    "connect_timeout",
+    "extra_body",
+    "headers",
+    "idle_timeout",
+    "max_event_bytes",
+    "max_reply_bytes",
+    "reasoning_field",
+    "schema_style",
+    "think",
+)
 """Options that are handed on to `concertino_openai.model`."""
 
 SERVER_OPTIONS = tuple(field.name for field in dataclasses.fields(ServerSettings))

@@ -509,12 +509,19 @@ async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
 def _body(model: str, prompt_ids: Sequence[int], sampling: Sampling, salt: str) -> dict[str, Any]:
     """A request that leaves nothing to the model's own generation settings."""
     body: dict[str, Any] = {
-        "model": model, "prompt": list(prompt_ids), "logprobs": 0, "return_token_ids": True,
+        "model": model,
+        "prompt": list(prompt_ids),
+        "logprobs": 0,
+        "return_token_ids": True,
         "temperature": 1.0 if sampling.temperature is None else sampling.temperature,
         "top_p": 1.0 if sampling.top_p is None else sampling.top_p,
-        "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0,
+        "top_k": 0,
+        "min_p": 0.0,
+        "repetition_penalty": 1.0,
+        "presence_penalty": 0.0,
+        "frequency_penalty": 0.0,
         "max_tokens": sampling.max_tokens,
-    }  # fmt: skip
+    }
     if sampling.stop:
         body["stop"] = list(sampling.stop)
     if sampling.seed is not None:
@@ -552,6 +559,12 @@ def _read(answer: Any, prompt_ids: tuple[int, ...], version: int) -> Generation:
         )
     details = (answer.get("usage") or {}).get("prompt_tokens_details") or {}
     return Generation(
-        prompt_ids, tuple(token_ids), tuple(logprobs), choice.get("text", ""), choice["finish_reason"], version,
-        str(answer.get("model", "")), details.get("cached_tokens"),
-    )  # fmt: skip
+        prompt_ids,
+        tuple(token_ids),
+        tuple(logprobs),
+        choice.get("text", ""),
+        choice["finish_reason"],
+        version,
+        str(answer.get("model", "")),
+        details.get("cached_tokens"),
+    )

@@ -76,9 +76,13 @@ class ServerProcess:
         with order.log.open("ab") as log:
             self._watchdog = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(_WATCHDOG), str(os.getpid())],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-                env=dict(order.env), start_new_session=True, bufsize=0,
-            )  # fmt: skip
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=dict(order.env),
+                start_new_session=True,
+                bufsize=0,
+            )
         _alive.add(self)
         told = {
             "command": list(order.command),

@@ -376,9 +376,15 @@ class Server:
             env = settings.environment(executable, scratch)
             log.parent.mkdir(parents=True, exist_ok=True)
             order = Order(
-                settings.command(executable), env, settings.host, settings.port, log, scratch,
-                not settings.log, settings.grace_seconds,
-            )  # fmt: skip
+                settings.command(executable),
+                env,
+                settings.host,
+                settings.port,
+                log,
+                scratch,
+                not settings.log,
+                settings.grace_seconds,
+            )
             return ServerProcess(order)
         except BaseException:
             shutil.rmtree(home, ignore_errors=True)
@@ -404,8 +410,9 @@ class Server:
                     if not work.done() and seconds >= settings.startup_seconds:
                         raise ServerError(
                             f"vLLM was not ready after {settings.startup_seconds:g} s; if it was only slow, raise "
-                            f"startup_seconds{quote(log)}", log=str(log),
-                        )  # fmt: skip
+                            f"startup_seconds{quote(log)}",
+                            log=str(log),
+                        )
                     if not work.done():
                         self._tell(Progress(settings.model, seconds, settings.startup_seconds, last_line(log)), due)
                         due += 10.0 if seconds >= due else 0.0

@@ -16,15 +16,16 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from .failures import ServerFailed
-from .http_failures import http_failure, session_is_over
+from concertino_mcp.errors import ServerFailed
+from concertino_mcp.transport.http_errors import http_failure, session_is_over
 
 if TYPE_CHECKING:
     import mcp_types as types
     from mcp.shared.dispatcher import ProgressFnT
 
+    from concertino_mcp.settings import McpServerSettings
+
     from .connection import Connection
-    from .declaration import Declaration
 
 logger = logging.getLogger("concertino.mcp")
 
@@ -40,10 +41,10 @@ PATIENCE = 2.5
 """Seconds that a call waits for the next start; where it is further away, the call fails at once."""
 
 
-class Life:
+class ServerLifecycle:
     """What is known of one server, over all its connections."""
 
-    def __init__(self, declaration: Declaration) -> None:
+    def __init__(self, declaration: McpServerSettings) -> None:
         self.declaration = declaration
         self.connection: Connection | None = None
         self.starts = 0
@@ -103,14 +104,14 @@ class Life:
         from .connection import Connection
 
         if self.declaration.url:
-            from . import http  # noqa: F401 - half a second the first time, which is not the server's
+            from concertino_mcp.transport import http  # noqa: F401 - takes half a second the first time; not the server's fault
 
         connection = Connection(self.declaration, self._changed)
         try:
             await connection.open(handshake=self._handshake)
         except ServerFailed:
             self._retire(connection)
-            ended = connection.process is not None and connection.process.popen.poll() is not None
+            ended = connection.process is not None and connection.process.child.poll() is not None
             if self._handshake or not ended or self._failures:
                 raise
         except BaseException:
@@ -268,8 +269,3 @@ class Life:
         self._drop()
         if self._leaving:
             await asyncio.wait(self._leaving, timeout=9.0)
-
-    def forget(self) -> None:
-        """In a forked child: let go of the pipes."""
-        if self.connection is not None and self.connection.process is not None:
-            self.connection.process.forget()

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from concertino import AgentSpec, ToolSpec
 
-from .agent import server_agent
-from .declaration import Declaration
+from concertino_mcp.members.agent import server_agent
+from concertino_mcp.settings import McpServerSettings
+
 from .listing import Listing, ask_all, too_late
-from .naming import Names
+from .names import ToolNames
 from .specs import ToolRefused, to_spec
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class ServerCatalogue:
     """What one server offers.
 
     Attributes:
@@ -62,7 +63,7 @@ class Catalogue:
         seconds: from the question to the answer.
     """
 
-    declaration: Declaration
+    declaration: McpServerSettings
     title: str = ""
     protocol: str = ""
     instructions: str = ""
@@ -81,7 +82,7 @@ class Catalogue:
         return self.tools
 
 
-def catalogues(servers: Sequence[Declaration], seconds: float | None = None) -> list[Catalogue]:
+def catalogues(servers: Sequence[McpServerSettings], seconds: float | None = None) -> list[ServerCatalogue]:
     """What some servers offer; those that are not connected yet are started, all at once. Raises nothing for what a
     server does.
 
@@ -89,12 +90,12 @@ def catalogues(servers: Sequence[Declaration], seconds: float | None = None) -> 
         seconds: how long to wait at most; by default as long as the slowest may take. A server that has not answered
             by then is left out, and goes on starting.
     """
-    from .loop import Closed, background
+    from concertino_mcp.sessions.background import Closed, background
 
     if not servers:
         return []
     began = time.monotonic()
-    from . import connection  # noqa: F401 - a second the first time, which is not the servers'
+    from concertino_mcp.sessions import connection  # noqa: F401 - takes a second the first time; not the servers' fault
 
     longest = max(server.start_timeout for server in servers) + 1.5
     patience = longest if seconds is None else min(longest, max(1.0, seconds - (time.monotonic() - began)))
@@ -106,9 +107,9 @@ def catalogues(servers: Sequence[Declaration], seconds: float | None = None) -> 
     return _built(servers, listings)
 
 
-async def catalogues_async(servers: Sequence[Declaration]) -> list[Catalogue]:
+async def catalogues_async(servers: Sequence[McpServerSettings]) -> list[ServerCatalogue]:
     """As `catalogues`, from a coroutine."""
-    from .loop import background
+    from concertino_mcp.sessions.background import background
 
     if not servers:
         return []
@@ -116,8 +117,8 @@ async def catalogues_async(servers: Sequence[Declaration]) -> list[Catalogue]:
     return _built(servers, await background().run(lambda: ask_all(servers, longest, longest)))
 
 
-def _built(servers: Sequence[Declaration], listings: Sequence[Listing]) -> list[Catalogue]:
-    names = Names()
+def _built(servers: Sequence[McpServerSettings], listings: Sequence[Listing]) -> list[ServerCatalogue]:
+    names = ToolNames()
     found = [_build(server, listing, names) for server, listing in zip(servers, listings, strict=True)]
     for catalogue in found:
         name = catalogue.declaration.name
@@ -127,8 +128,11 @@ def _built(servers: Sequence[Declaration], listings: Sequence[Listing]) -> list[
             first = catalogue.refused[0]
             logger.warning(
                 "%d tools of the MCP server %r are left out; the first: %s: %s",
-                len(catalogue.refused), name, first.tool, first.reason,
-            )  # fmt: skip
+                len(catalogue.refused),
+                name,
+                first.tool,
+                first.reason,
+            )
     return found
 
 
@@ -147,7 +151,7 @@ class _Out:
         self.notes.append(Refusal(self.server, tool[:200], reason))
 
 
-def _build(server: Declaration, listing: Listing, names: Names) -> Catalogue:
+def _build(server: McpServerSettings, listing: Listing, names: ToolNames) -> ServerCatalogue:
     """Specs and refusals of one server."""
     out = _Out(server.name)
     if listing.error:
@@ -164,13 +168,21 @@ def _build(server: Declaration, listing: Listing, names: Names) -> Catalogue:
         agent = server_agent(server, tools, listing.title, listing.instructions)
     elif server.kind == "agent" and not listing.error:
         out.refuse("", "no tool is left that an agent could use")
-    return Catalogue(
-        server, listing.title, listing.protocol, listing.instructions, tools, agent, tuple(out.refused),
-        tuple(out.notes), listing.error, listing.seconds,
-    )  # fmt: skip
+    return ServerCatalogue(
+        server,
+        listing.title,
+        listing.protocol,
+        listing.instructions,
+        tools,
+        agent,
+        tuple(out.refused),
+        tuple(out.notes),
+        listing.error,
+        listing.seconds,
+    )
 
 
-def _specs(server: Declaration, tools: Sequence[types.Tool], names: Names, out: _Out) -> tuple[ToolSpec, ...]:
+def _specs(server: McpServerSettings, tools: Sequence[types.Tool], names: ToolNames, out: _Out) -> tuple[ToolSpec, ...]:
     """The specs of those tools that can be used."""
     seen: set[str] = set()
     specs: list[ToolSpec] = []

@@ -20,7 +20,7 @@ _ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Turn:
+class AgentTurn:
     """A reply, read.
 
     Attributes:
@@ -34,7 +34,7 @@ class Turn:
     text: str
 
 
-def read_turn(reply: Reply) -> Turn:
+def read_turn(reply: Reply) -> AgentTurn:
     """Read a reply: native calls if the server parsed them, else the text."""
     visible = _THOUGHT.sub("", reply.text)
     if reply.tool_calls:
@@ -43,7 +43,7 @@ def read_turn(reply: Reply) -> Turn:
         calls = tuple(_block(match.group(1)) for match in _CALL.finditer(visible))
     rest = _CALL.sub("", visible)
     answer = _ANSWER.search(rest)
-    return Turn(calls, answer.group(1).strip() if answer else "", _ANSWER.sub("", rest).strip())
+    return AgentTurn(calls, answer.group(1).strip() if answer else "", _ANSWER.sub("", rest).strip())
 
 
 def write_call(call: Call) -> str:

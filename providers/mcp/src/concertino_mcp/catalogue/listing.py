@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .declaration import Declaration
-from .failures import ServerFailed
+from concertino_mcp.errors import ServerFailed
+from concertino_mcp.settings import McpServerSettings
 
 if TYPE_CHECKING:
     import mcp_types as types
@@ -42,7 +42,7 @@ class Listing:
     seconds: float = 0.0
 
 
-async def ask_all(servers: Sequence[Declaration], seconds: float, longest: float) -> list[Listing]:
+async def ask_all(servers: Sequence[McpServerSettings], seconds: float, longest: float) -> list[Listing]:
     """Every server at once; what has not answered in time does not hold up the others."""
     tasks = [asyncio.ensure_future(_ask(server)) for server in servers]
     _, late = await asyncio.wait(tasks, timeout=seconds)
@@ -58,9 +58,9 @@ def too_late(seconds: float, longest: float) -> str:
     return f"it did not list its tools within {seconds:.0f} s (start_timeout)"
 
 
-async def _ask(server: Declaration) -> Listing:
+async def _ask(server: McpServerSettings) -> Listing:
     """One server; started if it is not connected."""
-    from .loop import background
+    from concertino_mcp.sessions.background import background
 
     began = time.monotonic()
     life = background().life(server)

@@ -1,8 +1,8 @@
 """A server over streamable HTTP: a client that turns each failure of a request into that request's error.
 
-The transport of the MCP SDK ends a whole session when one of its requests meets a network error, and tells of an HTTP
-status only that there was one. `Client` answers in the server's place with a JSON-RPC error whose data says what
-happened, so that one failed call stays one failed call.
+The transport of the MCP SDK ends a whole session when one of its requests meets a network error, and says of an HTTP
+status only that there was one. `ErrorAnsweringClient` answers in the server's place with a JSON-RPC error whose data
+says what happened, so that one failed call stays one failed call.
 
 Invariant: a body that is not a stream of events is read up to `MESSAGE_BYTES`; the transport itself bounds each event.
 """
@@ -17,16 +17,17 @@ from typing import Any
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
-from .declaration import Declaration
-from .failures import ServerFailed
-from .http_failures import HTTP_FAILED
-from .pipes import MESSAGE_BYTES
+from concertino_mcp.errors import ServerFailed
+from concertino_mcp.settings import McpServerSettings
+
+from .http_errors import HTTP_FAILED
+from .messages import MESSAGE_BYTES
 
 _KEPT = ("content-type", "mcp-session-id")
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
 
-class Client(httpx2.AsyncClient):
+class ErrorAnsweringClient(httpx2.AsyncClient):
     """An HTTP client whose failures are answers."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
@@ -83,7 +84,7 @@ async def _read(response: httpx2.Response) -> bytes | None:
     return b"".join(parts)
 
 
-def headers(declaration: Declaration) -> dict[str, str]:
+def headers(declaration: McpServerSettings) -> dict[str, str]:
     """The headers of a server, from the environment; a bare token for Authorization is sent as `Bearer`.
 
     Raises:
@@ -100,11 +101,11 @@ def headers(declaration: Declaration) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def open_http(declaration: Declaration) -> AsyncIterator[tuple[Any, Any]]:
+async def open_http(declaration: McpServerSettings) -> AsyncIterator[tuple[Any, Any]]:
     """The streams of a server over HTTP."""
     timeout = httpx2.Timeout(None, connect=min(5.0, declaration.start_timeout), write=30.0)
     limits = httpx2.Limits(max_connections=declaration.concurrency and declaration.concurrency + 4)
-    async with Client(headers=headers(declaration), timeout=timeout, limits=limits) as client:
+    async with ErrorAnsweringClient(headers=headers(declaration), timeout=timeout, limits=limits) as client:
         transport = streamable_http_client(declaration.url, http_client=client, max_sse_event_size=MESSAGE_BYTES)
         async with transport as streams:
             yield streams

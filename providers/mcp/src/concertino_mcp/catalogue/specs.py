@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from concertino import SpecError, ToolSpec
 from concertino.schema import SchemaRefused, admit
 
-from .agent import SHOWN
-from .declaration import Declaration
-from .naming import Names
-from .tools import McpTool
+from concertino_mcp.members.agent import SHOWN
+from concertino_mcp.members.tool import McpTool
+from concertino_mcp.settings import McpServerSettings
+
+from .names import ToolNames
 
 if TYPE_CHECKING:
     import mcp_types as types
@@ -24,7 +25,7 @@ class ToolRefused(Exception):
     """A tool cannot be used; the text says why."""
 
 
-def to_spec(server: Declaration, tool: types.Tool, names: Names, notes: list[str]) -> ToolSpec:
+def to_spec(server: McpServerSettings, tool: types.Tool, names: ToolNames, notes: list[str]) -> ToolSpec:
     """The spec of a tool.
 
     Args:
@@ -51,10 +52,17 @@ def to_spec(server: Declaration, tool: types.Tool, names: Names, notes: list[str
     function = McpTool(server, tool.name, name, structured=output is not None, repeatable=repeatable)
     try:
         spec = ToolSpec.from_schema(
-            f"mcp/{name}", _description(server, tool, renamed=name != f"{prefix}{tool.name}"), schema, function,
-            output_schema=output, timeout=server.timeout, writes=writes, retry_safe=repeatable, context="ctx",
+            f"mcp/{name}",
+            _description(server, tool, renamed=name != f"{prefix}{tool.name}"),
+            schema,
+            function,
+            output_schema=output,
+            timeout=server.timeout,
+            writes=writes,
+            retry_safe=repeatable,
+            context="ctx",
             max_chars=SHOWN if server.kind == "agent" else ToolSpec.max_chars,
-        )  # fmt: skip
+        )
         spec.admit()
     except SpecError as error:
         raise ToolRefused(str(error)) from None
@@ -72,7 +80,7 @@ def _output(tool: types.Tool, notes: list[str]) -> dict[str, Any] | None:
         return None
 
 
-def _effects(server: Declaration, tool: types.Tool) -> tuple[bool, bool]:
+def _effects(server: McpServerSettings, tool: types.Tool) -> tuple[bool, bool]:
     """Whether a tool writes, and whether repeating a call does no harm.
 
     The server's annotations are taken at their word, and what was declared goes before them.
@@ -85,7 +93,7 @@ def _effects(server: Declaration, tool: types.Tool) -> tuple[bool, bool]:
     return writes, not writes or idempotent
 
 
-def _description(server: Declaration, tool: types.Tool, *, renamed: bool) -> str:
+def _description(server: McpServerSettings, tool: types.Tool, *, renamed: bool) -> str:
     """What the model reads."""
     title = tool.title or (tool.annotations.title if tool.annotations is not None else None) or ""
     text = (tool.description or "").strip() or title.strip()

@@ -22,11 +22,12 @@ from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
-from .declaration import Declaration
+from concertino_mcp.errors import ServerFailed
+from concertino_mcp.settings import McpServerSettings
+from concertino_mcp.transport.http_errors import REFUSED
+from concertino_mcp.transport.stdio import StdioServer, environment, open_process
+
 from .dispatcher import Dispatcher, first_fault
-from .failures import ServerFailed
-from .http_failures import REFUSED
-from .process import Process, environment, open_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,9 +40,15 @@ LISTED = 20_000
 
 _RESULT: TypeAdapter[Any] = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
 _LEVELS = {
-    "debug": logging.DEBUG, "info": logging.INFO, "notice": logging.INFO, "warning": logging.WARNING,
-    "error": logging.ERROR, "critical": logging.CRITICAL, "alert": logging.CRITICAL, "emergency": logging.CRITICAL,
-}  # fmt: skip
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "notice": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "critical": logging.CRITICAL,
+    "alert": logging.CRITICAL,
+    "emergency": logging.CRITICAL,
+}
 
 
 class Connection:
@@ -54,9 +61,9 @@ class Connection:
         counted: whether the loss has been counted by the server's life.
     """
 
-    def __init__(self, declaration: Declaration, on_change: Callable[[], None]) -> None:
+    def __init__(self, declaration: McpServerSettings, on_change: Callable[[], None]) -> None:
         self.declaration = declaration
-        self.process: Process | None = None
+        self.process: StdioServer | None = None
         self.lost = asyncio.Event()
         self.reason = ""
         self.counted = False
@@ -81,7 +88,7 @@ class Connection:
                 await asyncio.shield(ready)
         except TimeoutError:
             seconds = self.declaration.start_timeout
-            tail = self.process.tail.text() if self.process is not None else ""
+            tail = self.process.child.stderr_tail() if self.process is not None else ""
             said = f"; the end of its stderr: {tail}" if tail else ""
             raise ServerFailed(f"no answer to `initialize` within {seconds:g} s (start_timeout){said}") from None
 
@@ -130,11 +137,11 @@ class Connection:
     async def _streams(self, stack: AsyncExitStack) -> tuple[Any, Any]:
         declaration = self.declaration
         if declaration.url:
-            from .http import open_http
+            from concertino_mcp.transport.http import open_http
 
             return await stack.enter_async_context(open_http(declaration))
         env = environment(dict(declaration.env), declaration.env_from)
-        self.process = Process(declaration.name, declaration.command, env, declaration.cwd)
+        self.process = StdioServer(declaration.name, declaration.command, env, declaration.cwd)
         return await stack.enter_async_context(open_process(self.process))
 
     async def _negotiate(self, session: ClientSession, handshake: bool) -> None:
@@ -167,7 +174,7 @@ class Connection:
         if self.process is None:
             await asyncio.Event().wait()
             return
-        await self.process.gone.wait()
+        await self.process.reader.end_event.wait()
         self.reason = await self.process.explain()
 
     async def _listen(self, session: ClientSession) -> None:
@@ -190,7 +197,7 @@ class Connection:
         if isinstance(error, ServerFailed):
             return error
         process = self.process
-        if process is not None and (process.lines.ended or process.popen.poll() is not None):
+        if process is not None and (process.reader.ended or process.child.poll() is not None):
             return ServerFailed(await process.explain())
         if isinstance(error, MCPError):
             data = error.data if isinstance(error.data, dict) else {}
@@ -269,7 +276,7 @@ class Connection:
         if not isinstance(error, MCPError) or error.code != types.CONNECTION_CLOSED:
             return False
         over = self.lost.is_set() or self._leave.is_set() or error.message == "Connection closed"
-        return over or (self.process is not None and self.process.lines.ended)
+        return over or (self.process is not None and self.process.reader.ended)
 
     async def why_lost(self) -> str:
         """The reason, when the session is over."""

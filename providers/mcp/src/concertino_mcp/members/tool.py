@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from concertino import ToolSpec
 
+from concertino_mcp.errors import ServerFailed, fail
+from concertino_mcp.settings import McpServerSettings
+
 from .content import ERROR_CHARS, to_content, to_text
-from .declaration import Declaration
-from .failures import ServerFailed, fail
 
 if TYPE_CHECKING:
     from concertino import Context
@@ -52,7 +53,9 @@ class McpTool:
 
     __slots__ = ("binary", "member", "repeatable", "server", "structured", "tool")
 
-    def __init__(self, server: Declaration, tool: str, member: str, *, structured: bool, repeatable: bool) -> None:
+    def __init__(
+        self, server: McpServerSettings, tool: str, member: str, *, structured: bool, repeatable: bool
+    ) -> None:
         self.server = server
         self.tool = tool
         self.member = member
@@ -62,7 +65,7 @@ class McpTool:
 
     async def __call__(self, arguments: dict[str, Any], *, ctx: Context | None = None) -> Any:
         """Call the tool, from any event loop."""
-        from .loop import Closed, background
+        from concertino_mcp.sessions.background import Closed, background
 
         thread = background()
         try:
@@ -88,7 +91,7 @@ class McpTool:
         """On the background loop."""
         from mcp.shared.exceptions import MCPError
 
-        from .loop import background
+        from concertino_mcp.sessions.background import background
 
         life = background().life(self.server)
         try:
@@ -96,7 +99,7 @@ class McpTool:
         except MCPError as error:
             self._refused(error.code, error.message, error.data)
         except ValueError as error:
-            from .dispatcher import first_fault
+            from concertino_mcp.sessions.dispatcher import first_fault
 
             fail(self.member, "bad_result", first_fault(error))
         if not hasattr(result, "content"):

@@ -19,10 +19,11 @@ from typing import Any
 from concertino import AgentSpec, Call, CallFailed, Context, Cost, Message, Observation, Reply, ToolSpec
 from concertino.schema import near_names
 
-from .declaration import Declaration
-from .failures import fail
-from .tools import own_name
-from .turns import Turn, read_turn, write_call
+from concertino_mcp.errors import fail
+from concertino_mcp.settings import McpServerSettings
+
+from .tool import own_name
+from .turns import AgentTurn, read_turn, write_call
 
 TURNS = 10
 CALLS = 8
@@ -66,7 +67,7 @@ SCHEMA = {
 }
 
 
-def server_agent(server: Declaration, tools: Sequence[ToolSpec], title: str, instructions: str) -> AgentSpec:
+def server_agent(server: McpServerSettings, tools: Sequence[ToolSpec], title: str, instructions: str) -> AgentSpec:
     """The agent of a server."""
     listed = ", ".join(own_name(spec) for spec in tools)
     first = (instructions.strip().splitlines() or [""])[0][:300]
@@ -75,10 +76,18 @@ def server_agent(server: Declaration, tools: Sequence[ToolSpec], title: str, ins
         f"did. {first}\nIts tools: {listed}"
     )
     return AgentSpec.from_schema(
-        f"mcp/{server.name}", text, SCHEMA, _ToolLoop(server, tools, title, instructions), context="ctx",
-        cost=Cost(units=1), models=(server.role,), toolbox=tuple(tools), timeout=max(120.0, 4 * server.timeout),
-        writes=any(spec.writes for spec in tools), retry_safe=all(spec.retry_safe for spec in tools),
-    )  # fmt: skip
+        f"mcp/{server.name}",
+        text,
+        SCHEMA,
+        _ToolLoop(server, tools, title, instructions),
+        context="ctx",
+        cost=Cost(units=1),
+        models=(server.role,),
+        toolbox=tuple(tools),
+        timeout=max(120.0, 4 * server.timeout),
+        writes=any(spec.writes for spec in tools),
+        retry_safe=all(spec.retry_safe for spec in tools),
+    )
 
 
 class _ToolLoop:
@@ -88,7 +97,7 @@ class _ToolLoop:
         names: of the toolbox, by every name that the model may use for one of its tools.
     """
 
-    def __init__(self, server: Declaration, tools: Sequence[ToolSpec], title: str, instructions: str) -> None:
+    def __init__(self, server: McpServerSettings, tools: Sequence[ToolSpec], title: str, instructions: str) -> None:
         self.server = server
         self.own = [own_name(spec) for spec in tools]
         self.names = {spec.short_name: spec.short_name for spec in tools}
@@ -147,12 +156,12 @@ class _ToolLoop:
         return replace(call, error=("unknown_name", f"there is no tool {call.name[:NAME]!r}; {hint}"))
 
 
-def _as_text(reply: Reply, said: Turn) -> str:
+def _as_text(reply: Reply, said: AgentTurn) -> str:
     """What the model said, its native calls written as text."""
     return "\n".join(filter(None, [reply.text, *(write_call(call) for call in said.calls if reply.tool_calls)]))
 
 
-def _told(said: Turn, results: Sequence[str], turn: int) -> str:
+def _told(said: AgentTurn, results: Sequence[str], turn: int) -> str:
     """What the model is told after a turn."""
     blocks = [_block(call.name, text) for call, text in zip(said.calls, results, strict=False)]
     if len(said.calls) > CALLS:

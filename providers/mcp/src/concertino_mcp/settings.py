@@ -1,7 +1,7 @@
 """A declared server: how to reach it, which of its tools are wanted, and what bounds it. Plain data, hashable.
 
 One table `[providers.mcp.servers.<name>]`, or the keyword arguments of `concertino_mcp.server(...)`, make one
-`Declaration`. Two equal declarations mean the same server: a process starts it once.
+`McpServerSettings`. Two equal declarations mean the same server: a process starts it once.
 
 Invariant: no secret stands in a declaration. `env_from` and `headers_env` name environment variables, which are read
 when the server is started.
@@ -20,9 +20,25 @@ from urllib.parse import urlsplit
 from concertino import UsageError
 
 KEYS = (
-    "command", "args", "env", "env_from", "cwd", "url", "headers_env", "as", "role", "include", "exclude", "prefix",
-    "writes", "timeout", "start_timeout", "idle_timeout", "concurrency", "binary",
-)  # fmt: skip
+    "command",
+    "args",
+    "env",
+    "env_from",
+    "cwd",
+    "url",
+    "headers_env",
+    "as",
+    "role",
+    "include",
+    "exclude",
+    "prefix",
+    "writes",
+    "timeout",
+    "start_timeout",
+    "idle_timeout",
+    "concurrency",
+    "binary",
+)
 """The keys of a server's table."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
@@ -34,7 +50,7 @@ _HTTP_ONLY = ("url", "headers_env")
 
 
 @dataclass(frozen=True)
-class Declaration:
+class McpServerSettings:
     """One server.
 
     Attributes:
@@ -96,7 +112,7 @@ class Declaration:
         return next((writes for pattern, writes in self.writes if fnmatchcase(tool, pattern)), None)
 
 
-def declarations(settings: Mapping[str, Any] | None) -> list[Declaration]:
+def declarations(settings: Mapping[str, Any] | None) -> list[McpServerSettings]:
     """The servers of a table `[providers.mcp]`, in its order.
 
     Raises:
@@ -115,7 +131,7 @@ def declarations(settings: Mapping[str, Any] | None) -> list[Declaration]:
 
 def declare(
     name: str, table: Mapping[str, Any], *, folder: Path | None = None, where: str = "server(...)"
-) -> Declaration:
+) -> McpServerSettings:
     """One server, checked.
 
     Args:
@@ -143,7 +159,7 @@ def declare(
         if key in table:
             read.fail(f"{key} belongs to a server with {'url' if command else 'command'}")
     folder = folder.absolute() if folder is not None else None
-    return Declaration(
+    return McpServerSettings(
         name=name,
         command=_placed(command, folder),
         env=read.pairs("env", _VARIABLE, "an environment variable"),

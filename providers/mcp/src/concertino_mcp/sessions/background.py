@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
-    from .declaration import Declaration
-    from .life import Life
+    from concertino_mcp.settings import McpServerSettings
+
+    from .lifecycle import ServerLifecycle
 
 T = TypeVar("T")
 _CLOSING_SECONDS = 12.0
@@ -85,7 +86,7 @@ class Background:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self.lives: dict[Declaration, Life] = {}
+        self.lives: dict[McpServerSettings, ServerLifecycle] = {}
         self.closing = False
         self._open: set[_Job] = set()
         self._jobs = _Basket(self.loop, self._begin)
@@ -109,13 +110,13 @@ class Background:
         """Whether the caller runs on this thread."""
         return threading.current_thread() is self._thread
 
-    def life(self, declaration: Declaration) -> Life:
+    def life(self, declaration: McpServerSettings) -> ServerLifecycle:
         """The life of a server, on this loop; made at first use."""
         known = self.lives.get(declaration)
         if known is None:
-            from .life import Life
+            from .lifecycle import ServerLifecycle
 
-            known = self.lives[declaration] = Life(declaration)
+            known = self.lives[declaration] = ServerLifecycle(declaration)
         return known
 
     # -- handing over ----------------------------------------------------------------------------------------------
@@ -198,11 +199,6 @@ class Background:
         await asyncio.gather(*(life.close() for life in self.lives.values()), return_exceptions=True)
         await _cancel_all()
 
-    def forget(self) -> None:
-        """In a forked child: let go of the parent's pipes, and keep the objects, whose end must not be noticed."""
-        for life in self.lives.values():
-            life.forget()
-
 
 async def _cancel_all() -> None:
     """Cancel all other tasks of the running loop, and wait a moment for them."""
@@ -250,8 +246,7 @@ def _begin_anew() -> None:
     global _background, _lock  # noqa: PLW0603
     _lock = threading.Lock()
     if _background is not None:
-        _of_the_parent.append(_background)
-        _background.forget()
+        _of_the_parent.append(_background)  # kept, for its end must not be noticed; the guardian closed its pipes
         _background = None
 
 

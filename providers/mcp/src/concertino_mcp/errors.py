@@ -28,7 +28,7 @@ class ServerFailed(Exception):
         self.refused = refused
 
 
-class ServerError(UsageError):
+class McpServerError(UsageError):
     """`concertino_mcp.server(...)` found a server that cannot be used; the text says why."""
 
 

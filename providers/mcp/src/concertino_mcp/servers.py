@@ -12,9 +12,9 @@ from typing import Any
 
 from concertino import AgentSpec, Finding, ToolSpec
 
-from .catalogue import Catalogue, Refusal, catalogues, catalogues_async
-from .declaration import Declaration, declarations, declare
-from .failures import ServerError
+from .catalogue.catalogue import Refusal, ServerCatalogue, catalogues, catalogues_async
+from .errors import McpServerError
+from .settings import McpServerSettings, declarations, declare
 
 HOOK_SECONDS = 8.5
 """A hook has 10 s, on a busy machine too; a plugin that takes longer is taken for broken."""
@@ -23,7 +23,7 @@ SHOWN = 10
 _asking = threading.Lock()
 
 
-def configured(settings: Mapping[str, Any] | None, seconds: float | None = None) -> list[Catalogue]:
+def configured(settings: Mapping[str, Any] | None, seconds: float | None = None) -> list[ServerCatalogue]:
     """The catalogues of the servers of `[providers.mcp]`; a server that cannot be used has an `error`.
 
     Args:
@@ -72,7 +72,7 @@ def server(name: str, **options: Any) -> list[ToolSpec]:
 
     Raises:
         UsageError: an option cannot be.
-        ServerError: the server cannot be used; says why.
+        McpServerError: the server cannot be used; says why.
     """
     return _members(catalogues([_declared(name, options)]))
 
@@ -82,22 +82,22 @@ async def server_async(name: str, **options: Any) -> list[ToolSpec]:
     return _members(await catalogues_async([_declared(name, options)]))
 
 
-def inspect_server(name: str, **options: Any) -> Catalogue:
+def inspect_server(name: str, **options: Any) -> ServerCatalogue:
     """As `server`, with everything that is known: versions, refused tools, notes. Raises nothing for a server."""
     return catalogues([_declared(name, options)])[0]
 
 
-def _declared(name: str, options: dict[str, Any]) -> Declaration:
+def _declared(name: str, options: dict[str, Any]) -> McpServerSettings:
     if "as_" in options:
         options = {**options, "as": options["as_"]}
         del options["as_"]
     return declare(name, options, where="concertino_mcp.server")
 
 
-def _members(found: Sequence[Catalogue]) -> list[ToolSpec]:
+def _members(found: Sequence[ServerCatalogue]) -> list[ToolSpec]:
     (only,) = found
     if only.error:
-        raise ServerError(f"the MCP server {only.declaration.name!r} cannot be used: {only.error}")
+        raise McpServerError(f"the MCP server {only.declaration.name!r} cannot be used: {only.error}")
     return list(only.members)
 
 
@@ -125,7 +125,7 @@ def findings(settings: Mapping[str, Any] | None) -> list[Finding]:
     return found
 
 
-def _step(one: Catalogue) -> str:
+def _step(one: ServerCatalogue) -> str:
     if "environment variable" in one.error:
         return "set it where concertino runs"
     if "no program" in one.error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .failures import ServerFailed
+from concertino_mcp.errors import ServerFailed
 
 if TYPE_CHECKING:
     from mcp.shared.exceptions import MCPError

@@ -1,11 +1,11 @@
-"""The three pipes of a server's process: its output cut into messages, its input, the end of its standard error.
+"""The messages of a server over stdio: its output cut into messages, and its input.
 
-`Lines` and `Words` are the two streams that a `ClientSession` reads and writes. Writing goes straight into the pipe.
+`MessageReader` and `MessageWriter` are the two streams that a `ClientSession` reads and writes. Writing goes straight
+into the pipe.
 
-Invariants: memory is bounded whatever the server prints: a message has at most `MESSAGE_BYTES`, at most `WAITING` of
-them wait and about `WAITING_BYTES` in all, and of its standard error the last `TAIL_BYTES` are kept. A message that is
-too long or unreadable is answered with an error where its id can be found, so that its call ends with a reason. Output
-that is no MCP ends the connection.
+Invariants: memory is bounded whatever the server prints: a message has at most `MESSAGE_BYTES`, and at most `WAITING`
+of them wait, with about `WAITING_BYTES` in all. A message that is too long or unreadable is answered with an error
+where its id can be found, so that its call ends with a reason. Output that is not MCP ends the connection.
 """
 
 from __future__ import annotations
@@ -15,15 +15,11 @@ import json
 import logging
 import re
 from collections import deque
-from typing import TYPE_CHECKING, Any, Self
-
-if TYPE_CHECKING:
-    from .process import Process
+from typing import Any, Self, cast
 
 logger = logging.getLogger("concertino.mcp")
 
 MESSAGE_BYTES = 16 * 2**20
-TAIL_BYTES = 8192
 WAITING = 512
 WAITING_BYTES = 2 * MESSAGE_BYTES
 STRAYS = 200
@@ -35,13 +31,22 @@ _VERSION = rb'\s*"jsonrpc"\s*:\s*"2\.0"\s*'
 _LAST_ID = re.compile(rb'(?:,%b)?,\s*"id"\s*:\s*(\d{1,15})\s*(?:,%b)?\}\s*$' % (_VERSION, _VERSION))
 
 
-class Lines(asyncio.Protocol):
-    """Standard output, cut into messages: the stream that a session reads."""
+class MessageReader(asyncio.Protocol):
+    """Standard output, cut into messages: the stream that a session reads.
+
+    Attributes:
+        ended: whether no further message comes.
+        end_event: set then.
+        reason: why, where the server's output is the reason.
+    """
 
     last_context = None
 
-    def __init__(self, process: Process) -> None:
-        self._process = process
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.ended = False
+        self.end_event = asyncio.Event()
+        self.reason = ""
         self._transport: asyncio.ReadTransport | None = None
         self._parts: list[bytes] = []
         self._size = 0
@@ -51,12 +56,11 @@ class Lines(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._paused = False
         self._strays = 0
-        self.ended = False
 
     # -- the pipe's side -------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]
+        self._transport = cast(asyncio.ReadTransport, transport)
 
     def data_received(self, data: bytes) -> None:
         *whole, rest = data.split(b"\n")
@@ -80,11 +84,10 @@ class Lines(asyncio.Protocol):
 
     def end(self, reason: str = "") -> None:
         """No further message comes."""
-        if reason and not self._process.reason:
-            self._process.reason = reason
+        self.reason = self.reason or reason
         self.ended = True
         self._parts.clear()
-        self._process.gone.set()
+        self.end_event.set()
         self._wake()
 
     def _add(self, piece: bytes) -> None:
@@ -129,7 +132,7 @@ class Lines(asyncio.Protocol):
             return
         self._strays += 1
         shown = line[:80].decode(errors="replace")
-        logger.debug("%s printed a line that is no message: %r", self._process.name, shown)
+        logger.debug("%s printed a line that is no message: %r", self.name, shown)
         if self._strays > STRAYS:
             self.end(f"its standard output is no MCP: it printed {shown!r}")
 
@@ -215,18 +218,18 @@ def _read(line: bytes) -> Any:
         return jsonrpc_message_adapter.validate_python(json.loads(line), by_name=False)
 
 
-class Words(asyncio.Protocol):
+class MessageWriter(asyncio.Protocol):
     """Standard input: the stream that a session writes."""
 
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
+    def __init__(self, reader: MessageReader) -> None:
+        self._reader = reader
         self._transport: asyncio.WriteTransport | None = None
         self._clear = asyncio.Event()
         self._clear.set()
         self._closed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]
+        self._transport = cast(asyncio.WriteTransport, transport)
 
     def pause_writing(self) -> None:
         self._clear.clear()
@@ -236,7 +239,7 @@ class Words(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         if not self._closed:
-            self._lines.end()
+            self._reader.end()
         self._closed = True
         self._clear.set()
 
@@ -273,24 +276,3 @@ class Words(asyncio.Protocol):
 
     async def __aexit__(self, *raised: object) -> None:
         await self.aclose()
-
-
-class Tail(asyncio.Protocol):
-    """Standard error: its last bytes."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._bytes = b""
-        self.transport: asyncio.BaseTransport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        self._bytes = (self._bytes + data)[-TAIL_BYTES:]
-        if logger.isEnabledFor(logging.DEBUG):
-            logger.debug("%s (stderr): %s", self._name, data.decode(errors="replace").rstrip())
-
-    def text(self, limit: int = 400) -> str:
-        """Its last lines, in at most `limit` characters."""
-        return self._bytes.decode(errors="replace").strip()[-limit:]

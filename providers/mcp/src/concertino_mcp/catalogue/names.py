@@ -1,10 +1,10 @@
-"""Names: what a server calls a tool, and what the pool calls it.
+"""What a server calls a tool, and what the pool calls it.
 
 A pool shows `read.file` of the server `files` as `files_read_file`, since model servers take letters, digits, '_' and
 '-' alone. So two names are different here only if they still are when shown.
 
-Invariant: no two names that one `Names` gave are shown alike, and a name depends on nothing but the server's prefix,
-the tool's own name and the names given before. A name that is too long, has odd characters or is taken ends in a hash
+Invariant: no two names that one `ToolNames` gave are shown alike, and a name depends only on the server's prefix, the
+tool's own name and the names given before. A name that is too long, has odd characters or is taken ends in a hash
 of the whole name.
 """
 
@@ -21,7 +21,7 @@ _SHOWN = re.compile(r"[^A-Za-z0-9_-]")
 _HASH = 8
 
 
-class Names:
+class ToolNames:
     """Gives names that stay apart."""
 
     def __init__(self) -> None:
