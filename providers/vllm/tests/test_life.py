@@ -16,7 +16,7 @@ from typing import Any
 import concertino_vllm
 import pytest
 from concertino import Call, ChatRequest, Context, Executor, FailureClass, Message, ModelSpec, Pool, agent
-from concertino_vllm import Progress, ServerError
+from concertino_vllm import StartProgress, VllmServerError
 
 Declare = Callable[..., ModelSpec]
 HELLO = ChatRequest([Message("user", "Hello.")])
@@ -95,7 +95,7 @@ async def test_a_cancelled_first_request_does_not_cancel_the_start_for_the_other
 
 
 async def test_a_start_tells_how_far_it_has_come_with_the_last_line_of_the_log(declare: Declare) -> None:
-    seen: list[Progress] = []
+    seen: list[StartProgress] = []
     spec = declare({"delay": 2.5, "say": ["(APIServer pid=7) INFO 01-02 03:04:05 [a.py:6] Loading weights: 40 %"]})
     await concertino_vllm.server(spec).start(seen.append)
     assert len(seen) >= 2
@@ -119,7 +119,7 @@ async def test_two_servers_started_at_once_have_ports_of_their_own(declare: Decl
 async def test_a_port_that_another_program_has_is_named(declare: Declare) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(ServerError, match=f"port = {port}: another program has it"):
+        with pytest.raises(VllmServerError, match=f"port = {port}: another program has it"):
             await ask(declare(port=port))
 
 
@@ -152,7 +152,7 @@ async def test_the_server_gets_its_environment_and_a_scratch_folder_that_disappe
 async def test_a_server_that_dies_while_starting_is_told_at_once_with_cause_log_and_its_end(declare: Declare) -> None:
     wish = {"say": ["loading", "ValueError: No available memory for the cache blocks. Try increasing it."], "die": 1}
     began = time.monotonic()
-    with pytest.raises(ServerError) as failure:
+    with pytest.raises(VllmServerError) as failure:
         await ask(declare(wish))
     assert time.monotonic() - began < 5
     text = str(failure.value)
@@ -165,13 +165,13 @@ async def test_a_server_that_dies_while_starting_is_told_at_once_with_cause_log_
 async def test_a_failed_start_is_remembered_for_the_requests_that_follow(declare: Declare, tmp_path: Path) -> None:
     spec = declare({"die": 1, "counter": str(tmp_path / "starts")})
     for _ in range(3):
-        with pytest.raises(ServerError, match="vLLM did not start"):
+        with pytest.raises(VllmServerError, match="vLLM did not start"):
             await ask(spec)
     assert len((tmp_path / "starts").read_text().split()) == 1
 
 
 async def test_a_start_that_takes_too_long_is_ended(declare: Declare, system: Any) -> None:
-    with pytest.raises(ServerError, match=r"not ready after 1 s; if it was only slow, raise startup_seconds"):
+    with pytest.raises(VllmServerError, match=r"not ready after 1 s; if it was only slow, raise startup_seconds"):
         await ask(declare({"delay": 30}, startup_seconds=1))
     assert system.servers() == []
 
@@ -180,18 +180,18 @@ async def test_a_missing_command_is_explained(declare: Declare, monkeypatch: pyt
     monkeypatch.delenv("CONCERTINO_VLLM", raising=False)
     monkeypatch.setenv("PATH", "")
     with pytest.raises(
-        ServerError, match=r"(?s)No `vllm` command\..*pip install vllm.*executable = .*On CPU.*attach = "
+        VllmServerError, match=r"(?s)No `vllm` command\..*pip install vllm.*executable = .*On CPU.*attach = "
     ):
         await ask(declare(executable=None))
 
 
 async def test_a_missing_model_folder_is_named(declare: Declare, tmp_path: Path) -> None:
-    with pytest.raises(ServerError, match=rf"there is no {tmp_path}/nowhere; correct the folder"):
+    with pytest.raises(VllmServerError, match=rf"there is no {tmp_path}/nowhere; correct the folder"):
         await ask(declare(model=str(tmp_path / "nowhere")))
 
 
 async def test_a_folder_that_holds_no_adapter_is_named(declare: Declare, tmp_path: Path) -> None:
-    with pytest.raises(ServerError, match=r"adapters: policy = .* holds no adapter_config\.json"):
+    with pytest.raises(VllmServerError, match=r"adapters: policy = .* holds no adapter_config\.json"):
         await ask(declare(adapters={"policy": tmp_path}))
 
 
@@ -199,13 +199,13 @@ async def test_a_command_that_cannot_be_executed_is_named(declare: Declare, tmp_
     command = tmp_path / "vllm"
     command.write_text("#!/no/such/interpreter\n")
     command.chmod(0o755)
-    with pytest.raises(ServerError, match=r"cannot execute .*vllm"):
+    with pytest.raises(VllmServerError, match=r"cannot execute .*vllm"):
         await ask(declare(executable=command))
 
 
 async def test_an_attached_server_that_is_not_there_is_named() -> None:
     spec = concertino_vllm.model("far", attach="http://127.0.0.1:9")
-    with pytest.raises(ServerError, match=r"attach = 'http://127\.0\.0\.1:9': no vLLM answers there"):
+    with pytest.raises(VllmServerError, match=r"attach = 'http://127\.0\.0\.1:9': no vLLM answers there"):
         await ask(spec)
 
 
@@ -239,7 +239,7 @@ async def test_a_request_whose_server_is_killed_says_so(declare: Declare) -> Non
     asked = asyncio.create_task(slow.chat(HELLO))
     await asyncio.sleep(0.3)
     os.kill(pid, signal.SIGKILL)
-    with pytest.raises(ServerError, match="vLLM ended while it answered: it was killed, most likely") as failure:
+    with pytest.raises(VllmServerError, match="vLLM ended while it answered: it was killed, most likely") as failure:
         await asked
     assert failure.value.failure is FailureClass.MAYBE_EXECUTED
     await slow.close()
@@ -252,7 +252,7 @@ async def test_a_server_that_keeps_dying_is_not_started_for_ever(declare: Declar
     for _ in range(3):
         await server.ready()
         await asyncio.sleep(1.2)
-    with pytest.raises(ServerError, match="ended 3 times within 10 minutes"):
+    with pytest.raises(VllmServerError, match="ended 3 times within 10 minutes"):
         await server.ready()
     assert len((tmp_path / "starts").read_text().split()) == 3
 

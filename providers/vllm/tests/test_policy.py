@@ -15,7 +15,7 @@ import aiohttp
 import concertino_vllm
 import pytest
 from concertino import ModelSpec, Sampling, UsageError
-from concertino_vllm import NotSupported, PolicyServer, ServerError, SwapError
+from concertino_vllm import NotSupported, PolicyServer, SwapError, VllmServerError
 
 PROMPT = tuple(range(3, 99))
 Make = Callable[..., Path]
@@ -163,7 +163,7 @@ async def test_nothing_answers_when_the_old_weights_were_overwritten_by_bad_ones
         with pytest.raises(SwapError, match="its files were overwritten") as failure:
             await server.load_weights(folder, 1)
         assert failure.value.version is None
-        with pytest.raises(ServerError, match=r"nothing answers: .* load_weights\(\) a good folder"):
+        with pytest.raises(VllmServerError, match=r"nothing answers: .* load_weights\(\) a good folder"):
             await server.generate_ids(PROMPT)
         await server.load_weights(make("good"), 1)
         assert (await value(server))[1] == 1
@@ -252,7 +252,7 @@ async def test_an_attached_server_with_no_way_back_answers_nothing_until_it_has_
             with pytest.raises(SwapError, match="and so did the way back to version 1") as failure:
                 await server.load_weights(make("nan"), 2)
             assert failure.value.version is None
-            with pytest.raises(ServerError, match=r"nothing answers: .* load_weights\(\) a good folder"):
+            with pytest.raises(VllmServerError, match=r"nothing answers: .* load_weights\(\) a good folder"):
                 await server.generate_ids(PROMPT)
             await server.load_weights(make("good"), 2)
             assert (await value(server))[1] == 2
@@ -381,7 +381,7 @@ async def test_sleep_is_refused_on_cpu(policy: Policy) -> None:
 async def test_a_sleeping_server_answers_nothing_until_it_is_awake(policy: Policy) -> None:
     async with policy({"device": "cuda"}) as server:
         await server.sleep()
-        with pytest.raises(ServerError, match=r"the server sleeps; wake\(\) it first"):
+        with pytest.raises(VllmServerError, match=r"the server sleeps; wake\(\) it first"):
             await server.generate_ids(PROMPT)
         await server.wake()
         assert (await server.generate_ids(PROMPT)).token_ids
@@ -393,7 +393,7 @@ async def test_after_a_deep_sleep_weights_have_to_be_loaded(policy: Policy, make
         with pytest.raises(UsageError, match=r"wake\(\) it before load_weights"):
             await server.load_weights(make("next"), 1)
         await server.wake()
-        with pytest.raises(ServerError, match="has discarded the weights"):
+        with pytest.raises(VllmServerError, match="has discarded the weights"):
             await server.generate_ids(PROMPT)
         await server.load_weights(make("again"), 1)
         assert (await server.generate_ids(PROMPT)).version == 1

@@ -6,6 +6,6 @@ guard     the small process between owner and child; a plain script, which this 
 
 from subprocess import PIPE
 
-from .process import TAIL_BYTES, ChildProcess, follow, minimal_environment
+from .process import TAIL_BYTES, ChildProcess, awaitable, minimal_environment
 
-__all__ = ["PIPE", "TAIL_BYTES", "ChildProcess", "follow", "minimal_environment"]
+__all__ = ["PIPE", "TAIL_BYTES", "ChildProcess", "awaitable", "minimal_environment"]

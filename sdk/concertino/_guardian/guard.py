@@ -9,13 +9,14 @@ grace) nor the child. The guard adopts orphans (Linux), so it also finds what le
     the owner says "stop"      SIGTERM to the child's group, SIGKILL to whatever is left after the grace
     the owner says "kill"      SIGKILL at once
     the owner ends, any way    as "stop", with a grace of its own; 0 kills at once
-    the child ends             whatever it left behind is killed
+    the child ends             as if the owner had ended, for what the child left behind
     the guard is killed        the system signals the child (Linux), and the owner kills the child's group
 
 Owner and guard exchange lines of JSON over two pipes:
 
     owner to guard   ["stop"], ["kill"], ["note"], ["inherit", path]
-    guard to owner   ["started", pid], ["shared_memory", [path, ...]], ["ended", exit code]
+    guard to owner   ["started", pid], ["shared_memory", [path, ...]], ["exited", exit code] of the child,
+                     ["ended", exit code] once nothing is left
 """
 
 # ruff: noqa: PTH108, PTH115, PTH123, PTH208
@@ -91,7 +92,7 @@ class Guard:
         self._tell("started", self.child)
         while self._anything_left():
             if self.code is not None:
-                self._end(0.0)
+                self._end(self.orphan_grace)
             if self.deadline is None:
                 self._wait(5.0 if self._pidfd >= 0 else 0.2)
             elif (left := self.deadline - time.monotonic()) > 0:
@@ -175,6 +176,7 @@ class Guard:
                     return True
                 if pid == self.child:
                     self.code = os.waitstatus_to_exitcode(status)
+                    self._tell("exited", self.code)
         if not LINUX:  # where orphans are not adopted
             with contextlib.suppress(OSError):
                 os.killpg(self.child, 0)

@@ -4,8 +4,8 @@
 ends in any way (an exception, `os._exit`, SIGKILL, `exec`), the child and everything that it started end too, also what
 moved to a session of its own (Linux). Elsewhere what left the child's process group may stay.
 
-A `ChildProcess` belongs to no event loop and to no thread. Its two futures may be waited for in any thread, and
-awaited through `asyncio.wrap_future(follow(future))` in any loop.
+A `ChildProcess` belongs to no event loop and to no thread. Its futures may be waited for in any thread, and
+awaited through `awaitable` in any loop.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+if TYPE_CHECKING:
+    import asyncio
 
 logger = logging.getLogger("concertino.executor")
 
@@ -63,15 +66,17 @@ class ChildProcess:
         stdin, stdout: as for `subprocess.Popen`. Pipes are unbuffered.
         stderr: the same; by default a pipe whose last `TAIL_BYTES` are kept for error messages, see `stderr_tail`.
         grace: seconds between SIGTERM and SIGKILL when the child is stopped; 0: it is killed at once.
-        orphan_grace: the same for the case that this process ended first.
+        orphan_grace: the same for the child if this process ends first, and for whatever the child leaves behind.
         shared_memory: remove the files in /dev/shm that the child has open when it ends, or that `note_shared_memory`
             found, and that were not there before it started.
+        orphaned_folders: removed at the end, if this process ends before the child; see also `remove_if_orphaned`.
         on_stderr: called with each piece of standard error, in a thread of the child's own.
         on_end: called with the exit code just before `ended` is set, in that thread.
 
     Attributes:
         started: the child's process id; ConnectionError if the guard died before the child started.
-        ended: the exit code, negative for a signal, once nothing of the child is left.
+        exited: the exit code, negative for a signal, as soon as the child itself has ended.
+        ended: the same, once nothing that it started is left.
         stdin, stdout: the pipes that were asked for.
     """
 
@@ -87,11 +92,13 @@ class ChildProcess:
         grace: float = 0.0,
         orphan_grace: float = 0.0,
         shared_memory: bool = False,
+        orphaned_folders: Iterable[str | os.PathLike[str]] = (),
         on_stderr: Callable[[bytes], None] | None = None,
         on_end: Callable[[int], None] | None = None,
     ) -> None:
         self.grace = grace
         self.started: Future[int] = Future()
+        self.exited: Future[int] = Future()
         self.ended: Future[int] = Future()
         self._on_stderr = on_stderr
         self._on_end = on_end
@@ -109,7 +116,7 @@ class ChildProcess:
             "grace": grace,
             "orphan_grace": orphan_grace,
             "shared_memory": shared_memory,
-            "inherited": [],
+            "inherited": [os.fspath(folder) for folder in orphaned_folders],
         }
         try:
             self._guard = subprocess.Popen(
@@ -229,6 +236,8 @@ class ChildProcess:
                 self.started.set_result(value)
             elif word == "shared_memory":
                 self._shared_memory = value
+            elif word == "exited":
+                self.exited.set_result(value)
             elif word == "ended":
                 self._code = value
         return bool(data)
@@ -257,6 +266,8 @@ class ChildProcess:
                 logger.exception("what was to be done after the end of a child process failed")
         if not self.started.done():
             self.started.set_exception(ConnectionError(f"the guard of {self._guard.args!r} ended with {guard_code}"))
+        if not self.exited.done():
+            self.exited.set_result(self._code)
         self.ended.set_result(self._code)
 
     def _forget(self) -> None:
@@ -272,8 +283,10 @@ class ChildProcess:
         self._guard.returncode = 0  # not a child of this process
 
 
-def follow(future: Future[T]) -> Future[T]:
-    """A future that ends as another does and may be cancelled without it, as `asyncio.wrap_future` may do."""
+def awaitable(future: Future[T]) -> asyncio.Future[T]:
+    """A future of a child for the running event loop; cancelling it does not cancel the child's own."""
+    import asyncio
+
     follower: Future[T] = Future()
 
     def settle(done: Future[T]) -> None:
@@ -282,7 +295,7 @@ def follow(future: Future[T]) -> Future[T]:
             follower.set_exception(error) if error is not None else follower.set_result(done.result())
 
     future.add_done_callback(settle)
-    return follower
+    return asyncio.wrap_future(follower)
 
 
 def _end_group(leader: int, grace: float) -> None:

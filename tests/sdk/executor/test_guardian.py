@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from concertino._guardian import PIPE, ChildProcess, follow, minimal_environment
+from concertino._guardian import PIPE, ChildProcess, awaitable, minimal_environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc and /dev/shm")
 PATIENCE = 30.0
@@ -186,13 +187,12 @@ def test_shared_memory_that_a_child_held_is_removed() -> None:
         mine.unlink()
 
 
-def test_a_finished_child_may_be_stopped_and_its_end_is_told_before_it_is_known() -> None:
+async def test_a_finished_child_may_be_stopped_and_its_end_is_told_before_it_is_known() -> None:
     told: list[int] = []
     child = ChildProcess(python("raise SystemExit(4)"), on_end=told.append)
-    follower = follow(child.ended)
-    abandoned = follow(child.ended)
+    abandoned = awaitable(child.ended)
     abandoned.cancel()
-    assert follower.result(PATIENCE) == 4
+    assert await asyncio.wait_for(awaitable(child.ended), PATIENCE) == 4
     assert told == [4]
     child.stop()
     child.kill()

@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from concertino._guardian import PIPE, ChildProcess, follow, minimal_environment
+from concertino._guardian import PIPE, ChildProcess, awaitable, minimal_environment
 
 from concertino_mcp.errors import ServerFailed
 
@@ -95,7 +95,7 @@ class StdioServer:
     async def ended(self, seconds: float) -> bool:
         """Whether nothing of the process is left, now or within some seconds."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.wrap_future(follow(self.child.ended)), seconds)
+            await asyncio.wait_for(awaitable(self.child.ended), seconds)
         return self.child.poll() is not None
 
     async def stop(self) -> None:

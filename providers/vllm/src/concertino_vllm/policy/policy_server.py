@@ -13,53 +13,29 @@ import contextlib
 import math
 import shutil
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from concertino import FailureClass, ModelSpec, ProviderError, Sampling, UsageError
+from concertino import ModelSpec, ProviderError, Sampling, UsageError
 
-from ._declaration import server as server_behind
-from ._errors import NotSupported, ServerError, SwapError
-from ._loop_end import at_loop_end
-from ._metrics import Metrics
-from ._server import Endpoint, Health, Lease, Progress, Server, load_folder
-from ._weights import absolute, check_adapter, check_weights, folder_of, is_same, is_tied, write_state
-from ._wire import Wire
+from concertino_vllm.declaration import server as server_behind
+from concertino_vllm.errors import NotSupported, SwapError, VllmServerError
+from concertino_vllm.loop_end import at_loop_end
+from concertino_vllm.serving.client import ServerClient, load_folder
+from concertino_vllm.serving.metrics import ServerMetrics
+from concertino_vllm.serving.server import ServerLease, VllmServer
+from concertino_vllm.serving.state import ServerAddress, ServerHealth, StartProgress
+
+from .generation import PolicyGeneration, completion_body, read_completion
+from .weights import absolute, check_adapter, check_weights, folder_of, is_same, is_tied, write_state
 
 PROBE_TOKENS = 320
 """Ids of the prompt that is asked after each change: more than two blocks of the cache on any device."""
 _NO_CONTROL = "{}: the server has no such endpoint; whoever starts it has to set {}=1, on a loopback address"
 KEPT = 2
 """Versions of an adapter that stay loaded."""
-
-
-@dataclass(frozen=True)
-class Generation:
-    """What a policy sampled.
-
-    Attributes:
-        prompt_ids: what it was shown.
-        token_ids: what it sampled, the end-of-text token included.
-        logprobs: of each of these, under the model as it is (not divided by the temperature), unless the server was
-            started with another `--logprobs-mode`.
-        text: the same as text.
-        finish_reason: `stop` or `length`.
-        version: which weights or adapter it was.
-        model: the name that the server knows it by.
-        cached_tokens: ids of the prompt that came from the prefix cache; None if the server does not tell.
-    """
-
-    prompt_ids: tuple[int, ...]
-    token_ids: tuple[int, ...]
-    logprobs: tuple[float, ...]
-    text: str
-    finish_reason: str
-    version: int
-    model: str
-    cached_tokens: int | None = None
 
 
 class PolicyServer:
@@ -82,7 +58,7 @@ class PolicyServer:
 
     def __init__(self, spec: ModelSpec, *, adapter: str = "policy", trust_network: bool = False) -> None:
         self.spec = spec
-        self.server: Server = server_behind(spec)
+        self.server: VllmServer = server_behind(spec)
         self.adapter = adapter
         settings = self.server.settings
         if not settings.training and not settings.attach:
@@ -94,8 +70,8 @@ class PolicyServer:
                 f"model {spec.name!r}: {settings.attach} can be reached by others, and its control endpoints ask for "
                 "no key; use a tunnel to a loopback address, or trust_network=True if the network is yours alone"
             )
-        self._lease: Lease | None = None
-        self._wires: list[Wire] = []  # at most one, with the server as it is now
+        self._lease: ServerLease | None = None
+        self._wires: list[ServerClient] = []  # at most one, with the server as it is now
         self._probed: set[str] = set()
         self._asleep = 0
 
@@ -108,11 +84,11 @@ class PolicyServer:
     ) -> None:
         await self.close()
 
-    async def start(self, on_progress: Callable[[Progress], None] | None = None) -> None:
+    async def start(self, on_progress: Callable[[StartProgress], None] | None = None) -> None:
         """Start the server, if it does not run.
 
         Raises:
-            ServerError: it could not be started.
+            VllmServerError: it could not be started.
         """
         await self._take()
         endpoint = await self.server.start(on_progress)
@@ -135,11 +111,11 @@ class PolicyServer:
         name = served.current.get(self.adapter)
         return served.adapters[name][1] if name else served.version
 
-    async def health(self) -> Health:
+    async def health(self) -> ServerHealth:
         """How the server is."""
         return await self.server.health()
 
-    async def metrics(self) -> Metrics:
+    async def metrics(self) -> ServerMetrics:
         """The server's counters, now."""
         return await self.server.metrics()
 
@@ -147,7 +123,7 @@ class PolicyServer:
 
     async def generate_ids(
         self, prompt_ids: Sequence[int], sampling: Sampling | None = None, *, salt: str = ""
-    ) -> Generation:
+    ) -> PolicyGeneration:
         """Sample a continuation.
 
         Nothing comes from the model's own generation settings: what `sampling` leaves open is temperature 1 over the
@@ -159,7 +135,7 @@ class PolicyServer:
             salt: requests of different salts share no prefix cache.
 
         Raises:
-            ServerError: the server could not be started, or ended.
+            VllmServerError: the server could not be started, or ended.
             ProviderError: it refused the request, or gave ids that do not fit.
         """
         await self._take()
@@ -168,10 +144,10 @@ class PolicyServer:
             adapter = self.adapter if self.adapter in adapters else ""
             name, version = self.server.name_of(adapter, endpoint)
             with self.server.in_use(name):
-                body = _body(name, prompt_ids, sampling or Sampling(), salt)
+                body = completion_body(name, prompt_ids, sampling or Sampling(), salt)
                 wire = await self._at(endpoint)
                 answer = await wire.post("/v1/completions", body)
-        return _read(answer, tuple(prompt_ids), version)
+        return read_completion(answer, tuple(prompt_ids), version)
 
     # -- pausing -----------------------------------------------------------------------------------------------
 
@@ -238,7 +214,7 @@ class PolicyServer:
                 raise
             await _to_the_end(self._swap(wire, endpoint.model, folder, before, version))
 
-    async def _swap(self, wire: Wire, model: str, folder: Path, before: Path | None, version: int) -> None:
+    async def _swap(self, wire: ServerClient, model: str, folder: Path, before: Path | None, version: int) -> None:
         """With the server paused: the change, or the way back."""
         served = self.server.served
         overwritten = before is not None and is_same(before, folder)
@@ -253,7 +229,7 @@ class PolicyServer:
         served.version, served.weights, served.broken = version, folder, ""
         self._tidy(folder)
 
-    async def _exchange(self, wire: Wire, model: str, folder: Path, version: int) -> None:
+    async def _exchange(self, wire: ServerClient, model: str, folder: Path, version: int) -> None:
         """Load, empty the cache, go on, check; with the server paused, and paused still if loading fails."""
         await load_folder(wire, folder, extended=self.server.settings.extended)
         await self._reset(wire)
@@ -297,11 +273,11 @@ class PolicyServer:
             await server.stopped()
         try:
             await server.ready()  # a start gives it the weights that it had
-        except ServerError as failure:
+        except VllmServerError as failure:
             server.served.broken = f"nothing answers: the server ended while it loaded weights, and {failure}"
             raise SwapError(server.served.broken, None) from failure
 
-    async def _refuse_stale_output(self, wire: Wire, folder: Path) -> None:
+    async def _refuse_stale_output(self, wire: ServerClient, folder: Path) -> None:
         """On CPU, vLLM goes on with the old output layer of a tied model; only our extension prepares it anew."""
         if not self.server.settings.extended and await asyncio.to_thread(is_tied, folder):
             config = (await wire.get("/server_info?config_format=json", seconds=60))["vllm_config"]
@@ -312,7 +288,7 @@ class PolicyServer:
                     "(training = true, without attach and --worker-extension-cls)"
                 )
 
-    async def _let_go(self, wire: Wire) -> None:
+    async def _let_go(self, wire: ServerClient) -> None:
         with contextlib.suppress(ProviderError):
             await wire.post("/resume", seconds=30)
 
@@ -320,7 +296,7 @@ class PolicyServer:
         health = await self.server.health()
         return not self.server.settings.attach and health.state != "ready"
 
-    async def _reset(self, wire: Wire) -> None:
+    async def _reset(self, wire: ServerClient) -> None:
         for wait in (0.0, 0.05, 0.2, 0.5):
             await asyncio.sleep(wait)
             if (await wire.post("/reset_prefix_cache", seconds=60))["success"]:
@@ -329,13 +305,13 @@ class PolicyServer:
 
     # -- checking ----------------------------------------------------------------------------------------------
 
-    async def _probe_first(self, wire: Wire, model: str) -> None:
+    async def _probe_first(self, wire: ServerClient, model: str) -> None:
         """Have the probe in the cache, so that a cache which outlives the change shows."""
         if wire.base not in self._probed:
             self._probed.add(wire.base)
             await self._probe(wire, model)
 
-    async def _check(self, wire: Wire, model: str) -> None:
+    async def _check(self, wire: ServerClient, model: str) -> None:
         """The first answer of new weights: with numbers that are numbers, and nothing out of the old cache."""
         answer = await self._probe(wire, model)
         if not all(math.isfinite(value) for value in answer.logprobs):
@@ -343,14 +319,16 @@ class PolicyServer:
         if answer.cached_tokens:
             raise ProviderError(f"{answer.cached_tokens} ids of a prompt still come from the cache of the old weights")
 
-    async def _probe(self, wire: Wire, model: str) -> Generation:
+    async def _probe(self, wire: ServerClient, model: str) -> PolicyGeneration:
         listed = (await wire.get("/v1/models"))["data"]
         longest = (
             next((card.get("max_model_len") for card in listed if card.get("max_model_len")), None) or PROBE_TOKENS
         )
         ids = tuple(1 + number % 50 for number in range(min(PROBE_TOKENS, longest - 4)))
-        return _read(
-            await wire.post("/v1/completions", _body(model, ids, Sampling(temperature=0, max_tokens=2), "")), ids, 0
+        return read_completion(
+            await wire.post("/v1/completions", completion_body(model, ids, Sampling(temperature=0, max_tokens=2), "")),
+            ids,
+            0,
         )
 
     # -- adapters ----------------------------------------------------------------------------------------------
@@ -404,14 +382,14 @@ class PolicyServer:
             async with self.server.asked() as endpoint:
                 await self._unload(await self._at(endpoint), keep=0)
 
-    async def _reset_if_free(self, wire: Wire) -> None:
+    async def _reset_if_free(self, wire: ServerClient) -> None:
         await wire.post("/pause?mode=wait")
         try:
             await self._reset(wire)
         finally:
             await wire.post("/resume", seconds=30)
 
-    async def _unload(self, wire: Wire, keep: int) -> None:
+    async def _unload(self, wire: ServerClient, keep: int) -> None:
         """All but the newest, and but those that a request still uses; these go the next time."""
         served = self.server.served
         mine = sorted(
@@ -463,13 +441,13 @@ class PolicyServer:
             self._lease = self.server.lease()
             await at_loop_end(self, PolicyServer.close, partial(_close_all, self._wires))
 
-    async def _at(self, endpoint: Endpoint) -> Wire:
+    async def _at(self, endpoint: ServerAddress) -> ServerClient:
         if not self._wires or self._wires[0].base != endpoint.url:
-            old, self._wires[:] = list(self._wires), [Wire(endpoint.url, self.server.settings.key())]
+            old, self._wires[:] = list(self._wires), [ServerClient(endpoint.url, self.server.settings.key())]
             await _close_all(old)
         return self._wires[0]
 
-    async def _control(self) -> Wire:
+    async def _control(self) -> ServerClient:
         await self._take()
         return await self._at(await self.server.ready())
 
@@ -487,7 +465,7 @@ class PolicyServer:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _close_all(wires: list[Wire]) -> None:
+async def _close_all(wires: list[ServerClient]) -> None:
     while wires:
         await wires.pop().close()
 
@@ -504,67 +482,3 @@ async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
         if not task.cancelled():
             task.exception()
         raise
-
-
-def _body(model: str, prompt_ids: Sequence[int], sampling: Sampling, salt: str) -> dict[str, Any]:
-    """A request that leaves nothing to the model's own generation settings."""
-    body: dict[str, Any] = {
-        "model": model,
-        "prompt": list(prompt_ids),
-        "logprobs": 0,
-        "return_token_ids": True,
-        "temperature": 1.0 if sampling.temperature is None else sampling.temperature,
-        "top_p": 1.0 if sampling.top_p is None else sampling.top_p,
-        "top_k": 0,
-        "min_p": 0.0,
-        "repetition_penalty": 1.0,
-        "presence_penalty": 0.0,
-        "frequency_penalty": 0.0,
-        "max_tokens": sampling.max_tokens,
-    }
-    if sampling.stop:
-        body["stop"] = list(sampling.stop)
-    if sampling.seed is not None:
-        body["seed"] = sampling.seed
-    if salt:
-        body["cache_salt"] = salt
-    return body
-
-
-def _read(answer: Any, prompt_ids: tuple[int, ...], version: int) -> Generation:
-    """The generation in an answer.
-
-    Raises:
-        ProviderError: ids are missing, were changed, or do not fit the log-probabilities.
-    """
-    choice = answer["choices"][0]
-    token_ids = choice.get("token_ids")
-    logprobs = (choice.get("logprobs") or {}).get("token_logprobs")
-    if token_ids is None or logprobs is None:
-        raise ProviderError(
-            "the server gives no token ids or no log-probabilities; expected vLLM 0.11 or newer",
-            failure=FailureClass.CALLER,
-        )
-    shown = choice.get("prompt_token_ids")
-    if shown is not None and tuple(shown) != prompt_ids:
-        raise ProviderError("the server changed the ids of the prompt", failure=FailureClass.CALLER)
-    if len(token_ids) != len(logprobs):
-        raise ProviderError(
-            f"{len(token_ids)} ids came with {len(logprobs)} log-probabilities", failure=FailureClass.CALLER
-        )
-    if choice.get("finish_reason") not in ("stop", "length"):
-        raise ProviderError(
-            f"the generation was cut off after {len(token_ids)} ids ({choice.get('finish_reason')})",
-            failure=FailureClass.CUT_OFF,
-        )
-    details = (answer.get("usage") or {}).get("prompt_tokens_details") or {}
-    return Generation(
-        prompt_ids,
-        tuple(token_ids),
-        tuple(logprobs),
-        choice.get("text", ""),
-        choice["finish_reason"],
-        version,
-        str(answer.get("model", "")),
-        details.get("cached_tokens"),
-    )

@@ -9,7 +9,7 @@ _SAMPLE = re.compile(r"^vllm:(\w+)(?:\{[^}]*\})? (\S+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Metrics:
+class ServerMetrics:
     """Counters and gauges, added up over a server's engines.
 
     Attributes:
@@ -50,7 +50,7 @@ _FIELDS = {
 }
 
 
-def read_metrics(text: str) -> Metrics:
+def read_metrics(text: str) -> ServerMetrics:
     """Read the Prometheus text format.
 
     Raises:
@@ -66,4 +66,4 @@ def read_metrics(text: str) -> Metrics:
     if "running" not in values:
         raise ValueError(f"no vllm:num_requests_running among the metrics; expected those of vLLM, got {text[:120]!r}")
     usage = values.pop("kv_cache_usage", 0.0)
-    return Metrics(kv_cache_usage=usage, **{field: int(value) for field, value in values.items()})
+    return ServerMetrics(kv_cache_usage=usage, **{field: int(value) for field, value in values.items()})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concertino import ConcertinoError, FailureClass, ProviderError
 
 
-class ServerError(ProviderError):
+class VllmServerError(ProviderError):
     """A server could not be started, or ended.
 
     The first sentence says what happened and what to do; then come the log's path and its end.

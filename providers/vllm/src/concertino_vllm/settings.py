@@ -44,7 +44,7 @@ _ADAPTER_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}\Z")
 
 
 @dataclass(frozen=True)
-class ServerSettings:
+class VllmSettings:
     """How a server is started, or reached.
 
     Attributes:

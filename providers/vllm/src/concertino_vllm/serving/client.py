@@ -1,13 +1,14 @@
 """Plain JSON requests to a server, with failures as `ProviderError`s that say which endpoint answered what.
 
-One `Wire` belongs to one event loop. It never repeats a request. A cancelled request closes its connection, which makes
-vLLM stop the generation.
+One `ServerClient` belongs to one event loop. It never repeats a request. A cancelled request closes its connection,
+which makes vLLM stop the generation.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 
-class Wire:
+class ServerClient:
     """Requests to one address.
 
     Args:
@@ -110,3 +111,20 @@ def _refused(where: str, status: int, text: str) -> ProviderError:
     if status == 503:
         failure = FailureClass.THROTTLED
     return ProviderError(f"{where}: {status} {message[:500]}", failure=failure, status=status)
+
+
+async def load_folder(wire: ServerClient, folder: Path, *, extended: bool) -> None:
+    """Have the workers load a folder of weights. The prefix cache is not touched.
+
+    Raises:
+        ProviderError: they did not, or layers were left as they were.
+    """
+    if not extended:
+        await wire.post("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}})
+        return
+    body = {"method": "concertino_load_weights", "kwargs": {"folder": str(folder)}}
+    for result in (await wire.post("/collective_rpc", body))["results"]:
+        if "error" in result:
+            raise ProviderError(f"a worker could not load {folder}: {result['error']}")
+        if result["missed"]:
+            raise ProviderError(f"{folder} brings nothing for these layers: {', '.join(sorted(set(result['missed'])))}")

@@ -17,6 +17,8 @@ from typing import Any
 
 from concertino import UsageError
 
+from concertino_vllm.settings import adapter_rank
+
 _CHANGES_FREELY = frozenset({"_name_or_path", "dtype", "torch_dtype", "transformers_version", "use_cache"})
 _HEADER_LIMIT = 100 * 2**20
 Shapes = dict[str, tuple[int, ...]]
@@ -81,8 +83,6 @@ def check_adapter(folder: Path, rank: int) -> None:
     Raises:
         UsageError: it says what is wrong.
     """
-    from ._settings import adapter_rank
-
     config = folder / "adapter_config.json"
     if not config.is_file():
         raise UsageError(f"{folder}: no adapter_config.json; expected an adapter as PEFT's save_pretrained writes it")

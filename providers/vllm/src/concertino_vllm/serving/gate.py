@@ -39,7 +39,7 @@ class _Waiting:
         return True
 
 
-class Gate:
+class RequestGate:
     """See the module."""
 
     def __init__(self) -> None:

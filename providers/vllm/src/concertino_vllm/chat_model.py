@@ -14,8 +14,9 @@ from typing import Any
 
 from concertino import ChatRequest, Model, Reply
 
-from ._loop_end import at_loop_end
-from ._server import Endpoint, Lease, Server
+from .loop_end import at_loop_end
+from .serving.server import ServerLease, VllmServer
+from .serving.state import ServerAddress
 
 
 class VllmModel(Model):
@@ -27,18 +28,18 @@ class VllmModel(Model):
         options: options of `concertino_openai.model` about the chat.
     """
 
-    def __init__(self, server: Server, adapter: str = "", options: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, server: VllmServer, adapter: str = "", options: Mapping[str, Any] | None = None) -> None:
         self.server = server
         self.adapter = adapter
         self._options = dict(options or {})
-        self._lease: Lease | None = None
+        self._lease: ServerLease | None = None
         self._chats: dict[tuple[str, str], Model] = {}
 
     async def chat(self, request: ChatRequest) -> Reply:
         """Answer; before the first answer, start the server.
 
         Raises:
-            ServerError: the server could not be started, or ended meanwhile.
+            VllmServerError: the server could not be started, or ended meanwhile.
             ProviderError: it refused the request.
         """
         await self._take()
@@ -62,7 +63,7 @@ class VllmModel(Model):
         """Start the server now, so that the first request need not wait for it.
 
         Raises:
-            ServerError: it could not be started.
+            VllmServerError: it could not be started.
         """
         await self._take()
         await self.server.ready()
@@ -80,7 +81,7 @@ class VllmModel(Model):
             self._lease = self.server.lease()
             await at_loop_end(self, VllmModel.close, partial(_close_all, self._chats))
 
-    async def _chat(self, endpoint: Endpoint, name: str) -> Model:
+    async def _chat(self, endpoint: ServerAddress, name: str) -> Model:
         """The chat of a served name. Those of names that are no longer used are closed."""
         key = (endpoint.url, name)
         chat = self._chats.get(key)

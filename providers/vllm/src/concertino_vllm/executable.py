@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from ._errors import ServerError
+from .errors import VllmServerError
 
 VARIABLE = "CONCERTINO_VLLM"
 
@@ -25,7 +25,7 @@ def find_executable(given: str = "") -> Path:
         given: the command or its folder, if the user named one.
 
     Raises:
-        ServerError: there is none; it says where it was looked for.
+        VllmServerError: there is none; it says where it was looked for.
     """
     for source, path in (("executable", given), (VARIABLE, os.environ.get(VARIABLE, ""))):
         if path:
@@ -36,7 +36,7 @@ def find_executable(given: str = "") -> Path:
     found = shutil.which("vllm")
     if found:
         return Path(found).absolute()
-    raise ServerError(f"{_INSTALL.format(variable=VARIABLE)} (Looked in {beside.parent} and on the PATH.)")
+    raise VllmServerError(f"{_INSTALL.format(variable=VARIABLE)} (Looked in {beside.parent} and on the PATH.)")
 
 
 def _named(source: str, given: str) -> Path:
@@ -46,7 +46,7 @@ def _named(source: str, given: str) -> Path:
     if "/" not in given and not path.exists():
         path = Path(shutil.which(given) or path)
     if not _runs(path):
-        raise ServerError(
+        raise VllmServerError(
             f"{source} = {given!r}: {path.absolute()} is not a program; expected the `vllm` command or its folder"
         )
     return path.absolute()

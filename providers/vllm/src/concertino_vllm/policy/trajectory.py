@@ -17,8 +17,8 @@ class TokenDrift(ConcertinoError):
     """A prompt does not continue what was sampled. The trajectory is of no use for training."""
 
 
-class Turn(Protocol):
-    """What a turn has to tell: a `Generation`, for one."""
+class SampledTurn(Protocol):
+    """What a turn has to tell: a `PolicyGeneration`, for one."""
 
     @property
     def prompt_ids(self) -> Sequence[int]:
@@ -38,7 +38,7 @@ class Turn(Protocol):
 
 
 @dataclass
-class Trajectory:
+class TokenTrajectory:
     """Turns, one after the other.
 
     Attributes:
@@ -53,7 +53,7 @@ class Trajectory:
     logprobs: list[float] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
 
-    def add(self, turn: Turn) -> None:
+    def add(self, turn: SampledTurn) -> None:
         """Put a turn to the end.
 
         Raises:

@@ -1,6 +1,6 @@
 """Models on a vLLM server as members of a pool: declared in Python by `model`, in a pool file by a table.
 
-A table is about three things, told apart by the names of its keys: the server (`ServerSettings`), what of it this
+A table is about three things, told apart by the names of its keys: the server (`VllmSettings`), what of it this
 member is (`adapter`), and the chat (options of `concertino_openai`). Members with equal server settings share one
 server; `of` takes the server settings of another member, so that they need not be repeated.
 """
@@ -17,9 +17,10 @@ from typing import Any
 from concertino import Model, ModelSpec, Prices, SpecError
 from concertino.schema import near_names
 
-from ._model import VllmModel
-from ._server import Server, server_of
-from ._settings import STARTUP_SECONDS, ServerSettings
+from .chat_model import VllmModel
+from .serving.registry import server_of
+from .serving.server import VllmServer
+from .settings import STARTUP_SECONDS, VllmSettings
 
 CHAT_OPTIONS = (
     "connect_timeout",
@@ -34,7 +35,7 @@ CHAT_OPTIONS = (
 )
 """Options that are handed on to `concertino_openai.model`."""
 
-SERVER_OPTIONS = tuple(field.name for field in dataclasses.fields(ServerSettings))
+SERVER_OPTIONS = tuple(field.name for field in dataclasses.fields(VllmSettings))
 OPTIONS = ("of", "adapter", *SERVER_OPTIONS, *CHAT_OPTIONS)
 
 ANSWER_SECONDS = 300.0
@@ -43,15 +44,15 @@ ANSWER_SECONDS = 300.0
 _ELSEWHERE = {"description": "descriptions", "prices": "prices"} | dict.fromkeys(
     ("context", "concurrency", "timeout", "max_tokens"), 'overrides."vllm/..."'
 )
-_declared: dict[str, list[ServerSettings]] = {}
+_declared: dict[str, list[VllmSettings]] = {}
 _WORDS = {"env": "a table of texts", "adapters": "a table of names and folders", "args": "a list of texts"}
 
 
-class Factory:
+class VllmModelFactory:
     """Makes the `Model` of a spec, and tells its server. Two factories with equal content are equal."""
 
     def __init__(
-        self, name: str, settings: ServerSettings | None, of: str, adapter: str, chat: Mapping[str, Any]
+        self, name: str, settings: VllmSettings | None, of: str, adapter: str, chat: Mapping[str, Any]
     ) -> None:
         self.name = name
         self.adapter = adapter
@@ -60,7 +61,7 @@ class Factory:
         self._chat = dict(chat)
 
     @property
-    def settings(self) -> ServerSettings:
+    def settings(self) -> VllmSettings:
         """The settings of the server.
 
         Raises:
@@ -71,7 +72,7 @@ class Factory:
         return self._settings
 
     @property
-    def server(self) -> Server:
+    def server(self) -> VllmServer:
         """The server, which need not have been started."""
         return server_of(self.settings)
 
@@ -106,7 +107,7 @@ def model(
         adapter: the LoRA adapter of the server that answers; by default the model itself.
         description, prices, context, concurrency, max_tokens: as in `ModelSpec`.
         timeout: seconds for one request, the server's start included; by default the time for the start and 300.
-        options: fields of `ServerSettings` (`model`, `executable`, `args`, `adapters`, `training`, `attach`, ...) and
+        options: fields of `VllmSettings` (`model`, `executable`, `args`, `adapters`, `training`, `attach`, ...) and
             of the chat (`extra_body`, `think`, `idle_timeout`, ...); the README lists them.
 
     Raises:
@@ -132,7 +133,7 @@ def model(
     declared = {"of": of.name if isinstance(of, ModelSpec) else of, "adapter": adapter or None, **_plain(options)}
     return ModelSpec(
         name,
-        Factory(name, settings, of if isinstance(of, str) else "", adapter, chat),
+        VllmModelFactory(name, settings, of if isinstance(of, str) else "", adapter, chat),
         description or _describe(known, adapter),
         prices,
         context,
@@ -156,7 +157,7 @@ def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
     return model(name, **options)
 
 
-def server(spec: ModelSpec) -> Server:
+def server(spec: ModelSpec) -> VllmServer:
     """The server behind a model that `model` or a pool file declared: to start it early, stop it, or look at it.
 
     Raises:
@@ -165,22 +166,22 @@ def server(spec: ModelSpec) -> Server:
     return _factory(spec).server
 
 
-def _describe(settings: ServerSettings | None, adapter: str) -> str:
+def _describe(settings: VllmSettings | None, adapter: str) -> str:
     """What an orchestrator reads when nobody said more; never a path of this machine."""
     model = settings.model.rstrip("/").rpartition("/")[2] if settings else ""
     what = f"Adapter {adapter} of {model}".removesuffix(" of ") if adapter else model
     return f"{what} on vLLM." if what else ""
 
 
-def _factory(spec: ModelSpec) -> Factory:
-    if not isinstance(spec.factory, Factory):
+def _factory(spec: ModelSpec) -> VllmModelFactory:
+    if not isinstance(spec.factory, VllmModelFactory):
         raise SpecError(
             f"model {spec.name!r} is not served by concertino-vllm; give one that concertino_vllm.model declared"
         )
     return spec.factory
 
 
-def _settings_of(name: str, of: str) -> ServerSettings:
+def _settings_of(name: str, of: str) -> VllmSettings:
     known = _declared.get(of.rpartition("/")[2], [])
     if len(known) == 1:
         return known[0]
@@ -194,7 +195,7 @@ def _settings_of(name: str, of: str) -> ServerSettings:
     raise SpecError(f"model {name!r}: of = {of!r} is not declared; {hint}")
 
 
-def _remember(short: str, settings: ServerSettings) -> None:
+def _remember(short: str, settings: VllmSettings) -> None:
     known = _declared.setdefault(short, [])
     if settings not in known:
         known.append(settings)
@@ -222,9 +223,9 @@ def _check_chat(place: str, chat: Mapping[str, Any]) -> None:
             raise SpecError(f"{place}: {error}") from None
 
 
-def _read_settings(place: str, given: Mapping[str, Any]) -> ServerSettings:
+def _read_settings(place: str, given: Mapping[str, Any]) -> VllmSettings:
     """Check the types of the options of a server, and make settings of them."""
-    hints = typing.get_type_hints(ServerSettings)
+    hints = typing.get_type_hints(VllmSettings)
     values: dict[str, Any] = {}
     for key, value in given.items():
         expected = hints[key]
@@ -236,7 +237,7 @@ def _read_settings(place: str, given: Mapping[str, Any]) -> ServerSettings:
     if folder.is_dir():
         values["model"] = str(folder.absolute())
     try:
-        return ServerSettings(**values)
+        return VllmSettings(**values)
     except SpecError as error:
         raise SpecError(f"{place}: {error}") from None
 
