@@ -1,9 +1,9 @@
 """A machine with few processors sometimes lets a process wait for one for seconds; this says how long, and what then.
 
 A model server at work can take both processors of a small machine for itself, and the test that is to leave it after a
-quarter of a second leaves it after six. So servers of tests have a lower priority (`launch.lower_priority`). Where that is not
-enough, a test marked `alone` or `server` that failed while its process waited is run again: it has told something about
-the machine. The invariant: a test that fails in all tries fails, whatever the machine did, and the summary shows each
+quarter of a second leaves it after six. So servers of tests have a lower priority (`launch.lower_priority`). Where
+that is not enough, a test marked `alone` or `server` that failed while its process waited is run again: it has told
+something about the machine. The invariant: a test that fails in all tries fails, whatever the machine did, and the summary shows each
 try but the last.
 """
 

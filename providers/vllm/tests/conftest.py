@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import inspect
 import json
 import os
 import shutil
@@ -25,6 +27,16 @@ PATIENCE = 20.0
 """Seconds within which whatever is to end has to end."""
 
 Declare = Callable[..., ModelSpec]
+
+
+async def until(happened: Callable[[], Any]) -> None:
+    """Wait until a function, or the coroutine that it gives, says that something has happened."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            seen = happened()
+            if await seen if inspect.isawaitable(seen) else seen:
+                return
+            await asyncio.sleep(0.02)
 
 
 @pytest.fixture

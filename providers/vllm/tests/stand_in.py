@@ -94,6 +94,8 @@ class Handler(BaseHTTPRequestHandler):
         if WISH.get("plain") and "completions" not in path:
             self.answer({"detail": "Not Found"}, 404)
         elif path == "/v1/chat/completions":
+            if "arrived" in body:
+                Path(body["arrived"]).touch()
             time.sleep(float(body.get("extra_seconds", 0)))
             self.stream(body)
         elif path == "/v1/completions":

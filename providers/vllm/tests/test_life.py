@@ -18,6 +18,8 @@ import pytest
 from concertino import Call, ChatRequest, Context, Executor, FailureClass, Message, ModelSpec, Pool, agent
 from concertino_vllm import StartProgress, VllmServerError
 
+from .conftest import until
+
 Declare = Callable[..., ModelSpec]
 HELLO = ChatRequest([Message("user", "Hello.")])
 
@@ -28,6 +30,11 @@ async def ask(spec: ModelSpec) -> str:
         return (await model.chat(HELLO)).text
     finally:
         await model.close()
+
+
+async def is_idle(spec: ModelSpec) -> bool:
+    """Whether the model's server is known to have ended."""
+    return (await concertino_vllm.server(spec).health()).state == "idle"
 
 
 def sockets_in(folder: str) -> int | None:
@@ -87,7 +94,7 @@ async def test_a_cancelled_first_request_does_not_cancel_the_start_for_the_other
 ) -> None:
     model = declare({"delay": 0.5, "counter": str(tmp_path / "starts")}).factory()
     first, second = (asyncio.create_task(model.chat(HELLO)) for _ in range(2))
-    await asyncio.sleep(0.2)
+    await until((tmp_path / "starts").exists)
     first.cancel()
     assert (await second).text.startswith("pid ")
     assert len((tmp_path / "starts").read_text().split()) == 1
@@ -225,19 +232,21 @@ async def test_a_server_that_died_is_started_again_by_the_next_request(declare: 
     model = spec.factory()
     pid = int((await model.chat(HELLO)).text.split()[1])
     os.kill(pid, signal.SIGKILL)
-    await asyncio.sleep(0.5)
+    await until(lambda: is_idle(spec))
     again = int((await model.chat(HELLO)).text.split()[1])
     assert again != pid
     await model.close()
 
 
-async def test_a_request_whose_server_is_killed_says_so(declare: Declare) -> None:
+async def test_a_request_whose_server_is_killed_says_so(declare: Declare, tmp_path: Path) -> None:
     spec = declare()
     model = spec.factory()
     pid = int((await model.chat(HELLO)).text.split()[1])
-    slow = concertino_vllm.model("slow", of=spec, extra_body={"extra_seconds": 30}).factory()
+    slow = concertino_vllm.model(
+        "slow", of=spec, extra_body={"extra_seconds": 30, "arrived": str(tmp_path / "arrived")}
+    ).factory()
     asked = asyncio.create_task(slow.chat(HELLO))
-    await asyncio.sleep(0.3)
+    await until((tmp_path / "arrived").exists)
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(VllmServerError, match="vLLM ended while it answered: it was killed, most likely") as failure:
         await asked
@@ -251,7 +260,7 @@ async def test_a_server_that_keeps_dying_is_not_started_for_ever(declare: Declar
     server = concertino_vllm.server(spec)
     for _ in range(3):
         await server.ready()
-        await asyncio.sleep(1.2)
+        await until(lambda: is_idle(spec))
     with pytest.raises(VllmServerError, match="ended 3 times within 10 minutes"):
         await server.ready()
     assert len((tmp_path / "starts").read_text().split()) == 3
@@ -277,11 +286,7 @@ async def test_the_executor_gets_an_answer_although_the_server_was_killed_betwee
 async def test_an_idle_server_is_stopped_and_started_again_by_the_next_request(declare: Declare, system: Any) -> None:
     model = declare(idle_seconds=0.5).factory()
     first = (await model.chat(HELLO)).text
-    for _ in range(100):
-        await asyncio.sleep(0.05)
-        if not system.servers():
-            break
-    assert system.servers() == []
+    await until(lambda: not system.servers())
     assert (await model.chat(HELLO)).text != first
     await model.close()
 
@@ -304,12 +309,7 @@ async def test_a_forgotten_model_releases_its_server(declare: Declare, system: A
     model = declare().factory()
     await model.chat(HELLO)
     del model
-    for _ in range(100):
-        gc.collect()
-        await asyncio.sleep(0.05)
-        if not system.servers():
-            break
-    assert system.servers() == []
+    await until(lambda: gc.collect() >= 0 and not system.servers())
 
 
 async def test_a_kept_server_outlives_its_models_and_even_its_event_loop(declare: Declare) -> None:

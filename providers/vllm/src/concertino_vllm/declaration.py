@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from concertino import Model, ModelSpec, Prices, SpecError
-from concertino.schema import near_names
 
 from .chat_model import VllmModel
 from .serving.registry import server_of
@@ -80,8 +79,7 @@ class VllmModelFactory:
         if self.adapter and not self.settings.attach and not self.settings.training:
             known = [name for name, _ in self.settings.adapters]
             if self.adapter not in known:
-                near = near_names(self.adapter, known, limit=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known) or 'none'}"
+                hint = _nearest(self.adapter, known) or f"there are {', '.join(known) or 'none'}"
                 raise SpecError(f"model {self.name!r}: adapter = {self.adapter!r} is not of the server; {hint}")
         return VllmModel(self.server, self.adapter, self._chat)
 
@@ -190,8 +188,8 @@ def _settings_of(name: str, of: str) -> VllmSettings:
             f"model {name!r}: of = {of!r} was declared {len(known)} times in this process, with different settings; "
             f"write the server's settings into {name!r} itself"
         )
-    near = near_names(of, [f"vllm/{other}" for other in _declared], limit=1)
-    hint = f"did you mean {near[0]!r}?" if near else 'declare it as [models."vllm/..."] with a model = "..."'
+    near = _nearest(of, [f"vllm/{other}" for other in _declared])
+    hint = near or 'declare it as [models."vllm/..."] with a model = "..."'
     raise SpecError(f"model {name!r}: of = {of!r} is not declared; {hint}")
 
 
@@ -201,14 +199,21 @@ def _remember(short: str, settings: VllmSettings) -> None:
         known.append(settings)
 
 
+def _nearest(name: str, known: Sequence[str]) -> str:
+    """A hint at the known name that is nearest to a wrong one, "" without one."""
+    from concertino.schema import near_names  # takes longer to import than the rest, and is needed for errors alone
+
+    near = near_names(name, known, limit=1)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
 # -- reading options -----------------------------------------------------------------------------------------
 
 
 def _check_names(place: str, given: Mapping[str, Any]) -> None:
     for key in given:
         if key not in OPTIONS:
-            near = near_names(key, OPTIONS, limit=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(OPTIONS)}"
+            hint = _nearest(key, OPTIONS) or f"there are {', '.join(OPTIONS)}"
             raise SpecError(f"{place}: unknown option {key!r}; {hint}")
 
 

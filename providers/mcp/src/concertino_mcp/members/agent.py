@@ -17,7 +17,6 @@ from dataclasses import replace
 from typing import Any
 
 from concertino import AgentSpec, Call, CallFailed, Context, Cost, Message, Observation, Reply, ToolSpec
-from concertino.schema import near_names
 
 from concertino_mcp.errors import fail
 from concertino_mcp.settings import McpServerSettings
@@ -151,6 +150,8 @@ class _ToolLoop:
             return call
         if call.name in self.names:
             return replace(call, name=self.names[call.name])
+        from concertino.schema import near_names  # not needed before a model has made a mistake
+
         near = near_names(call.name[:NAME], self.own)
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(self.own)}"
         return replace(call, error=("unknown_name", f"there is no tool {call.name[:NAME]!r}; {hint}"))
