@@ -88,7 +88,10 @@ def test_patterns_choose_tools_and_say_what_writes() -> None:
         ({"url": "http://h/", "cwd": "."}, "cwd belongs to a server with command"),
         ({"url": "ftp://h/"}, "an address such as"),
         ({"url": "http://me:pw@h/"}, "put the header into an environment variable"),
-        ({"url": "http://h/", "headers_env": {"Authorization": "Bearer abc"}}, "is no name of an environment variable"),
+        (
+            {"url": "http://h/", "headers_env": {"Authorization": "Bearer abc"}},
+            "is not the name of an environment variable",
+        ),
         ({"command": ["x"], "as": "tool"}, "'tools' or 'agent'"),
         ({"command": ["x"], "timeout": 0}, "timeout = 0; expected seconds"),
         ({"command": ["x"], "idle_timeout": -1}, "or 0 for never"),
@@ -112,6 +115,6 @@ def test_wrong_settings_around_the_tables_are_refused() -> None:
         declarations(ProviderSettings({"server": {}}))
     with pytest.raises(UsageError, match="expected tables such as"):
         declarations(ProviderSettings({"servers": ["a"]}))
-    with pytest.raises(UsageError, match=r"'a\.b' is no name of a server"):
+    with pytest.raises(UsageError, match=r"'a\.b' is not a valid server name"):
         declarations(ProviderSettings({"servers": {"a.b": {"command": ["x"]}}}))
     assert declarations(None) == declarations(ProviderSettings()) == []

@@ -258,7 +258,7 @@ async def test_a_forked_child_has_servers_of_its_own(tmp_path: Path) -> None:
     ("mode", "reason"),
     [
         ("exit", "it ended with exit code 4; the end of its stderr: cannot open the database"),
-        ("garbage", "its standard output is no MCP: it printed 'no JSON at all'"),
+        ("garbage", "its standard output is not MCP: it printed 'no JSON at all'"),
         ("endless", "without a line break"),
         ("silent", r"no answer to `initialize` within 2 s \(start_timeout\); the end of its stderr: thinking"),
     ],

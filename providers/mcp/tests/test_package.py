@@ -161,7 +161,7 @@ def test_a_tool_is_called_by_hand(project: Path) -> None:
     done = _run(project, "mcp", "call", "good", "echa")
     assert (done.returncode, "there is no tool 'echa'; did you mean 'echo'?" in done.stderr) == (2, True)
     done = _run(project, "mcp", "call", "god", "echo")
-    assert (done.returncode, "there is no MCP server 'god'; did you mean 'good'?" in done.stderr) == (2, True)
+    assert (done.returncode, "there is not MCP server 'god'; did you mean 'good'?" in done.stderr) == (2, True)
     done = _run(project, "mcp", "call", "gone", "echo")
     assert (done.returncode, "cannot be used" in done.stderr) == (1, True)
 

@@ -164,7 +164,7 @@ class Owner:
         said: dict[str, Any] = json.loads(line)
         return said
 
-    def watchdog(self) -> int:
+    def guard(self) -> int:
         return int(Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[1])
 
     def children(self) -> list[int]:

@@ -37,7 +37,7 @@ def settings(**options: Any) -> VllmSettings:
         ({"startup_seconds": -1}, "model 'm': startup_seconds = -1.0; expected a number of seconds above 0"),
         ({"args": ["--port", "1"]}, "model 'm': args: --port cannot stand there; give it as the option port = ..."),
         ({"args": ["--api-key=secret"]}, "model 'm': args: --api-key cannot stand there; everybody could see it"),
-        ({"adapters": {"a/b": "x"}}, "model 'm': adapters: 'a/b' is no name; expected letters, digits"),
+        ({"adapters": {"a/b": "x"}}, "model 'm': adapters: 'a/b' is not a valid name; expected letters, digits"),
         ({"lora_rank": 1000}, "model 'm': lora_rank = 1000; expected 1 to 512, or 0"),
         ({"attach": "gpu:8000"}, "model 'm': attach = 'gpu:8000'; expected an address such as 'http://127.0.0.1:8000'"),
         ({"attach": "http://gpu:8000", "port": 1}, "model 'm': port is about starting a server, and attach names one"),

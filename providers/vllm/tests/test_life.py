@@ -58,7 +58,7 @@ async def test_nothing_is_started_before_the_first_request_and_nothing_is_left_a
     reply = await model.chat(HELLO)
     assert reply.text.startswith("pid ")
     assert reply.usage.input_tokens == 3
-    assert len(system.servers()) >= 3  # the watchdog, the server, its engine
+    assert len(system.servers()) >= 3  # the guard, the server, its engine
     await model.close()
     assert system.left() == set()
     await model.close()

@@ -1,7 +1,7 @@
 """Why a server could not be used, or a call of it not be completed, before it is an observation.
 
 `CallFailed` ends the call of a member with a code of its own: what goes wrong with one server says nothing about the
-others of the provider, so nothing here tells on the provider's breaker.
+others of the provider, so nothing here counts against the provider's breaker.
 """
 
 from __future__ import annotations

@@ -144,7 +144,9 @@ def declare(
         UsageError: a key or a value cannot be.
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise UsageError(f"{where}: {name!r} is no name of a server; expected letters, digits, '_', '-', at most 32")
+        raise UsageError(
+            f"{where}: {name!r} is not a valid server name; expected letters, digits, '_', '-', at most 32"
+        )
     where = f"{where}: server {name!r}"
     if not isinstance(table, Mapping):
         raise UsageError(f"{where} is {table!r}; expected a table with `command` or `url`")
@@ -271,7 +273,8 @@ class _Reader:
         for header, variable in pairs:
             if not _VARIABLE.fullmatch(variable):
                 self.fail(
-                    f"headers_env.{header} is no name of an environment variable; put the value into one and name that"
+                    f"headers_env.{header} is not the name of an environment variable; put the value into one, and "
+                    "give its name"
                 )
         return pairs
 

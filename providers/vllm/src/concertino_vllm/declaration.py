@@ -1,6 +1,6 @@
 """Models on a vLLM server as members of a pool: declared in Python by `model`, in a pool file by a table.
 
-A table is about three things, told apart by the names of its keys: the server (`VllmSettings`), what of it this
+A table is about three things, which the names of its keys tell apart: the server (`VllmSettings`), what of it this
 member is (`adapter`), and the chat (options of `concertino_openai`). Members with equal server settings share one
 server; `of` takes the server settings of another member, so that they need not be repeated.
 """
@@ -48,7 +48,7 @@ _WORDS = {"env": "a table of texts", "adapters": "a table of names and folders",
 
 
 class VllmModelFactory:
-    """Makes the `Model` of a spec, and tells its server. Two factories with equal content are equal."""
+    """Makes the `Model` of a spec, and knows its server. Two factories with equal content are equal."""
 
     def __init__(
         self, name: str, settings: VllmSettings | None, of: str, adapter: str, chat: Mapping[str, Any]

@@ -105,7 +105,7 @@ class VllmSettings:
                 raise SpecError(f"args: {flag} cannot stand there; {_OWN_FLAGS[flag]}")
         for name, _ in self.adapters:
             if not _ADAPTER_NAME.match(name):
-                raise SpecError(f"adapters: {name!r} is no name; expected letters, digits, '.', '_' and '-'")
+                raise SpecError(f"adapters: {name!r} is not a valid name; expected letters, digits, '.', '_' and '-'")
 
     def _check_attached(self) -> None:
         parts = urlsplit(self.attach)

@@ -88,7 +88,7 @@ def catalogues(servers: Sequence[McpServerSettings], seconds: float | None = Non
 
     Args:
         seconds: how long to wait at most; by default as long as the slowest may take. A server that has not answered
-            by then is left out, and goes on starting.
+            by then is left out, and its start continues.
     """
     from concertino_mcp.sessions.background import Closed, background
 

@@ -78,7 +78,7 @@ async def _ask(server: McpServerSettings) -> Listing:
         listing.error = str(failed)
     except TimeoutError:
         listing.error = f"it did not list its tools within {server.start_timeout:g} s (start_timeout)"
-    except Exception as error:  # whatever a hostile answer brings about is this server's matter
+    except Exception as error:  # whatever a hostile answer causes must not affect other servers
         listing.error = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     listing.seconds = time.monotonic() - began
     return listing

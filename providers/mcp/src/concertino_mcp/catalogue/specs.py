@@ -83,7 +83,7 @@ def _output(tool: types.Tool, notes: list[str]) -> dict[str, Any] | None:
 def _effects(server: McpServerSettings, tool: types.Tool) -> tuple[bool, bool]:
     """Whether a tool writes, and whether repeating a call does no harm.
 
-    The server's annotations are taken at their word, and what was declared goes before them.
+    The server's annotations are believed; what was declared overrides them.
     """
     hints = tool.annotations
     reads = hints is not None and hints.read_only_hint is True

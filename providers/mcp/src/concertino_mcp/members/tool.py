@@ -1,6 +1,6 @@
 """A tool of a server as a function of the pool: arguments in, plain JSON data out, failures by name.
 
-What the server tells of its progress goes to whoever watches the run, and to the log.
+Progress that the server reports goes to the observers of the run, and to the log.
 
 | what happens | the observation |
 |---|---|
@@ -76,7 +76,7 @@ class McpTool:
             fail(self.member, "unknown_outcome", str(closed))
 
     def _listener(self, ctx: Context | None) -> ProgressFnT:
-        """Takes what the server tells of its progress, on the background loop."""
+        """Receives the progress that the server reports, on the background loop."""
 
         async def heard(progress: float, total: float | None, message: str | None) -> None:
             text = (message or "")[:PROGRESS_CHARS]

@@ -1,7 +1,7 @@
 """What a model wrote in one turn of an agent: calls, an answer, or neither.
 
-Invariant: a call that cannot be read is a call with an error, so the model hears of it; thoughts are no calls. The
-arguments are not judged here: the executor does that, by the tool's own schema.
+Invariant: a call that cannot be read is a call with an error, which the model is shown; calls inside thoughts do not
+count. The arguments are not judged here: the executor does that, by the tool's own schema.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ are handed over: `run` from a coroutine, `wait` from plain code. Hand-overs in b
 burst of calls wakes each side once.
 
 Invariants: cancelling the waiting coroutine cancels the work there; after `close` no thread, task or session is left,
-and the next use begins anew; a forked child begins anew too, and touches nothing of its parent's sessions.
+and the next use starts afresh; a forked child starts afresh too, and touches nothing of its parent's sessions.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ class _Job:
 class _Basket:
     """Things for another loop: collected until it takes them, and announced once."""
 
-    __slots__ = ("_items", "_loop", "_take", "_told")
+    __slots__ = ("_announced", "_items", "_loop", "_take")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, take: Callable[[Any], None]) -> None:
         self._items: deque[Any] = deque()
         self._loop = loop
         self._take = take
-        self._told = False
+        self._announced = False
 
     def put(self, item: Any) -> None:
         """From any thread. Raises RuntimeError where the loop is closed."""
         self._items.append(item)
-        if not self._told:
-            self._told = True
+        if not self._announced:
+            self._announced = True
             self._loop.call_soon_threadsafe(self._empty, context=contextvars.Context())
 
     def rest(self) -> list[Any]:
@@ -76,7 +76,7 @@ class _Basket:
         return left
 
     def _empty(self) -> None:
-        self._told = False
+        self._announced = False
         while self._items:
             self._take(self._items.popleft())
 
@@ -242,7 +242,7 @@ def close() -> None:
         ending.close()
 
 
-def _begin_anew() -> None:
+def _start_afresh() -> None:
     global _background, _lock  # noqa: PLW0603
     _lock = threading.Lock()
     if _background is not None:
@@ -252,4 +252,4 @@ def _begin_anew() -> None:
 
 atexit.register(close)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(after_in_child=_start_afresh)

@@ -178,13 +178,13 @@ class Connection:
         self.reason = await self.process.explain()
 
     async def _listen(self, session: ClientSession) -> None:
-        """Where the protocol wants it, ask to be told of changes in the list of tools."""
+        """Subscribe to changes in the list of tools, where the protocol requires it."""
         from mcp.client.subscriptions import listen
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
         capabilities = session.server_capabilities
-        tells = capabilities is not None and capabilities.tools is not None and capabilities.tools.list_changed
-        if not tells or session.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        announces = capabilities is not None and capabilities.tools is not None and capabilities.tools.list_changed
+        if not announces or session.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             return
         with contextlib.suppress(Exception):
             async with listen(session, tools_list_changed=True) as changes:

@@ -183,7 +183,7 @@ class ServerLifecycle:
         """Call a tool, with a place at the server.
 
         Args:
-            heard: is told of the call's progress.
+            heard: receives the call's progress.
             repeatable: repeating a call that may have been executed does no harm.
 
         Raises:

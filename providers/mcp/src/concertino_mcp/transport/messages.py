@@ -23,7 +23,7 @@ MESSAGE_BYTES = 16 * 2**20
 WAITING = 512
 WAITING_BYTES = 2 * MESSAGE_BYTES
 STRAYS = 200
-"""Lines that are no messages, between two that are, after which the output is no MCP."""
+"""Lines in a row that are not messages, after which the output is taken for something other than MCP."""
 
 _ENDS = 512
 _FIRST_ID = re.compile(rb'^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,')
@@ -127,14 +127,14 @@ class MessageReader(asyncio.Protocol):
         self._put(SessionMessage(message), size)
 
     def _stray(self, line: bytes) -> None:
-        """A line that is no message: the answer to a call, damaged; or a banner; or no MCP at all."""
-        if self._answered(line[:_ENDS], line[-_ENDS:], "the server's answer is no JSON-RPC message"):
+        """A line that is not a message: a damaged answer to a call, a banner, or not MCP at all."""
+        if self._answered(line[:_ENDS], line[-_ENDS:], "the server's answer is not a JSON-RPC message"):
             return
         self._strays += 1
         shown = line[:80].decode(errors="replace")
-        logger.debug("%s printed a line that is no message: %r", self.name, shown)
+        logger.debug("%s printed a line that is not a message: %r", self.name, shown)
         if self._strays > STRAYS:
-            self.end(f"its standard output is no MCP: it printed {shown!r}")
+            self.end(f"its standard output is not MCP: it printed {shown!r}")
 
     def _answered(self, head: bytes, foot: bytes, text: str) -> bool:
         """Answer the request with an error in the server's place, if its id is at the begin or the end."""

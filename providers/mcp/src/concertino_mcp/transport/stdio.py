@@ -3,9 +3,9 @@
 `open_process` gives its streams to a session. Invariant: however a connection ends, nothing of the server is left when
 `open_process` returns.
 
-The MCP SDK's own `stdio_client` is not used. It reads a line without an end into memory, takes one message that is too
-long or unreadable for the end of nothing, tells neither exit code nor standard error, and leaves a server that was
-started by a process that was killed.
+The MCP SDK's own `stdio_client` is not used: it reads a line without an end into memory, lets a call whose answer is
+unreadable wait until its deadline, reports neither the exit code nor the end of standard error, and leaves the server
+running when this process is killed.
 """
 
 from __future__ import annotations

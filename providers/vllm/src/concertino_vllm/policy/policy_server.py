@@ -267,7 +267,7 @@ class PolicyServer:
                 server.served.broken = (
                     f"nothing answers: loading failed ({reason}), and so did the way back to version {version} "
                     f"({failure}); the server may be paused with weights that nobody knows: load_weights() a good "
-                    "folder, or start it anew"
+                    "folder, or restart it"
                 )
                 raise SwapError(server.served.broken, None) from failure
             await server.stopped()
@@ -278,7 +278,7 @@ class PolicyServer:
             raise SwapError(server.served.broken, None) from failure
 
     async def _refuse_stale_output(self, wire: ServerClient, folder: Path) -> None:
-        """On CPU, vLLM goes on with the old output layer of a tied model; only our extension prepares it anew."""
+        """On CPU, vLLM keeps using the old output layer of a tied model; only our extension prepares it again."""
         if not self.server.settings.extended and await asyncio.to_thread(is_tied, folder):
             config = (await wire.get("/server_info?config_format=json", seconds=60))["vllm_config"]
             if config["device_config"]["device"] == "cpu":
@@ -344,7 +344,7 @@ class PolicyServer:
             The name that the server knows it by, `policy@v3`.
 
         Raises:
-            UsageError: it is no adapter that the server takes; nothing has been touched.
+            UsageError: the server does not take this adapter; nothing has been changed.
             SwapError: it failed; it says which version answers.
         """
         await self._take()

@@ -25,7 +25,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 def absolute(folder: str | Path) -> Path:
-    """A folder as the server, which works elsewhere, has to be told it."""
+    """The absolute path of a folder: the server has another working directory."""
     return Path(folder).expanduser().absolute()
 
 
@@ -74,7 +74,7 @@ def check_weights(folder: Path, served: Path | None) -> None:
 
 
 def check_adapter(folder: Path, rank: int) -> None:
-    """Refuse a folder that is no LoRA adapter, or one of a rank that the server is not prepared for.
+    """Refuse a folder that is not a LoRA adapter, or one of a rank that the server is not prepared for.
 
     Args:
         folder: the adapter, in the format of PEFT.
@@ -156,7 +156,7 @@ def write_state(state: Mapping[str, Any], served: Path | None, folder: Path) -> 
         folder: where to; an empty folder.
 
     Raises:
-        UsageError: the served model is no folder, or safetensors is not installed.
+        UsageError: the served model is not a folder, or safetensors is not installed.
     """
     if served is None:
         raise UsageError(

@@ -1,7 +1,7 @@
 """Why a server ended, read from its exit code and the end of its log; and what to do about it.
 
-The patterns are the wordings of vLLM, torch and Python. What none of them knows is told by the last error that the log
-names, so an unknown failure is still shown, only without advice.
+The patterns are the wordings of vLLM, torch and Python. A failure that matches none of them is explained by the last
+error in the log, without advice.
 """
 
 from __future__ import annotations

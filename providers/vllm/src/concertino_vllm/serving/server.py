@@ -135,8 +135,8 @@ class VllmServer:
     async def explained(self, error: ProviderError) -> ProviderError:
         """The error of a request, with the server's end as its reason if it has ended or is ending."""
         process = self._process
-        told = error.status is not None and error.status < 500
-        if process is None or told or error.failure in _REFUSALS or isinstance(error, VllmServerError):
+        refused = error.status is not None and error.status < 500
+        if process is None or refused or error.failure in _REFUSALS or isinstance(error, VllmServerError):
             return error
         if not await self._ends(process, broke=error.status is None):
             return error
@@ -186,7 +186,7 @@ class VllmServer:
         """Its counters, now.
 
         Raises:
-            ProviderError: it does not answer, or is no vLLM.
+            ProviderError: it does not answer, or is not vLLM.
         """
         endpoint = await self.ready()
         async with ServerClient(endpoint.url) as wire:
@@ -252,7 +252,7 @@ class VllmServer:
             try:
                 listener(progress)
             except Exception:
-                logger.exception("a listener to the start of vLLM failed; the start goes on")
+                logger.exception("a listener to the start of vLLM failed; the start continues")
 
     # -- ending ------------------------------------------------------------------------------------------------
 

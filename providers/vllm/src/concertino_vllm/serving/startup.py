@@ -38,7 +38,7 @@ class Startup:
         settings: of the server.
         served: what it is given once it runs.
         on_process: takes each process that is started, so that it can be stopped meanwhile.
-        on_progress: told about once a second how far the start has come.
+        on_progress: called about once a second with how far the start has come.
         unwanted: whether it was told to end meanwhile.
     """
 
