@@ -161,7 +161,7 @@ def test_a_tool_is_called_by_hand(project: Path) -> None:
     done = _run(project, "mcp", "call", "good", "echa")
     assert (done.returncode, "there is no tool 'echa'; did you mean 'echo'?" in done.stderr) == (2, True)
     done = _run(project, "mcp", "call", "god", "echo")
-    assert (done.returncode, "there is not MCP server 'god'; did you mean 'good'?" in done.stderr) == (2, True)
+    assert (done.returncode, "there is no MCP server 'god'; did you mean 'good'?" in done.stderr) == (2, True)
     done = _run(project, "mcp", "call", "gone", "echo")
     assert (done.returncode, "cannot be used" in done.stderr) == (1, True)
 
@@ -222,7 +222,7 @@ def test_the_readme_tells_the_bounds_that_hold() -> None:
         f"| {loop._CLOSING_SECONDS:g} s | `close()`",
         f"| {pipes.MESSAGE_BYTES // 2**20} MiB | one message",
         f"| {8 * pipes.MESSAGE_BYTES // 2**20} MiB | a line",
-        f"{pipes.WAITING} messages, {pipes.WAITING_BYTES // 2**20} MiB",
+        f"| {pipes.WAITING_BYTES // 2**20} MiB | what waits to be read",
         f"{pipes.STRAYS} lines",
         f"{TAIL_BYTES // 1024} KiB",
         f"{connection.PAGES} pages, {connection.LISTED:,} tools",

@@ -3,8 +3,8 @@
 `MessageReader` and `MessageWriter` are the two streams that a `ClientSession` reads and writes. Writing goes straight
 into the pipe.
 
-Invariants: memory is bounded whatever the server prints: a message has at most `MESSAGE_BYTES`, and at most `WAITING`
-of them wait, with about `WAITING_BYTES` in all. A message that is too long or unreadable is answered with an error
+Invariants: memory is bounded whatever the server prints: a message has at most `MESSAGE_BYTES`, and about
+`WAITING_BYTES` wait to be read. A message that is too long or unreadable is answered with an error
 where its id can be found, so that its call ends with a reason. Output that is not MCP ends the connection.
 """
 
@@ -14,14 +14,13 @@ import asyncio
 import json
 import logging
 import re
-from collections import deque
 from typing import Any, Self, cast
 
 logger = logging.getLogger("concertino.mcp")
 
 MESSAGE_BYTES = 16 * 2**20
-WAITING = 512
 WAITING_BYTES = 2 * MESSAGE_BYTES
+"""What a `StreamReader` with that limit takes in before it stops reading."""
 STRAYS = 200
 """Lines in a row that are not messages, after which the output is taken for something other than MCP."""
 
@@ -31,13 +30,13 @@ _VERSION = rb'\s*"jsonrpc"\s*:\s*"2\.0"\s*'
 _LAST_ID = re.compile(rb'(?:,%b)?,\s*"id"\s*:\s*(\d{1,15})\s*(?:,%b)?\}\s*$' % (_VERSION, _VERSION))
 
 
-class MessageReader(asyncio.Protocol):
+class MessageReader:
     """Standard output, cut into messages: the stream that a session reads.
 
     Attributes:
-        ended: whether no further message comes.
+        ended: whether the pipe is closed; what was read before may still be taken.
         end_event: set then.
-        reason: why, where the server's output is the reason.
+        reason: why the session must end, where the server's output is the reason.
     """
 
     last_context = None
@@ -47,137 +46,96 @@ class MessageReader(asyncio.Protocol):
         self.ended = False
         self.end_event = asyncio.Event()
         self.reason = ""
+        self._stream = asyncio.StreamReader(limit=MESSAGE_BYTES)
         self._transport: asyncio.ReadTransport | None = None
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._head = self._foot = b""
-        self._messages: deque[tuple[int, Any]] = deque()
-        self._held = 0
-        self._waiter: asyncio.Future[None] | None = None
-        self._paused = False
         self._strays = 0
 
-    # -- the pipe's side -------------------------------------------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.ReadTransport, transport)
-
-    def data_received(self, data: bytes) -> None:
-        *whole, rest = data.split(b"\n")
-        for piece in whole:
-            self._add(piece)
-            self._finish()
-            if self.ended:
-                return
-        if rest:
-            self._add(rest)
-        full = len(self._messages) > WAITING or self._held > WAITING_BYTES
-        if full and not self._paused and self._transport is not None:
-            self._paused = True
-            self._transport.pause_reading()
-
-    def eof_received(self) -> None:
-        self.end()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self.end()
+    async def connect(self, pipe: Any) -> None:
+        """Read a pipe from now on, on the running loop."""
+        self._transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(self._stream), pipe
+        )
 
     def end(self, reason: str = "") -> None:
-        """No further message comes."""
+        """Read no more from the pipe."""
         self.reason = self.reason or reason
         self.ended = True
-        self._parts.clear()
         self.end_event.set()
-        self._wake()
+        self.close_now()  # nothing may be fed to the stream after its end
+        self._stream.feed_eof()
 
-    def _add(self, piece: bytes) -> None:
-        self._size += len(piece)
-        if self._size <= MESSAGE_BYTES:
-            self._parts.append(piece)
-            return
-        if self._parts:
-            self._head = b"".join(self._parts)[:_ENDS]
-            self._parts.clear()
-        self._foot = (self._foot + piece)[-_ENDS:]
-        if self._size > 8 * MESSAGE_BYTES:
-            self.end(f"it printed more than {8 * MESSAGE_BYTES:,} bytes without a line break")
-
-    def _finish(self) -> None:
-        """A line is whole."""
-        size, self._size = self._size, 0
-        if size > MESSAGE_BYTES:
-            text = f"the server answered with {size:,} bytes; at most {MESSAGE_BYTES:,} are taken"
-            found = self._answered(self._head, self._foot, text)
-            self._head = self._foot = b""
-            if not found:
-                self.end(f"it sent a message of {size:,} bytes; at most {MESSAGE_BYTES:,} are taken")
-            return
-        line = b"".join(self._parts)
-        self._parts.clear()
-        if not line.strip():
-            return
-        from mcp.shared.message import SessionMessage
-
-        try:
-            message = _read(line)
-        except (ValueError, RecursionError):
-            self._stray(line)
-            return
-        self._strays = 0
-        self._put(SessionMessage(message), size)
-
-    def _stray(self, line: bytes) -> None:
-        """A line that is not a message: a damaged answer to a call, a banner, or not MCP at all."""
-        if self._answered(line[:_ENDS], line[-_ENDS:], "the server's answer is not a JSON-RPC message"):
-            return
-        self._strays += 1
-        shown = line[:80].decode(errors="replace")
-        logger.debug("%s printed a line that is not a message: %r", self.name, shown)
-        if self._strays > STRAYS:
-            self.end(f"its standard output is not MCP: it printed {shown!r}")
-
-    def _answered(self, head: bytes, foot: bytes, text: str) -> bool:
-        """Answer the request with an error in the server's place, if its id is at the begin or the end."""
-        found = _FIRST_ID.match(head) or _LAST_ID.search(foot)
-        if found is None:
-            return False
-        from mcp.shared.message import SessionMessage
-        from mcp_types import ErrorData, JSONRPCError
-
-        error = ErrorData(code=-32700, message=text, data={"bad_result": True})
-        self._put(SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(found.group(1)), error=error)))
-        return True
-
-    def _put(self, message: Any, size: int = 0) -> None:
-        self._messages.append((size, message))
-        self._held += size
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    # -- the session's side ----------------------------------------------------------------------------------------
+    def close_now(self) -> None:
+        """Close the pipe."""
+        if self._transport is not None:
+            self._transport.close()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Any:
-        while not self._messages:
-            if self.ended:
-                raise StopAsyncIteration
-            self._waiter = asyncio.get_running_loop().create_future()
+        while not self.reason:
             try:
-                await self._waiter
-            finally:
-                self._waiter = None
-        size, message = self._messages.popleft()
-        self._held -= size
-        low = len(self._messages) < WAITING // 2 and self._held < WAITING_BYTES // 2
-        if self._paused and low and self._transport is not None:
-            self._paused = False
-            self._transport.resume_reading()
+                line = await self._stream.readuntil()
+            except asyncio.LimitOverrunError:
+                message = await self._too_long()
+            except (asyncio.IncompleteReadError, OSError):
+                self.end()
+                break
+            else:
+                message = self._message(line)
+            if message is not None:
+                return message
+        raise StopAsyncIteration
+
+    def _message(self, line: bytes) -> Any:
+        """The message on a line. None for a line that is not a message, unless it is a damaged answer to a call."""
+        if not line.strip():
+            return None
+        from mcp.shared.message import SessionMessage
+
+        try:
+            message = SessionMessage(_read(line))
+        except (ValueError, RecursionError):
+            return self._stray(line)
+        self._strays = 0
         return message
+
+    async def _too_long(self) -> Any:
+        """Skip a line that is too long; an error in the place of the answer that it was, if it was one."""
+        head = foot = b""
+        size = 0
+        whole = False
+        while not whole:
+            try:
+                piece = await self._stream.readuntil()
+                whole = True
+            except asyncio.LimitOverrunError as overrun:
+                piece = await self._stream.read(min(overrun.consumed, 2**20))
+            except (asyncio.IncompleteReadError, OSError):
+                return None
+            head = head or piece[:_ENDS]
+            foot = (foot + piece[-_ENDS:])[-_ENDS:]
+            size += len(piece)
+            if size > 8 * MESSAGE_BYTES:
+                self.end(f"it printed more than {8 * MESSAGE_BYTES:,} bytes without a line break")
+                return None
+        text = f"the server answered with {size:,} bytes; at most {MESSAGE_BYTES:,} are taken"
+        answer = _error_in_place(head, foot, text)
+        if answer is None:
+            self.end(f"it sent a message of {size:,} bytes; at most {MESSAGE_BYTES:,} are taken")
+        return answer
+
+    def _stray(self, line: bytes) -> Any:
+        """A line that is not a message: a damaged answer to a call, a banner, or not MCP at all."""
+        answer = _error_in_place(line[:_ENDS], line[-_ENDS:], "the server's answer is not a JSON-RPC message")
+        if answer is not None:
+            return answer
+        self._strays += 1
+        shown = line[:80].decode(errors="replace").rstrip("\n")
+        logger.debug("%s printed a line that is not a message: %r", self.name, shown)
+        if self._strays > STRAYS:
+            self.end(f"its standard output is not MCP: it printed {shown!r}")
+        return None
 
     async def receive(self) -> Any:
         """The next message; raises at the end as a stream of anyio does."""
@@ -191,18 +149,24 @@ class MessageReader(asyncio.Protocol):
     async def aclose(self) -> None:
         """Read no more."""
         self.end()
-        self.close_now()
-
-    def close_now(self) -> None:
-        """Close the pipe."""
-        if self._transport is not None:
-            self._transport.close()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *raised: object) -> None:
         await self.aclose()
+
+
+def _error_in_place(head: bytes, foot: bytes, text: str) -> Any:
+    """An error in the place of an answer, None if its id is neither at the beginning nor at the end."""
+    found = _FIRST_ID.match(head) or _LAST_ID.search(foot)
+    if found is None:
+        return None
+    from mcp.shared.message import SessionMessage
+    from mcp_types import ErrorData, JSONRPCError
+
+    error = ErrorData(code=-32700, message=text, data={"bad_result": True})
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(found.group(1)), error=error))
 
 
 def _read(line: bytes) -> Any:

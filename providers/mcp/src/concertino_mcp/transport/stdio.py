@@ -89,7 +89,7 @@ class StdioServer:
     async def connect(self) -> None:
         """Put the pipes on the running loop."""
         loop = asyncio.get_running_loop()
-        await loop.connect_read_pipe(lambda: self.reader, self.child.stdout)
+        await self.reader.connect(self.child.stdout)
         await loop.connect_write_pipe(lambda: self.writer, self.child.stdin)
 
     async def ended(self, seconds: float) -> bool:
