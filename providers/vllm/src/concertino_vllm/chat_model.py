@@ -6,11 +6,11 @@ the adapter. Invariant: a request goes to one version, and the reply names that 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from concertino import ChatRequest, Model, Reply
 
@@ -55,7 +55,8 @@ class VllmModel(Model):
             name, version = self.server.name_of(self.adapter, endpoint)
             with self.server.in_use(name):
                 pieces = (await self._chat(endpoint, name)).stream(request)
-                async with aclosing(pieces) as stream:  # type: ignore[type-var]
+                # `Model.stream` promises an iterator; the chat's is a generator, which has to be closed.
+                async with aclosing(cast("AsyncGenerator[str | Reply]", pieces)) as stream:
                     async for piece in stream:
                         yield piece if isinstance(piece, str) else _signed(piece, name, version)
 

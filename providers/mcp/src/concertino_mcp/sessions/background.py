@@ -19,7 +19,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Background:
         except RuntimeError:
             raise Closed(_CLOSED) from None
         try:
-            return await job.future  # type: ignore[no-any-return]
+            return cast(T, await job.future)
         except asyncio.CancelledError:
             job.abandoned = True
             with contextlib.suppress(RuntimeError):
