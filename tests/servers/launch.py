@@ -253,7 +253,7 @@ def _start(kind: str, model: Path, command: list[str], env: Mapping[str, str] | 
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    comes_second(process.pid)
+    lower_priority(process.pid)
     server = Server(kind, f"http://127.0.0.1:{port}/v1", model.name, process, log)
     try:
         if not _within(START_SECONDS, lambda: process.poll() is not None or _answers(server, health), 0.1):
@@ -266,7 +266,7 @@ def _start(kind: str, model: Path, command: list[str], env: Mapping[str, str] | 
     return server
 
 
-def comes_second(pid: int) -> None:
+def lower_priority(pid: int) -> None:
     """Have the session of a process wait when others want the processors, as far as the kernel has sessions wait."""
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/autogroup").write_text("10")

@@ -49,7 +49,8 @@ def guards() -> list[int]:
                 words = (folder / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if any(word.endswith(b"concertino_mcp/_guard.py") for word in words) and str(os.getpid()).encode() in words:
+            is_guard = any(word.endswith(b"/guard.py") for word in words[:5])
+            if is_guard and any(f'"owner": {os.getpid()},'.encode() in word for word in words):
                 found.append(int(folder.name))
     return found
 

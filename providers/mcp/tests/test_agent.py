@@ -11,10 +11,10 @@ import concertino_mcp
 import pytest
 from concertino import Reply, Status, ToolCall
 from concertino.testing import AgentConformance, ScriptedModel, make_pool, run_call
-from concertino_mcp.agent import CALLS, TURNS, server_agent
-from concertino_mcp.declaration import declare
-from concertino_mcp.tools import McpTool
-from concertino_mcp.turns import read_turn
+from concertino_mcp.members.agent import CALLS, TURNS, server_agent
+from concertino_mcp.members.tool import McpTool
+from concertino_mcp.members.turns import read_turn
+from concertino_mcp.settings import declare
 
 from .conftest import bare, code, read
 
@@ -168,16 +168,21 @@ async def test_a_tool_goes_by_the_name_that_the_model_saw_even_if_another_is_cal
     server = declare("s", {"command": ["x"], "as": "agent"})
     tools = [
         ct.ToolSpec.from_schema(
-            f"mcp/{name}", "Answers.", {"type": "object"},
-            _Here(server, tool, name, structured=False, repeatable=True), context="ctx",
+            f"mcp/{name}",
+            "Answers.",
+            {"type": "object"},
+            _Here(server, tool, name, structured=False, repeatable=True),
+            context="ctx",
         )
         for name, tool in (("s.echo", "echo"), ("s.s.echo", "s.echo"))
-    ]  # fmt: skip
+    ]
     model = ScriptedModel(_call("s.echo") + _call("echo") + _call("s.s.echo"), lambda r: f"<answer>{_said(r)}</answer>")
     found = await ask(server_agent(server, tools, "", ""), model)
     assert [line for line in found.content.splitlines() if "answers" in line] == [
-        "s.echo answers", "echo answers", "s.echo answers",
-    ]  # fmt: skip
+        "s.echo answers",
+        "echo answers",
+        "s.echo answers",
+    ]
 
 
 async def test_a_model_that_the_pool_has_not_is_refused_by_name() -> None:

@@ -12,8 +12,8 @@ import concertino as ct
 import concertino_mcp
 import pytest
 from concertino import Status
-from concertino.core.events import Progressed
-from concertino_mcp.tools import PROGRESS_CHARS
+from concertino.events import Progressed
+from concertino_mcp.members.tool import PROGRESS_CHARS
 
 from .conftest import HttpServer, Members, bare, code, open_members, read
 
@@ -67,8 +67,10 @@ async def test_binary_data_is_kept_where_it_is_asked_for(options: dict[str, Any]
     content = (await members.call("show")).content
     assert content["text"].startswith("Look:")
     assert [(part["type"], part["mime_type"], len(part["data"])) for part in content["parts"]] == [
-        ("image", "image/png", 136), ("audio", "audio/wav", 136), ("resource", "", 136),
-    ]  # fmt: skip
+        ("image", "image/png", 136),
+        ("audio", "audio/wav", 136),
+        ("resource", "", 136),
+    ]
     assert (await members.call("echo", text="plain")).content == "plain"
 
 
@@ -197,19 +199,19 @@ async def test_concurrency_bounds_the_calls_at_the_server(full: dict[str, Any]) 
 async def test_headers_come_from_the_environment(http_server: HttpServer, monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"url": http_server.url, "headers_env": {"Authorization": "MCP_TEST_TOKEN"}}
     monkeypatch.delenv("MCP_TEST_TOKEN", raising=False)
-    with pytest.raises(concertino_mcp.ServerError, match=r"MCP_TEST_TOKEN \(headers_env.Authorization\) is not set"):
+    with pytest.raises(concertino_mcp.McpServerError, match=r"MCP_TEST_TOKEN \(headers_env.Authorization\) is not set"):
         await open_members(**options)
     monkeypatch.setenv("MCP_TEST_TOKEN", "secret")
     assert (await (await open_members(**options)).call("echo", text="in")).ok
 
 
 async def test_nobody_at_the_address_is_a_reason_within_bounded_time() -> None:
-    with pytest.raises(concertino_mcp.ServerError, match="ConnectError"):
+    with pytest.raises(concertino_mcp.McpServerError, match="ConnectError"):
         await open_members(url="http://127.0.0.1:9/mcp")
 
 
 async def test_an_address_without_mcp_is_a_reason(http_server: HttpServer) -> None:
-    with pytest.raises(concertino_mcp.ServerError, match="HTTP 404"):
+    with pytest.raises(concertino_mcp.McpServerError, match="HTTP 404"):
         await open_members(url=http_server.url + "/nothing")
 
 

@@ -12,10 +12,10 @@ import concertino as ct
 import concertino_mcp
 import mcp_types as types
 import pytest
-from concertino_mcp.catalogue import MAX_TOOLS, _build
-from concertino_mcp.declaration import declare
-from concertino_mcp.listing import Listing
-from concertino_mcp.naming import LIMIT, Names
+from concertino_mcp.catalogue.catalogue import MAX_TOOLS, _build
+from concertino_mcp.catalogue.listing import Listing
+from concertino_mcp.catalogue.names import LIMIT, ToolNames
+from concertino_mcp.settings import declare
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,7 +40,7 @@ def test_odd_long_and_equal_names_stay_apart() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["", "a.", "a_", "s."]), st.text(max_size=80)), max_size=30))
 def test_no_two_tools_are_ever_shown_alike(tools: list[tuple[str, str]]) -> None:
-    names, again = Names(), Names()
+    names, again = ToolNames(), ToolNames()
     found = [names.give(*tool) for tool in dict.fromkeys(tools)]
     assert found == [again.give(*tool) for tool in dict.fromkeys(tools)]
     taken = [name for name in found if name is not None]
@@ -52,7 +52,7 @@ def test_no_two_tools_are_ever_shown_alike(tools: list[tuple[str, str]]) -> None
 
 
 def test_servers_with_one_prefix_do_not_take_each_others_names(tmp_path: Path) -> None:
-    from concertino_mcp.catalogue import catalogues
+    from concertino_mcp.catalogue.catalogue import catalogues
 
     servers = [declare(name, bare("good", tmp_path / name, prefix="")) for name in ("one", "two")]
     specs = [spec for found in catalogues(servers) for spec in found.members]
@@ -89,14 +89,16 @@ def test_of_a_list_without_end_a_bounded_number_is_taken() -> None:
 
 
 def test_a_server_that_cannot_be_used_costs_itself_alone(caplog: pytest.LogCaptureFixture) -> None:
-    settings = ct.ProviderSettings({
-        "servers": {
-            "gone": {"command": ["no-such-program"]},
-            "slow": bare("silent", start_timeout=1.5),
-            "good": bare(),
-            "dead": bare("exit"),
+    settings = ct.ProviderSettings(
+        {
+            "servers": {
+                "gone": {"command": ["no-such-program"]},
+                "slow": bare("silent", start_timeout=1.5),
+                "good": bare(),
+                "dead": bare("exit"),
+            }
         }
-    })  # fmt: skip
+    )
     began = time.monotonic()
     with caplog.at_level(logging.WARNING, "concertino.mcp"):
         specs = concertino_mcp.concertino_tools(settings)
@@ -109,7 +111,7 @@ def test_a_server_that_cannot_be_used_costs_itself_alone(caplog: pytest.LogCaptu
 
 
 def test_a_hook_does_not_wait_longer_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("concertino_mcp.published.HOOK_SECONDS", 2.5)
+    monkeypatch.setattr("concertino_mcp.servers.HOOK_SECONDS", 2.5)
     settings = ct.ProviderSettings({"servers": {"slow": bare("silent", start_timeout=60.0), "good": bare()}})
     began = time.monotonic()
     specs = concertino_mcp.concertino_tools(settings)
@@ -139,7 +141,7 @@ def test_the_schemas_of_real_servers_are_admitted_or_refused_with_a_reason(share
         fields = {key: row.get(key) for key in ("name", "description", "inputSchema", "annotations")}
         tool = types.Tool.model_validate({key: value for key, value in fields.items() if value is not None})
         by_server.setdefault(row["server"], []).append(tool)
-    names = Names()
+    names = ToolNames()
     taken, reasons = 0, Counter[str]()
     specs = []
     for number, tools in enumerate(by_server.values()):

@@ -7,25 +7,52 @@ from typing import Any
 
 import pytest
 from concertino import ProviderSettings, UsageError
-from concertino_mcp.declaration import KEYS, Declaration, declarations, declare
+from concertino_mcp.settings import KEYS, McpServerSettings, declarations, declare
 
 
 def test_a_table_with_every_key_is_read(tmp_path: Path) -> None:
     stdio = {
-        "command": ["./serve"], "args": ["--x"], "env": {"A": "1"}, "env_from": ["B"], "cwd": "work", "as": "agent",
-        "role": "worker", "include": ["a*"], "exclude": ["ab"], "prefix": "", "writes": {"a*": True}, "timeout": 3,
-        "start_timeout": 4, "idle_timeout": 0, "concurrency": 2, "binary": "data",
-    }  # fmt: skip
+        "command": ["./serve"],
+        "args": ["--x"],
+        "env": {"A": "1"},
+        "env_from": ["B"],
+        "cwd": "work",
+        "as": "agent",
+        "role": "worker",
+        "include": ["a*"],
+        "exclude": ["ab"],
+        "prefix": "",
+        "writes": {"a*": True},
+        "timeout": 3,
+        "start_timeout": 4,
+        "idle_timeout": 0,
+        "concurrency": 2,
+        "binary": "data",
+    }
     settings = ProviderSettings(
         {"servers": {"one": stdio, "two": {"url": "https://example.org/mcp", "headers_env": {"X-Key": "K"}}}},
-        where="pool.toml: providers.mcp", folder=tmp_path,
-    )  # fmt: skip
+        where="pool.toml: providers.mcp",
+        folder=tmp_path,
+    )
     one, two = declarations(settings)
-    assert one == Declaration(
-        "one", (str(tmp_path / "serve"), "--x"), (("A", "1"),), ("B",), str(tmp_path / "work"), kind="agent",
-        role="worker", include=("a*",), exclude=("ab",), prefix="", writes=(("a*", True),), timeout=3.0,
-        start_timeout=4.0, idle_timeout=None, concurrency=2, binary="data",
-    )  # fmt: skip
+    assert one == McpServerSettings(
+        "one",
+        (str(tmp_path / "serve"), "--x"),
+        (("A", "1"),),
+        ("B",),
+        str(tmp_path / "work"),
+        kind="agent",
+        role="worker",
+        include=("a*",),
+        exclude=("ab",),
+        prefix="",
+        writes=(("a*", True),),
+        timeout=3.0,
+        start_timeout=4.0,
+        idle_timeout=None,
+        concurrency=2,
+        binary="data",
+    )
     assert (two.url, two.headers_env, two.transport) == ("https://example.org/mcp", (("X-Key", "K"),), "http")
     assert two.variables == ("K",)
     assert {*stdio, "url", "headers_env"} == set(KEYS)
@@ -61,7 +88,10 @@ def test_patterns_choose_tools_and_say_what_writes() -> None:
         ({"url": "http://h/", "cwd": "."}, "cwd belongs to a server with command"),
         ({"url": "ftp://h/"}, "an address such as"),
         ({"url": "http://me:pw@h/"}, "put the header into an environment variable"),
-        ({"url": "http://h/", "headers_env": {"Authorization": "Bearer abc"}}, "is no name of an environment variable"),
+        (
+            {"url": "http://h/", "headers_env": {"Authorization": "Bearer abc"}},
+            "is not the name of an environment variable",
+        ),
         ({"command": ["x"], "as": "tool"}, "'tools' or 'agent'"),
         ({"command": ["x"], "timeout": 0}, "timeout = 0; expected seconds"),
         ({"command": ["x"], "idle_timeout": -1}, "or 0 for never"),
@@ -85,6 +115,6 @@ def test_wrong_settings_around_the_tables_are_refused() -> None:
         declarations(ProviderSettings({"server": {}}))
     with pytest.raises(UsageError, match="expected tables such as"):
         declarations(ProviderSettings({"servers": ["a"]}))
-    with pytest.raises(UsageError, match=r"'a\.b' is no name of a server"):
+    with pytest.raises(UsageError, match=r"'a\.b' is not a valid server name"):
         declarations(ProviderSettings({"servers": {"a.b": {"command": ["x"]}}}))
     assert declarations(None) == declarations(ProviderSettings()) == []

@@ -11,7 +11,7 @@ import concertino_mcp
 import pytest
 from aiohttp import web
 from concertino import Status
-from concertino_mcp.pipes import MESSAGE_BYTES
+from concertino_mcp.transport.messages import MESSAGE_BYTES
 
 from .conftest import code, open_members
 

@@ -61,9 +61,11 @@ def everything_http(node: tuple[str, Path]) -> Iterator[dict[str, Any]]:
     port = free_port()
     process = subprocess.Popen(
         [program, str(packages / "server-everything" / "dist" / "index.js"), "streamableHttp"],
-        env={**os.environ, "PORT": str(port)}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        env={**os.environ, "PORT": str(port)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     try:
         import socket
 
@@ -153,8 +155,12 @@ def test_the_conformance_suite_is_passed(scenario: str, node: tuple[str, Path], 
     suite = [program, str(packages / "conformance" / "dist" / "index.js"), "client", "--timeout", "60000"]
     done = subprocess.run(
         [*suite, "--command", command, "--scenario", scenario],
-        cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
     said = done.stdout + done.stderr
     assert done.returncode == 0, said[-3000:]
     assert "0 failed" in said, said[-3000:]

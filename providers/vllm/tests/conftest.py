@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import inspect
 import json
 import os
 import shutil
@@ -25,6 +27,16 @@ PATIENCE = 20.0
 """Seconds within which whatever is to end has to end."""
 
 Declare = Callable[..., ModelSpec]
+
+
+async def until(happened: Callable[[], Any]) -> None:
+    """Wait until a function, or the coroutine that it gives, says that something has happened."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            seen = happened()
+            if await seen if inspect.isawaitable(seen) else seen:
+                return
+            await asyncio.sleep(0.02)
 
 
 @pytest.fixture
@@ -134,9 +146,12 @@ class Owner:
 
     def __init__(self, way: str, env: dict[str, str]) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(OWNER), way], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env,
+            [sys.executable, str(OWNER), way],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=env,
             start_new_session=True,
-        )  # fmt: skip
+        )
         self.said = self.next()
         self.pid = self.said["pid"]
 
@@ -149,7 +164,7 @@ class Owner:
         said: dict[str, Any] = json.loads(line)
         return said
 
-    def watchdog(self) -> int:
+    def guard(self) -> int:
         return int(Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[1])
 
     def children(self) -> list[int]:

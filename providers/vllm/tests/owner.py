@@ -124,7 +124,7 @@ def starting() -> None:
     threading.Thread(target=lambda: asyncio.run(used()), daemon=True).start()
     while server._process is None or not server._process.started.done():
         time.sleep(0.01)
-    say(pid=server._process.started.result()[0], log=str(server._process.order.log), owner=os.getpid())
+    say(pid=server._process.started.result(), log=str(server._process.log), owner=os.getpid())
     time.sleep(600)
 
 

@@ -94,6 +94,8 @@ class Handler(BaseHTTPRequestHandler):
         if WISH.get("plain") and "completions" not in path:
             self.answer({"detail": "Not Found"}, 404)
         elif path == "/v1/chat/completions":
+            if "arrived" in body:
+                Path(body["arrived"]).touch()
             time.sleep(float(body.get("extra_seconds", 0)))
             self.stream(body)
         elif path == "/v1/completions":
@@ -171,9 +173,12 @@ class Handler(BaseHTTPRequestHandler):
         cached = len(prompt) // 32 * 32 if key in State.cache else 0
         value = State.cache.setdefault(key, number(State.adapters.get(name, State.weights or self.model)))
         choice = {
-            "text": "ab", "finish_reason": "stop", "token_ids": [7, 8], "prompt_token_ids": prompt,
+            "text": "ab",
+            "finish_reason": "stop",
+            "token_ids": [7, 8],
+            "prompt_token_ids": prompt,
             "logprobs": {"token_logprobs": [value, value]},
-        }  # fmt: skip
+        }
         usage = {"prompt_tokens_details": {"cached_tokens": cached}}
         self.answer({"model": name, "choices": [choice], "usage": usage})
 

@@ -12,13 +12,13 @@ from typing import Any
 import concertino_vllm
 import pytest
 from concertino import ModelSpec, Pool, SpecError
-from concertino_vllm import ServerSettings
-from concertino_vllm._declaration import OPTIONS
+from concertino_vllm import VllmSettings
+from concertino_vllm.declaration import OPTIONS
 
 COMMAND = Path("/opt/vllm/bin/vllm")
 
 
-def settings(**options: Any) -> ServerSettings:
+def settings(**options: Any) -> VllmSettings:
     return concertino_vllm.server(concertino_vllm.model("m", **{"model": "someone/some-model", **options})).settings
 
 
@@ -37,7 +37,7 @@ def settings(**options: Any) -> ServerSettings:
         ({"startup_seconds": -1}, "model 'm': startup_seconds = -1.0; expected a number of seconds above 0"),
         ({"args": ["--port", "1"]}, "model 'm': args: --port cannot stand there; give it as the option port = ..."),
         ({"args": ["--api-key=secret"]}, "model 'm': args: --api-key cannot stand there; everybody could see it"),
-        ({"adapters": {"a/b": "x"}}, "model 'm': adapters: 'a/b' is no name; expected letters, digits"),
+        ({"adapters": {"a/b": "x"}}, "model 'm': adapters: 'a/b' is not a valid name; expected letters, digits"),
         ({"lora_rank": 1000}, "model 'm': lora_rank = 1000; expected 1 to 512, or 0"),
         ({"attach": "gpu:8000"}, "model 'm': attach = 'gpu:8000'; expected an address such as 'http://127.0.0.1:8000'"),
         ({"attach": "http://gpu:8000", "port": 1}, "model 'm': port is about starting a server, and attach names one"),
@@ -243,7 +243,7 @@ def test_the_readme_lists_every_option_with_its_default() -> None:
     assert set(OPTIONS) <= set(listed)
     words = {"model": "needed", "executable": "looked for", "log": "a temporary file", "env": "{}", "adapters": "{}"}
     plain = {(): "[]", False: "false", None: "none", "": "none", 600.0: "600", 10.0: "10"}
-    for field in dataclasses.fields(ServerSettings):
+    for field in dataclasses.fields(VllmSettings):
         default = "0" if field.type == "int" else plain.get(field.default, field.default)
         assert (field.name, listed[field.name]) == (field.name, words.get(field.name, default))
 

@@ -110,8 +110,10 @@ def test_a_forked_child_of_the_owner_keeps_nothing_alive(run_owner: Run, system:
 
 def test_a_forked_child_that_ends_leaves_the_server_to_the_owner(run_owner: Run, system: Any) -> None:
     owner = run_owner("fork", child_seconds="0.1")
-    owner.next()
-    time.sleep(1.0)
+    child = owner.next()["child"]
+    while system.alive(child):
+        time.sleep(0.02)
+    time.sleep(0.5)  # in which nothing is to happen
     assert system.alive(owner.pid)
 
 
@@ -134,20 +136,20 @@ def test_a_child_in_a_session_of_its_own_is_found(run_owner: Run, system: Any) -
     assert gone(owner, system) < 2
 
 
-def test_nothing_is_left_when_the_watchdog_is_killed(run_owner: Run, system: Any) -> None:
+def test_nothing_is_left_when_the_guard_is_killed(run_owner: Run, system: Any) -> None:
     owner = run_owner("wait")
-    os.kill(owner.watchdog(), signal.SIGKILL)
+    os.kill(owner.guard(), signal.SIGKILL)
     owner.leaves = ["server.log"]
     assert gone(owner, system) < 10
-    while (Path(owner.said["log"]).parent / "tmp").exists():  # the owner removes it, in the watchdog's place
+    while (Path(owner.said["log"]).parent / "tmp").exists():  # the owner removes it, in the guard's place
         time.sleep(0.02)
 
 
-def test_nothing_is_left_when_watchdog_and_owner_are_killed_together(run_owner: Run, system: Any) -> None:
+def test_nothing_is_left_when_guard_and_owner_are_killed_together(run_owner: Run, system: Any) -> None:
     owner = run_owner("wait")
-    watchdog = owner.watchdog()
+    guard = owner.guard()
     owner.process.kill()
-    os.kill(watchdog, signal.SIGKILL)
+    os.kill(guard, signal.SIGKILL)
     owner.leaves = None  # there is nobody to remove them
     owner.process.wait(60)
     assert gone(owner, system) < 10

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from concertino import UsageError
-from concertino_vllm import Generation, TokenDrift, Trajectory
-from concertino_vllm._causes import explain_end, last_line, quote
-from concertino_vllm._gate import Gate
-from concertino_vllm._metrics import read_metrics
-from concertino_vllm._weights import check_adapter, check_weights, write_state
+from concertino_vllm import PolicyGeneration, TokenDrift, TokenTrajectory
+from concertino_vllm.policy.weights import check_adapter, check_weights, write_state
+from concertino_vllm.serving.end_causes import explain_end, last_line, quote
+from concertino_vllm.serving.gate import RequestGate
+from concertino_vllm.serving.metrics import read_metrics
 
 # -- causes --------------------------------------------------------------------------------------------------
 
@@ -95,7 +95,7 @@ def test_metrics_of_another_server_are_refused() -> None:
 
 
 async def test_requests_pass_together_and_a_change_passes_alone_in_the_order_of_coming() -> None:
-    gate, seen = Gate(), []
+    gate, seen = RequestGate(), []
 
     async def request(name: str, seconds: float) -> None:
         async with gate.shared():
@@ -116,7 +116,7 @@ async def test_requests_pass_together_and_a_change_passes_alone_in_the_order_of_
 
 
 async def test_whoever_stops_waiting_leaves_the_gate_as_it_was() -> None:
-    gate = Gate()
+    gate = RequestGate()
     async with gate.shared():
         change = asyncio.create_task(gate.alone().__aenter__())
         await asyncio.sleep(0)
@@ -128,7 +128,7 @@ async def test_whoever_stops_waiting_leaves_the_gate_as_it_was() -> None:
 
 
 async def test_a_waiter_that_is_cancelled_in_the_moment_of_its_turn_passes_it_on() -> None:
-    gate = Gate()
+    gate = RequestGate()
     first = gate.alone()
     await first.__aenter__()
     waiting = [asyncio.create_task(gate.alone().__aenter__()) for _ in range(2)]
@@ -140,7 +140,7 @@ async def test_a_waiter_that_is_cancelled_in_the_moment_of_its_turn_passes_it_on
 
 
 async def test_the_gate_works_across_event_loops() -> None:
-    gate, seen = Gate(), []
+    gate, seen = RequestGate(), []
 
     async def elsewhere() -> None:
         async with gate.alone():
@@ -244,12 +244,12 @@ def test_a_state_needs_a_served_folder(tmp_path: Path) -> None:
 # -- trajectories --------------------------------------------------------------------------------------------
 
 
-def turn(prompt: list[int], sampled: list[int], version: int = 0) -> Generation:
-    return Generation(tuple(prompt), tuple(sampled), tuple(-0.5 for _ in sampled), "", "stop", version, "m")
+def turn(prompt: list[int], sampled: list[int], version: int = 0) -> PolicyGeneration:
+    return PolicyGeneration(tuple(prompt), tuple(sampled), tuple(-0.5 for _ in sampled), "", "stop", version, "m")
 
 
 def test_a_trajectory_masks_what_the_policy_did_not_sample() -> None:
-    trajectory = Trajectory()
+    trajectory = TokenTrajectory()
     trajectory.add(turn([1, 2], [3, 4], 7))
     trajectory.add(turn([1, 2, 3, 4, 5], [6], 8))
     assert trajectory.ids == [1, 2, 3, 4, 5, 6]
@@ -270,7 +270,7 @@ def test_a_trajectory_masks_what_the_policy_did_not_sample() -> None:
 def test_a_turn_that_does_not_continue_the_one_before_is_refused_with_its_place(
     prompt: list[int], message: str
 ) -> None:
-    trajectory = Trajectory()
+    trajectory = TokenTrajectory()
     trajectory.add(turn([1, 2], [3, 4]))
     with pytest.raises(TokenDrift, match=message):
         trajectory.add(turn(prompt, [6]))
@@ -279,4 +279,4 @@ def test_a_turn_that_does_not_continue_the_one_before_is_refused_with_its_place(
 
 def test_ids_without_their_log_probabilities_are_refused() -> None:
     with pytest.raises(TokenDrift, match="turn 1: 2 ids and 1 log-probabilities"):
-        Trajectory().add(Generation((1,), (2, 3), (-0.5,), "", "stop", 0, "m"))
+        TokenTrajectory().add(PolicyGeneration((1,), (2, 3), (-0.5,), "", "stop", 0, "m"))

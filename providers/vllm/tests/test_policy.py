@@ -15,7 +15,9 @@ import aiohttp
 import concertino_vllm
 import pytest
 from concertino import ModelSpec, Sampling, UsageError
-from concertino_vllm import NotSupported, PolicyServer, ServerError, SwapError
+from concertino_vllm import NotSupported, PolicyServer, SwapError, VllmServerError
+
+from .conftest import until
 
 PROMPT = tuple(range(3, 99))
 Make = Callable[..., Path]
@@ -52,6 +54,15 @@ async def calls(policy: PolicyServer, path: str = "/calls") -> Any:
     url = (await policy.server.ready()).url
     async with aiohttp.ClientSession() as session, session.get(url + path) as response:
         return json.loads(await response.text())
+
+
+async def was_called(policy: PolicyServer, part: str) -> bool:
+    return any(part in call for call in await calls(policy))
+
+
+async def is_idle(policy: PolicyServer) -> bool:
+    """Whether the server is known to have ended."""
+    return (await policy.health()).state == "idle"
 
 
 async def value(policy: PolicyServer) -> tuple[float, int]:
@@ -163,7 +174,7 @@ async def test_nothing_answers_when_the_old_weights_were_overwritten_by_bad_ones
         with pytest.raises(SwapError, match="its files were overwritten") as failure:
             await server.load_weights(folder, 1)
         assert failure.value.version is None
-        with pytest.raises(ServerError, match=r"nothing answers: .* load_weights\(\) a good folder"):
+        with pytest.raises(VllmServerError, match=r"nothing answers: .* load_weights\(\) a good folder"):
             await server.generate_ids(PROMPT)
         await server.load_weights(make("good"), 1)
         assert (await value(server))[1] == 1
@@ -187,9 +198,9 @@ async def test_a_change_waits_for_requests_under_way_and_later_ones_wait_for_it(
     async with policy() as server:
         await server.generate_ids(PROMPT)
         early = asyncio.create_task(server.generate_ids(PROMPT, Sampling(seed=1)))  # the stand-in sleeps so long
-        await asyncio.sleep(0.1)
+        await until(lambda: server.server.gate.busy)
         change = asyncio.create_task(server.load_weights(make("next"), 1))
-        await asyncio.sleep(0.1)
+        await until(lambda: server.server.gate._queue)
         late = asyncio.create_task(server.generate_ids(PROMPT))
         assert await calls(server) == []
         await change
@@ -199,7 +210,7 @@ async def test_a_change_waits_for_requests_under_way_and_later_ones_wait_for_it(
 async def test_a_change_cancelled_while_it_waits_is_as_if_it_had_not_begun(policy: Policy, make: Make) -> None:
     async with policy({"pause_seconds": 0.5}) as server:
         change = asyncio.create_task(server.load_weights(make("next"), 1))
-        await asyncio.sleep(0.3)
+        await until(lambda: was_called(server, "/pause"))
         change.cancel()
         with pytest.raises(asyncio.CancelledError):
             await change
@@ -210,8 +221,7 @@ async def test_a_change_cancelled_while_it_waits_is_as_if_it_had_not_begun(polic
 async def test_a_change_cancelled_while_it_loads_is_brought_to_its_end(policy: Policy, make: Make) -> None:
     async with policy() as server:
         change = asyncio.create_task(server.load_weights(make("slow"), 1))
-        await asyncio.sleep(0.5)
-        assert any("collective_rpc" in call for call in await calls(server))
+        await until(lambda: was_called(server, "collective_rpc"))
         change.cancel()
         with pytest.raises(asyncio.CancelledError):
             await change
@@ -224,7 +234,7 @@ async def test_a_crash_between_two_changes_loses_neither_weights_nor_adapters(po
         await server.load_adapter(make("lora", rank=4), 7)
         before = await value(server)
         os.kill((await server.health()).pid, signal.SIGKILL)
-        await asyncio.sleep(0.5)
+        await until(lambda: is_idle(server))
         assert await value(server) == before
         assert (await calls(server))[0] == "/collective_rpc concertino_load_weights next"
 
@@ -252,7 +262,7 @@ async def test_an_attached_server_with_no_way_back_answers_nothing_until_it_has_
             with pytest.raises(SwapError, match="and so did the way back to version 1") as failure:
                 await server.load_weights(make("nan"), 2)
             assert failure.value.version is None
-            with pytest.raises(ServerError, match=r"nothing answers: .* load_weights\(\) a good folder"):
+            with pytest.raises(VllmServerError, match=r"nothing answers: .* load_weights\(\) a good folder"):
                 await server.generate_ids(PROMPT)
             await server.load_weights(make("good"), 2)
             assert (await value(server))[1] == 2
@@ -275,8 +285,7 @@ async def test_an_idle_stop_and_the_start_after_it_keep_the_changes(policy: Poli
     async with policy(idle_seconds=0.5) as server:
         await server.load_weights(make("next"), 3)
         before = await value(server)
-        await asyncio.sleep(2)
-        assert system.servers() == []
+        await until(lambda: not system.servers())
         assert await value(server) == before
 
 
@@ -326,7 +335,7 @@ async def test_an_adapter_in_use_is_unloaded_only_when_its_requests_have_ended(p
     async with policy() as server:
         await server.load_adapter(make("lora1", rank=4), 1)
         slow = asyncio.create_task(server.generate_ids(PROMPT, Sampling(seed=1)))
-        await asyncio.sleep(0.1)
+        await until(lambda: server.server.using["policy@v1"])
         for version in (2, 3):
             await server.load_adapter(make(f"lora{version}", rank=4), version)
         assert "policy@v1" in server.server.served.adapters
@@ -381,7 +390,7 @@ async def test_sleep_is_refused_on_cpu(policy: Policy) -> None:
 async def test_a_sleeping_server_answers_nothing_until_it_is_awake(policy: Policy) -> None:
     async with policy({"device": "cuda"}) as server:
         await server.sleep()
-        with pytest.raises(ServerError, match=r"the server sleeps; wake\(\) it first"):
+        with pytest.raises(VllmServerError, match=r"the server sleeps; wake\(\) it first"):
             await server.generate_ids(PROMPT)
         await server.wake()
         assert (await server.generate_ids(PROMPT)).token_ids
@@ -393,7 +402,7 @@ async def test_after_a_deep_sleep_weights_have_to_be_loaded(policy: Policy, make
         with pytest.raises(UsageError, match=r"wake\(\) it before load_weights"):
             await server.load_weights(make("next"), 1)
         await server.wake()
-        with pytest.raises(ServerError, match="has discarded the weights"):
+        with pytest.raises(VllmServerError, match="has discarded the weights"):
             await server.generate_ids(PROMPT)
         await server.load_weights(make("again"), 1)
         assert (await server.generate_ids(PROMPT)).version == 1

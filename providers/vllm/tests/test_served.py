@@ -17,9 +17,9 @@ from typing import Any
 import concertino_vllm
 import pytest
 from concertino import Call, ChatRequest, Context, Executor, Message, ModelSpec, Plan, Pool, Sampling, agent
-from concertino.core.events import Event, Retried
-from concertino_vllm import Generation, NotSupported, PolicyServer, SwapError, TokenDrift, Trajectory
-from launch import comes_second
+from concertino.events import Event, Retried
+from concertino_vllm import NotSupported, PolicyGeneration, PolicyServer, SwapError, TokenDrift, TokenTrajectory
+from launch import lower_priority
 
 pytestmark = pytest.mark.server
 
@@ -34,7 +34,7 @@ COUNT = [Message("user", "Count without end.")]
 async def policy(vllm_policy: ModelSpec, tiny_model: Path) -> AsyncIterator[PolicyServer]:
     """The shared server, with the weights that it started with and an empty cache."""
     async with PolicyServer(vllm_policy) as policy:
-        comes_second((await policy.server.health()).pid)
+        lower_priority((await policy.server.health()).pid)
         served = policy.server.served
         await policy.unload_adapter()
         if served.weights not in (None, tiny_model):
@@ -43,7 +43,7 @@ async def policy(vllm_policy: ModelSpec, tiny_model: Path) -> AsyncIterator[Poli
         yield policy
 
 
-def total(generation: Generation) -> float:
+def total(generation: PolicyGeneration) -> float:
     return sum(generation.logprobs)
 
 
@@ -206,9 +206,13 @@ class Blind(Careless):
 def cold_values(real_options: dict[str, Any], tiny_model: Path) -> dict[str, float]:
     """What another server says, which was started with the changed weights and never had others."""
     spec = concertino_vllm.model(
-        "cold", model=tiny_model.parent / "tiny-changed", training=True, lora_rank=8,
-        adapters={"two": tiny_model.parent / "lora-2"}, **real_options,
-    )  # fmt: skip
+        "cold",
+        model=tiny_model.parent / "tiny-changed",
+        training=True,
+        lora_rank=8,
+        adapters={"two": tiny_model.parent / "lora-2"},
+        **real_options,
+    )
 
     async def ask() -> dict[str, float]:
         async with PolicyServer(spec) as policy, PolicyServer(spec, adapter="two") as adapter:
@@ -282,7 +286,7 @@ async def test_requests_during_a_change_wait_and_each_names_the_version_that_ans
     truth: dict[int, float] = {first % 2: await cold(policy)}
     await policy.load_weights(folders[1], first + 1)
     truth[(first + 1) % 2] = await cold(policy)
-    answers: list[Generation] = []
+    answers: list[PolicyGeneration] = []
 
     async def ask() -> None:
         answers.extend([await policy.generate_ids(PROMPT, GREEDY) for _ in range(25)])
@@ -394,7 +398,7 @@ async def test_200_sampled_turns_keep_the_ids_that_the_server_sampled(vllm_serve
     async with PolicyServer(spec) as policy:
         model, limit = spec.factory(), asyncio.Semaphore(8)
 
-        async def one(number: int) -> tuple[Generation, float, str]:
+        async def one(number: int) -> tuple[PolicyGeneration, float, str]:
             async with limit:
                 return await _converse(model, policy, number)
 
@@ -412,13 +416,13 @@ async def test_200_sampled_turns_keep_the_ids_that_the_server_sampled(vllm_serve
     assert all("its prompt differs at id" in reason for reason in refused)
 
 
-async def _converse(model: Any, policy: PolicyServer, number: int) -> tuple[Generation, float, str]:
+async def _converse(model: Any, policy: PolicyServer, number: int) -> tuple[PolicyGeneration, float, str]:
     """The second turn, the largest difference of a log-probability, and why the turn by text was refused, if it was."""
     sampling = Sampling(temperature=1.6, max_tokens=24, seed=number, logprobs=True)
     question = Message("user", f"Say ping. <budget>{number}")
     reply = await model.chat(ChatRequest([question], sampling=sampling))
     first = _as_turn(reply)
-    by_ids, by_text = Trajectory(), Trajectory()
+    by_ids, by_text = TokenTrajectory(), TokenTrajectory()
     by_ids.add(first)
     second = await policy.generate_ids((*by_ids.ids, *first.prompt_ids[-8:]), sampling)
     by_ids.add(second)
@@ -432,13 +436,13 @@ async def _converse(model: Any, policy: PolicyServer, number: int) -> tuple[Gene
     return second, difference, ""
 
 
-async def _difference(policy: PolicyServer, turn: Generation) -> float:
+async def _difference(policy: PolicyServer, turn: PolicyGeneration) -> float:
     """The largest difference between what a turn's ids were sampled with and what the server gives them now."""
     scores = await _scores(policy, turn)
     return max(abs(one - other) for one, other in zip(scores, turn.logprobs, strict=True))
 
 
-async def _scores(policy: PolicyServer, turn: Generation) -> list[float]:
+async def _scores(policy: PolicyServer, turn: PolicyGeneration) -> list[float]:
     """The log-probabilities that the server gives the ids of a turn when it is shown them."""
     wire = await policy._control()
     prompt = [*turn.prompt_ids, *turn.token_ids]
@@ -448,11 +452,16 @@ async def _scores(policy: PolicyServer, turn: Generation) -> list[float]:
     return [score[str(token)]["logprob"] for score, token in zip(scores, turn.token_ids, strict=True)]
 
 
-def _as_turn(reply: Any) -> Generation:
-    return Generation(
-        reply.prompt_token_ids, reply.token_ids, reply.logprobs, reply.text, reply.finish_reason,
-        reply.extra["vllm"]["version"], reply.extra["vllm"]["model"],
-    )  # fmt: skip
+def _as_turn(reply: Any) -> PolicyGeneration:
+    return PolicyGeneration(
+        reply.prompt_token_ids,
+        reply.token_ids,
+        reply.logprobs,
+        reply.text,
+        reply.finish_reason,
+        reply.extra["vllm"]["version"],
+        reply.extra["vllm"]["model"],
+    )
 
 
 # -- pausing, sleeping, breaking -----------------------------------------------------------------------------
@@ -497,7 +506,7 @@ async def test_a_failed_load_that_ends_the_engine_brings_the_old_weights_back(
 ) -> None:
     """vLLM ends when it cannot load weights, so a folder is checked before; here the check is left out."""
     version, before = policy.server.served.version, await policy.generate_ids(PROMPT, GREEDY)
-    monkeypatch.setattr("concertino_vllm._policy.check_weights", lambda *_: None)
+    monkeypatch.setattr("concertino_vllm.policy.policy_server.check_weights", lambda *_: None)
     with pytest.raises(SwapError, match=f"version {version} answers again") as failure:
         await policy.load_weights(tmp_path / "nowhere", version + 1)
     assert failure.value.version == version

@@ -11,6 +11,7 @@ context      what a call is given
 
 from .breaker import Breaker, BreakerPolicy
 from .executor import Executor
+from .isolation.child_process import ChildProcess, awaitable, minimal_environment
 from .limits import Limits
 from .retry import RetryPolicy
 from .scope import Duplicates, Memory, Scope, Sink
@@ -18,6 +19,7 @@ from .scope import Duplicates, Memory, Scope, Sink
 __all__ = [
     "Breaker",
     "BreakerPolicy",
+    "ChildProcess",
     "Duplicates",
     "Executor",
     "Limits",
@@ -25,4 +27,6 @@ __all__ = [
     "RetryPolicy",
     "Scope",
     "Sink",
+    "awaitable",
+    "minimal_environment",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -21,7 +20,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
 def workers() -> set[int]:
-    """Process ids of worker processes of this process."""
+    """Process ids of the guards of this process's workers."""
     mine = set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -31,7 +30,7 @@ def workers() -> set[int]:
             except OSError:
                 continue
             if parent == os.getpid() and b"concertino.executor.isolation.worker" in command:
-                mine.add(int(entry.name))
+                mine.add(int(entry.name))  # the guard, which starts the worker
     return mine
 
 
@@ -104,6 +103,44 @@ def test_a_function_that_no_other_process_can_import_is_refused_with_its_name() 
         ct.Pool.of(in_process(local))
 
 
+def too_much(number: int) -> str:
+    """More than a worker may answer with."""
+    return "x" * number
+
+
+def where_mailbox_is() -> str:
+    """The file of a module of Python."""
+    import mailbox
+
+    return mailbox.__file__
+
+
+@pytest.mark.usefixtures("importable")
+async def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("concertino.executor._processes.ANSWER_BYTES", 1000)
+    pool = ct.Pool.of(in_process(too_much))
+    async with Executor() as executor:
+        (seen,) = await executor.run([ct.Call("too_much", {"number": 10_000})], pool)
+        (fine,) = await executor.run([ct.Call("too_much", {"number": 10})], pool)
+    assert seen.status == "EXEC_ERR"
+    assert seen.error is not None
+    assert "returned more than 1,000 bytes of JSON" in seen.error.message
+    assert fine.content == "x" * 10
+
+
+@pytest.mark.usefixtures("importable")
+async def test_a_worker_imports_no_module_from_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mailbox.py").write_text("")
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])  # as in a program that was started as a file
+    monkeypatch.chdir(tmp_path)
+    async with Executor() as executor:
+        (seen,) = await executor.run([ct.Call("where_mailbox_is")], ct.Pool.of(in_process(where_mailbox_is)))
+    assert seen.ok
+    assert str(tmp_path) not in str(seen.content)
+
+
 @LINUX
 @pytest.mark.usefixtures("importable")
 async def test_a_worker_whose_answer_is_no_longer_awaited_is_killed() -> None:
@@ -131,19 +168,27 @@ async def test_closing_the_executor_ends_workers_and_what_their_tools_forked() -
     assert await asyncio.to_thread(all_gone_within, 5, pids)
 
 
+def busy_for_ever(sign: str) -> None:
+    """Make a file, then compute."""
+    Path(sign).touch()
+    while True:
+        pass
+
+
 PARENT = """
-import asyncio, os, sys
+import asyncio, sys
 import concertino as ct
 from concertino.executor import Executor
-from {module} import POOL
+from {faulty} import POOL
+from {module} import busy_for_ever, in_process
 
 async def main():
     async with Executor() as executor:
-        calls = [ct.Call("computes_for_ever"), ct.Call("forks_a_child_that_stays")]
-        run = asyncio.ensure_future(executor.run(calls, POOL))
-        await asyncio.sleep({seconds})
-        print("ready", flush=True)
-        await asyncio.sleep(3600)
+        (seen,) = await executor.run([ct.Call("forks_a_child_that_stays")], POOL)
+        busy = ct.Call("busy_for_ever", {{"sign": sys.argv[1]}})
+        run = asyncio.ensure_future(executor.run([busy], ct.Pool.of(in_process(busy_for_ever))))
+        print(seen.content, flush=True)
+        await asyncio.to_thread(sys.stdin.read)  # until the test closes it
 
 asyncio.run(main())
 """
@@ -151,17 +196,25 @@ asyncio.run(main())
 
 @LINUX
 def test_workers_die_with_their_parent_even_while_busy(importable: Path, tmp_path: Path) -> None:
-    module = POOL["forks"].function.__module__  # type: ignore[union-attr]
-    script = tmp_path / "parent.py"
-    script.write_text(PARENT.format(module=module, seconds=1.0))
+    faulty = POOL["forks"].function.__module__  # type: ignore[union-attr]
+    script, sign = tmp_path / "parent.py", tmp_path / "busy"
+    script.write_text(PARENT.format(faulty=faulty, module=__name__))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(importable), *sys.path])}
-    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, env=environment) as parent:
-        assert parent.stdout is not None
-        assert parent.stdout.readline() == b"ready\n"
-        family = descendants(parent.pid)
-        assert len(family) == 3  # two workers, and a child that one of them forked
-        parent.send_signal(signal.SIGKILL)
-    assert all_gone_within(5, family)
+    with subprocess.Popen(
+        [sys.executable, str(script), str(sign)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as parent:
+        try:
+            assert parent.stdout is not None
+            child = int(parent.stdout.readline())
+            while not sign.exists():
+                assert parent.poll() is None
+                time.sleep(0.01)
+            family = descendants(parent.pid)
+            assert child in family
+            assert len(family) == 5  # two workers with a guard each, and the child that one of them forked
+        finally:
+            parent.kill()
+    assert all_gone_within(30, family)
 
 
 def descendants(pid: int) -> list[int]:

@@ -8,39 +8,40 @@ Servers are declared in `concertino.toml` or in a pool file:
 
 or in Python: `Pool.of(*concertino_mcp.server("files", command=[...]))`. All sessions of a process live on one
 background thread, are opened at their first use and kept; `close()` ends them, as the end of the interpreter does.
-Importing this module imports neither the MCP SDK nor any other module of this distribution.
+Importing this package does not import the MCP SDK, which takes a second.
+
+    settings    a declared server                      servers     what is published for a table of settings
+    catalogue   what servers offer, and what not       members     a tool, and a server as an agent
+    sessions    the thread, lives and connections      transport   stdio and HTTP
+    errors      why a server cannot be used            cli         `concertino mcp`
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from concertino import hookimpl
+from concertino import AgentSpec, Finding, ProviderSettings, ToolSpec, hookimpl
 
-if TYPE_CHECKING:
-    from concertino import AgentSpec, Finding, ProviderSettings, ToolSpec
-
-    from .catalogue import Catalogue, Refusal
-    from .declaration import Declaration
-    from .failures import ServerError
-    from .loop import close
-    from .published import configured, inspect_server, refused, server, server_async
-
-_HOMES = {
-    "catalogue": ["Catalogue", "Refusal"],
-    "declaration": ["Declaration"],
-    "failures": ["ServerError"],
-    "loop": ["close"],
-    "published": ["configured", "inspect_server", "refused", "server", "server_async"],
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+from .catalogue.catalogue import Refusal, ServerCatalogue
+from .errors import McpServerError
+from .servers import (
+    configured,
+    findings,
+    inspect_server,
+    published_agents,
+    published_tools,
+    refused,
+    server,
+    server_async,
+)
+from .sessions.background import close
+from .settings import McpServerSettings
 
 __all__ = [
-    "Catalogue",
-    "Declaration",
+    "McpServerError",
+    "McpServerSettings",
     "Refusal",
-    "ServerError",
+    "ServerCatalogue",
     "close",
     "concertino_agents",
     "concertino_cli",
@@ -57,44 +58,24 @@ __all__ = [
 @hookimpl
 def concertino_tools(settings: ProviderSettings) -> list[ToolSpec]:
     """The tools of the declared servers; a server that cannot be used is left out, with a warning."""
-    from .published import published_tools
-
     return published_tools(settings)
 
 
 @hookimpl
 def concertino_agents(settings: ProviderSettings) -> list[AgentSpec]:
     """The servers that are declared as agents."""
-    from .published import published_agents
-
     return published_agents(settings)
 
 
 @hookimpl
 def concertino_doctor(settings: ProviderSettings) -> list[Finding]:
     """Which servers cannot be used, which tools were left out, and what is missing."""
-    from .published import findings
-
     return findings(settings)
 
 
 @hookimpl
 def concertino_cli() -> list[Any]:
     """`concertino mcp list`, `concertino mcp call SERVER TOOL JSON`."""
-    from .cli import mcp
+    from .cli import mcp  # imports click, which only the command line needs
 
     return [mcp]
-
-
-def __getattr__(name: str) -> Any:
-    """Import a name's module at its first use."""
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])

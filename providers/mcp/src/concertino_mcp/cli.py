@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from .catalogue import Catalogue
+    from .catalogue.catalogue import ServerCatalogue
 
 
 @click.group("mcp")
@@ -28,8 +28,8 @@ def list_servers(as_json: bool) -> None:
     """
     from concertino import UsageError
 
-    from .loop import close
-    from .published import configured
+    from .servers import configured
+    from .sessions.background import close
 
     try:
         found = configured(_settings())
@@ -60,10 +60,10 @@ def call_tool(server: str, tool: str, arguments: str) -> None:
     from concertino import Call, Executor, Pool, UsageError
     from concertino.schema import near_names
 
-    from .catalogue import catalogues
-    from .declaration import declarations
-    from .loop import close
-    from .tools import own_name
+    from .catalogue.catalogue import catalogues
+    from .members.tool import own_name
+    from .sessions.background import close
+    from .settings import declarations
 
     try:
         servers = {one.name: one for one in declarations(_settings())}
@@ -105,8 +105,8 @@ def _unknown(kind: str, name: str, known: Collection[str], near: Sequence[str]) 
     return f"there is no {kind} {name!r}; {hint}"
 
 
-def _as_json(one: Catalogue) -> dict[str, Any]:
-    from .tools import own_name
+def _as_json(one: ServerCatalogue) -> dict[str, Any]:
+    from .members.tool import own_name
 
     return {
         "server": one.declaration.name,
@@ -122,7 +122,7 @@ def _as_json(one: Catalogue) -> dict[str, Any]:
     }
 
 
-def _print(one: Catalogue) -> None:
+def _print(one: ServerCatalogue) -> None:
     declaration = one.declaration
     if one.error:
         click.echo(f"{declaration.name}  CANNOT BE USED  {one.error}")

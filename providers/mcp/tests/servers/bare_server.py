@@ -84,10 +84,21 @@ def tools() -> list[dict[str, Any]]:
         odd = ["a.b", "a_b", "ä b/c", "x" * 100, "x" * 100 + "y", "twice", "twice", "", "-dash"]
         return [tool(name) for name in odd]
     return [
-        tool("echo"), tool("pid"), tool("wait"), tool("children"), tool("large", {"type": "object"}),
-        tool("die"), tool("die_writing", annotations={}), tool("garble"), tool("nothing"), tool("structured"),
-        tool("grow"), tool("nested"), tool("boast"), *GROWN,
-    ]  # fmt: skip
+        tool("echo"),
+        tool("pid"),
+        tool("wait"),
+        tool("children"),
+        tool("large", {"type": "object"}),
+        tool("die"),
+        tool("die_writing", annotations={}),
+        tool("garble"),
+        tool("nothing"),
+        tool("structured"),
+        tool("grow"),
+        tool("nested"),
+        tool("boast"),
+        *GROWN,
+    ]
 
 
 def text(value: Any) -> dict[str, Any]:

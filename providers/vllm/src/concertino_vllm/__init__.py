@@ -6,74 +6,53 @@
 
 or, in a pool file, `[models."vllm/coder"]` with `model = "Qwen/Qwen3-8B"`. The server is started at the first request,
 shared by all members with the same settings, and stopped whatever happens to this process. `PolicyServer` generates
-token ids and changes weights for training. Importing this module imports neither aiohttp nor anything of a server.
+token ids and changes weights for training. Importing this package imports neither aiohttp nor vLLM.
+
+    declaration   `model`, `server`: members of a pool      chat_model   the chat of a member
+    settings      what decides how a server is started      executable   where the `vllm` command is
+    serving       a server and its life                     policy       a model that is being trained
+    errors        what can go wrong                         in_vllm      what runs inside vLLM's workers
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from concertino import hookimpl
+from concertino import ModelSpec, hookimpl
 
-if TYPE_CHECKING:
-    from concertino import ModelSpec
-
-    from ._declaration import model, server
-    from ._errors import NotSupported, ServerError, SwapError
-    from ._metrics import Metrics
-    from ._model import VllmModel
-    from ._policy import Generation, PolicyServer
-    from ._server import Endpoint, Health, Progress, Server
-    from ._settings import ServerSettings
-    from ._trajectory import TokenDrift, Trajectory
-
-_HOMES = {
-    "model": "_declaration", "server": "_declaration",
-    "NotSupported": "_errors", "ServerError": "_errors", "SwapError": "_errors",
-    "Metrics": "_metrics", "VllmModel": "_model", "Generation": "_policy", "PolicyServer": "_policy",
-    "Endpoint": "_server", "Health": "_server", "Progress": "_server", "Server": "_server",
-    "ServerSettings": "_settings", "TokenDrift": "_trajectory", "Trajectory": "_trajectory",
-}  # fmt: skip
+from .chat_model import VllmModel
+from .declaration import declare, model, server
+from .errors import NotSupported, SwapError, VllmServerError
+from .policy.generation import PolicyGeneration
+from .policy.policy_server import PolicyServer
+from .policy.trajectory import TokenDrift, TokenTrajectory
+from .serving.metrics import ServerMetrics
+from .serving.server import VllmServer
+from .serving.state import ServerAddress, ServerHealth, StartProgress
+from .settings import VllmSettings
 
 __all__ = [
-    "Endpoint",
-    "Generation",
-    "Health",
-    "Metrics",
     "NotSupported",
+    "PolicyGeneration",
     "PolicyServer",
-    "Progress",
-    "Server",
-    "ServerError",
-    "ServerSettings",
+    "ServerAddress",
+    "ServerHealth",
+    "ServerMetrics",
+    "StartProgress",
     "SwapError",
     "TokenDrift",
-    "Trajectory",
+    "TokenTrajectory",
     "VllmModel",
+    "VllmServer",
+    "VllmServerError",
+    "VllmSettings",
     "concertino_declare_model",
     "model",
     "server",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import a name's module at its first use."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'concertino_vllm' has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
-
-
 @hookimpl
 def concertino_declare_model(name: str, options: dict[str, Any]) -> ModelSpec:
     """A model that a pool file declares as `[models."vllm/name"]`."""
-    from ._declaration import declare
-
     return declare(name, options)

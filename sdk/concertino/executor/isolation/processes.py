@@ -1,19 +1,18 @@
 """Own processes for tools that must be killable: CPU-bound, untrusted with the interpreter, or prone to crash.
 
-A worker is `python -m concertino.executor.isolation.worker`, started with the function's import path. It reads a
-JSON request per line and answers with a JSON line on a pipe of its own, so whatever the tool prints goes nowhere. Idle
-workers are kept for the next call. The invariant: a worker whose answer is no longer awaited is killed, and no worker
-outlives its parent, however that dies: it holds the reading end of a pipe whose writing end only the parent has.
+A worker is `python -P -m concertino.executor.isolation.worker`, started with the function's import path. It reads a
+JSON request per line and answers with a JSON line. Whatever the tool prints goes nowhere, except for the end of its standard error,
+which explains a crash. Idle workers are kept for the next call. The invariants: a worker whose answer is no longer
+awaited is killed; no worker, and nothing that a tool started, outlives this process (see `ChildProcess`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import json
 import os
-import signal
-import subprocess
 import sys
 import threading
 from collections import deque
@@ -21,9 +20,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from concertino.executor.content import BadResult
 from concertino.members.import_path import import_path
 
+from .child_process import PIPE, ChildProcess
 from .threads import Crew
+
+ANSWER_BYTES = 128 * 2**20
+"""Bytes of JSON that a worker may answer with; the limit of the executor is smaller, and applies to what was read."""
 
 
 class WorkerError(Exception):
@@ -34,69 +38,70 @@ class _Worker:
     """One process, used by one call at a time."""
 
     def __init__(self, module: str, qualname: str) -> None:
-        reply_read, reply_write = os.pipe()
-        lifeline, self._lifeline = os.pipe()
-        try:
-            self.process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "concertino.executor.isolation.worker",
-                    module,
-                    qualname,
-                    str(reply_write),
-                    str(lifeline),
-                ],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=(reply_write, lifeline),
-                start_new_session=True,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(p or str(Path.cwd()) for p in sys.path)},
-            )
-        except BaseException:
-            os.close(reply_read)
-            os.close(self._lifeline)
-            raise
-        finally:
-            os.close(reply_write)
-            os.close(lifeline)
-        self.replies = os.fdopen(reply_read, "rb")
+        # -P: a file in the working folder, such as asyncio.py, must not take the place of a module of Python.
+        self.process = ChildProcess(
+            [sys.executable, "-P", "-m", "concertino.executor.isolation.worker", module, qualname],
+            stdin=PIPE,
+            stdout=PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(p or str(Path.cwd()) for p in sys.path)},
+        )
+        self._killed = False
+        assert self.process.stdout is not None
+        self._replies = io.BufferedReader(self.process.stdout)
 
     def ask(self, arguments: dict[str, Any]) -> Any:
-        """Send arguments, wait for the answer (blocking)."""
+        """Send arguments, wait for the answer (blocking).
+
+        Raises:
+            WorkerError: the tool raised, or the process died.
+            BadResult: the answer is too long.
+        """
         assert self.process.stdin is not None
         try:
-            self.process.stdin.write(json.dumps(arguments).encode() + b"\n")
-            self.process.stdin.flush()
-            line = self.replies.readline()
+            data = memoryview(json.dumps(arguments).encode() + b"\n")
+            while data:
+                data = data[self.process.stdin.write(data) or 0 :]
+            line = self._replies.readline(ANSWER_BYTES)
         except (OSError, ValueError):
             line = b""
         if not line:
-            code = self.process.wait()
-            raise WorkerError(f"its process died ({'signal' if code < 0 else 'exit code'} {abs(code)})")
+            raise WorkerError(self._death())
+        if not line.endswith(b"\n"):
+            self.kill()
+            raise BadResult(f"returned more than {ANSWER_BYTES:,} bytes of JSON, or died while it answered")
         answer = json.loads(line)
         if "error" in answer:
             raise WorkerError(answer["error"])
         return answer["result"]
 
-    def kill(self) -> None:
-        """End the process now."""
-        self.signal_death()
-        self.process.wait()
-        for stream in (self.process.stdin, self.replies):
-            with contextlib.suppress(OSError):
-                if stream is not None:
-                    stream.close()
-        lifeline, self._lifeline = self._lifeline, -1  # once: the number may belong to somebody else by now
-        if lifeline >= 0:
-            os.close(lifeline)
+    def _death(self) -> str:
+        try:
+            code = self.process.wait(1.0)
+        except TimeoutError:  # it closed the pipe and lives on
+            self.kill()
+            code = self.process.wait()
+        tail = self.process.stderr_tail()
+        how = f"its process died ({'signal' if code < 0 else 'exit code'} {abs(code)})"
+        return f"{how}; the end of its stderr: {tail}" if tail else how
 
-    def signal_death(self) -> None:
-        """Kill the process and whatever the tool forked from it, unless the process has been waited for."""
-        if self.process.returncode is None:
-            with contextlib.suppress(OSError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked again."""
+        return not self._killed and self.process.poll() is None
+
+    def kill(self) -> None:
+        """End the process and whatever the tool started. Returns at once; a thread that waits for the answer gets
+        none.
+        """
+        self._killed = True
+        self.process.kill()
+
+    def close(self) -> None:
+        """The same, and wait until nothing is left."""
+        self.kill()
+        with contextlib.suppress(TimeoutError):
+            self.process.wait(5.0)
+        self.process.close_pipes()
 
 
 class _Seat:
@@ -155,17 +160,17 @@ class Workers:
 
     def _release(self, worker: _Worker) -> None:
         with self._lock:
-            alive = worker in self._busy and worker.process.poll() is None
+            reusable = worker in self._busy and worker.alive
             self._busy.discard(worker)
-            if alive:
+            if reusable:
                 self._idle.append(worker)
-        if not alive:
-            worker.kill()
+        if not reusable:
+            worker.close()
 
     def _discard(self, worker: _Worker) -> None:
         with self._lock:
             self._busy.discard(worker)
-        worker.signal_death()  # its thread sees the end of the pipe and reaps it
+        worker.kill()  # its thread sees the end of the pipe and closes it
 
     def close(self) -> None:
         """End all processes."""
@@ -173,5 +178,7 @@ class Workers:
             workers = [*self._idle, *self._busy]
             self._idle.clear()
         for worker in workers:
-            worker.kill()
+            worker.kill()  # all at once, before the first is waited for
+        for worker in workers:
+            worker.close()
         self._busy.clear()

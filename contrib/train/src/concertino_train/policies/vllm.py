@@ -28,7 +28,8 @@ from ._policy import Policy, Prompt, Sample
 
 if TYPE_CHECKING:
     import torch
-    from concertino_vllm import Generation, PolicyServer
+    from concertino_vllm import PolicyGeneration as Generation
+    from concertino_vllm import PolicyServer
 
     Reference = torch.nn.Module | Callable[[], torch.nn.Module]
 

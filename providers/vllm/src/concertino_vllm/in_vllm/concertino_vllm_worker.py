@@ -2,7 +2,7 @@
 
 This file is not a part of the package: it lies in a folder of its own, which the server finds by PYTHONPATH, and knows
 only vLLM. It does three things that `reload_weights` does not. An error comes back as data, where an exception would
-end the engine. Layers that were given nothing are named. And a tied output layer is prepared anew: on CPU, vLLM packs
+end the engine. Layers that were given nothing are named. And a tied output layer is prepared again: on CPU, vLLM packs
 it once, and would go on with the old one after a reload, without a word.
 """
 
@@ -25,7 +25,7 @@ class Weights:
         """Load a folder into the running model.
 
         Returns:
-            `refreshed`, the tied layers that were prepared anew, and `missed`, layers that kept what they had; or
+            `refreshed`, the tied layers that were prepared again, and `missed`, layers that kept what they had; or
             `error`, with the layers as they were as far as nothing of them had been loaded.
         """
         worker: Any = self
@@ -43,7 +43,7 @@ class Weights:
 
 
 def _refresh_tied(model: Any) -> list[str]:
-    """Prepare tied output layers anew; the names of their classes."""
+    """Prepare tied output layers again; the names of their classes."""
     refreshed = []
     known: dict[int, Any] = {}
     for module in model.modules():

@@ -1,0 +1,1 @@
+"""A vLLM server and its life: started, asked, given weights, ended."""
