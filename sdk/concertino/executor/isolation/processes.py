@@ -18,12 +18,13 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 from concertino.executor.content import BadResult
 from concertino.members.import_path import import_path
 
-from .child_process import PIPE, ChildProcess
+from .child_process import ChildProcess
 from .threads import Crew
 
 ANSWER_BYTES = 128 * 2**20
