@@ -75,6 +75,7 @@ class _Reader:
     def __init__(self) -> None:
         self.sizes = [[0, 0]]  # of each open group: its steps so far, the steps of its last atom
         self.in_class = False
+        self.members: list[str] = []  # tokens of the open class
         self.repeatable = False
         self.lazy = False  # a "?" here would make the quantifier before it lazy
 
@@ -82,6 +83,7 @@ class _Reader:
         """The token as Rust's engine gets it."""
         text = token[0]
         if self.in_class:
+            self._check_range(token)
             self.in_class = not text.endswith("]") or token["escaped"] is not None
             return _in_class_text(token)
         if token["count"] or text in ("*", "+", "?"):
@@ -103,8 +105,18 @@ class _Reader:
             self.repeatable = False
         else:
             self.in_class = text == "["
+            self.members = []
             self._add(1)
         return _text(token)
+
+    def _check_range(self, token: re.Match[str]) -> None:
+        """Refuse a range with a class at one end: the class is spelt out, and would become another range."""
+        before = self.members
+        if before[1:] and before[-1] == "-" and token[0] != "]" and _is_set(token[0]) | _is_set(before[-2]):
+            hint = "a range in [...] that does not run from one character to another; write \\- for a hyphen"
+            raise PatternRefused("pattern_syntax", hint)
+        if before or token[0] != "^":
+            before.append(token[0])
 
     def _add(self, steps: int) -> None:
         self.sizes[-1] = [self.sizes[-1][0] + steps, steps]
@@ -123,6 +135,11 @@ class _Reader:
             if token["count"]:
                 last = self.sizes[-1][1]
                 self._add(last * (max(int(token["least"]), int(token["most"] or 0), 1) - 1))
+
+
+def _is_set(text: str) -> bool:
+    """Whether a token inside a class stands for several characters."""
+    return text[:1] == "\\" and text[1:2] in tuple("dDwWsSpP")
 
 
 def _unsupported(message: str) -> PatternRefused:
