@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from concertino import FailureClass, Message, ProviderError, Reply, ToolCall
 from concertino_local.codec import Codec, digest
-from concertino_local.settings import Settings
+from concertino_local.settings import LocalSettings
 from local_models import ADD_TOOL, SPACED_CALL
 
 QWEN_LIKE = """{%- for message in messages %}{{ '<|im_start|>' + message.role + '\\n' }}
@@ -19,7 +19,7 @@ QWEN_LIKE = """{%- for message in messages %}{{ '<|im_start|>' + message.role + 
 
 
 def codec_of(tokenizer: Any, **options: Any) -> Codec:
-    return Codec(tokenizer, Settings("somewhere", **options), [])
+    return Codec(tokenizer, LocalSettings("somewhere", **options), [])
 
 
 def shown(codec: Codec, *messages: Message, tools: Any = (), schema: Any = None) -> str:

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from concertino import FailureClass, Message, ProviderError, Reply
+from concertino import Message, ProviderError, Reply
 
-from .formats import guess_format
-from .settings import Settings
+from .dialects import guess_format
+from .errors import caller_error
+from .settings import LocalSettings
 
 MARK = "\ufdd0"
 """Cuts a special token in untrusted text into two ordinary ones. A noncharacter: it has no meaning in any text."""
@@ -32,11 +33,6 @@ Functions, one JSON object each:
 {tools}"""
 _SCHEMA = """Answer with one JSON value that satisfies this JSON schema, and with nothing else:
 {schema}"""
-
-
-def caller_error(message: str) -> ProviderError:
-    """A request or a setting that repeating does not mend."""
-    return ProviderError(message, failure=FailureClass.CALLER)
 
 
 def clean(text: str) -> str:
@@ -113,7 +109,7 @@ class Codec:
         ends: ids that end a reply, as the model's generation config says.
     """
 
-    def __init__(self, tokenizer: Any, settings: Settings, ends: Sequence[int]) -> None:
+    def __init__(self, tokenizer: Any, settings: LocalSettings, ends: Sequence[int]) -> None:
         self._tokenizer = tokenizer
         self._settings = settings
         self.vocabulary = Vocabulary(tokenizer)

@@ -15,7 +15,7 @@ import torch
 
 from .cache import BatchCache, SoloCache, copy_row
 from .prefix import PrefixCache
-from .row import Row
+from .request import Row
 from .sampling import choose
 
 LOGITS = 64

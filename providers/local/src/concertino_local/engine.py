@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 from concertino import FailureClass, ProviderError
 
-from .row import Channel, Row
-from .settings import Settings
+from .errors import is_out_of_memory
+from .request import Channel, Row
+from .settings import LocalSettings
 
 if TYPE_CHECKING:
     from .codec import Vocabulary
@@ -38,7 +39,7 @@ PATIENCE = 5.0
 
 
 @dataclass
-class Stats:
+class LocalStats:
     """What a model has done since it was loaded.
 
     Attributes:
@@ -87,9 +88,9 @@ class Engine:
         settings: of the model.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: LocalSettings) -> None:
         self.settings = settings
-        self.stats = Stats()
+        self.stats = LocalStats()
         self._inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._lock = threading.RLock()  # a collection inside of it may close this very engine
         self._thread: threading.Thread | None = None
@@ -316,8 +317,6 @@ class Session:
 
     def _shed(self, error: Exception) -> None:
         """After a failed step: without memory the youngest row leaves, else all do."""
-        from .loading import is_out_of_memory
-
         rows = self.decoder.rows
         kept = len(rows) - 1 if is_out_of_memory(error) else 0
         self._fail([row.channel for row in rows[kept:]], self._explain(error))
@@ -337,8 +336,6 @@ class Session:
 
     def _explain(self, error: Exception) -> Exception:
         """A failure of the network in words that help."""
-        from .loading import is_out_of_memory
-
         if not is_out_of_memory(error):
             return error
         self.prefixes.clear()

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .codec import Codec, caller_error
-from .declaration import context_of, looks_like_a_folder
-from .settings import Settings
+from .codec import Codec
+from .errors import caller_error, is_out_of_memory
+from .folder import context_limit, looks_like_a_folder
+from .settings import LocalSettings
 
 
 @dataclass
@@ -36,7 +37,7 @@ class Loaded:
     solo: bool
 
 
-def load(settings: Settings) -> Loaded:
+def load(settings: LocalSettings) -> Loaded:
     """Read tokenizer and network.
 
     Raises:
@@ -49,7 +50,7 @@ def load(settings: Settings) -> Loaded:
     generation = network.generation_config
     ends = generation.eos_token_id
     codec = Codec(tokenizer, settings, [] if ends is None else [ends] if isinstance(ends, int) else list(ends))
-    limits = [limit for limit in (settings.context, context_of(network.config.to_dict())) if limit]
+    limits = [limit for limit in (settings.context, context_limit(network.config.to_dict())) if limit]
     solo = _cannot_be_batched(network)
     if settings.adapter is not None:
         network = with_adapter(network, settings.adapter)
@@ -92,7 +93,7 @@ def find_folder(path: str) -> Path:
         ) from error
 
 
-def load_network(folder: Path, settings: Settings) -> Any:
+def load_network(folder: Path, settings: LocalSettings) -> Any:
     """The causal LM of a folder, on its device, ready for inference.
 
     Raises:
@@ -152,17 +153,7 @@ def find_device(name: str) -> Any:
         raise caller_error(f"device={name!r} cannot be used here ({reason}); 'auto' takes what there is") from error
 
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory has run out, on any device."""
-    import torch
-
-    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
-        return True
-    text = str(error).lower()
-    return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
-
-
-def load_tokenizer(folder: Path, settings: Settings) -> Any:
+def load_tokenizer(folder: Path, settings: LocalSettings) -> Any:
     """The tokenizer of a folder.
 
     Raises:
@@ -202,7 +193,7 @@ def _cannot_be_batched(network: Any) -> bool:
     return solo
 
 
-def _defaults(settings: Settings, generation: Any) -> tuple[float, float, int]:
+def _defaults(settings: LocalSettings, generation: Any) -> tuple[float, float, int]:
     """Temperature, top_p and top_k of requests that name none: the settings', else the generation config's."""
     temperature, top_p, top_k = settings.temperature, settings.top_p, settings.top_k
     if temperature is None:

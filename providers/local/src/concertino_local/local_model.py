@@ -16,20 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 from concertino import ChatRequest, Model, Reply, Sampling, Usage
 
-from .codec import Vocabulary, caller_error, clean, digest
-from .engine import Engine, Job, Session, Stats
-from .formats import PlainReader, make_reader
-from .row import Channel, Row, Transcript
-from .settings import Settings
+from .codec import Vocabulary, clean, digest
+from .dialects import PlainReader, make_reader
+from .engine import Engine, Job, LocalStats, Session
+from .errors import caller_error
+from .request import Channel, Row, Transcript
+from .settings import LocalSettings
 
 if TYPE_CHECKING:
     from .weights import Weights
 
-__all__ = ["LocalModel", "Sample", "Stats"]
-
 
 @dataclass(frozen=True)
-class Sample:
+class TokenSample:
     """A continuation of given token ids.
 
     Attributes:
@@ -54,14 +53,14 @@ class LocalModel(Model):
         settings: where it is and how it generates.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: LocalSettings) -> None:
         self.settings = settings
         self._engine = Engine(settings)
         self._vocabulary: Vocabulary | None = None
         weakref.finalize(self, self._engine.close).atexit = False  # the engine sees to that itself
 
     @property
-    def stats(self) -> Stats:
+    def stats(self) -> LocalStats:
         """What it has done so far."""
         return replace(self._engine.stats)
 
@@ -114,7 +113,7 @@ class LocalModel(Model):
 
     # -- as a policy -----------------------------------------------------------------------------------------------
 
-    async def generate_ids(self, prompt_ids: Sequence[int], sampling: Sampling | None = None) -> Sample:
+    async def generate_ids(self, prompt_ids: Sequence[int], sampling: Sampling | None = None) -> TokenSample:
         """Continue token ids; gather several calls to have them generate side by side.
 
         Nothing is applied that was not asked for: without a temperature it is 1, without top_p all tokens count, and no
@@ -142,7 +141,7 @@ class LocalModel(Model):
 
         channel = Channel()
         row = await self._ask(Job(channel, prepare))
-        return Sample(tuple(prompt), tuple(row.ids), tuple(row.logprobs), row.finish_reason, row.weights)
+        return TokenSample(tuple(prompt), tuple(row.ids), tuple(row.logprobs), row.finish_reason, row.weights)
 
     async def load_weights(self, weights: Weights, version: str | None = None) -> str:
         """Replace the weights in memory: what was asked before ends first, what is asked later sees the new ones.

@@ -1,6 +1,6 @@
-"""Settings of a local model: what a pool file, `concertino.toml` or a call of `concertino_local.model` may say.
+"""LocalSettings of a local model: what a pool file, `concertino.toml` or a call of `concertino_local.model` may say.
 
-Invariant: a `Settings` that exists is valid as far as that can be known without opening the model.
+Invariant: a `LocalSettings` that exists is valid as far as that can be known without opening the model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DEVICE = re.compile(r"auto|cpu|mps|(?:cuda|xpu)(?::\d+)?")
 
 
 @dataclass(frozen=True)
-class Settings:
+class LocalSettings:
     """How a model is loaded and asked.
 
     Attributes:
@@ -66,13 +66,13 @@ class Settings:
     prefix_tokens: int = 4096
 
 
-def read_settings(name: str, options: Mapping[str, Any]) -> Settings:
-    """Settings from the options of a declaration.
+def read_settings(name: str, options: Mapping[str, Any]) -> LocalSettings:
+    """LocalSettings from the options of a declaration.
 
     Raises:
         SpecError: names the option, what was given and what is expected.
     """
-    known = [f.name for f in fields(Settings)]
+    known = [f.name for f in fields(LocalSettings)]
     for key in options:
         if key not in known:
             near = near_names(str(key), known, limit=1)
@@ -86,7 +86,7 @@ def read_settings(name: str, options: Mapping[str, Any]) -> Settings:
         expected, fits = _RULES[key]
         if isinstance(value, bool) or not fits(value):
             raise SpecError(f"model {name!r}: {key}={value!r}; expected {expected}")
-    return Settings(**{**options, "template_options": dict(options.get("template_options") or {})})
+    return LocalSettings(**{**options, "template_options": dict(options.get("template_options") or {})})
 
 
 _OPTIONAL = ("threads", "context", "temperature", "top_p", "top_k", "template", "adapter")

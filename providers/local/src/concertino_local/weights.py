@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from concertino.schema import near_names
 
-from .codec import caller_error
+from .errors import caller_error
 from .loading import load_network, with_adapter
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .codec import Codec
-from .formats import ReplyReader
+from .dialects import ReplyReader
 from .text import Detokenizer, StopScanner
 
 if TYPE_CHECKING:
