@@ -30,7 +30,7 @@ def load(folder: Path) -> Any:
 @pytest.fixture
 def policy(vllm_policy: ModelSpec, tiny_model: Path) -> Iterator[Any]:
     """On the shared server. Other tests of it begin by giving it the weights that they want."""
-    from concertino_train.chat_codec import ChatCodec
+    from concertino_local.codec import ChatCodec
 
     made = train.VLLMPolicy(vllm_policy, ChatCodec.load(tiny_model, "chatml"), tolerance=EXACT)
     yield made

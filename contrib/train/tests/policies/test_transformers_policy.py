@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from concertino import UsageError
-from concertino_train.codec import ByteCodec, Ids
+from concertino_local.codec import ByteCodec, Ids
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 torch = pytest.importorskip("torch")

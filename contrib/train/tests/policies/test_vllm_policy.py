@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from concertino import ProviderError, UsageError
-from concertino_train.codec import ByteCodec
+from concertino_local.codec import ByteCodec
 from concertino_train.policies import Prompt, Sample, VLLMPolicy
 
 concertino_vllm = pytest.importorskip("concertino_vllm")

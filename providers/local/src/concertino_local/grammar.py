@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from .codec import Codec
+from .codec import TemplateCodec
 
 WHITESPACE = r"[ \n]{0,8}"
 """Between JSON tokens; without a bound, a weak model may never come to the point."""
@@ -48,7 +48,7 @@ class Grammars:
         size: columns of its logits.
     """
 
-    def __init__(self, codec: Codec, size: int) -> None:
+    def __init__(self, codec: TemplateCodec, size: int) -> None:
         self._codec = codec
         self._size = size
         self._tokens: Any = None
@@ -61,8 +61,8 @@ class Grammars:
 
         if self._tokens is None:
             try:
-                ends = sorted(self._codec.ends)
-                self._tokens = LLTokenizer(self._codec.vocabulary.identity(), n_vocab=self._size, eos_token=ends)
+                ends = sorted(self._codec.end_ids)
+                self._tokens = LLTokenizer(self._codec.vocabulary.identity, n_vocab=self._size, eos_token=ends)
             except ValueError:
                 return None  # a tokenizer that llguidance cannot read
         text = LLMatcher.grammar_from_json_schema(json.dumps(schema), defaults={"whitespace_pattern": WHITESPACE})

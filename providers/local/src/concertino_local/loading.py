@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .codec import Codec
+from .codec import TemplateCodec
+from .codec.template import own_template
 from .errors import caller_error, is_out_of_memory
 from .folder import context_limit, looks_like_a_folder
 from .settings import LocalSettings
@@ -31,7 +32,7 @@ class Loaded:
     """
 
     network: Any
-    codec: Codec
+    codec: TemplateCodec
     context: int
     defaults: tuple[float, float, int]
     solo: bool
@@ -49,12 +50,25 @@ def load(settings: LocalSettings) -> Loaded:
     network = load_network(folder, settings)
     generation = network.generation_config
     ends = generation.eos_token_id
-    codec = Codec(tokenizer, settings, [] if ends is None else [ends] if isinstance(ends, int) else list(ends))
+    codec = make_codec(tokenizer, settings, [] if ends is None else [ends] if isinstance(ends, int) else ends)
     limits = [limit for limit in (settings.context, context_limit(network.config.to_dict())) if limit]
     solo = _cannot_be_batched(network)
     if settings.adapter is not None:
         network = with_adapter(network, settings.adapter)
     return Loaded(network, codec, min(limits, default=2048), _defaults(settings, generation), solo)
+
+
+def make_codec(tokenizer: Any, settings: LocalSettings, end_ids: Iterable[int]) -> TemplateCodec:
+    """The codec of a tokenizer, with the template and the reply format of the settings."""
+    file = settings.template
+    template = own_template(tokenizer) if file is None else Path(file).expanduser().read_text(encoding="utf-8")
+    return TemplateCodec(
+        tokenizer,
+        template,
+        options=settings.template_options,
+        end_ids=end_ids,
+        reply_format=settings.reply_format,
+    )
 
 
 def require(*packages: str) -> None:

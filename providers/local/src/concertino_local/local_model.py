@@ -14,10 +14,12 @@ from dataclasses import dataclass, replace
 from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Any
 
-from concertino import ChatRequest, Model, Reply, Sampling, Usage
+from concertino import ChatRequest, Model, Reply, Sampling, Usage, UsageError
 
-from .codec import Vocabulary, clean, digest
-from .dialects import PlainReader, make_reader
+from .codec import RenderedPrompt, Vocabulary
+from .codec.dialects import PlainReader, make_reader
+from .codec.serving import digest
+from .codec.vocabulary import clean
 from .engine import Engine, Job, LocalStats, Session
 from .errors import caller_error
 from .request import Channel, Row, Transcript
@@ -137,7 +139,7 @@ class LocalModel(Model):
             chooser = Chooser(temperature, asked.top_p or 1.0, 0, Random(_seed(asked)))
             transcript = Transcript(codec, PlainReader(), asked.stop) if asked.stop else None
             limit = _room(session, prompt, asked.max_tokens)
-            return Row(prompt, chooser, limit, codec.ends, channel, transcript)
+            return Row(prompt, chooser, limit, codec.end_ids, channel, transcript)
 
         channel = Channel()
         row = await self._ask(Job(channel, prepare))
@@ -184,7 +186,7 @@ def _chat_job(request: ChatRequest, *, streams: bool) -> Job:
         from .sampling import Chooser
 
         codec = session.loaded.codec
-        prompt = codec.prompt(request.messages, request.tools, request.schema)
+        prompt = _prompt(session, request)
         reader = make_reader(codec.reply_format, request.tools, thinking=prompt.thinking)
         temperature, top_p, top_k = session.loaded.defaults
         seed = _seed(asked)
@@ -198,16 +200,34 @@ def _chat_job(request: ChatRequest, *, streams: bool) -> Job:
             prompt.ids,
             chooser,
             _room(session, prompt.ids, asked.max_tokens),
-            codec.ends,
+            codec.end_ids,
             channel,
             Transcript(codec, reader, asked.stop),
             None if request.schema is None else session.grammars.for_schema(request.schema),
             streams,
         )
-        row.origin = {"endpoint": codec.identity, "seed": seed}
+        row.origin = {"endpoint": codec.endpoint, "seed": seed}
         return row
 
     return Job(channel, prepare)
+
+
+def _prompt(session: Session, request: ChatRequest) -> RenderedPrompt:
+    """The prompt of a chat request.
+
+    Raises:
+        ProviderError: there is no chat template, or it refuses the conversation.
+    """
+    codec, settings = session.loaded.codec, session.settings
+    if not codec.template:
+        raise caller_error(
+            f"{settings.path} has no chat template; give one with template='file.jinja', or use generate_ids"
+        )
+    keep = settings.history == "sampled"
+    try:
+        return codec.render_prompt(request.messages, request.tools, request.schema, keep_sampled=keep)
+    except UsageError as error:
+        raise caller_error(f"{settings.path}: {error}") from error
 
 
 def _reply(row: Row, request: ChatRequest) -> Reply:

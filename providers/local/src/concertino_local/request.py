@@ -8,13 +8,12 @@ counted as output. A token that ends the reply adds no text. A row is touched by
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .codec import Codec
-from .dialects import ReplyReader
-from .text import Detokenizer, StopScanner
+from .codec import Detokenizer, StopScanner, TemplateCodec
+from .codec.dialects import ReplyReader
 
 if TYPE_CHECKING:
     from .grammar import Grammar
@@ -56,7 +55,7 @@ class Transcript:
         stops: texts that end the reply; they are no part of it.
     """
 
-    def __init__(self, codec: Codec, reader: ReplyReader, stops: Sequence[str]) -> None:
+    def __init__(self, codec: TemplateCodec, reader: ReplyReader, stops: Sequence[str]) -> None:
         self._hidden = codec.hidden
         self._detokenizer = Detokenizer(codec.vocabulary.decode)
         self._scanner = StopScanner(stops)
@@ -116,7 +115,7 @@ class Row:
     prompt: list[int]
     chooser: Chooser
     limit: int
-    ends: frozenset[int]
+    ends: Collection[int]
     channel: Channel
     transcript: Transcript | None = None
     grammar: Grammar | None = None

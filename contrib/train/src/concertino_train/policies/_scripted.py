@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from concertino_train.codec import ByteCodec, Codec, Ids
+from concertino_local.codec import ByteCodec, Codec, Ids
 
 from ._policy import Policy, Prompt, Sample
 

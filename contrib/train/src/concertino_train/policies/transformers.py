@@ -14,8 +14,7 @@ from typing import Any, Self
 
 import torch
 from concertino import UsageError
-
-from concertino_train.codec import Codec
+from concertino_local.codec import Codec
 
 from ._generation import Generation, Network, Work
 from ._policy import Policy, Prompt, Sample
@@ -94,7 +93,7 @@ class TransformersPolicy(Policy):
         Raises:
             UsageError: there is no such model, or nothing can be trained with its template.
         """
-        from concertino_train.chat_codec import ChatCodec
+        from concertino_local.codec import ChatCodec
 
         where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         if codec is None:

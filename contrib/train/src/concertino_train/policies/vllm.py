@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from concertino import FailureClass, ModelSpec, ProviderError, Sampling, UsageError
-
-from concertino_train.codec import Codec
+from concertino_local.codec import Codec
 
 from ._policy import Policy, Prompt, Sample
 

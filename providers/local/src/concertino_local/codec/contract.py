@@ -6,7 +6,7 @@ others said is encoded; so the ids that are trained on are the ids that were sam
 made of their text.
 
 `Codec` is the contract, `ByteCodec` the plainest one: a token is a byte of UTF-8. Codecs of real models are made of a
-tokenizer and a chat template (`concertino_train.chat_codec`).
+tokenizer and a chat template (`ChatCodec`).
 """
 
 from __future__ import annotations

@@ -6,7 +6,14 @@ import json
 
 import pytest
 from concertino import ToolCall
-from concertino_local.dialects import HarmonyReader, HermesReader, LlamaReader, ReplyReader, guess_format, read_call
+from concertino_local.codec.dialects import (
+    HarmonyReader,
+    HermesReader,
+    LlamaReader,
+    ReplyReader,
+    guess_format,
+    read_call,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from local_models import ADD_TOOL

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from concertino import Message, ToolCall, UsageError
-from concertino_train.chat_codec import ChatCodec
+from concertino_local.codec import ChatCodec
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
