@@ -9,7 +9,7 @@ sampling  batched sampling from a network in this process; also used for trainin
 """
 
 from .declaration import concertino_declare_model, model
-from .engine import LocalStats
+from .jobs import LocalStats
 from .local_model import LocalModel, TokenSample
 
 __all__ = ["LocalModel", "LocalStats", "TokenSample", "concertino_declare_model", "model"]

@@ -185,7 +185,6 @@ def load_tokenizer(folder: Path, settings: LocalSettings) -> Any:
 
 
 _KEYS_AND_VALUES = {"DynamicLayer", "DynamicSlidingWindowLayer"}
-_ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
 
 
 def _cannot_be_batched(network: Any) -> bool:
@@ -196,12 +195,12 @@ def _cannot_be_batched(network: Any) -> bool:
     """
     from transformers import DynamicCache, __version__
 
-    config = network.config
-    solo = not {type(layer).__name__ for layer in DynamicCache(config=config).layers} <= _KEYS_AND_VALUES
-    others = set(getattr(config.get_text_config(decoder=True), "layer_types", None) or ()) - _ATTENTION
-    if not solo and (others or getattr(network, "_is_stateful", False)):
+    from .sampling.network import other_state
+
+    solo = not {type(layer).__name__ for layer in DynamicCache(config=network.config).layers} <= _KEYS_AND_VALUES
+    if not solo and other_state(network):
         raise caller_error(
-            f"{network.name_or_path} ({config.model_type}) keeps a state other than keys and values, which "
+            f"{network.name_or_path} ({network.config.model_type}) keeps a state other than keys and values, which "
             f"transformers {__version__} cannot carry from step to step; `pip install 'transformers>=5'` can"
         )
     return solo

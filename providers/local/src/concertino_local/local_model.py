@@ -11,7 +11,7 @@ import asyncio
 import weakref
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from random import Random, SystemRandom
+from random import SystemRandom
 from typing import TYPE_CHECKING, Any
 
 from concertino import ChatRequest, Model, Reply, Sampling, Usage, UsageError
@@ -20,12 +20,14 @@ from .codec import RenderedPrompt, Vocabulary
 from .codec.dialects import PlainReader, make_reader
 from .codec.serving import digest
 from .codec.vocabulary import clean
-from .engine import Engine, Job, LocalStats, Session
+from .engine import Engine
 from .errors import caller_error
-from .request import Channel, Row, Transcript
+from .jobs import Channel, Job, LocalStats
 from .settings import LocalSettings
 
 if TYPE_CHECKING:
+    from .request import RequestRow
+    from .session import Session
     from .weights import Weights
 
 
@@ -131,15 +133,21 @@ class LocalModel(Model):
         asked = sampling or Sampling()
         prompt = [int(token) for token in prompt_ids]
 
-        def prepare(session: Session) -> Row:
-            from .sampling import Chooser
+        def prepare(session: Session) -> RequestRow:
+            from .request import RequestRow, Transcript
+            from .sampling import SamplingRule
 
             codec = session.loaded.codec
             temperature = 1.0 if asked.temperature is None else asked.temperature
-            chooser = Chooser(temperature, asked.top_p or 1.0, 0, Random(_seed(asked)))
-            transcript = Transcript(codec, PlainReader(), asked.stop) if asked.stop else None
-            limit = _room(session, prompt, asked.max_tokens)
-            return Row(prompt, chooser, limit, codec.end_ids, channel, transcript)
+            return RequestRow(
+                prompt,
+                SamplingRule(temperature, asked.top_p or 1.0),
+                _seed(asked),
+                limit=_room(session, prompt, asked.max_tokens),
+                ends=codec.end_ids,
+                channel=channel,
+                transcript=Transcript(codec, PlainReader(), asked.stop) if asked.stop else None,
+            )
 
         channel = Channel()
         row = await self._ask(Job(channel, prepare))
@@ -182,32 +190,31 @@ def _chat_job(request: ChatRequest, *, streams: bool) -> Job:
     """The job of a chat request; its row is made by the worker, which has the chat template."""
     channel, asked = Channel(), request.sampling
 
-    def prepare(session: Session) -> Row:
-        from .sampling import Chooser
+    def prepare(session: Session) -> RequestRow:
+        from .request import RequestRow, Transcript
+        from .sampling import SamplingRule
 
         codec = session.loaded.codec
         prompt = _prompt(session, request)
         reader = make_reader(codec.reply_format, request.tools, thinking=prompt.thinking)
         temperature, top_p, top_k = session.loaded.defaults
+        if asked.temperature is not None:
+            temperature = asked.temperature
+        if asked.top_p is not None:
+            top_p = asked.top_p
         seed = _seed(asked)
-        chooser = Chooser(
-            temperature if asked.temperature is None else asked.temperature,
-            top_p if asked.top_p is None else asked.top_p,
-            top_k,
-            Random(seed),
-        )
-        row = Row(
+        return RequestRow(
             prompt.ids,
-            chooser,
-            _room(session, prompt.ids, asked.max_tokens),
-            codec.end_ids,
-            channel,
-            Transcript(codec, reader, asked.stop),
-            None if request.schema is None else session.grammars.for_schema(request.schema),
-            streams,
+            SamplingRule(temperature, top_p, top_k),
+            seed,
+            limit=_room(session, prompt.ids, asked.max_tokens),
+            ends=codec.end_ids,
+            channel=channel,
+            transcript=Transcript(codec, reader, asked.stop),
+            grammar=None if request.schema is None else session.grammars.for_schema(request.schema),
+            streams=streams,
+            origin={"endpoint": codec.endpoint, "seed": seed},
         )
-        row.origin = {"endpoint": codec.endpoint, "seed": seed}
-        return row
 
     return Job(channel, prepare)
 
@@ -230,7 +237,7 @@ def _prompt(session: Session, request: ChatRequest) -> RenderedPrompt:
         raise caller_error(f"{settings.path}: {error}") from error
 
 
-def _reply(row: Row, request: ChatRequest) -> Reply:
+def _reply(row: RequestRow, request: ChatRequest) -> Reply:
     """The reply of a finished row."""
     assert row.transcript is not None
     reader = row.transcript.reader

@@ -15,10 +15,9 @@ from typing import Any, Self
 import torch
 from concertino import UsageError
 from concertino_local.codec import Codec
+from concertino_local.sampling import BatchRow, Network, SamplingRule, SamplingWork, complete_batch
 
-from ._generation import Generation, Network, Work
 from ._policy import Policy, Prompt, Sample
-from ._sampling import GREEDY
 
 
 class TransformersPolicy(Policy):
@@ -65,7 +64,7 @@ class TransformersPolicy(Policy):
         self.temperature, self.top_p = temperature, top_p
         self.batch = batch
         self.adapters = dict(adapters) if adapters is not None else None
-        self.work = Work()
+        self.work = SamplingWork()
         self._device = None if device is None else torch.device(device)
         self._context = context
 
@@ -121,7 +120,7 @@ class TransformersPolicy(Policy):
         model = self.model
         found: list[Sample] = [Sample((), (), "length")] * len(prompts)
         with torch.no_grad(), _evaluating(model):
-            network = Network(model)
+            network = _network(model)
             if self._device is not None:
                 network.device = self._device
             self._check(prompts, network)
@@ -138,11 +137,17 @@ class TransformersPolicy(Policy):
         return found
 
     def _sample(self, prompts: Sequence[Prompt], network: Network) -> list[Sample]:
-        room = [self._room(prompt, network) for prompt in prompts]
-        generation = Generation(network, prompts, room, self.codec.end_ids, self.temperature, self.top_p)
-        samples = generation.run()
-        self.work.add(generation.work)
-        return samples
+        rule = SamplingRule(self.temperature, self.top_p)
+        rows = [BatchRow(prompt.ids, rule, prompt.seed) for prompt in prompts]
+        limits = [self._room(prompt, network) for prompt in prompts]
+        try:
+            completed = complete_batch(network, rows, limits, self.codec.end_ids, self.work)
+        except FloatingPointError as error:
+            raise UsageError(
+                "the policy's logits are no finite numbers: training has diverged, or the weights or their dtype are "
+                "broken; go back to the last good checkpoint, with a smaller learning rate or in float32 or bfloat16"
+            ) from error
+        return [Sample(*row, "stop" if self.codec.ended(row.ids) else "length") for row in completed]
 
     def _order(self, prompts: Sequence[Prompt], network: Network) -> list[tuple[str | None, int]]:
         """Places of prompts that have room, with their adapters; those side by side that can share most."""
@@ -171,6 +176,21 @@ class TransformersPolicy(Policy):
         for prompt in prompts:
             if not prompt.ids or prompt.most < 1:
                 raise UsageError(f"Prompt({len(prompt.ids)} ids, most={prompt.most}): expected one of each or more")
+
+
+def _network(model: torch.nn.Module) -> Network:
+    """A model as the sampler sees it.
+
+    Raises:
+        UsageError: it has layers whose state is not keys and values.
+    """
+    network = Network(model)
+    if network.other_state:
+        raise UsageError(
+            f"{network.name} has layers that cannot be sampled in a batch here ({network.other_state}); serve it with "
+            "vLLM and give a VLLMPolicy"
+        )
+    return network
 
 
 def _load(folder: Path, dtype: str | torch.dtype) -> torch.nn.Module:
@@ -259,7 +279,7 @@ def score(model: torch.nn.Module, prompt: Sequence[int], sampled: Sequence[int],
     device = next(model.parameters()).device
     with torch.no_grad(), _evaluating(model):
         logits = model(input_ids=torch.tensor([[*prompt, *sampled]], device=device)).logits[0, len(prompt) - 1 : -1]
-    scores = logits.float() / (temperature if temperature > GREEDY else 1.0)
+    scores = logits.float() / (1.0 if SamplingRule(temperature).greedy else temperature)
     chosen = torch.tensor(list(sampled), device=device)[:, None]
     found: list[float] = scores.log_softmax(-1).gather(-1, chosen)[:, 0].tolist()
     return found
