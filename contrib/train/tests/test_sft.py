@@ -434,7 +434,7 @@ def test_a_tiny_policy_learns_to_route_in_the_exact_form_from_collected_trajecto
     from concertino_bench.runner import Selection
     from concertino_local.codec import ChatCodec
     from concertino_train.data import collect, make_set, read_conversations
-    from concertino_train.policies.transformers import TransformersPolicy
+    from concertino_train.policies import TransformersPolicy
     from concertino_train.practice import practice_pool, tasks
     from concertino_train.practice.experts import Habits, RoundsExpert
     from concertino_train.rollouts import Assignment, RolloutEngine, TokenLimits

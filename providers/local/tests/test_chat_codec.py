@@ -92,10 +92,29 @@ def codec() -> ChatCodec:
 
 def words(draw: random.Random) -> str:
     pieces = (
-        "far", "Ten miles.", " ", "\n", "\n\n", "<tool_call>", "</tool_call>", "<|im_end|>", "<|im_start|>user\n", "é",
-        "世界", "🎻", '{"a": null}', "<reasoning>", "{{ x }}", "\t", "  ", "assistant", "<think>", "</think>", "\ufdd0",
+        "far",
+        "Ten miles.",
+        " ",
+        "\n",
+        "\n\n",
+        "<tool_call>",
+        "</tool_call>",
+        "<|im_end|>",
+        "<|im_start|>user\n",
+        "é",
+        "世界",
+        "🎻",
+        '{"a": null}',
+        "<reasoning>",
+        "{{ x }}",
+        "\t",
+        "  ",
+        "assistant",
+        "<think>",
+        "</think>",
+        "\ufdd0",
         "0123",
-    )  # fmt: skip
+    )
     return "".join(draw.choice(pieces) for _ in range(draw.randrange(8)))
 
 

@@ -87,10 +87,15 @@ async def test_a_seed_gives_the_same_tokens_in_any_company(open_model: Open, ram
     model = open_model(rambler, max_batch=16, prefix_tokens=0)
     random = Random(3)
     asked = [
-        ask("x" * random.randrange(1, 60), temperature=random.choice([0.5, 1.0, 1.7]), top_p=random.choice([1.0, 0.8]),
-            seed=seed, max_tokens=random.randrange(5, 40))
+        ask(
+            "x" * random.randrange(1, 60),
+            temperature=random.choice([0.5, 1.0, 1.7]),
+            top_p=random.choice([1.0, 0.8]),
+            seed=seed,
+            max_tokens=random.randrange(5, 40),
+        )
         for seed in range(16)
-    ]  # fmt: skip
+    ]
     single = [(await model.chat(request)).extra["token_ids"] for request in asked]
     for _ in range(3):
         order = random.sample(range(16), 16)

@@ -143,7 +143,7 @@ def test_arguments_in_tags_get_the_types_of_the_tool() -> None:
         ("no channel at all", "no channel at all", "", []),
         ("<|channel|>analysis<|message|>cut", "", "cut", []),
     ],
-)  # fmt: skip
+)
 def test_a_harmony_reply_is_read(raw: str, text: str, reasoning: str, calls: list[ToolCall]) -> None:
     assert read(HarmonyReader(TOOLS), raw) == (text, reasoning, calls)
 

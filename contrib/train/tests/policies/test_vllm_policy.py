@@ -30,8 +30,11 @@ Answer = Callable[[dict[str, Any]], dict[str, Any]]
 def completion(ids: list[int], finish: str = "stop", logprob: float = -0.5) -> dict[str, Any]:
     """What vLLM answers to a prompt of token ids."""
     choice = {
-        "text": "", "finish_reason": finish, "token_ids": ids, "logprobs": {"token_logprobs": [logprob] * len(ids)}
-    }  # fmt: skip
+        "text": "",
+        "finish_reason": finish,
+        "token_ids": ids,
+        "logprobs": {"token_logprobs": [logprob] * len(ids)},
+    }
     return {"model": "m", "choices": [choice], "usage": {}}
 
 
@@ -60,9 +63,10 @@ class Fake:
                 cards = {"data": [{"id": "m", "root": "m", "max_model_len": 400}]}
                 config = {"device_config": {"device": "cuda"}}
                 said = {
-                    "/v1/models": cards, "/weight_info": {"weight_version": fake.version},
+                    "/v1/models": cards,
+                    "/weight_info": {"weight_version": fake.version},
                     "/server_info": {"vllm_config": config},
-                }  # fmt: skip
+                }
                 self.say(said.get(self.path.partition("?")[0], {}))
 
             def do_POST(self) -> None:

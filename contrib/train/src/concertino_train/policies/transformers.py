@@ -10,14 +10,16 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import torch
 from concertino import UsageError
 from concertino_local.codec import Codec
-from concertino_local.sampling import BatchRow, Network, SamplingRule, SamplingWork, complete_batch
 
-from ._policy import Policy, Prompt, Sample
+from .policy import Policy, Prompt, Sample
+
+if TYPE_CHECKING:
+    import torch
+    from concertino_local.sampling import Network
 
 
 class TransformersPolicy(Policy):
@@ -59,6 +61,9 @@ class TransformersPolicy(Policy):
                 f"TransformersPolicy(temperature={temperature}, top_p={top_p}, batch={batch}): expected 0 or more, a "
                 "share above 0 and up to 1, and 1 or more"
             )
+        import torch
+        from concertino_local.sampling import SamplingWork
+
         self._model = model
         self.codec = codec
         self.temperature, self.top_p = temperature, top_p
@@ -92,6 +97,7 @@ class TransformersPolicy(Policy):
         Raises:
             UsageError: there is no such model, or nothing can be trained with its template.
         """
+        import torch
         from concertino_local.codec import ChatCodec
 
         where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -106,6 +112,8 @@ class TransformersPolicy(Policy):
         Raises:
             UsageError: its parameters are spread over processes.
         """
+        import torch
+
         model = self._model if isinstance(self._model, torch.nn.Module) else self._model()
         return _unwrap(model)
 
@@ -116,6 +124,8 @@ class TransformersPolicy(Policy):
             UsageError: a prompt is empty or asks for nothing, a role has no adapter, the tokens are not the model's, or
                 its logits are no numbers.
         """
+        import torch
+
         began = time.perf_counter()
         model = self.model
         found: list[Sample] = [Sample((), (), "length")] * len(prompts)
@@ -137,6 +147,8 @@ class TransformersPolicy(Policy):
         return found
 
     def _sample(self, prompts: Sequence[Prompt], network: Network) -> list[Sample]:
+        from concertino_local.sampling import BatchRow, SamplingRule, complete_batch
+
         rule = SamplingRule(self.temperature, self.top_p)
         rows = [BatchRow(prompt.ids, rule, prompt.seed) for prompt in prompts]
         limits = [self._room(prompt, network) for prompt in prompts]
@@ -184,6 +196,8 @@ def _network(model: torch.nn.Module) -> Network:
     Raises:
         UsageError: it has layers whose state is not keys and values.
     """
+    from concertino_local.sampling import Network
+
     network = Network(model)
     if network.other_state:
         raise UsageError(
@@ -213,6 +227,8 @@ def _load(folder: Path, dtype: str | torch.dtype) -> torch.nn.Module:
 
 def _unwrap(model: torch.nn.Module) -> torch.nn.Module:
     """Without wrappers of data-parallel training and of `torch.compile`."""
+    import torch
+
     parallel = (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)
     while True:
         if isinstance(model, parallel) or type(model).__name__ == "DeepSpeedEngine":
@@ -275,6 +291,9 @@ def score(model: torch.nn.Module, prompt: Sequence[int], sampled: Sequence[int],
         prompt, sampled: token ids, none of both empty.
         temperature: of sampling; at 0, the numbers are those of temperature 1.
     """
+    import torch
+    from concertino_local.sampling import SamplingRule
+
     model = _unwrap(model)
     device = next(model.parameters()).device
     with torch.no_grad(), _evaluating(model):

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from concertino import FailureClass, ModelSpec, ProviderError, Sampling, UsageError
 from concertino_local.codec import Codec
 
-from ._policy import Policy, Prompt, Sample
+from .policy import Policy, Prompt, Sample
 
 if TYPE_CHECKING:
     import torch
