@@ -83,7 +83,7 @@ def test_a_folder_that_holds_no_model_is_refused_when_it_is_declared(tmp_path: P
     with pytest.raises(SpecError, match=r"has no config.json, so it holds no model .* adapter"):
         concertino_local.model("tiny", path=str(tmp_path))
     (tmp_path / "config.json").write_text("{")
-    with pytest.raises(SpecError, match=r"its config.json is no JSON"):
+    with pytest.raises(SpecError, match=r"its config.json is not valid JSON"):
         concertino_local.model("tiny", path=str(tmp_path))
 
 

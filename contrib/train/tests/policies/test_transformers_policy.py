@@ -331,7 +331,7 @@ def test_logits_that_are_no_numbers_are_said_to_be_none() -> None:
     model = network()
     with torch.no_grad():
         model.model.norm.weight.fill_(float("nan"))
-    with pytest.raises(UsageError, match="no finite numbers: training has diverged"):
+    with pytest.raises(UsageError, match="not finite numbers: training has diverged"):
         TransformersPolicy(model, Codec()).generate(mixed())
     assert not model.training
 

@@ -202,7 +202,7 @@ def test_a_turn_stops_behind_the_codecs_end_and_a_server_that_goes_on_is_said_to
     with caplog.at_level(logging.WARNING, logger="concertino.train.vllm"):
         assert policy().generate(prompts(3)) == [Sample((65, END), (-0.5, -0.5), "stop")] * 3
     assert [record.message for record in caplog.records] == [
-        "the server goes on behind token 257 ('<|end|>'), which ends a turn; what follows is thrown away: put it as "
+        "the server continues after token 257 ('<|end|>'), which ends a turn; what follows is discarded: put it as "
         "eos_token_id into the generation_config.json of the model"
     ]
     fake.answer = lambda body: completion([65, 66], "length")

@@ -76,5 +76,5 @@ def _read_config(name: str, settings: LocalSettings) -> dict[str, Any]:
             "transformers. A LoRA adapter goes into `adapter`, with its base model as `path`"
         ) from None
     except ValueError as error:
-        raise SpecError(f"model {name!r}: path={settings.path!r}; its config.json is no JSON: {error}") from None
+        raise SpecError(f"model {name!r}: path={settings.path!r}; its config.json is not valid JSON: {error}") from None
     return config if isinstance(config, dict) else {}

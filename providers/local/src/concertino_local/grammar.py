@@ -1,4 +1,4 @@
-"""Constrained decoding with llguidance, where it is installed: a reply that must satisfy a JSON schema cannot be anything else.
+"""Constrained decoding with llguidance, where it is installed: a reply must satisfy its JSON schema.
 
 Without llguidance, and for what its grammars cannot say of a schema, the instruction in the prompt is all there is; the
 reply is checked by the executor in any case.

@@ -34,12 +34,13 @@ class LocalSettings:
         max_tokens: tokens of a reply whose request names no limit.
         temperature: of requests that name none; None takes the model's generation config.
         top_p: likewise.
-        top_k: the most likely tokens that are sampled from; None takes the generation config, 0 is no limit.
+        top_k: the most likely tokens that are sampled from; None takes the generation config, 0 means no limit.
         reply_format: how reasoning and tool calls stand in the text: "hermes" (also Qwen), "harmony" (GPT-OSS),
-            "llama" (bare JSON), "plain" (nothing is read out of the text), "auto" tells by the chat template.
+            "llama" (bare JSON), "plain" (nothing is read out of the text), "auto" decides by the chat template.
         template: file of a chat template in Jinja, instead of the model's own.
         template_options: variables for the chat template, e.g. {"enable_thinking": false}.
-        history: "sampled" shows the model its own earlier turns token by token, "template" always renders them anew.
+        history: "sampled" shows the model its own earlier turns token by token, "template" renders them again from
+            their text.
         adapter: folder of a LoRA adapter (needs peft).
         attention: attention implementation of transformers, e.g. "sdpa" or "eager"; "auto" leaves it to transformers.
         prefill_tokens: prompt tokens of one forward pass; the others of the batch wait no longer than that.

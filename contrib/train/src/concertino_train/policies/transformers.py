@@ -29,7 +29,7 @@ class TransformersPolicy(Policy):
         policy = TransformersPolicy(lambda: accelerator.unwrap_model(trainer.model), codec, adapters={"coder": "lora"})
 
     Args:
-        model: of transformers, or of PEFT around one; or a function that gives it, asked anew for each batch. Wrappers
+        model: of transformers, or of PEFT around one; or a function that gives it, asked again for each batch. Wrappers
             of data-parallel training and of `torch.compile` are taken off.
         codec: between messages and its token ids.
         temperature: with which it samples; 0 takes the most probable token.
@@ -122,7 +122,7 @@ class TransformersPolicy(Policy):
 
         Raises:
             UsageError: a prompt is empty or asks for nothing, a role has no adapter, the tokens are not the model's, or
-                its logits are no numbers.
+                its logits are not finite.
         """
         import torch
 
@@ -156,7 +156,7 @@ class TransformersPolicy(Policy):
             completed = complete_batch(network, rows, limits, self.codec.end_ids, self.work)
         except FloatingPointError as error:
             raise UsageError(
-                "the policy's logits are no finite numbers: training has diverged, or the weights or their dtype are "
+                "the policy's logits are not finite numbers: training has diverged, or the weights or their dtype are "
                 "broken; go back to the last good checkpoint, with a smaller learning rate or in float32 or bfloat16"
             ) from error
         return [Sample(*row, "stop" if self.codec.ended(row.ids) else "length") for row in completed]

@@ -44,7 +44,7 @@ def cut_thoughts(text: str, begun: bool) -> SampledText:
 
 
 def cut_calls(text: str) -> SampledText:
-    """A text without its calls; what stands in a thought is none."""
+    """A text without its calls; a call inside a thought does not count."""
     calls: list[ToolCall] = []
     parts: list[str] = []
     done = 0
@@ -74,7 +74,7 @@ def _read(body: str, id: str) -> ToolCall:
 
 
 def _broken(body: str, id: str) -> ToolCall:
-    """A call that is no JSON: its name if that can be read, and its arguments up to the end as they were written."""
+    """A call that is not valid JSON: its name if that can be read, and its arguments as they were written."""
     name, found = _NAME.search(body), _ARGUMENTS.search(body)
     if name is None:
         return ToolCall(NAMELESS, body, id)

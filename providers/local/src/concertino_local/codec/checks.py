@@ -1,6 +1,6 @@
 """What a template and a tokenizer must do for training, checked before anything is trained on what they write.
 
-The policy goes on behind its own token ids, and what others said is rendered by itself; so a template must write a
+The policy continues after its own token ids, and what others said is rendered by itself; so a template must write a
 message the same whatever follows it. A turn must end with one token, which is trained, or the policy never learns to
 stop. Where that is not so, the error names the way out.
 """
@@ -153,7 +153,7 @@ def _find_end(template: ChatTemplate) -> Turns:
     if followed.partition(answer)[2][: len(closing)] != closing:
         raise UsageError(
             f"the chat template ends the last turn with {closing!r}, and others with "
-            f"{followed.partition(answer)[2][: len(closing)]!r}, so a conversation would not go on behind what the "
+            f"{followed.partition(answer)[2][: len(closing)]!r}, so a conversation would not continue after what the "
             "policy wrote"
         )
     return Turns(template, end, end_text, rest[len(closing) :])
@@ -203,7 +203,7 @@ def _check_marked(tokenizer: Any, turns: Turns) -> None:
 
 
 def _check_tags(vocabulary: Vocabulary) -> None:
-    """That tags which a policy writes are no special tokens, which decoders drop."""
+    """Check that tags which a policy writes are not special tokens, which decoders drop."""
     texts = set(vocabulary.special.values())
     wrong = [tag for name in _WRITTEN for tag in (f"<{name}>", f"</{name}>") if tag in texts]
     if wrong:

@@ -1,7 +1,7 @@
 """A codec: between messages and the token ids of one policy.
 
 A policy reads and writes token ids; a strategy reads and writes messages. The invariant that training rests on: what
-the policy sampled is never encoded again. A conversation goes on behind the sampled ids themselves, and only what
+the policy sampled is never encoded again. A conversation continues after the sampled ids themselves, and only what
 others said is encoded; so the ids that are trained on are the ids that were sampled, whatever the tokenizer would have
 made of their text.
 

@@ -337,7 +337,7 @@ def _as_written(body: str, value: Any) -> str:
 
 
 def _read_broken(body: str) -> ToolCall:
-    """A call that is no JSON: its name if that can be read, and its arguments up to the end as they were written."""
+    """A call that is not valid JSON: its name if that can be read, and its arguments as they were written."""
     name = _NAME.search(body)
     if name is None:
         return ToolCall(NAMELESS, body)

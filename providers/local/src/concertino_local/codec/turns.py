@@ -30,7 +30,7 @@ class Piece(NamedTuple):
 
     Attributes:
         text: as the template writes it.
-        message: the assistant's message, None where it is no turn.
+        message: the assistant's message, None for anything but a turn of the assistant.
     """
 
     text: str
@@ -92,7 +92,7 @@ class Turns:
         if not (text.startswith(base) and base.endswith(self.end_text)):
             raise UsageError(
                 "the chat template writes an assistant's turn differently once something follows: "
-                f"{different(base, text)}; so a conversation would not go on behind what the policy wrote"
+                f"{different(base, text)}; so a conversation would not continue after what the policy wrote"
             )
         return text[len(base) :]
 

@@ -173,11 +173,13 @@ class BatchCache:
         device, count = known.buffers[0].device, len(self.starts)
         source, length = torch.tensor([sources, lengths], device=device)[:, :, None]
         columns = torch.arange(last, device=device) - (last - length)
-        outside = (columns < 0)[:, None, :, None]
+        outside = (columns < 0)[:, None, :, None] if min(lengths) < last else None
         columns = columns.clamp_min(0)
         for buffer, old in zip(layer.buffers, (known.keys, known.values), strict=True):
             assert old is not None
-            fresh = old[source, :, columns].transpose(1, 2).masked_fill(outside, 0)
+            fresh = old[source, :, columns].transpose(1, 2)
+            if outside is not None:
+                fresh.masked_fill_(outside, 0)
             buffer[count : count + len(lengths), :, :last] = fresh
 
     def leave(self, gone: Sequence[int]) -> list[int]:

@@ -80,10 +80,11 @@ class Choices:
     """
 
     def __init__(self, rules: Sequence[SamplingRule], device: torch.device, *, tempered: bool = False) -> None:
-        self.samples = not all(rule.greedy for rule in rules)
+        kind_of = {rule: (rule.greedy, rule.cuts and not rule.greedy) for rule in set(rules)}
+        self.samples = not all(greedy for greedy, _ in kind_of.values())
         self._tempered = tempered
         self._groups: list[_Group] = []
-        kinds = [(rule.greedy, rule.cuts and not rule.greedy) for rule in rules]
+        kinds = [kind_of[rule] for rule in rules]
         for kind in dict.fromkeys(kinds):
             places = [place for place, each in enumerate(kinds) if each == kind]
             index = None if len(places) == len(rules) else torch.tensor(places, device=device)
