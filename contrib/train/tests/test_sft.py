@@ -13,8 +13,8 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino import Message
+from concertino_local.codec import ByteCodec
 from concertino_train import Episode, Round
-from concertino_train.codec import ByteCodec
 from concertino_train.data import IGNORED, Conversation, Encoded, encode, write_conversations
 
 pytest.importorskip("trl", reason="trl, which trains, is absent")
@@ -131,7 +131,7 @@ def test_labels_of_context_change_nothing(tmp_path: Path) -> None:
 
 
 def test_a_set_on_disk_is_learnt_from_with_a_model_and_a_tokenizer_from_a_folder(tmp_path: Path) -> None:
-    from concertino_train.chat_codec import ChatCodec
+    from concertino_local.codec import ChatCodec
     from concertino_train.sft import SftSettings, run_sft
     from concertino_train.tiny import new_model, new_tokenizer
 
@@ -426,12 +426,12 @@ def test_a_tiny_policy_learns_to_route_in_the_exact_form_from_collected_trajecto
     from concertino_bench import System, TaskSet
     from concertino_bench.graders import MultiAnswer
     from concertino_bench.runner import Selection
+    from concertino_local.codec import ChatCodec
     from concertino_toy.practice import practice_pool
     from concertino_toy.practice.experts import Habits
     from concertino_toy.practice.experts.calls import RoundsExpert
-    from concertino_train.chat_codec import ChatCodec
     from concertino_train.data import collect, make_set, read_conversations
-    from concertino_train.policies.transformers import TransformersPolicy
+    from concertino_train.policies import TransformersPolicy
     from concertino_train.practice import tasks
     from concertino_train.rollouts import Assignment, RolloutEngine, TokenLimits
     from concertino_train.sft import SftSettings, clean_share, run_sft

@@ -6,14 +6,14 @@ from random import Random
 from typing import Any
 
 import torch
-from concertino_local.cache import BatchCache, copy_row, new_cache
-from concertino_local.prefix import LEAST, PrefixCache
+from concertino_local.sampling.cache import BatchCache, copy_row, prompt_cache
+from concertino_local.sampling.prefixes import LEAST, PrefixCache
 
 
 def filled(*lengths: int, seed: int = 0) -> Any:
     """A cache into which rows were read, padded on the right."""
     generator = torch.Generator().manual_seed(seed)
-    cache = new_cache()
+    cache = prompt_cache(max(lengths))
     for layer in range(2):
         shape = (len(lengths), 2, max(lengths), 4)
         cache.update(torch.randn(shape, generator=generator), torch.randn(shape, generator=generator), layer)
@@ -22,6 +22,7 @@ def filled(*lengths: int, seed: int = 0) -> Any:
 
 def step(batch: BatchCache, number: int) -> None:
     """Write the next column of every row."""
+    batch.make_room()
     for layer in range(2):
         fresh = torch.full((len(batch.starts), 2, 1, 4), float(number))
         batch.cache.update(fresh, fresh, layer)
@@ -35,8 +36,9 @@ def test_rows_that_come_and_go_keep_their_keys_and_values() -> None:
     for number in range(60):
         if expected and random.random() < 0.3:
             stays = [random.random() < 0.6 for _ in expected]
-            batch.keep([place for place, stay in enumerate(stays) if stay])
-            expected = [row for row, stay in zip(expected, stays, strict=True) if stay]
+            kept = batch.leave([place for place, stay in enumerate(stays) if not stay])
+            assert sorted(kept) == [place for place, stay in enumerate(stays) if stay]
+            expected = [expected[place] for place in kept]
         if random.random() < 0.4 or not expected:
             lengths = [random.randrange(1, 150) for _ in range(random.randrange(1, 4))]
             cache = filled(*lengths, seed=number)
@@ -46,11 +48,12 @@ def test_rows_that_come_and_go_keep_their_keys_and_values() -> None:
         step(batch, number)
         new = torch.full((2, 1, 4), float(number))
         expected = [[torch.cat([keys, new], 1) for keys in row] for row in expected]
-        assert batch.columns == max(row[0].shape[1] for row in expected)
+        assert batch.last - batch.first == max(row[0].shape[1] for row in expected)
         for place, row in enumerate(expected):
-            begin = batch.starts[place]
-            assert batch.columns - begin == row[0].shape[1]
+            begin = batch.starts[place] - batch.first
+            assert batch.last - batch.starts[place] == row[0].shape[1]
             for layer, keys in zip(batch.cache.layers, row, strict=True):
+                assert layer.keys.shape[2] == batch.last - batch.first
                 assert torch.equal(layer.keys[place, :, begin:], keys)
                 assert not layer.keys[place, :, :begin].any()
 
@@ -64,7 +67,7 @@ def test_a_failed_step_is_forgotten() -> None:
     batch.restore()
     assert [torch.equal(layer.keys, keys) for layer, keys in zip(batch.cache.layers, before, strict=True)] == [True] * 2
     step(batch, 7)
-    assert batch.columns == 6
+    assert batch.last == 6
 
 
 def test_prefixes_are_found_by_their_longest_beginning_and_dropped_by_age() -> None:

@@ -15,7 +15,7 @@ import pytest
 from concertino import FailureClass, Model, ProviderError, SpecError
 from concertino.plugins import default_manager
 from concertino_local import LocalModel
-from concertino_local.declaration import context_of
+from concertino_local.folder import context_limit
 from local_models import ask, make_network, make_tokenizer, save, until
 
 Open = Callable[..., LocalModel]
@@ -83,7 +83,7 @@ def test_a_folder_that_holds_no_model_is_refused_when_it_is_declared(tmp_path: P
     with pytest.raises(SpecError, match=r"has no config.json, so it holds no model .* adapter"):
         concertino_local.model("tiny", path=str(tmp_path))
     (tmp_path / "config.json").write_text("{")
-    with pytest.raises(SpecError, match=r"its config.json is no JSON"):
+    with pytest.raises(SpecError, match=r"its config.json is not valid JSON"):
         concertino_local.model("tiny", path=str(tmp_path))
 
 
@@ -111,7 +111,7 @@ def test_options_that_say_nothing_are_the_defaults(scripted: Path) -> None:
     ],
 )
 def test_the_context_is_read_from_the_config(config: dict[str, Any], context: int | None) -> None:
-    assert context_of(config) == context
+    assert context_limit(config) == context
 
 
 async def refusal(model: LocalModel) -> str:

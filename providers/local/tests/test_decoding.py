@@ -87,10 +87,15 @@ async def test_a_seed_gives_the_same_tokens_in_any_company(open_model: Open, ram
     model = open_model(rambler, max_batch=16, prefix_tokens=0)
     random = Random(3)
     asked = [
-        ask("x" * random.randrange(1, 60), temperature=random.choice([0.5, 1.0, 1.7]), top_p=random.choice([1.0, 0.8]),
-            seed=seed, max_tokens=random.randrange(5, 40))
+        ask(
+            "x" * random.randrange(1, 60),
+            temperature=random.choice([0.5, 1.0, 1.7]),
+            top_p=random.choice([1.0, 0.8]),
+            seed=seed,
+            max_tokens=random.randrange(5, 40),
+        )
         for seed in range(16)
-    ]  # fmt: skip
+    ]
     single = [(await model.chat(request)).extra["token_ids"] for request in asked]
     for _ in range(3):
         order = random.sample(range(16), 16)
@@ -139,22 +144,22 @@ async def test_of_a_batch_without_memory_the_youngest_row_leaves_and_the_others_
     open_model: Open, rambler: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import torch
-    from concertino_local.decoder import Decoder
+    from concertino_local.sampling import Network
 
-    forward = Decoder._forward
+    step = Network.step
     failing = True
 
-    def crowded(self: Decoder, ids: Any, cache: Any, **options: Any) -> Any:
+    def crowded(self: Network, tokens: Any, *others: Any) -> Any:
         nonlocal failing
-        logits = forward(self, ids, cache, **options)
-        if failing and len(ids) > 2:  # after the cache was written, as in real life
+        logits = step(self, tokens, *others)
+        if failing and len(tokens) > 2:  # after the cache was written, as in real life
             failing = False
             raise torch.OutOfMemoryError("no room")
         return logits
 
     model = open_model(rambler, prefix_tokens=0)
     expected = [(await model.chat(ask(text, max_tokens=40))).extra["token_ids"] for text in "ab"]
-    monkeypatch.setattr(Decoder, "_forward", crowded)
+    monkeypatch.setattr(Network, "step", crowded)
     older = [asyncio.ensure_future(model.chat(ask(text, max_tokens=40))) for text in "ab"]
     await until(lambda: model.stats.running == 2)
     with pytest.raises(ProviderError, match=r"out of memory with 3 requests under way .* lower max_batch") as caught:
@@ -167,14 +172,14 @@ async def test_a_request_that_is_too_large_even_alone_is_never_repeated(
     open_model: Open, rambler: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import torch
-    from concertino_local.decoder import Decoder
+    from concertino_local.sampling import Network
 
-    def full(self: Decoder, *_: Any, **__: Any) -> Any:
+    def full(self: Network, *_: Any, **__: Any) -> Any:
         raise torch.OutOfMemoryError("no room")
 
     model = open_model(rambler)
     with monkeypatch.context() as patch:
-        patch.setattr(Decoder, "_forward", full)
+        patch.setattr(Network, "_forward", full)
         with pytest.raises(ProviderError, match="out of memory") as caught:
             await model.chat(ask("a", max_tokens=5))
     assert caught.value.failure is FailureClass.CALLER
@@ -184,14 +189,14 @@ async def test_a_request_that_is_too_large_even_alone_is_never_repeated(
 async def test_a_bug_of_the_network_fails_its_batch_and_nothing_after_it(
     open_model: Open, rambler: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from concertino_local.decoder import Decoder
+    from concertino_local.sampling import Network
 
-    def broken(self: Decoder) -> Any:
+    def broken(self: Network, *_: Any) -> Any:
         raise IndexError("off by one")
 
     model = open_model(rambler)
     with monkeypatch.context() as patch:
-        patch.setattr(Decoder, "step", broken)
+        patch.setattr(Network, "step", broken)
         asked = [ask(text, max_tokens=5) for text in "abc"]
         failed = await asyncio.gather(*map(model.chat, asked), return_exceptions=True)
     assert [type(error) for error in failed] == [IndexError] * 3

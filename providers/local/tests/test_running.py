@@ -95,18 +95,20 @@ class Throttle:
     def __init__(self, model: LocalModel) -> None:
         import time
 
-        from concertino_local.decoder import Decoder
+        from concertino_local.sampling import Network
 
-        self._decoder, self._step = Decoder, Decoder.step
+        self._step = Network.step
 
-        def slow(decoder: Any) -> Any:
+        def slow(network: Network, *others: Any) -> Any:
             time.sleep(0.005)
-            return self._step(decoder)
+            return self._step(network, *others)
 
-        Decoder.step = slow  # type: ignore[method-assign]
+        Network.step = slow  # type: ignore[method-assign]
 
     def end(self) -> None:
-        self._decoder.step = self._step  # type: ignore[method-assign]
+        from concertino_local.sampling import Network
+
+        Network.step = self._step  # type: ignore[method-assign]
 
 
 async def test_under_a_token_budget_a_reply_is_as_long_as_the_exact_count_leaves_room_for(scripted: Path) -> None:

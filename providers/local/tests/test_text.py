@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from concertino_local.codec import Vocabulary
-from concertino_local.text import Detokenizer, StopScanner, overlap
+from concertino_local.codec.text import Detokenizer, StopScanner, overlap
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from local_models import make_tokenizer
@@ -74,7 +74,7 @@ def test_an_overlap_is_the_longest_beginning_of_a_mark(text: str, mark: str, len
 
 
 def test_a_lone_surrogate_is_counted_like_any_sign() -> None:
-    from concertino_local.codec import clean
+    from concertino_local.codec.vocabulary import clean
 
     assert clean("a\ud800b") == "a\ufffdb"
     assert clean("𐐷") == "𐐷"
@@ -98,4 +98,4 @@ def test_a_slow_tokenizer_is_used_through_its_own_methods() -> None:
 
     vocabulary = Vocabulary(Slow())
     assert vocabulary.decode(vocabulary.encode("abc")) == "abc"
-    assert vocabulary.identity() == '{"a": 97}'
+    assert vocabulary.identity == '{"a": 97}'

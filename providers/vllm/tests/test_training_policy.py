@@ -30,7 +30,7 @@ def load(folder: Path) -> Any:
 @pytest.fixture
 def policy(vllm_policy: ModelSpec, tiny_model: Path) -> Iterator[Any]:
     """On the shared server. Other tests of it begin by giving it the weights that they want."""
-    from concertino_train.chat_codec import ChatCodec
+    from concertino_local.codec import ChatCodec
 
     made = train.VLLMPolicy(vllm_policy, ChatCodec.load(tiny_model, "chatml"), tolerance=EXACT)
     yield made
@@ -40,7 +40,7 @@ def policy(vllm_policy: ModelSpec, tiny_model: Path) -> Iterator[Any]:
 def test_a_served_policy_samples_with_the_numbers_of_the_model_in_this_process_and_follows_its_weights(
     policy: Any, tiny_model: Path
 ) -> None:
-    from concertino_train.policies.transformers import score
+    from concertino_train.policies import score
 
     folders = {"new": tiny_model.parent / "tiny-changed", "old": tiny_model}
     models = {name: load(folder) for name, folder in folders.items()}

@@ -29,7 +29,7 @@ from concertino_train.assembling._models import ADAPTER
 from concertino_train.config import TrainConfig, load_config
 
 if TYPE_CHECKING:
-    from concertino_train.chat_codec import ChatCodec
+    from concertino_local.codec import ChatCodec
 
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "config.json", "adapter_config.json")
 _OF_ANOTHER = (*_WEIGHTS, "adapter_model.bin", "pytorch_model*.bin*", "generation_config.json")
@@ -177,7 +177,7 @@ def _base(source: Path) -> str:
 
 
 def _codec(source: Path, base: str, config: TrainConfig | None) -> ChatCodec:
-    from concertino_train.chat_codec import ChatCodec
+    from concertino_local.codec import ChatCodec
 
     homes = [str(each) for each in (source, source.parent) if (each / "tokenizer_config.json").is_file()]
     home = next(iter(homes), base)

@@ -24,7 +24,7 @@ from .trainer._tasks import TaskStream
 from .trainer._tensors import Tensors, loss_mask, part, pieces, placed_tensors, score_rows, sequences
 
 if TYPE_CHECKING:
-    from .codec import Codec
+    from concertino_local.codec import Codec
 
 
 class PlainTrainer:

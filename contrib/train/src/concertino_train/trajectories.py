@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from concertino import UsageError
+from concertino_local.codec import Ids
 
-from .codec import Ids
 from .groups import GroupKey, prompt_digest
 
 Grouping = Literal["trajectory", "agent_turn"]

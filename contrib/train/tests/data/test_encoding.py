@@ -14,7 +14,7 @@ import pytest
 from concertino import Message, ToolCall
 from concertino.strategies import DependencyPlan, ParallelRounds, SerialCalls
 from concertino.testing import ScriptedModel, make_pool
-from concertino_train.codec import ByteCodec, Codec
+from concertino_local.codec import ByteCodec, Codec
 from concertino_train.data import (
     IGNORED,
     Conversation,
@@ -112,7 +112,7 @@ def conversations() -> list[Conversation]:
 def chat_codec(conversations: list[Conversation]) -> Codec:
     """Of a tokenizer made for these texts, with ChatML."""
     pytest.importorskip("transformers")
-    from concertino_train.chat_codec import ChatCodec
+    from concertino_local.codec import ChatCodec
     from concertino_train.tiny import new_tokenizer
 
     texts = [message.text for each in conversations[:20] for message in each.messages]

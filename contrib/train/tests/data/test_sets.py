@@ -15,7 +15,7 @@ import pytest
 from concertino import Message, ToolCall
 from concertino_bench import Key, System
 from concertino_bench.runner import Progress, Selection
-from concertino_train.codec import ByteCodec
+from concertino_local.codec import ByteCodec
 from concertino_train.data import (
     Collection,
     Conversation,

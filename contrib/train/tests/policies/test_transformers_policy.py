@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 from concertino import UsageError
-from concertino_train.codec import ByteCodec, Ids
+from concertino_local.codec import ByteCodec, Ids
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 torch = pytest.importorskip("torch")
 
-from concertino_train.policies import Prompt, Sample, TransformersPolicy, _generation  # noqa: E402
+from concertino_local.sampling import lockstep, sampler  # noqa: E402
+from concertino_local.sampling.choice import row_random  # noqa: E402
+from concertino_train.policies import Prompt, Sample, TransformersPolicy  # noqa: E402
 
 # PEFT asks transformers by a name that is going away.
 pytestmark = pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
@@ -166,8 +168,8 @@ def test_another_seed_or_another_prompt_draws_other_numbers_and_more_tokens_go_o
     )
     assert first.ids == again.ids == longer.ids[:12]
     assert first.ids != other.ids
-    assert _generation.draw_uniforms(1, ids, 3) != _generation.draw_uniforms(1, ids[1:], 3)
-    assert _generation.draw_uniforms(-1, ids, 3) == _generation.draw_uniforms(2**64 - 1, ids, 9)[:3]
+    assert list(row_random(1, ids).random(3)) != list(row_random(1, ids[1:]).random(3))
+    assert list(row_random(-1, ids).random(3)) == list(row_random(2**64 - 1, ids).random(9))[:3]
 
 
 def test_rows_that_leave_early_and_rows_that_go_on_for_long_do_not_disturb_each_other(model: Any) -> None:
@@ -199,12 +201,12 @@ def test_what_prompts_have_in_common_is_read_once_and_changes_no_number(
     shared = policy.generate(prompts)
     # the last token of a prompt is read with the first step; the fourth question is the longest, of 7 tokens
     assert policy.work.read_tokens == len(system) + 4 * (7 - 1)
-    monkeypatch.setattr(_generation, "LEAST", 10_000)
+    monkeypatch.setattr(sampler, "LEAST", 10_000)
     apart = policy.generate(prompts)
     for one, other in zip(shared, apart, strict=True):
         assert one.ids == other.ids
         assert furthest(one, list(other.logprobs)) < 1e-5
-    monkeypatch.setattr(_generation, "TOKENS", 60)
+    monkeypatch.setattr(lockstep, "BUDGET", 60)
     assert [sample.ids for sample in policy.generate(prompts)] == [sample.ids for sample in shared]
 
 
@@ -329,7 +331,7 @@ def test_logits_that_are_no_numbers_are_said_to_be_none() -> None:
     model = network()
     with torch.no_grad():
         model.model.norm.weight.fill_(float("nan"))
-    with pytest.raises(UsageError, match="no finite numbers: training has diverged"):
+    with pytest.raises(UsageError, match="not finite numbers: training has diverged"):
         TransformersPolicy(model, Codec()).generate(mixed())
     assert not model.training
 

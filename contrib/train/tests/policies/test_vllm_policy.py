@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from concertino import ProviderError, UsageError
-from concertino_train.codec import ByteCodec
+from concertino_local.codec import ByteCodec
 from concertino_train.policies import Prompt, Sample, VLLMPolicy
 
 concertino_vllm = pytest.importorskip("concertino_vllm")
@@ -30,8 +30,11 @@ Answer = Callable[[dict[str, Any]], dict[str, Any]]
 def completion(ids: list[int], finish: str = "stop", logprob: float = -0.5) -> dict[str, Any]:
     """What vLLM answers to a prompt of token ids."""
     choice = {
-        "text": "", "finish_reason": finish, "token_ids": ids, "logprobs": {"token_logprobs": [logprob] * len(ids)}
-    }  # fmt: skip
+        "text": "",
+        "finish_reason": finish,
+        "token_ids": ids,
+        "logprobs": {"token_logprobs": [logprob] * len(ids)},
+    }
     return {"model": "m", "choices": [choice], "usage": {}}
 
 
@@ -60,9 +63,10 @@ class Fake:
                 cards = {"data": [{"id": "m", "root": "m", "max_model_len": 400}]}
                 config = {"device_config": {"device": "cuda"}}
                 said = {
-                    "/v1/models": cards, "/weight_info": {"weight_version": fake.version},
+                    "/v1/models": cards,
+                    "/weight_info": {"weight_version": fake.version},
                     "/server_info": {"vllm_config": config},
-                }  # fmt: skip
+                }
                 self.say(said.get(self.path.partition("?")[0], {}))
 
             def do_POST(self) -> None:
@@ -198,7 +202,7 @@ def test_a_turn_stops_behind_the_codecs_end_and_a_server_that_goes_on_is_said_to
     with caplog.at_level(logging.WARNING, logger="concertino.train.vllm"):
         assert policy().generate(prompts(3)) == [Sample((65, END), (-0.5, -0.5), "stop")] * 3
     assert [record.message for record in caplog.records] == [
-        "the server goes on behind token 257 ('<|end|>'), which ends a turn; what follows is thrown away: put it as "
+        "the server continues after token 257 ('<|end|>'), which ends a turn; what follows is discarded: put it as "
         "eos_token_id into the generation_config.json of the model"
     ]
     fake.answer = lambda body: completion([65, 66], "length")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 from concertino import UsageError
+from concertino_local.codec import ByteCodec
 from concertino_train.batches import Batch
-from concertino_train.codec import ByteCodec
 from concertino_train.plain import PlainTrainer
 from concertino_train.trainer import Algorithm, OrchestratorGRPOTrainer
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 from concertino import UsageError
+from concertino_local.codec import ByteCodec
 from concertino_train.batches import Batch
-from concertino_train.codec import ByteCodec
 from concertino_train.trainer import TaskStream
 from concertino_train.trainer._layout import layout
 from concertino_train.trainer._reference import Reference

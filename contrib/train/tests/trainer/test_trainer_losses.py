@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from concertino_local.codec import ByteCodec
 from concertino_train.batches import Batch
-from concertino_train.codec import ByteCodec
 from concertino_train.losses import importance_weights, policy_loss, token_logprobs
 from concertino_train.trainer._layout import layout
 from concertino_train.trainer._tensors import loss_mask, placed_tensors, sequences

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from concertino import UsageError
+from concertino_local.codec import ByteCodec
 from concertino_train.batches import Batch
-from concertino_train.codec import ByteCodec
 from concertino_train.trainer import (
     Algorithm,
     OrchestratorGRPOTrainer,

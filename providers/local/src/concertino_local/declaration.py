@@ -7,10 +7,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from concertino import ModelSpec, Prices, SpecError
+from concertino import ModelSpec, Prices, SpecError, hookimpl
 
+from .folder import context_limit, looks_like_a_folder
 from .local_model import LocalModel
-from .settings import Settings, read_settings
+from .settings import LocalSettings, read_settings
+
+
+def model(name: str, **options: Any) -> ModelSpec:
+    """Declare a local model.
+
+    Args:
+        name: what the pool calls it.
+        options: the settings; `path` is required, the README lists all of them.
+
+    Raises:
+        SpecError: an option is unknown or invalid; names it, what was given and what is expected.
+    """
+    return declare(name, options)
+
+
+@hookimpl
+def concertino_declare_model(name: str, options: dict[str, Any]) -> ModelSpec:
+    """A model that a pool file or `concertino.toml` declares."""
+    return declare(name, options)
 
 
 def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
@@ -25,7 +45,7 @@ def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
         given = getattr(settings, key)
         if given is not None and not Path(given).expanduser().exists():
             raise SpecError(f"model {name!r}: {key}={given!r}; there is no such file or folder")
-    limits = [limit for limit in (settings.context, context_of(config)) if limit]
+    limits = [limit for limit in (settings.context, context_limit(config)) if limit]
     what = f"{config['model_type']} model" if config.get("model_type") else "language model"
     return ModelSpec(
         name,
@@ -39,25 +59,7 @@ def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
     )
 
 
-def context_of(config: Mapping[str, Any]) -> int | None:
-    """The longest sequence that a model's `config.json` allows, None if it does not say.
-
-    A `longrope` model turns its whole cache into nonsense when a sequence grows past the length it was first trained
-    on, so that length is its limit here.
-    """
-    inner = config.get("text_config") or config
-    rope = inner.get("rope_parameters") or inner.get("rope_scaling") or {}
-    keys = ["max_position_embeddings", "n_positions", "max_seq_len", "seq_length"]
-    if "longrope" in (rope.get("rope_type"), rope.get("type")):
-        keys.insert(0, "original_max_position_embeddings")
-    for key in keys:
-        value = rope.get(key) or inner.get(key) or config.get(key)
-        if isinstance(value, int) and value > 0:
-            return value
-    return None
-
-
-def _read_config(name: str, settings: Settings) -> dict[str, Any]:
+def _read_config(name: str, settings: LocalSettings) -> dict[str, Any]:
     folder = Path(settings.path).expanduser()
     if not folder.is_dir():
         if looks_like_a_folder(settings.path):
@@ -74,10 +76,5 @@ def _read_config(name: str, settings: Settings) -> dict[str, Any]:
             "transformers. A LoRA adapter goes into `adapter`, with its base model as `path`"
         ) from None
     except ValueError as error:
-        raise SpecError(f"model {name!r}: path={settings.path!r}; its config.json is no JSON: {error}") from None
+        raise SpecError(f"model {name!r}: path={settings.path!r}; its config.json is not valid JSON: {error}") from None
     return config if isinstance(config, dict) else {}
-
-
-def looks_like_a_folder(path: str) -> bool:
-    """Whether a path is surely not a hub name, which is `name` or `owner/name`."""
-    return path.startswith((".", "~", "/", "\\")) or path.count("/") > 1 or "\\" in path

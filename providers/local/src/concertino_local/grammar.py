@@ -1,4 +1,4 @@
-"""Constrained decoding with llguidance, where it is installed: a reply that must satisfy a JSON schema can do no other.
+"""Constrained decoding with llguidance, where it is installed: a reply must satisfy its JSON schema.
 
 Without llguidance, and for what its grammars cannot say of a schema, the instruction in the prompt is all there is; the
 reply is checked by the executor in any case.
@@ -6,6 +6,7 @@ reply is checked by the executor in any case.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from typing import Any
 
 import torch
 
-from .codec import Codec
+from .codec import TemplateCodec
 
 WHITESPACE = r"[ \n]{0,8}"
 """Between JSON tokens; without a bound, a weak model may never come to the point."""
@@ -48,7 +49,7 @@ class Grammars:
         size: columns of its logits.
     """
 
-    def __init__(self, codec: Codec, size: int) -> None:
+    def __init__(self, codec: TemplateCodec, size: int) -> None:
         self._codec = codec
         self._size = size
         self._tokens: Any = None
@@ -57,14 +58,18 @@ class Grammars:
         """The grammar of a JSON schema, None where it cannot be enforced."""
         if importlib.util.find_spec("llguidance") is None:
             return None
-        from llguidance import LLMatcher, LLTokenizer
+        llguidance: Any = importlib.import_module("llguidance")  # an extra that type checkers need not have
 
         if self._tokens is None:
             try:
-                ends = sorted(self._codec.ends)
-                self._tokens = LLTokenizer(self._codec.vocabulary.identity(), n_vocab=self._size, eos_token=ends)
+                ends = sorted(self._codec.end_ids)
+                self._tokens = llguidance.LLTokenizer(
+                    self._codec.vocabulary.identity, n_vocab=self._size, eos_token=ends
+                )
             except ValueError:
                 return None  # a tokenizer that llguidance cannot read
-        text = LLMatcher.grammar_from_json_schema(json.dumps(schema), defaults={"whitespace_pattern": WHITESPACE})
-        matcher = LLMatcher(self._tokens, text, log_level=0)
+        text = llguidance.LLMatcher.grammar_from_json_schema(
+            json.dumps(schema), defaults={"whitespace_pattern": WHITESPACE}
+        )
+        matcher = llguidance.LLMatcher(self._tokens, text, log_level=0)
         return None if matcher.is_error() else Grammar(matcher, self._size)

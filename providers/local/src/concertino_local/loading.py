@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .codec import Codec, caller_error
-from .declaration import context_of, looks_like_a_folder
-from .settings import Settings
+from .codec import TemplateCodec
+from .codec.template import own_template
+from .errors import caller_error, is_out_of_memory
+from .folder import context_limit, looks_like_a_folder
+from .settings import LocalSettings
 
 
 @dataclass
@@ -30,13 +32,13 @@ class Loaded:
     """
 
     network: Any
-    codec: Codec
+    codec: TemplateCodec
     context: int
     defaults: tuple[float, float, int]
     solo: bool
 
 
-def load(settings: Settings) -> Loaded:
+def load(settings: LocalSettings) -> Loaded:
     """Read tokenizer and network.
 
     Raises:
@@ -48,12 +50,25 @@ def load(settings: Settings) -> Loaded:
     network = load_network(folder, settings)
     generation = network.generation_config
     ends = generation.eos_token_id
-    codec = Codec(tokenizer, settings, [] if ends is None else [ends] if isinstance(ends, int) else list(ends))
-    limits = [limit for limit in (settings.context, context_of(network.config.to_dict())) if limit]
+    codec = make_codec(tokenizer, settings, [] if ends is None else [ends] if isinstance(ends, int) else ends)
+    limits = [limit for limit in (settings.context, context_limit(network.config.to_dict())) if limit]
     solo = _cannot_be_batched(network)
     if settings.adapter is not None:
         network = with_adapter(network, settings.adapter)
     return Loaded(network, codec, min(limits, default=2048), _defaults(settings, generation), solo)
+
+
+def make_codec(tokenizer: Any, settings: LocalSettings, end_ids: Iterable[int]) -> TemplateCodec:
+    """The codec of a tokenizer, with the template and the reply format of the settings."""
+    file = settings.template
+    template = own_template(tokenizer) if file is None else Path(file).expanduser().read_text(encoding="utf-8")
+    return TemplateCodec(
+        tokenizer,
+        template,
+        options=settings.template_options,
+        end_ids=end_ids,
+        reply_format=settings.reply_format,
+    )
 
 
 def require(*packages: str) -> None:
@@ -92,7 +107,7 @@ def find_folder(path: str) -> Path:
         ) from error
 
 
-def load_network(folder: Path, settings: Settings) -> Any:
+def load_network(folder: Path, settings: LocalSettings) -> Any:
     """The causal LM of a folder, on its device, ready for inference.
 
     Raises:
@@ -152,17 +167,7 @@ def find_device(name: str) -> Any:
         raise caller_error(f"device={name!r} cannot be used here ({reason}); 'auto' takes what there is") from error
 
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory has run out, on any device."""
-    import torch
-
-    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
-        return True
-    text = str(error).lower()
-    return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
-
-
-def load_tokenizer(folder: Path, settings: Settings) -> Any:
+def load_tokenizer(folder: Path, settings: LocalSettings) -> Any:
     """The tokenizer of a folder.
 
     Raises:
@@ -180,7 +185,6 @@ def load_tokenizer(folder: Path, settings: Settings) -> Any:
 
 
 _KEYS_AND_VALUES = {"DynamicLayer", "DynamicSlidingWindowLayer"}
-_ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
 
 
 def _cannot_be_batched(network: Any) -> bool:
@@ -191,18 +195,18 @@ def _cannot_be_batched(network: Any) -> bool:
     """
     from transformers import DynamicCache, __version__
 
-    config = network.config
-    solo = not {type(layer).__name__ for layer in DynamicCache(config=config).layers} <= _KEYS_AND_VALUES
-    others = set(getattr(config.get_text_config(decoder=True), "layer_types", None) or ()) - _ATTENTION
-    if not solo and (others or getattr(network, "_is_stateful", False)):
+    from .sampling.network import other_state
+
+    solo = not {type(layer).__name__ for layer in DynamicCache(config=network.config).layers} <= _KEYS_AND_VALUES
+    if not solo and other_state(network):
         raise caller_error(
-            f"{network.name_or_path} ({config.model_type}) keeps a state other than keys and values, which "
+            f"{network.name_or_path} ({network.config.model_type}) keeps a state other than keys and values, which "
             f"transformers {__version__} cannot carry from step to step; `pip install 'transformers>=5'` can"
         )
     return solo
 
 
-def _defaults(settings: Settings, generation: Any) -> tuple[float, float, int]:
+def _defaults(settings: LocalSettings, generation: Any) -> tuple[float, float, int]:
     """Temperature, top_p and top_k of requests that name none: the settings', else the generation config's."""
     temperature, top_p, top_k = settings.temperature, settings.top_p, settings.top_k
     if temperature is None:

@@ -11,25 +11,28 @@ import asyncio
 import weakref
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from random import Random, SystemRandom
+from random import SystemRandom
 from typing import TYPE_CHECKING, Any
 
-from concertino import ChatRequest, Model, Reply, Sampling, Usage
+from concertino import ChatRequest, Model, Reply, Sampling, Usage, UsageError
 
-from .codec import Vocabulary, caller_error, clean, digest
-from .engine import Engine, Job, Session, Stats
-from .formats import PlainReader, make_reader
-from .row import Channel, Row, Transcript
-from .settings import Settings
+from .codec import RenderedPrompt, Vocabulary
+from .codec.dialects import PlainReader, make_reader
+from .codec.serving import digest
+from .codec.vocabulary import clean
+from .engine import Engine
+from .errors import caller_error
+from .jobs import Channel, Job, LocalStats
+from .settings import LocalSettings
 
 if TYPE_CHECKING:
+    from .request import RequestRow
+    from .session import Session
     from .weights import Weights
-
-__all__ = ["LocalModel", "Sample", "Stats"]
 
 
 @dataclass(frozen=True)
-class Sample:
+class TokenSample:
     """A continuation of given token ids.
 
     Attributes:
@@ -54,14 +57,14 @@ class LocalModel(Model):
         settings: where it is and how it generates.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: LocalSettings) -> None:
         self.settings = settings
         self._engine = Engine(settings)
         self._vocabulary: Vocabulary | None = None
         weakref.finalize(self, self._engine.close).atexit = False  # the engine sees to that itself
 
     @property
-    def stats(self) -> Stats:
+    def stats(self) -> LocalStats:
         """What it has done so far."""
         return replace(self._engine.stats)
 
@@ -114,7 +117,7 @@ class LocalModel(Model):
 
     # -- as a policy -----------------------------------------------------------------------------------------------
 
-    async def generate_ids(self, prompt_ids: Sequence[int], sampling: Sampling | None = None) -> Sample:
+    async def generate_ids(self, prompt_ids: Sequence[int], sampling: Sampling | None = None) -> TokenSample:
         """Continue token ids; gather several calls to have them generate side by side.
 
         Nothing is applied that was not asked for: without a temperature it is 1, without top_p all tokens count, and no
@@ -130,19 +133,25 @@ class LocalModel(Model):
         asked = sampling or Sampling()
         prompt = [int(token) for token in prompt_ids]
 
-        def prepare(session: Session) -> Row:
-            from .sampling import Chooser
+        def prepare(session: Session) -> RequestRow:
+            from .request import RequestRow, Transcript
+            from .sampling import SamplingRule
 
             codec = session.loaded.codec
             temperature = 1.0 if asked.temperature is None else asked.temperature
-            chooser = Chooser(temperature, asked.top_p or 1.0, 0, Random(_seed(asked)))
-            transcript = Transcript(codec, PlainReader(), asked.stop) if asked.stop else None
-            limit = _room(session, prompt, asked.max_tokens)
-            return Row(prompt, chooser, limit, codec.ends, channel, transcript)
+            return RequestRow(
+                prompt,
+                SamplingRule(temperature, asked.top_p or 1.0),
+                _seed(asked),
+                limit=_room(session, prompt, asked.max_tokens),
+                ends=codec.end_ids,
+                channel=channel,
+                transcript=Transcript(codec, PlainReader(), asked.stop) if asked.stop else None,
+            )
 
         channel = Channel()
         row = await self._ask(Job(channel, prepare))
-        return Sample(tuple(prompt), tuple(row.ids), tuple(row.logprobs), row.finish_reason, row.weights)
+        return TokenSample(tuple(prompt), tuple(row.ids), tuple(row.logprobs), row.finish_reason, row.weights)
 
     async def load_weights(self, weights: Weights, version: str | None = None) -> str:
         """Replace the weights in memory: what was asked before ends first, what is asked later sees the new ones.
@@ -181,37 +190,54 @@ def _chat_job(request: ChatRequest, *, streams: bool) -> Job:
     """The job of a chat request; its row is made by the worker, which has the chat template."""
     channel, asked = Channel(), request.sampling
 
-    def prepare(session: Session) -> Row:
-        from .sampling import Chooser
+    def prepare(session: Session) -> RequestRow:
+        from .request import RequestRow, Transcript
+        from .sampling import SamplingRule
 
         codec = session.loaded.codec
-        prompt = codec.prompt(request.messages, request.tools, request.schema)
+        prompt = _prompt(session, request)
         reader = make_reader(codec.reply_format, request.tools, thinking=prompt.thinking)
         temperature, top_p, top_k = session.loaded.defaults
+        if asked.temperature is not None:
+            temperature = asked.temperature
+        if asked.top_p is not None:
+            top_p = asked.top_p
         seed = _seed(asked)
-        chooser = Chooser(
-            temperature if asked.temperature is None else asked.temperature,
-            top_p if asked.top_p is None else asked.top_p,
-            top_k,
-            Random(seed),
-        )
-        row = Row(
+        return RequestRow(
             prompt.ids,
-            chooser,
-            _room(session, prompt.ids, asked.max_tokens),
-            codec.ends,
-            channel,
-            Transcript(codec, reader, asked.stop),
-            None if request.schema is None else session.grammars.for_schema(request.schema),
-            streams,
+            SamplingRule(temperature, top_p, top_k),
+            seed,
+            limit=_room(session, prompt.ids, asked.max_tokens),
+            ends=codec.end_ids,
+            channel=channel,
+            transcript=Transcript(codec, reader, asked.stop),
+            grammar=None if request.schema is None else session.grammars.for_schema(request.schema),
+            streams=streams,
+            origin={"endpoint": codec.endpoint, "seed": seed},
         )
-        row.origin = {"endpoint": codec.identity, "seed": seed}
-        return row
 
     return Job(channel, prepare)
 
 
-def _reply(row: Row, request: ChatRequest) -> Reply:
+def _prompt(session: Session, request: ChatRequest) -> RenderedPrompt:
+    """The prompt of a chat request.
+
+    Raises:
+        ProviderError: there is no chat template, or it refuses the conversation.
+    """
+    codec, settings = session.loaded.codec, session.settings
+    if not codec.template:
+        raise caller_error(
+            f"{settings.path} has no chat template; give one with template='file.jinja', or use generate_ids"
+        )
+    keep = settings.history == "sampled"
+    try:
+        return codec.render_prompt(request.messages, request.tools, request.schema, keep_sampled=keep)
+    except UsageError as error:
+        raise caller_error(f"{settings.path}: {error}") from error
+
+
+def _reply(row: RequestRow, request: ChatRequest) -> Reply:
     """The reply of a finished row."""
     assert row.transcript is not None
     reader = row.transcript.reader

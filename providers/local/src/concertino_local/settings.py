@@ -1,6 +1,6 @@
-"""Settings of a local model: what a pool file, `concertino.toml` or a call of `concertino_local.model` may say.
+"""LocalSettings of a local model: what a pool file, `concertino.toml` or a call of `concertino_local.model` may say.
 
-Invariant: a `Settings` that exists is valid as far as that can be known without opening the model.
+Invariant: a `LocalSettings` that exists is valid as far as that can be known without opening the model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DEVICE = re.compile(r"auto|cpu|mps|(?:cuda|xpu)(?::\d+)?")
 
 
 @dataclass(frozen=True)
-class Settings:
+class LocalSettings:
     """How a model is loaded and asked.
 
     Attributes:
@@ -34,12 +34,13 @@ class Settings:
         max_tokens: tokens of a reply whose request names no limit.
         temperature: of requests that name none; None takes the model's generation config.
         top_p: likewise.
-        top_k: the most likely tokens that are sampled from; None takes the generation config, 0 is no limit.
+        top_k: the most likely tokens that are sampled from; None takes the generation config, 0 means no limit.
         reply_format: how reasoning and tool calls stand in the text: "hermes" (also Qwen), "harmony" (GPT-OSS),
-            "llama" (bare JSON), "plain" (nothing is read out of the text), "auto" tells by the chat template.
+            "llama" (bare JSON), "plain" (nothing is read out of the text), "auto" decides by the chat template.
         template: file of a chat template in Jinja, instead of the model's own.
         template_options: variables for the chat template, e.g. {"enable_thinking": false}.
-        history: "sampled" shows the model its own earlier turns token by token, "template" always renders them anew.
+        history: "sampled" shows the model its own earlier turns token by token, "template" renders them again from
+            their text.
         adapter: folder of a LoRA adapter (needs peft).
         attention: attention implementation of transformers, e.g. "sdpa" or "eager"; "auto" leaves it to transformers.
         prefill_tokens: prompt tokens of one forward pass; the others of the batch wait no longer than that.
@@ -66,13 +67,13 @@ class Settings:
     prefix_tokens: int = 4096
 
 
-def read_settings(name: str, options: Mapping[str, Any]) -> Settings:
-    """Settings from the options of a declaration.
+def read_settings(name: str, options: Mapping[str, Any]) -> LocalSettings:
+    """LocalSettings from the options of a declaration.
 
     Raises:
         SpecError: names the option, what was given and what is expected.
     """
-    known = [f.name for f in fields(Settings)]
+    known = [f.name for f in fields(LocalSettings)]
     for key in options:
         if key not in known:
             near = near_names(str(key), known, limit=1)
@@ -86,7 +87,7 @@ def read_settings(name: str, options: Mapping[str, Any]) -> Settings:
         expected, fits = _RULES[key]
         if isinstance(value, bool) or not fits(value):
             raise SpecError(f"model {name!r}: {key}={value!r}; expected {expected}")
-    return Settings(**{**options, "template_options": dict(options.get("template_options") or {})})
+    return LocalSettings(**{**options, "template_options": dict(options.get("template_options") or {})})
 
 
 _OPTIONAL = ("threads", "context", "temperature", "top_p", "top_k", "template", "adapter")

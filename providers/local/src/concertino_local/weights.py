@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from concertino.schema import near_names
 
-from .codec import caller_error
+from .errors import caller_error
 from .loading import load_network, with_adapter
 
 if TYPE_CHECKING:
-    from .engine import Session
+    from .session import Session
 
 Weights = Mapping[str, torch.Tensor] | str | Path
 """A state dict of the causal LM, the folder of a model of the same shape, or the folder of a LoRA adapter."""
@@ -43,9 +43,7 @@ def replace_weights(session: Session, weights: Weights, version: str) -> str:
             else:
                 fresh = load_network(folder, session.settings).state_dict()
                 network = _copy(_without_adapter(network), check(_plain(network), fresh, str(folder)))
-    session.loaded.network = network
-    session.decoder.use(network)
-    session.prefixes.clear()
+    session.use_network(network)
     session.stats.weights = version
     return version
 

@@ -23,7 +23,8 @@ from ._models import ADAPTER, Loaded, check_adapter
 from ._strategies import make_strategy
 
 if TYPE_CHECKING:
-    from concertino_train.chat_codec import ChatCodec
+    from concertino_local.codec import ChatCodec
+
     from concertino_train.config import TrainConfig
     from concertino_train.policies import Policy
     from concertino_train.rollouts import RolloutEngine

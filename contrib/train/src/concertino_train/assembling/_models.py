@@ -17,7 +17,8 @@ from concertino import UsageError
 from concertino.strategies import Ask, Brief
 
 if TYPE_CHECKING:
-    from concertino_train.chat_codec import ChatCodec
+    from concertino_local.codec import ChatCodec
+
     from concertino_train.config import TrainConfig
 
     from ._questions import Questions
@@ -87,7 +88,7 @@ def first_texts(questions: Questions) -> list[str]:
 
 
 def _from_path(config: TrainConfig, path: str) -> Loaded:
-    from concertino_train.chat_codec import ChatCodec
+    from concertino_local.codec import ChatCodec
 
     home = _first_role(path)
     base = _base_of(home)
@@ -224,7 +225,8 @@ def common_lines(texts: Sequence[str]) -> list[str]:
 
 
 def _new(config: TrainConfig, texts: Iterable[str]) -> Loaded:
-    from concertino_train.chat_codec import ChatCodec
+    from concertino_local.codec import ChatCodec
+
     from concertino_train.tiny import new_model, new_tokenizer
 
     section = config.model.new

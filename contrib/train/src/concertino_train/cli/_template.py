@@ -26,8 +26,7 @@ def template_command(model: str, template: str, options: tuple[str, ...], as_jso
     """
     quiet()
     from concertino import Message
-
-    from concertino_train.chat_codec import ChatCodec
+    from concertino_local.codec import ChatCodec
 
     codec = ChatCodec.load(model, template or None, **dict(_option(text) for text in options))
     talk = [

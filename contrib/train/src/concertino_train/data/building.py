@@ -18,8 +18,7 @@ from typing import Any
 from concertino import Pool, Trace, TraceError, UsageError
 from concertino_bench.items import Item, Key
 from concertino_bench.reports import read_results
-
-from concertino_train.codec import Codec
+from concertino_local.codec import Codec
 
 from .card import card_of, write_card
 from .conversations import OTHERS, conversations_of

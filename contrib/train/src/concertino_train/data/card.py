@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from concertino_bench.reports import read_results
-
-from concertino_train.codec import Codec
+from concertino_local.codec import Codec
 
 from .encoding import encode, token_lengths
 from .examples import Example, conversations_in

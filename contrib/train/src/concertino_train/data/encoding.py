@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from concertino import UsageError
-
-from concertino_train.codec import Codec, Ids
+from concertino_local.codec import Codec, Ids
 
 from .conversations import Conversation
 

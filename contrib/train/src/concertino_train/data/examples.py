@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from concertino_train.codec import Codec
+from concertino_local.codec import Codec
 
 from .conversations import Conversation
 from .encoding import encode

@@ -17,8 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from concertino import UsageError
-
-from concertino_train.codec import Codec
+from concertino_local.codec import Codec
 
 from .examples import Example
 from .trajectories import LeftOut, Trajectory

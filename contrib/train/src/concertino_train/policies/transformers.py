@@ -10,16 +10,16 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import torch
 from concertino import UsageError
+from concertino_local.codec import Codec
 
-from concertino_train.codec import Codec
+from .policy import Policy, Prompt, Sample
 
-from ._generation import Generation, Network, Work
-from ._policy import Policy, Prompt, Sample
-from ._sampling import GREEDY
+if TYPE_CHECKING:
+    import torch
+    from concertino_local.sampling import Network
 
 
 class TransformersPolicy(Policy):
@@ -29,7 +29,7 @@ class TransformersPolicy(Policy):
         policy = TransformersPolicy(lambda: accelerator.unwrap_model(trainer.model), codec, adapters={"coder": "lora"})
 
     Args:
-        model: of transformers, or of PEFT around one; or a function that gives it, asked anew for each batch. Wrappers
+        model: of transformers, or of PEFT around one; or a function that gives it, asked again for each batch. Wrappers
             of data-parallel training and of `torch.compile` are taken off.
         codec: between messages and its token ids.
         temperature: with which it samples; 0 takes the most probable token.
@@ -61,12 +61,15 @@ class TransformersPolicy(Policy):
                 f"TransformersPolicy(temperature={temperature}, top_p={top_p}, batch={batch}): expected 0 or more, a "
                 "share above 0 and up to 1, and 1 or more"
             )
+        import torch
+        from concertino_local.sampling import SamplingWork
+
         self._model = model
         self.codec = codec
         self.temperature, self.top_p = temperature, top_p
         self.batch = batch
         self.adapters = dict(adapters) if adapters is not None else None
-        self.work = Work()
+        self.work = SamplingWork()
         self._device = None if device is None else torch.device(device)
         self._context = context
 
@@ -94,7 +97,8 @@ class TransformersPolicy(Policy):
         Raises:
             UsageError: there is no such model, or nothing can be trained with its template.
         """
-        from concertino_train.chat_codec import ChatCodec
+        import torch
+        from concertino_local.codec import ChatCodec
 
         where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         if codec is None:
@@ -108,6 +112,8 @@ class TransformersPolicy(Policy):
         Raises:
             UsageError: its parameters are spread over processes.
         """
+        import torch
+
         model = self._model if isinstance(self._model, torch.nn.Module) else self._model()
         return _unwrap(model)
 
@@ -116,13 +122,15 @@ class TransformersPolicy(Policy):
 
         Raises:
             UsageError: a prompt is empty or asks for nothing, a role has no adapter, the tokens are not the model's, or
-                its logits are no numbers.
+                its logits are not finite.
         """
+        import torch
+
         began = time.perf_counter()
         model = self.model
         found: list[Sample] = [Sample((), (), "length")] * len(prompts)
         with torch.no_grad(), _evaluating(model):
-            network = Network(model)
+            network = _network(model)
             if self._device is not None:
                 network.device = self._device
             self._check(prompts, network)
@@ -139,11 +147,19 @@ class TransformersPolicy(Policy):
         return found
 
     def _sample(self, prompts: Sequence[Prompt], network: Network) -> list[Sample]:
-        room = [self._room(prompt, network) for prompt in prompts]
-        generation = Generation(network, prompts, room, self.codec.end_ids, self.temperature, self.top_p)
-        samples = generation.run()
-        self.work.add(generation.work)
-        return samples
+        from concertino_local.sampling import BatchRow, SamplingRule, complete_batch
+
+        rule = SamplingRule(self.temperature, self.top_p)
+        rows = [BatchRow(prompt.ids, rule, prompt.seed) for prompt in prompts]
+        limits = [self._room(prompt, network) for prompt in prompts]
+        try:
+            completed = complete_batch(network, rows, limits, self.codec.end_ids, self.work)
+        except FloatingPointError as error:
+            raise UsageError(
+                "the policy's logits are not finite numbers: training has diverged, or the weights or their dtype are "
+                "broken; go back to the last good checkpoint, with a smaller learning rate or in float32 or bfloat16"
+            ) from error
+        return [Sample(*row, "stop" if self.codec.ended(row.ids) else "length") for row in completed]
 
     def _order(self, prompts: Sequence[Prompt], network: Network) -> list[tuple[str | None, int]]:
         """Places of prompts that have room, with their adapters; those side by side that can share most."""
@@ -174,6 +190,23 @@ class TransformersPolicy(Policy):
                 raise UsageError(f"Prompt({len(prompt.ids)} ids, most={prompt.most}): expected one of each or more")
 
 
+def _network(model: torch.nn.Module) -> Network:
+    """A model as the sampler sees it.
+
+    Raises:
+        UsageError: it has layers whose state is not keys and values.
+    """
+    from concertino_local.sampling import Network
+
+    network = Network(model)
+    if network.other_state:
+        raise UsageError(
+            f"{network.name} has layers that cannot be sampled in a batch here ({network.other_state}); serve it with "
+            "vLLM and give a VLLMPolicy"
+        )
+    return network
+
+
 def _load(folder: Path, dtype: str | torch.dtype) -> torch.nn.Module:
     from transformers import AutoModelForCausalLM
 
@@ -194,6 +227,8 @@ def _load(folder: Path, dtype: str | torch.dtype) -> torch.nn.Module:
 
 def _unwrap(model: torch.nn.Module) -> torch.nn.Module:
     """Without wrappers of data-parallel training and of `torch.compile`."""
+    import torch
+
     parallel = (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)
     while True:
         if isinstance(model, parallel) or type(model).__name__ == "DeepSpeedEngine":
@@ -256,11 +291,14 @@ def score(model: torch.nn.Module, prompt: Sequence[int], sampled: Sequence[int],
         prompt, sampled: token ids, none of both empty.
         temperature: of sampling; at 0, the numbers are those of temperature 1.
     """
+    import torch
+    from concertino_local.sampling import SamplingRule
+
     model = _unwrap(model)
     device = next(model.parameters()).device
     with torch.no_grad(), _evaluating(model):
         logits = model(input_ids=torch.tensor([[*prompt, *sampled]], device=device)).logits[0, len(prompt) - 1 : -1]
-    scores = logits.float() / (temperature if temperature > GREEDY else 1.0)
+    scores = logits.float() / (1.0 if SamplingRule(temperature).greedy else temperature)
     chosen = torch.tensor(list(sampled), device=device)[:, None]
     found: list[float] = scores.log_softmax(-1).gather(-1, chosen)[:, 0].tolist()
     return found

@@ -1,7 +1,7 @@
 """`VLLMPolicy`: a vLLM server that follows the weights of a training.
 
 Token ids go in, token ids and log-probabilities come out, many requests at a time. `update` changes the server's
-weights in one step: it pauses, loads, empties the prefix cache and goes on (`concertino_vllm.PolicyServer`), and then
+weights in one step: it pauses, loads, empties the prefix cache and resumes (`concertino_vllm.PolicyServer`), and then
 asks one fixed prompt and compares the numbers with those of the model in this process. The invariants: after a
 successful `update` every sample comes from the new weights; after a failed one nothing is sampled from weights that
 nobody knows; and a log-probability is that of the temperature of sampling, or the server is refused.
@@ -21,10 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from concertino import FailureClass, ModelSpec, ProviderError, Sampling, UsageError
+from concertino_local.codec import Codec
 
-from concertino_train.codec import Codec
-
-from ._policy import Policy, Prompt, Sample
+from .policy import Policy, Prompt, Sample
 
 if TYPE_CHECKING:
     import torch
@@ -63,7 +62,8 @@ class VLLMPolicy(Policy):
             shares a server.
         concurrent: requests under way at once.
         attempts: how often a request is made that fails for reasons that pass.
-        patience: seconds that a request is repeated while the server says that it is too busy, which is no failure.
+        patience: seconds that a request is repeated while the server says that it is too busy; that is not counted as a
+            failure.
         context: tokens that a prompt and its continuation may have together, if less than the server says.
         trust_network: allow a server that others can reach, and change.
 
@@ -110,7 +110,7 @@ class VLLMPolicy(Policy):
         Raises:
             UsageError: the server's log-probabilities are not those of sampling, or it ends turns where the codec does
                 not.
-            ProviderError: it could not be started, or a request failed for good.
+            ProviderError: it could not be started, or a request failed permanently.
             SwapError: the last `update` failed, and nobody knows which weights answer.
         """
         for prompt in prompts:
@@ -206,7 +206,7 @@ class VLLMPolicy(Policy):
         if end + 1 < len(ids) and not self._warned:
             self._warned = True
             _log.warning(
-                "the server goes on behind token %d (%r), which ends a turn; what follows is thrown away: put it as "
+                "the server continues after token %d (%r), which ends a turn; what follows is discarded: put it as "
                 "eos_token_id into the generation_config.json of the model",
                 ids[end],
                 self.codec.decode(ids[end : end + 1]),
@@ -218,7 +218,7 @@ class VLLMPolicy(Policy):
     async def _change(self, source: Any, tuned: bool) -> None:
         await self._start()
         if not tuned:
-            await self._server.unload_adapter()  # else it would go on answering, on top of the new weights
+            await self._server.unload_adapter()  # else it would stay active on top of the new weights
         load = self._server.load_adapter if tuned else self._server.load_weights
         await load(source, self.version + 1)
         self.version = self._server.version

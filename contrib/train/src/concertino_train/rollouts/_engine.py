@@ -42,8 +42,8 @@ from concertino_bench.grading import Grade, Grader, Submission, Verdict
 from concertino_bench.installed import installed_graders
 from concertino_bench.runner import Desk, choose_graders, grading_pool
 from concertino_bench.tasks import World
+from concertino_local.codec import Codec
 
-from concertino_train.codec import Codec
 from concertino_train.episodes import Episode
 from concertino_train.policies import Policy, Prompt, Sample
 from concertino_train.trajectories import Line

@@ -12,8 +12,8 @@ from typing import Any
 
 from concertino import Message
 from concertino.strategies import Ask
+from concertino_local.codec import Codec, Ids, Tools
 
-from concertino_train.codec import Codec, Ids, Tools
 from concertino_train.policies import Sample
 from concertino_train.trajectories import Line, Turn
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from concertino_train.codec import Codec
+from concertino_local.codec import Codec
+
 from concertino_train.data import Encoded
 from concertino_train.running import numbered
 

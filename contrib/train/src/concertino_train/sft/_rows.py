@@ -12,8 +12,8 @@ from random import Random
 from typing import Any
 
 from concertino import UsageError
+from concertino_local.codec import Codec
 
-from concertino_train.codec import Codec
 from concertino_train.data import Conversation, Encoded, encode_all
 
 from ._settings import SftSettings

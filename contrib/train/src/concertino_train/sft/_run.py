@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from concertino import UsageError
+from concertino_local.codec import Codec
 
-from concertino_train.codec import Codec
 from concertino_train.data import Conversation, Encoded, read_conversations
 
 from ._checkpoints import latest_checkpoint
@@ -114,7 +114,7 @@ def _codec(settings: SftSettings, codec: Codec | None) -> Codec:
         return codec
     if not settings.model:
         raise UsageError("run_sft has a model and no codec; give the one of its tokenizer: ChatCodec.load(folder)")
-    from concertino_train.chat_codec import ChatCodec
+    from concertino_local.codec import ChatCodec
 
     return ChatCodec.load(settings.model, settings.template or None)
 

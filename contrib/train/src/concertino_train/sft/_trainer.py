@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino import UsageError
+from concertino_local.codec import Codec
 
-from concertino_train.codec import Codec
 from concertino_train.data import Encoded
 
 from ._checkpoints import identity_of

@@ -41,9 +41,8 @@ from ._tensors import Tensors, loss_mask, part, pieces, placed_tensors, score_ro
 from ._tokenizer import codec_tokenizer
 
 if TYPE_CHECKING:
+    from concertino_local.codec import Codec
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-    from concertino_train.codec import Codec
 
 SampleBatch = Callable[[list[Any], int], Batch]
 """Given this rank's tasks of a step and the number of the step from 0, roll out, reward and group."""

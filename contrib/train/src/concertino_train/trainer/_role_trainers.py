@@ -25,9 +25,8 @@ from ._grpo import OrchestratorGRPOTrainer, SampleBatch
 from ._state import complete_checkpoints
 
 if TYPE_CHECKING:
+    from concertino_local.codec import Codec
     from transformers import PreTrainedModel
-
-    from concertino_train.codec import Codec
 
 
 class RoleTrainers:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from concertino_local.codec import Codec
     from transformers import PreTrainedTokenizerBase
-
-    from concertino_train.codec import Codec
 
 
 def codec_tokenizer(codec: Codec) -> PreTrainedTokenizerBase:

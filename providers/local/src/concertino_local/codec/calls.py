@@ -21,7 +21,7 @@ _NAME = re.compile(r'"name"\s*:\s*("(?:[^"\\]|\\.)*")')
 _ARGUMENTS = re.compile(r'"(?:arguments|parameters)"\s*:\s*')
 
 
-class Said(NamedTuple):
+class SampledText(NamedTuple):
     """What a text says: visible text, calls in order, thoughts."""
 
     text: str
@@ -29,7 +29,7 @@ class Said(NamedTuple):
     thoughts: str = ""
 
 
-def cut_thoughts(text: str, begun: bool) -> Said:
+def cut_thoughts(text: str, begun: bool) -> SampledText:
     """A text without what was thought in front of it.
 
     Args:
@@ -38,13 +38,13 @@ def cut_thoughts(text: str, begun: bool) -> Said:
     """
     head = text.lstrip()
     if not begun and not head.startswith("<think>"):
-        return Said(text)
+        return SampledText(text)
     thought, _, rest = head.removeprefix("<think>").partition("</think>")
-    return Said(rest.lstrip(), (), thought.strip())
+    return SampledText(rest.lstrip(), (), thought.strip())
 
 
-def cut_calls(text: str) -> Said:
-    """A text without its calls; what stands in a thought is none."""
+def cut_calls(text: str) -> SampledText:
+    """A text without its calls; a call inside a thought does not count."""
     calls: list[ToolCall] = []
     parts: list[str] = []
     done = 0
@@ -56,8 +56,8 @@ def cut_calls(text: str) -> Said:
         done = block.end()
         calls.append(_read(body.strip(), f"call-{len(calls) + 1}"))
     if not calls:
-        return Said(text)
-    return Said("\n".join(filter(None, (part.strip() for part in (*parts, text[done:])))), tuple(calls))
+        return SampledText(text)
+    return SampledText("\n".join(filter(None, (part.strip() for part in (*parts, text[done:])))), tuple(calls))
 
 
 def _read(body: str, id: str) -> ToolCall:
@@ -74,7 +74,7 @@ def _read(body: str, id: str) -> ToolCall:
 
 
 def _broken(body: str, id: str) -> ToolCall:
-    """A call that is no JSON: its name if that can be read, and its arguments up to the end as they were written."""
+    """A call that is not valid JSON: its name if that can be read, and its arguments as they were written."""
     name, found = _NAME.search(body), _ARGUMENTS.search(body)
     if name is None:
         return ToolCall(NAMELESS, body, id)

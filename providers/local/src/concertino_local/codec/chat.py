@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from concertino import Message, Reply, Usage, UsageError
 
-from concertino_train.codec import Codec, Ids, Tools
+from .calls import SampledText, cut_calls, cut_thoughts
+from .checks import check_template, find_pad, tools_problem
+from .contract import Codec, Ids, Tools
+from .serving import TemplateCodec
+from .template import template_text
+from .turns import Piece
 
-from ._calls import Said, cut_calls, cut_thoughts
-from ._checks import check_template, find_pad, tools_problem
-from ._template import ChatTemplate, template_text
-from ._turns import Piece
-from ._vocabulary import Vocabulary
 
-
-class Encoded(NamedTuple):
+class EncodedConversation(NamedTuple):
     """A conversation to learn from.
 
     Attributes:
@@ -32,7 +29,7 @@ class Encoded(NamedTuple):
     mask: tuple[int, ...]
 
 
-class ChatCodec(Codec):
+class ChatCodec(TemplateCodec, Codec):
     """The codec of a model with a Hugging Face tokenizer and a chat template.
 
         codec = ChatCodec.load("checkpoints/0")
@@ -63,22 +60,19 @@ class ChatCodec(Codec):
         options: Mapping[str, Any] | None = None,
         thoughts: bool | None = None,
     ) -> None:
-        self.tokenizer = copy.deepcopy(tokenizer)
-        self.template = template
-        self._words = Vocabulary(self.tokenizer)
-        form = ChatTemplate(self.tokenizer, template, options or {}, self._words)
-        self._turns = check_template(self.tokenizer, form)
+        super().__init__(copy.deepcopy(tokenizer), template, options=options)
+        self._turns = check_template(self.tokenizer, self._form)
         self.problem = tools_problem(self._turns)
         self.end_text = self._turns.end_text
         eos = self.tokenizer.eos_token_id
         other = eos is not None and eos != self._turns.end
         self.end_ids = (self._turns.end, *((int(eos),) if other else ()))
         self.pad_id = find_pad(self.tokenizer, self._turns, self.end_ids)
-        self.size = self._words.size
+        self.size = self.vocabulary.size
         self._begun = self._turns.beginning([Message("user", "")]).rstrip().endswith("<think>")
         self._thoughts = self._begun if thoughts is None else thoughts
         self.tokenizer.chat_template = template
-        self.tokenizer.pad_token = self._words.special.get(self.pad_id) or self._words.decode([self.pad_id])
+        self.tokenizer.pad_token = self.vocabulary.special.get(self.pad_id) or self.vocabulary.decode([self.pad_id])
 
     @classmethod
     def load(cls, source: Any, template: str | Path | None = None, **options: Any) -> Self:
@@ -100,13 +94,6 @@ class ChatCodec(Codec):
     def save(self, folder: str | Path) -> None:
         """Write the tokenizer with this template, so that the model is served as it was trained."""
         self.tokenizer.save_pretrained(folder)
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of the vocabulary, the template and its options."""
-        parts = [self._words.identity, self.template, self._turns.template.options, self.end_ids]
-        text = json.dumps(parts, sort_keys=True, default=str)
-        return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
     # -- to token ids ----------------------------------------------------------------------------------------------
 
@@ -144,7 +131,7 @@ class ChatCodec(Codec):
 
     def encode_conversation(
         self, messages: Sequence[Message], train: Sequence[bool] | None = None, tools: Tools = ()
-    ) -> Encoded:
+    ) -> EncodedConversation:
         """A conversation to learn from, up to the end of the assistant's last turn; what follows that trains nothing.
 
         Args:
@@ -173,20 +160,16 @@ class ChatCodec(Codec):
         mask: list[int] = []
         for number, length in enumerate(lengths):  # pieces alternate: what is read, and a turn
             mask += [int(number % 2 == 1 and spoken[number // 2])] * length
-        return Encoded(ids, tuple(mask))
+        return EncodedConversation(ids, tuple(mask))
 
     # -- from token ids --------------------------------------------------------------------------------------------
 
     def read(self, ids: Sequence[int], tools: Tools = ()) -> Reply:
         """See `Codec.read`; thoughts go to `Reply.reasoning` where `thoughts` says so."""
-        text = self._words.words(ids)
-        thought = cut_thoughts(text, self._begun) if self._thoughts else Said(text)
+        text = self.vocabulary.words(ids)
+        thought = cut_thoughts(text, self._begun) if self._thoughts else SampledText(text)
         said = cut_calls(thought.text) if tools else thought
         return Reply(said.text, said.calls, Usage(output_tokens=len(ids)), reasoning=thought.thoughts)
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """See `Codec.decode`."""
-        return self._words.decode(ids)
 
     # -- pieces ----------------------------------------------------------------------------------------------------
 
@@ -197,8 +180,8 @@ class ChatCodec(Codec):
 
     def _encode(self, piece: Piece, *, first: bool) -> Ids:
         if first:
-            return tuple(self._words.encode(piece.text))
-        return tuple(self._words.encode_behind(self._turns.end, piece.text))
+            return tuple(self.vocabulary.encode_rendered(piece.text))
+        return tuple(self.vocabulary.encode_behind(self._turns.end, piece.text))
 
     def _refuse_tools(self, messages: Sequence[Message], tools: Tools) -> None:
         used = tools or any(message.role == "tool" or message.tool_calls for message in messages)

@@ -1,50 +1,23 @@
 """One request while it is answered: its prompt, what was sampled, and what that means as text.
 
 Every sampled token is kept, with its log-probability, the one that ends the reply included; so `len(ids)` is what is
-counted as output. A token that ends the reply adds no text. A row is touched by the worker thread alone, except for
+counted as output. A token that ends the reply adds no text. The worker thread alone touches a row, except for
 `channel.cancelled`.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .codec import Codec
-from .formats import ReplyReader
-from .text import Detokenizer, StopScanner
+import torch
 
-if TYPE_CHECKING:
-    from .grammar import Grammar
-    from .sampling import Chooser
-
-
-class Channel:
-    """The way from the worker thread back to the task that waits.
-
-    Attributes:
-        loop: the event loop of that task.
-        events: what has come: pieces of text, then a finished `Row`, a result or an exception.
-        cancelled: set by the task when it no longer waits; the row leaves at the next step.
-    """
-
-    def __init__(self) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.events: asyncio.Queue[Any] = asyncio.Queue()
-        self.cancelled = False
-
-    async def next(self) -> Any:
-        """The next event.
-
-        Raises:
-            Exception: that the worker has sent.
-        """
-        event = await self.events.get()
-        if isinstance(event, BaseException):
-            raise event
-        return event
+from .codec import Detokenizer, StopScanner, TemplateCodec
+from .codec.dialects import ReplyReader
+from .grammar import Grammar
+from .jobs import Channel
+from .sampling import BatchRow
 
 
 class Transcript:
@@ -56,7 +29,7 @@ class Transcript:
         stops: texts that end the reply; they are no part of it.
     """
 
-    def __init__(self, codec: Codec, reader: ReplyReader, stops: Sequence[str]) -> None:
+    def __init__(self, codec: TemplateCodec, reader: ReplyReader, stops: Sequence[str]) -> None:
         self._hidden = codec.hidden
         self._detokenizer = Detokenizer(codec.vocabulary.decode)
         self._scanner = StopScanner(stops)
@@ -90,50 +63,50 @@ class Transcript:
         return piece
 
 
-@dataclass
-class Row:
+@dataclass(eq=False)
+class RequestRow(BatchRow):
     """A request on its way through the batch.
 
     Attributes:
-        prompt: token ids that the model is shown.
-        chooser: how it samples.
         limit: tokens of its reply at most.
         ends: token ids that end it.
         channel: who waits for it.
         transcript: its text; None where only tokens are wanted.
         grammar: what its text is held to.
         streams: its pieces of text are wanted as they come.
-        ids, logprobs: what was sampled.
+        logprobs: of the sampled `ids`.
         finish_reason: empty while it generates.
-        thought: how many of them are reasoning, its marks included.
-        cached: prompt tokens whose keys and values were known.
+        thought: how many of its tokens are reasoning, its marks included.
+        number: of its arrival.
         weights: version of the weights that answer it.
         origin: what else the reply says about where it comes from.
-        done: prompt tokens that have been read so far.
-        cache: their keys and values, before the row joins the batch.
     """
 
-    prompt: list[int]
-    chooser: Chooser
-    limit: int
-    ends: frozenset[int]
-    channel: Channel
+    limit: int = 1
+    ends: Collection[int] = ()
+    channel: Channel = field(kw_only=True)
     transcript: Transcript | None = None
     grammar: Grammar | None = None
     streams: bool = False
-    ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     finish_reason: str = ""
     thought: int = 0
-    cached: int = 0
+    number: int = 0
     weights: str = ""
     origin: dict[str, Any] = field(default_factory=dict)
-    done: int = 0
-    cache: Any = None
 
-    def constraint(self) -> Grammar | None:
-        """The grammar, where it applies: in the visible text, not in reasoning."""
-        return self.grammar if self.transcript is None or self.transcript.reader.speaking else None
+    @property
+    def is_constrained(self) -> bool:
+        """Whether the reply is held to a grammar."""
+        return self.grammar is not None
+
+    def allowed_tokens(self) -> torch.Tensor | None:
+        """What the grammar allows next, where it applies: in the visible text, not in reasoning."""
+        return self.grammar.allowed() if self.grammar is not None and self._speaks else None
+
+    @property
+    def _speaks(self) -> bool:
+        return self.transcript is None or self.transcript.reader.speaking
 
     def accept(self, token: int, logprob: float) -> str:
         """Take a sampled token.
@@ -141,8 +114,8 @@ class Row:
         Returns:
             The visible text that it adds; `finish_reason` is set if it ends the reply.
         """
-        if (grammar := self.constraint()) is not None:
-            grammar.take(token)
+        if self.grammar is not None and self._speaks:
+            self.grammar.take(token)
         self.ids.append(token)
         self.logprobs.append(logprob)
         piece = ""

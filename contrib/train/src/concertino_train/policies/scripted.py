@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from concertino_train.codec import ByteCodec, Codec, Ids
+from concertino_local.codec import ByteCodec, Codec, Ids
 
-from ._policy import Policy, Prompt, Sample
+from .policy import Policy, Prompt, Sample
 
 Script = Callable[[str, Prompt], str | Ids]
 """From the text of the context to what is written: a text, or token ids as they are to be sampled."""

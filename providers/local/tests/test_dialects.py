@@ -6,7 +6,14 @@ import json
 
 import pytest
 from concertino import ToolCall
-from concertino_local.formats import HarmonyReader, HermesReader, LlamaReader, ReplyReader, guess_format, read_call
+from concertino_local.codec.dialects import (
+    HarmonyReader,
+    HermesReader,
+    LlamaReader,
+    ReplyReader,
+    guess_format,
+    read_call,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from local_models import ADD_TOOL
@@ -136,7 +143,7 @@ def test_arguments_in_tags_get_the_types_of_the_tool() -> None:
         ("no channel at all", "no channel at all", "", []),
         ("<|channel|>analysis<|message|>cut", "", "cut", []),
     ],
-)  # fmt: skip
+)
 def test_a_harmony_reply_is_read(raw: str, text: str, reasoning: str, calls: list[ToolCall]) -> None:
     assert read(HarmonyReader(TOOLS), raw) == (text, reasoning, calls)
 

@@ -1,6 +1,6 @@
 """What a template and a tokenizer must do for training, checked before anything is trained on what they write.
 
-The policy goes on behind its own token ids, and what others said is rendered by itself; so a template must write a
+The policy continues after its own token ids, and what others said is rendered by itself; so a template must write a
 message the same whatever follows it. A turn must end with one token, which is trained, or the policy never learns to
 stop. Where that is not so, the error names the way out.
 """
@@ -14,44 +14,54 @@ from typing import Any
 
 from concertino import Message, ToolCall, UsageError
 
-from concertino_train.codec import Ids
+from .contract import Ids
+from .template import SHIPPED, TRAINING, ChatTemplate, shipped, training_variant
+from .turns import ANSWER, QUESTION, Turns, different
+from .vocabulary import Vocabulary, end_of, without_marks
 
-from ._template import SHIPPED, TRAINING, ChatTemplate, shipped, training_variant
-from ._turns import ANSWER, QUESTION, Turns, different
-from ._vocabulary import Vocabulary, end_of, without_marks
-
-_WRITTEN = (
-    "think", "reasoning", "tool_call", "function", "parameter", "arg_key", "arg_value", "plan", "search", "observation",
-    "reflection", "answer", "graph", "node", "agent", "edge",
-)  # fmt: skip
+_WRITTEN = [
+    *("think", "reasoning", "tool_call", "function", "parameter", "arg_key", "arg_value", "plan", "search"),
+    *("observation", "reflection", "answer", "graph", "node", "agent", "edge"),
+]
 _PAD_NAMES = ("pad", "reserved", "unused", "unk", "extra", "endoftext")
 
 _TALK = (
-    Message("system", "Be brief."), Message("user", "How far is it?"), Message("assistant", "Ten miles: 10 mi."),
-    Message("user", "And back?"), Message("assistant", "The same.\n\nNo, less."), Message("user", "Thanks."),
-)  # fmt: skip
+    Message("system", "Be brief."),
+    Message("user", "How far is it?"),
+    Message("assistant", "Ten miles: 10 mi."),
+    Message("user", "And back?"),
+    Message("assistant", "The same.\n\nNo, less."),
+    Message("user", "Thanks."),
+)
 _THOUGHT = (
-    Message("user", "How far?"), Message("assistant", "<think>\nI look it up.\n</think>\n\nTen miles."),
-    Message("user", "And back?"), Message("assistant", "<think>\nAs far.\n</think>\n\nThe same."),
-)  # fmt: skip
+    Message("user", "How far?"),
+    Message("assistant", "<think>\nI look it up.\n</think>\n\nTen miles."),
+    Message("user", "And back?"),
+    Message("assistant", "<think>\nAs far.\n</think>\n\nThe same."),
+)
 _TOOL = {
     "type": "function",
     "function": {
-        "name": "look_up", "description": "Look something up.",
+        "name": "look_up",
+        "description": "Look something up.",
         "parameters": {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]},
     },
-}  # fmt: skip
+}
 _CALLS = (
-    Message("system", "Be brief."), Message("user", "How far is it?"),
+    Message("system", "Be brief."),
+    Message("user", "How far is it?"),
     Message("assistant", "", (ToolCall("look_up", {"what": "there"}, "call00001"),)),
     Message("tool", "10 mi", call_id="call00001"),
     Message(
-        "assistant", "Both ways:",
+        "assistant",
+        "Both ways:",
         (ToolCall("look_up", {"what": "a"}, "call00002"), ToolCall("look_up", {"what": "b"}, "call00003")),
     ),
-    Message("tool", "7 mi", call_id="call00002"), Message("tool", "8 mi", call_id="call00003"),
-    Message("assistant", "Fifteen miles."), Message("user", "Thanks."),
-)  # fmt: skip
+    Message("tool", "7 mi", call_id="call00002"),
+    Message("tool", "8 mi", call_id="call00003"),
+    Message("assistant", "Fifteen miles."),
+    Message("user", "Thanks."),
+)
 
 
 def check_template(tokenizer: Any, template: ChatTemplate) -> Turns:
@@ -125,7 +135,7 @@ def _find_end(template: ChatTemplate) -> Turns:
     if answer not in last[len(asked) :]:
         raise UsageError(f"the chat template changes what the assistant said: {last[len(asked) :]!r}")
     rest = last.rpartition(answer)[2]
-    before, end = end_of(vocabulary.encode(rest), vocabulary)
+    before, end = end_of(vocabulary.encode_rendered(rest), vocabulary)
     if end is None:
         middle = followed.partition(answer)[2][:24]
         raise UsageError(
@@ -143,7 +153,7 @@ def _find_end(template: ChatTemplate) -> Turns:
     if followed.partition(answer)[2][: len(closing)] != closing:
         raise UsageError(
             f"the chat template ends the last turn with {closing!r}, and others with "
-            f"{followed.partition(answer)[2][: len(closing)]!r}, so a conversation would not go on behind what the "
+            f"{followed.partition(answer)[2][: len(closing)]!r}, so a conversation would not continue after what the "
             "policy wrote"
         )
     return Turns(template, end, end_text, rest[len(closing) :])
@@ -175,9 +185,13 @@ def _check_marked(tokenizer: Any, turns: Turns) -> None:
         return
     try:
         marked = tokenizer.apply_chat_template(
-            [QUESTION, ANSWER, QUESTION], chat_template=template.text, tokenize=True, return_dict=True,
-            return_assistant_tokens_mask=True, **template.options,
-        )  # fmt: skip
+            [QUESTION, ANSWER, QUESTION],
+            chat_template=template.text,
+            tokenize=True,
+            return_dict=True,
+            return_assistant_tokens_mask=True,
+            **template.options,
+        )
     except (ValueError, TypeError):
         return  # a tokenizer in Python cannot tell
     ids = [i for i, mask in zip(marked["input_ids"], marked["assistant_masks"], strict=True) if mask]
@@ -189,7 +203,7 @@ def _check_marked(tokenizer: Any, turns: Turns) -> None:
 
 
 def _check_tags(vocabulary: Vocabulary) -> None:
-    """That tags which a policy writes are no special tokens, which decoders drop."""
+    """Check that tags which a policy writes are not special tokens, which decoders drop."""
     texts = set(vocabulary.special.values())
     wrong = [tag for name in _WRITTEN for tag in (f"<{name}>", f"</{name}>") if tag in texts]
     if wrong:
@@ -209,10 +223,12 @@ def find_pad(tokenizer: Any, turns: Turns, ends: Ids) -> int:
         return int(tokenizer.pad_token_id)
     usual = {tokenizer.bos_token_id, *ends}
     free = [
-        (rank, i) for i, text in turns.template.vocabulary.special.items() if i not in usual
-        and text not in turns.template.text
-        for rank, name in enumerate(_PAD_NAMES) if name in text.lower()
-    ]  # fmt: skip
+        (rank, i)
+        for i, text in turns.template.vocabulary.special.items()
+        if i not in usual and text not in turns.template.text
+        for rank, name in enumerate(_PAD_NAMES)
+        if name in text.lower()
+    ]
     if not free:
         own = "none" if tokenizer.pad_token_id is None else f"{tokenizer.pad_token!r}, which also ends turns"
         raise UsageError(

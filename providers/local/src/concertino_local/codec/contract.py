@@ -1,12 +1,12 @@
 """A codec: between messages and the token ids of one policy.
 
 A policy reads and writes token ids; a strategy reads and writes messages. The invariant that training rests on: what
-the policy sampled is never encoded again. A conversation goes on behind the sampled ids themselves, and only what
+the policy sampled is never encoded again. A conversation continues after the sampled ids themselves, and only what
 others said is encoded; so the ids that are trained on are the ids that were sampled, whatever the tokenizer would have
 made of their text.
 
 `Codec` is the contract, `ByteCodec` the plainest one: a token is a byte of UTF-8. Codecs of real models are made of a
-tokenizer and a chat template (`concertino_train.chat_codec`).
+tokenizer and a chat template (`ChatCodec`).
 """
 
 from __future__ import annotations

@@ -21,6 +21,13 @@ from concertino import ToolCall
 from .text import overlap
 
 NAMELESS = "?"
+FORMAT_MARKS: dict[str, tuple[str, ...]] = {
+    "hermes": ("<think>", "</think>", "<tool_call>", "</tool_call>"),
+    "harmony": ("<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>", "<|constrain|>"),
+    "llama": ("<|python_tag|>",),
+    "plain": (),
+}
+"""The special tokens that a reader of each reply format looks for."""
 
 
 class ReplyReader(ABC):
@@ -198,7 +205,7 @@ class HarmonyReader(ReplyReader):
         tools: the tools that were offered; without any, calls are visible as text.
     """
 
-    _MARKS = ("<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>", "<|constrain|>")
+    _MARKS = FORMAT_MARKS["harmony"]
     _RECIPIENT = re.compile(r"to=(?:functions\.)?([^\s<]+)")
 
     def __init__(self, tools: Sequence[Mapping[str, Any]] = ()) -> None:
@@ -330,7 +337,7 @@ def _as_written(body: str, value: Any) -> str:
 
 
 def _read_broken(body: str) -> ToolCall:
-    """A call that is no JSON: its name if that can be read, and its arguments up to the end as they were written."""
+    """A call that is not valid JSON: its name if that can be read, and its arguments as they were written."""
     name = _NAME.search(body)
     if name is None:
         return ToolCall(NAMELESS, body)

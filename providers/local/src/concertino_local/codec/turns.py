@@ -6,7 +6,7 @@
 
 Each piece is rendered by itself: a turn behind a stand-in question, what stands between behind a stand-in answer. The
 pieces are encoded one by one, so a turn that was sampled can take the place of one that was rendered. The invariant:
-the texts of the pieces add up to what the template writes for the whole conversation; where they would not, it is said.
+the texts of the pieces add up to what the template writes for the whole conversation; anything else is an error.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from typing import NamedTuple
 
 from concertino import Message, UsageError
 
-from concertino_train.codec import Tools
-
-from ._template import ChatTemplate, Form
-from ._vocabulary import without_marks
+from .contract import Tools
+from .template import ChatTemplate, Form
+from .vocabulary import without_marks
 
 QUESTION: Form = {"role": "user", "content": "a stand-in question"}
 ANSWER: Form = {"role": "assistant", "content": "a stand-in answer"}
@@ -31,7 +30,7 @@ class Piece(NamedTuple):
 
     Attributes:
         text: as the template writes it.
-        message: the assistant's message, None where it is no turn.
+        message: the assistant's message, None for anything but a turn of the assistant.
     """
 
     text: str
@@ -56,7 +55,7 @@ class Turns:
 
     def beginning(self, messages: Sequence[Message], tools: Tools = ()) -> str:
         """A conversation without turns of the assistant, up to where it begins to write."""
-        return self.template.render(self.template.forms(messages), tools, opens=True)
+        return self.template.render(self._forms(messages), tools, opens=True)
 
     def turn(self, message: Message) -> str:
         """A message of the assistant as it is written, its end included.
@@ -65,7 +64,7 @@ class Turns:
             UsageError: it cannot be told from what stands around it.
         """
         asked = self.template.render([QUESTION], opens=True)
-        text = self.template.render([QUESTION, *self.template.forms([message])], opens=False)
+        text = self.template.render([QUESTION, self.template.form(message)], opens=False)
         if not text.startswith(asked):
             raise UsageError(
                 "the chat template does not begin an assistant's turn as it asks for one: "
@@ -89,11 +88,11 @@ class Turns:
             calls = [{"type": "function", "id": id, "function": {"name": "f", "arguments": {}}} for id in ids]
             answer = {**ANSWER, "tool_calls": calls}
         base = self.template.render([QUESTION, answer], tools, opens=False).removesuffix(self.tail)
-        text = self.template.render([QUESTION, answer, *self.template.forms(fresh)], tools, opens=True)
+        text = self.template.render([QUESTION, answer, *self._forms(fresh)], tools, opens=True)
         if not (text.startswith(base) and base.endswith(self.end_text)):
             raise UsageError(
                 "the chat template writes an assistant's turn differently once something follows: "
-                f"{different(base, text)}; so a conversation would not go on behind what the policy wrote"
+                f"{different(base, text)}; so a conversation would not continue after what the policy wrote"
             )
         return text[len(base) :]
 
@@ -124,8 +123,11 @@ class Turns:
             self._compare(found, messages[: len(messages) if opens else done], tools, opens)
         return found
 
+    def _forms(self, messages: Sequence[Message]) -> list[Form]:
+        return [self.template.form(message) for message in messages]
+
     def _compare(self, pieces: Sequence[Piece], messages: Sequence[Message], tools: Tools, opens: bool) -> None:
-        whole = self.template.render(self.template.forms(messages), tools, opens=opens)
+        whole = self.template.render(self._forms(messages), tools, opens=opens)
         joined = "".join(piece.text for piece in pieces) + ("" if opens else self.tail)
         if joined != whole:
             raise UsageError(

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from concertino import UsageError
-
-from concertino_train.codec import Codec, Ids
+from concertino_local.codec import Codec, Ids
 
 
 @dataclass(frozen=True)

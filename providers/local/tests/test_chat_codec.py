@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from concertino import Message, ToolCall, UsageError
-from concertino_train.chat_codec import ChatCodec
+from concertino_local.codec import ChatCodec
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -92,10 +92,29 @@ def codec() -> ChatCodec:
 
 def words(draw: random.Random) -> str:
     pieces = (
-        "far", "Ten miles.", " ", "\n", "\n\n", "<tool_call>", "</tool_call>", "<|im_end|>", "<|im_start|>user\n", "é",
-        "世界", "🎻", '{"a": null}', "<reasoning>", "{{ x }}", "\t", "  ", "assistant", "<think>", "</think>", "\ufdd0",
+        "far",
+        "Ten miles.",
+        " ",
+        "\n",
+        "\n\n",
+        "<tool_call>",
+        "</tool_call>",
+        "<|im_end|>",
+        "<|im_start|>user\n",
+        "é",
+        "世界",
+        "🎻",
+        '{"a": null}',
+        "<reasoning>",
+        "{{ x }}",
+        "\t",
+        "  ",
+        "assistant",
+        "<think>",
+        "</think>",
+        "\ufdd0",
         "0123",
-    )  # fmt: skip
+    )
     return "".join(draw.choice(pieces) for _ in range(draw.randrange(8)))
 
 

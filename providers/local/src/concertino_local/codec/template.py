@@ -11,7 +11,7 @@ from typing import Any
 
 from concertino import Message, ToolCall, UsageError
 
-from ._vocabulary import Vocabulary
+from .vocabulary import Vocabulary, clean
 
 Form = dict[str, Any]
 SHIPPED = "chatml"
@@ -41,6 +41,11 @@ class ChatTemplate:
         """Whether it writes the tools that it is given."""
         return "tools" in self.text
 
+    @property
+    def knows_thoughts(self) -> bool:
+        """Whether it reads the reasoning of a message."""
+        return bool(self._thoughts)
+
     def render(self, forms: Sequence[Form], tools: Sequence[Mapping[str, Any]] = (), *, opens: bool) -> str:
         """The text of a conversation.
 
@@ -52,33 +57,45 @@ class ChatTemplate:
         Raises:
             UsageError: the template refuses the conversation.
         """
+        shown = self.vocabulary.defuse([dict(tool) for tool in tools]) or None
         try:
-            return str(
-                self._tokenizer.apply_chat_template(
-                    list(forms), tools=self.vocabulary.defuse(list(tools)) or None, chat_template=self.text,
-                    add_generation_prompt=opens, tokenize=False, **self.options,
-                )
-            )  # fmt: skip
+            text = self._tokenizer.apply_chat_template(
+                list(forms),
+                tools=shown,
+                chat_template=self.text,
+                add_generation_prompt=opens,
+                tokenize=False,
+                **self.options,
+            )
         except Exception as error:  # a template is code of its own, and raises what it likes
             roles = ", ".join(form["role"] for form in forms) or "no messages"
             raise UsageError(f"the chat template refused a conversation of {roles}: {error}") from error
+        return str(text)
 
-    def forms(self, messages: Sequence[Message]) -> list[Form]:
-        """Messages as templates know them, with special tokens in their texts cut."""
-        return [self._form(message) for message in messages]
+    def form(self, message: Message, *, trusted: bool = False, inline_thoughts: bool = True, name: str = "") -> Form:
+        """A message as templates know it.
 
-    def _form(self, message: Message) -> Form:
+        Args:
+            message: of any role.
+            trusted: special tokens in its text keep their meaning; else they are cut.
+            inline_thoughts: write its reasoning into the text where the template reads none.
+            name: of the function that a tool message comes from.
+        """
         text = message.text
-        if message.reasoning and not self._thoughts:
+        if message.reasoning and inline_thoughts and not self._thoughts:
             text = f"<think>\n{message.reasoning}\n</think>\n\n{text}"
-        form: Form = {"role": message.role, "content": text}
+        form: Form = {"content": text}
         if message.role == "tool" and message.call_id:
             form["tool_call_id"] = message.call_id
+            if name:
+                form["name"] = name
         if message.reasoning:
             form.update(dict.fromkeys(self._thoughts, message.reasoning))
+        if trusted:
+            form = {key: clean(value) for key, value in form.items()}
         if message.tool_calls:
             form["tool_calls"] = [_call(call) for call in message.tool_calls]
-        return {key: value if key == "role" else self.vocabulary.defuse(value) for key, value in form.items()}
+        return {"role": message.role, **(form if trusted else self.vocabulary.defuse(form))}
 
 
 def _call(call: ToolCall) -> Form:
@@ -101,7 +118,9 @@ def template_text(tokenizer: Any, template: str | Path | None) -> str:
         UsageError: there is no such template.
     """
     if template is None:
-        return _own(tokenizer)
+        if own := own_template(tokenizer):
+            return own
+        raise UsageError(f"the tokenizer has no chat template; give one, such as template={SHIPPED!r}")
     if template == SHIPPED:
         return shipped()
     if template == TRAINING:
@@ -128,13 +147,12 @@ def shipped() -> str:
     return Path(__file__).with_name("chatml.jinja").read_text(encoding="utf-8").rstrip("\n")
 
 
-def _own(tokenizer: Any) -> str:
+def own_template(tokenizer: Any) -> str:
+    """The tokenizer's own template; empty if it has none."""
     own = tokenizer.chat_template
     if isinstance(own, dict):
         own = own.get("tool_use") or own.get("default")
-    if not own:
-        raise UsageError(f"the tokenizer has no chat template; give one, such as template={SHIPPED!r}")
-    return str(own)
+    return str(own or "")
 
 
 def training_variant(tokenizer: Any) -> str | None:
