@@ -30,7 +30,7 @@ from concertino import Call, Message, Observation, Plan, Pool, Reply, Strategy, 
 from concertino.strategies import Act, Ask, Brief, Done, Machine
 from concertino_bench import Task
 from concertino_train.chat_codec import ChatCodec
-from concertino_train.policies.transformers import TransformersPolicy
+from concertino_train.policies import TransformersPolicy
 from concertino_train.rollouts import Assignment, RolloutEngine, TokenLimits
 from concertino_train.tiny import new_model, new_tokenizer
 from measure import Row, script

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from concertino_bench.metrics import Preference
-from concertino_train import Called, Episode, RoleTurn, Round, Totals
+from concertino_train.episodes import Called, Episode, RoleTurn, Round, Totals
 from hypothesis import strategies as st
 
 MEMBERS = ("search", "code", "solve", "review")

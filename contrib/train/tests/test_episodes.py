@@ -14,7 +14,7 @@ from concertino.testing import ScriptedModel, fake_tool, make_pool
 from concertino_bench import Grade, Verdict
 from concertino_bench.environments import TurnReward
 from concertino_bench.metrics import Preference
-from concertino_train import Called, Episode, RoleTurn, Round, Totals
+from concertino_train.episodes import Called, Episode, RoleTurn, Round, Totals
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -10,7 +10,7 @@ from concertino import UsageError
 
 torch = pytest.importorskip("torch", reason="torch is not installed; losses need it")
 
-from concertino_train.losses import importance_weights, k3, policy_loss, token_logprobs  # noqa: E402
+from concertino_train.trainer.losses import importance_weights, k3, policy_loss, token_logprobs  # noqa: E402
 
 MASK = torch.tensor([[1, 0, 1, 1], [1, 1, 0, 0]])
 

@@ -1,7 +1,7 @@
 """Audit two rewards on the same rollouts: does spending ever pay?"""
 
-from concertino_train import Episode, Totals
 from concertino_train.audit import AuditFailed, audit
+from concertino_train.episodes import Episode, Totals
 from concertino_train.rewards import PRESETS
 
 rollouts = {

@@ -1,7 +1,8 @@
 """Score two rollouts of one question with a reward from a file, and see what it refuses."""
 
 from concertino import UsageError
-from concertino_train import Called, Episode, Reward, Round, Totals
+from concertino_train.episodes import Called, Episode, Round, Totals
+from concertino_train.rewards import Reward
 
 reward = Reward.load("frugal.yaml")
 rounds = (Round(calls=(Called("search"), Called("solve"))), Round("final"))

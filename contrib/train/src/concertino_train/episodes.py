@@ -271,10 +271,19 @@ class Episode:
 
     @classmethod
     def of_run(
-        cls, run: Run, grade: Grade, *, group: str, sample: int = 0, pool: Pool | None = None,
-        preference: Preference | None = None, turns: Sequence[RoleTurn] = (), domain: str = "",
-        others: Collection[str] = ("summariser",), verdict: Callable[[Reply], Sequence[Flaw]] | None = None,
-    ) -> Episode:  # fmt: skip
+        cls,
+        run: Run,
+        grade: Grade,
+        *,
+        group: str,
+        sample: int = 0,
+        pool: Pool | None = None,
+        preference: Preference | None = None,
+        turns: Sequence[RoleTurn] = (),
+        domain: str = "",
+        others: Collection[str] = ("summariser",),
+        verdict: Callable[[Reply], Sequence[Flaw]] | None = None,
+    ) -> Episode:
         """The episode of a finished and graded run.
 
         Args:
@@ -293,17 +302,36 @@ class Episode:
         reader = _Reader(run, pool, frozenset(others), verdict or _verdict_of(run))
         usage, own = run.usage, reader.own
         return cls(
-            run.id, group, sample, grade.score, grade.verdict.value, bool((run.answer or "").strip()),
-            run.answer, grade.expected, grade.found, run.stop, tuple(reader.rounds()),
+            run.id,
+            group,
+            sample,
+            grade.score,
+            grade.verdict.value,
+            bool((run.answer or "").strip()),
+            run.answer,
+            grade.expected,
+            grade.found,
+            run.stop,
+            tuple(reader.rounds()),
             Totals(
-                usage.units, usage.usd, usage.unpriced,
-                math.fsum(seen.usage.usd for seen in own), sum(seen.usage.unpriced for seen in own),
-                max(0.0, run.seconds), max(0.0, run.critical_path()),
+                usage.units,
+                usage.usd,
+                usage.unpriced,
+                math.fsum(seen.usage.usd for seen in own),
+                sum(seen.usage.unpriced for seen in own),
+                max(0.0, run.seconds),
+                max(0.0, run.critical_path()),
                 math.fsum(max(0.0, seen.ended - seen.started) for seen in run.observations),
-                reader.policy_tokens(), reader.sequence_tokens(), usage.tokens,
+                reader.policy_tokens(),
+                reader.sequence_tokens(),
+                usage.tokens,
             ),
-            reader.uses(), reader.unpriced(), preference, domain, tuple(turns),
-        )  # fmt: skip
+            reader.uses(),
+            reader.unpriced(),
+            preference,
+            domain,
+            tuple(turns),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data; fields with their default are left out."""
@@ -397,20 +425,31 @@ class _Reader:
         self, kind: RoundKind, told: Replied, calls: tuple[Called, ...] = (), flaws: tuple[str, ...] = ()
     ) -> Round:
         return Round(
-            kind, told.role, calls, flaws, _tokens(told.reply), told.reply.finish_reason == "length",
+            kind,
+            told.role,
+            calls,
+            flaws,
+            _tokens(told.reply),
+            told.reply.finish_reason == "length",
             max(0.0, round(told.observation.ended - told.observation.started, 6)),
-        )  # fmt: skip
+        )
 
     def _calls(self, planned: Any) -> tuple[Called, ...]:
         width = {call_id: len(level) for level in planned.plan.levels() for call_id in level}
         seen = zip(planned.plan.calls, planned.observations, strict=True)
         return tuple(
             Called(
-                one.name, self._kind(one.name), one.status.value, float(one.usage.units), one.usage.usd,
-                one.usage.unpriced, max(0.0, round(one.ended - one.started, 6)), width[call.id],
+                one.name,
+                self._kind(one.name),
+                one.status.value,
+                float(one.usage.units),
+                one.usage.usd,
+                one.usage.unpriced,
+                max(0.0, round(one.ended - one.started, 6)),
+                width[call.id],
             )
             for call, one in seen
-        )  # fmt: skip
+        )
 
     def _kind(self, name: str) -> MemberKind:
         kind = self.kinds.get(name) or (self.pool[name].kind if self.pool is not None and name in self.pool else "")

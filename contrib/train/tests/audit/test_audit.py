@@ -12,11 +12,13 @@ import concertino as ct
 import pytest
 from click.testing import CliRunner
 from concertino_bench.metrics import Preference
-from concertino_train import Called, Episode, Reward, RoleTurn, Round, Term
-from concertino_train.audit import AuditFailed, AuditReport, AuditRow, Limits, audit, audit_command, read_episodes
-from concertino_train.audit._report import CODES
-from concertino_train.groups import Filters, GroupKey, prompt_digest
-from concertino_train.rewards import PRESETS, Weighted, shared, toolorchestra
+from concertino_train.audit import AuditFailed, AuditReport, AuditRow, Limits, audit, read_episodes
+from concertino_train.audit.report import CODES
+from concertino_train.cli.audit import audit_command
+from concertino_train.episodes import Called, Episode, RoleTurn, Round
+from concertino_train.groups import Filters, GroupKey
+from concertino_train.groups.keys import prompt_digest
+from concertino_train.rewards import PRESETS, Reward, Term, Weighted, shared, toolorchestra
 from concertino_train.rewards.shared import Spending
 
 CHEAP = Preference(accuracy=1, usd=0.5)

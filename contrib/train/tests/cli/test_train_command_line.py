@@ -20,7 +20,7 @@ from concertino import Orchestrator, Pool, Sampling
 from concertino.events import Replied
 from concertino.strategies import strategy_by_name
 from concertino_bench.reports import read_results
-from concertino_train.cli import VERBS, train
+from concertino_train.cli import COMMANDS, train
 from concertino_train.config import load_config, recipe_names
 from concertino_train.running import read_metrics
 
@@ -132,8 +132,8 @@ def test_the_whole_way_asks_nobody_beyond_this_machine(out: Path) -> None:
 
 
 def test_weights_that_are_named_are_begun_with_whatever_was_taught(settings: Path, out: Path, tmp_path: Path) -> None:
-    from concertino_train.cli._settings import settings as read
-    from concertino_train.cli._settings import taught
+    from concertino_train.cli.settings import settings as read
+    from concertino_train.cli.settings import taught
 
     named = (f"model.path={tmp_path}",)
     config, note = taught(read(str(settings), named, out), named)
@@ -212,7 +212,7 @@ def test_evaluations_of_a_teaching_are_told_and_written_when_they_are_made(
     settings: Path, out: Path, tmp_path: Path
 ) -> None:
     from concertino_train.running import Reporter
-    from concertino_train.teaching import run_teaching
+    from concertino_train.sft import run_sft
 
     said: list[tuple[str, int]] = []
 
@@ -221,7 +221,7 @@ def test_evaluations_of_a_teaching_are_told_and_written_when_they_are_made(
             said.append((text.partition(":")[0], len(list(read_metrics(tmp_path / "sft" / "metrics.jsonl")))))
 
     every = ["trainer.sft.eval_every=2", "logging.every=2", f"trainer.output={tmp_path}"]
-    run_teaching(load_config(settings, every), sets=[out / "set"], reporter=Heard())
+    run_sft(load_config(settings, every), sets=[out / "set"], reporter=Heard())
     assert said == [("after step 2", 0), ("after step 3", 1)]
     lines = list(read_metrics(tmp_path / "sft" / "metrics.jsonl"))
     assert [(line["step"], "loss" in line, "eval/success" in line) for line in lines] == [
@@ -303,7 +303,7 @@ def test_an_export_is_declared_in_a_pool_and_answers_at_once(out: Path, tmp_path
     assert wanted <= set(found["files"])
     told = json.loads((folder / "strategy.json").read_text())
     strategy = strategy_by_name(told["name"]).from_json(told)
-    from concertino_train.practice.members import practice_pool
+    from concertino_train.practice import practice_pool
 
     pool = Pool.load(folder / "pool.toml").adding(*practice_pool(manners=["sure"]).members)
     leader = Orchestrator(strategy=strategy, sampling=Sampling(max_tokens=8, temperature=0))
@@ -400,7 +400,7 @@ assert not {"torch", "transformers", "trl"} & set(sys.modules)
 
 
 def test_help_imports_nothing_heavy_and_no_verb_imports_torch() -> None:
-    found = subprocess.run([sys.executable, "-c", LIGHT, *VERBS], capture_output=True, text=True, check=False)
+    found = subprocess.run([sys.executable, "-c", LIGHT, *COMMANDS], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
 
 
@@ -408,7 +408,7 @@ def test_the_verbs_are_those_of_concertino_train() -> None:
     from concertino.plugins import PluginManager
 
     assert [command.name for command in PluginManager().commands() if command.name == "train"] == ["train"]
-    assert set(VERBS) >= {"collect", "sft", "audit", "rl", "eval", "export", "recipes", "inspect-template"}
+    assert set(COMMANDS) >= {"collect", "sft", "audit", "rl", "eval", "export", "recipes", "inspect-template"}
 
 
 @pytest.mark.parametrize(

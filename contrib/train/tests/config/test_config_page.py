@@ -6,9 +6,9 @@ import re
 from typing import Annotated, Literal
 
 import pytest
-from concertino_train.config._page import _doc, _section, reference_page
-from concertino_train.config._sections import BudgetSection, Section
+from concertino_train.config.sections import BudgetSection, Section
 from pydantic import Field
+from reference_training_settings import _doc, _section, reference_page
 
 
 class Bounded(Section):

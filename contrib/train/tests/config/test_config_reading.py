@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from concertino import UsageError
 from concertino_train.config import TrainConfig, load_config, recipe_names, recipe_text
-from concertino_train.config._reading import read_settings
+from concertino_train.config.reading import read_settings
 
 
 def write(folder: Path, text: str, name: str = "train.yaml") -> Path:
@@ -224,7 +224,7 @@ def test_a_recipe_that_is_misspelt_is_found_by_its_system(name: str, meant: str)
 
 
 def test_every_key_of_the_settings_has_a_meaning_on_the_page_of_the_reference() -> None:
-    from concertino_train.config._page import reference_page
+    from reference_training_settings import reference_page
 
     rows = [line.split(" | ") for line in reference_page().splitlines() if line.startswith("| `")]
     assert len(rows) > 150

@@ -11,7 +11,9 @@ import concertino as ct
 import pytest
 from concertino_bench import Item, Key, Task, Verdict
 from concertino_bench.reports import Results
-from concertino_train.data import Asked, Collection, OutcomeSettings, mixed_outcomes, read_asked, write_asked
+from concertino_train.data import OutcomeSettings, mixed_outcomes
+from concertino_train.data.collecting import Collection
+from concertino_train.data.outcomes import Asked, read_asked, write_asked
 
 
 def results(**rights: str) -> Results:

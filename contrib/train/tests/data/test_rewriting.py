@@ -10,8 +10,9 @@ import pytest
 from concertino import Observation, Status
 from concertino.strategies import DependencyPlan, ParallelRounds, SerialCalls
 from concertino.testing import ScriptedModel, make_pool
-from concertino_train.data import Conversation, NotParallel, conversations_of, dependencies, parallelised
-from concertino_train.data.dataflow import Made, rounds_of
+from concertino_train.data import Conversation, conversations_of, parallelised
+from concertino_train.data.dataflow import Made, dependencies, rounds_of
+from concertino_train.data.rewriting import NotParallel
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,9 +9,10 @@ import concertino as ct
 import pytest
 from concertino.testing import ScriptedModel, make_pool
 from concertino_bench import Key
-from concertino_train.data import Collection, LeftOut, SelectionSettings, Trajectory, read_trajectories, select
+from concertino_train.data import SelectionSettings, Trajectory, read_trajectories, select
+from concertino_train.data.collecting import Collection
 from concertino_train.data.replaying import replayed
-from concertino_train.data.trajectories import repaired
+from concertino_train.data.trajectories import LeftOut, repaired
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -17,22 +17,21 @@ from concertino_bench import Key, System
 from concertino_bench.runner import Progress, Selection
 from concertino_train.codec import ByteCodec
 from concertino_train.data import (
-    Collection,
     Conversation,
-    Example,
     GapSettings,
     SelectionSettings,
     SetSettings,
     Trajectory,
-    collect,
-    encode,
-    gap_filter,
     make_set,
-    read_card,
     read_conversations,
     write_conversations,
 )
+from concertino_train.data.card import read_card
+from concertino_train.data.collecting import Collection, collect
+from concertino_train.data.encoding import encode
+from concertino_train.data.examples import Example
 from concertino_train.data.files import from_row, to_row
+from concertino_train.data.gap import gap_filter
 from hypothesis import given
 from hypothesis import strategies as st
 

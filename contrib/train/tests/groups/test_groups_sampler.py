@@ -7,7 +7,8 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino_train.groups import DynamicSampler, Sampled, SamplerSettings
+from concertino_train.groups import DynamicSampler, SamplerSettings
+from concertino_train.groups.sampler import Sampled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -8,7 +8,7 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino_bench.environments import TurnReward
-from concertino_train import Called, RoleTurn, Round
+from concertino_train.episodes import Called, RoleTurn, Round
 from concertino_train.rewards import PRESETS, UnpricedError, at_grpo, gap, mas_orchestra, shared
 from concertino_train.rewards.functions import between, min_max, overlong, soft_target, spent
 

@@ -8,7 +8,7 @@ import concertino as ct
 import pytest
 from concertino.testing import ScriptedModel, fake_tool
 from concertino_bench import Grade, Verdict
-from concertino_train import Called, Episode, Round
+from concertino_train.episodes import Called, Episode, Round
 from concertino_train.rewards import PRESETS
 from concertino_train.rewards import paramanager as pm
 

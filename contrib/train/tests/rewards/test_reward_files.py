@@ -11,8 +11,8 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino_train import Episode, Reward, Scored, Term
-from concertino_train.rewards import PRESETS, TERMS, Weighted, paramanager, shared
+from concertino_train.episodes import Episode
+from concertino_train.rewards import PRESETS, TERMS, Reward, Scored, Term, Weighted, paramanager, shared
 from concertino_train.rewards.toolorchestra import PreferenceReward
 
 FRUGAL = """

@@ -10,7 +10,7 @@ import pytest
 from concertino import Usage
 from concertino_bench import Item, Key, MemberUse, Verdict
 from concertino_bench.metrics import Preference, preference_adherence
-from concertino_train import Episode
+from concertino_train.episodes import Episode
 from concertino_train.rewards import UnpricedError
 from concertino_train.rewards import toolorchestra as to
 from hypothesis import given, settings

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concertino_train.assembling import Questions, evaluation_assignments, make_engine, make_reward
-from concertino_train.batches import Batch
-from concertino_train.collecting import Collector
 from concertino_train.config import TrainConfig
+from concertino_train.config.named import make_reward
+from concertino_train.factories import Questions, make_engine
+from concertino_train.factories.questions import evaluation_assignments
 from concertino_train.policies import Prompt, ScriptedPolicy
-from concertino_train.running import TraceWriter
+from concertino_train.rl.steps import Collector
+from concertino_train.rollouts import Batch
+from concertino_train.running.traces import TraceWriter
 
 Settings = Callable[..., TrainConfig]
 
@@ -27,7 +29,7 @@ def collector(tiny: Settings) -> Iterator[Callable[..., Collector]]:
         config = tiny(*overrides)
         engine = make_engine(config, ScriptedPolicy(script or (lambda text, prompt: "0123456789"[: prompt.seed % 7])))
         engines.append(engine)
-        return Collector(config, engine, questions or Questions(config), make_reward(config), **more)
+        return Collector(config, engine, questions or Questions(config), make_reward(config.reward), **more)
 
     yield make
     for engine in engines:

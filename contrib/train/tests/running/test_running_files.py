@@ -13,10 +13,13 @@ from xml.etree import ElementTree
 
 import pytest
 from concertino import UsageError
-from concertino_train import Episode, Scored
 from concertino_train.config import load_config
-from concertino_train.running import MetricsFile, TraceWriter, TrainingFolder, plot, read_metrics, smoothed
-from concertino_train.running._traces import choose
+from concertino_train.episodes import Episode
+from concertino_train.rewards import Scored
+from concertino_train.running import TrainingFolder, read_metrics
+from concertino_train.running.curves import plot, smoothed
+from concertino_train.running.metrics import MetricsFile
+from concertino_train.running.traces import TraceWriter, choose
 
 # -- figures -----------------------------------------------------------------------------------------------------------
 
@@ -63,7 +66,7 @@ def test_a_new_training_does_not_write_behind_an_old_one(tmp_path: Path) -> None
 
 def test_a_killed_process_leaves_whole_lines(tmp_path: Path) -> None:
     program = (
-        "import os, sys; from concertino_train.running import MetricsFile\n"
+        "import os, sys; from concertino_train.running.metrics import MetricsFile\n"
         "file = MetricsFile(sys.argv[1])\n"
         "for step in range(1, 51): file.write(step, {'reward': step / 50})\n"
         "os._exit(9)\n"

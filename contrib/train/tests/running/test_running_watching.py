@@ -15,25 +15,17 @@ from typing import Any
 
 import pytest
 from concertino import UsageError
-from concertino_train import Called, Episode, Round
-from concertino_train.config import MonitorSection, load_config
-from concertino_train.running import (
-    GracefulStop,
-    JsonReporter,
-    Monitors,
-    PlainReporter,
-    Reporter,
-    check_sinks,
-    clock,
-    episode_figures,
-    evenness,
-    launch_command,
-    launch_text,
-    open_sinks,
-    over_ranks,
-    reporter,
-)
-from concertino_train.running import _sinks as sinks
+from concertino_train.config import load_config
+from concertino_train.config.learning import MonitorSection
+from concertino_train.episodes import Called, Episode, Round
+from concertino_train.running import Reporter
+from concertino_train.running import trackers as sinks
+from concertino_train.running.figures import episode_figures, evenness, over_ranks
+from concertino_train.running.launch import launch_command, launch_text
+from concertino_train.running.monitors import Monitors
+from concertino_train.running.progress import JsonReporter, PlainReporter, clock, reporter
+from concertino_train.running.signals import GracefulStop
+from concertino_train.running.trackers import check_sinks, open_sinks
 
 # -- monitors ----------------------------------------------------------------------------------------------------------
 
@@ -228,7 +220,7 @@ def test_a_bar_is_drawn_on_a_terminal_and_says_what_happens_above_it(capsys: pyt
 
 STOPPING = """
 import signal, sys, time
-from concertino_train.running import GracefulStop
+from concertino_train.running.signals import GracefulStop
 before = signal.getsignal(signal.SIGTERM)
 with GracefulStop(print) as stop:
     print("ready", flush=True)

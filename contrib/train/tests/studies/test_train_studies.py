@@ -10,21 +10,11 @@ from typing import Any
 import pytest
 from concertino import UsageError
 from concertino_train.config import load_config
-from concertino_train.studies import (
-    STUDIES,
-    Arm,
-    Estimate,
-    Expected,
-    Study,
-    StudyFailed,
-    Trained,
-    draw,
-    findings,
-    run_study,
-    table,
-)
-from concertino_train.studies import _running as running
-from concertino_train.studies._comparing import students_t
+from concertino_train.studies import STUDIES, Arm, Expected, Study, run_study
+from concertino_train.studies import runs as running
+from concertino_train.studies.comparison import Estimate, findings, students_t, table
+from concertino_train.studies.drawing import draw
+from concertino_train.studies.runs import StudyFailed, Trained
 
 TWO = Study(
     "two", "Which?", "paramanager/toy", (Arm("a"), Arm("b", learn=("rollout.group_size=4",)), Arm("c", learn=None)),

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from concertino_train.batches import Batch
 from concertino_train.codec import ByteCodec
 from concertino_train.groups import GroupKey
-from concertino_train.trajectories import Row
+from concertino_train.rollouts import Batch, Row
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 import torch
 from concertino import UsageError
-from concertino_train.batches import Batch
 from concertino_train.codec import ByteCodec
-from concertino_train.plain import PlainTrainer
-from concertino_train.trainer import Algorithm, OrchestratorGRPOTrainer
+from concertino_train.rollouts import Batch
+from concertino_train.trainer import Algorithm, OrchestratorGRPOTrainer, PlainTrainer
 
 ONE = Algorithm(steps=1, questions_per_step=2, group_size=4, learning_rate=1e-3, max_grad_norm=0, device="cpu")
 GSPO = replace(ONE, loss="grpo", ratio="sequence", clip_low=3e-4, clip_high=4e-4)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 from concertino import UsageError
-from concertino_train.batches import Batch
 from concertino_train.codec import ByteCodec
-from concertino_train.trainer import TaskStream
-from concertino_train.trainer._layout import layout
-from concertino_train.trainer._reference import Reference
-from concertino_train.trainer._tensors import loss_mask, part, pieces, placed_tensors
+from concertino_train.rollouts import Batch
+from concertino_train.rollouts.task_stream import TaskStream
+from concertino_train.trainer.layout import layout
+from concertino_train.trainer.reference import Reference
+from concertino_train.trainer.tensors import loss_mask, part, pieces, placed_tensors
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from concertino_train.batches import Batch
 from concertino_train.codec import ByteCodec
-from concertino_train.losses import importance_weights, policy_loss, token_logprobs
-from concertino_train.trainer._layout import layout
-from concertino_train.trainer._tensors import loss_mask, placed_tensors, sequences
-from concertino_train.trainer._tokenizer import codec_tokenizer
+from concertino_train.rollouts import Batch
+from concertino_train.trainer.layout import layout
+from concertino_train.trainer.losses import importance_weights, policy_loss, token_logprobs
+from concertino_train.trainer.tensors import loss_mask, placed_tensors, sequences
+from concertino_train.trainer.tokenizer import codec_tokenizer
 
 CLOSE = 1e-6
 

@@ -11,16 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from concertino import UsageError
-from concertino_train.batches import Batch
 from concertino_train.codec import ByteCodec
-from concertino_train.trainer import (
-    Algorithm,
-    OrchestratorGRPOTrainer,
-    StatefulPart,
-    complete_checkpoints,
-    latest_checkpoint,
-)
-from concertino_train.trainer._state import write_state
+from concertino_train.rollouts import Batch
+from concertino_train.trainer import Algorithm, OrchestratorGRPOTrainer
+from concertino_train.trainer.state import StatefulPart, complete_checkpoints, latest_checkpoint, write_state
 
 TEN = Algorithm(
     steps=10, questions_per_step=2, group_size=4, learning_rate=1e-2, schedule="linear", kl=0.05, device="cpu"

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 from concertino import UsageError
-from concertino_train.batches import Batch
 from concertino_train.codec import ByteCodec
+from concertino_train.rollouts import Batch
 from concertino_train.trainer import Algorithm, RoleTrainers, role_adapters, save_adapters
 
 ROLES = ("planner", "critic")

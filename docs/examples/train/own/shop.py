@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import concertino as ct
 
 if TYPE_CHECKING:
-    from concertino_train import Episode
+    from concertino_train.episodes import Episode
 
 ITEMS = [
     "lamp", "rope", "kettle", "mirror", "ladder", "basket", "broom", "bucket", "candle", "chair", "clock", "drum",

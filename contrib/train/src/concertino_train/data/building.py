@@ -89,9 +89,13 @@ class DataSet:
 
 
 def make_set(
-    results: str | Path | Sequence[str | Path], folder: str | Path, settings: SetSettings | None = None, *,
-    pool: Pool | PoolOf | None = None, codec: Codec | None = None,
-) -> DataSet:  # fmt: skip
+    results: str | Path | Sequence[str | Path],
+    folder: str | Path,
+    settings: SetSettings | None = None,
+    *,
+    pool: Pool | PoolOf | None = None,
+    codec: Codec | None = None,
+) -> DataSet:
     """Make a set of conversations from results files and their traces.
 
     Args:

@@ -29,9 +29,15 @@ FORMAT = 1
 
 
 def card_of(
-    examples: Sequence[Example], *, sources: Sequence[str | Path] = (), left_out: Sequence[LeftOut] = (),
-    notes: Sequence[str] = (), settings: Mapping[str, Any] | None = None, codec: Codec | None = None, sha256: str = "",
-) -> dict[str, Any]:  # fmt: skip
+    examples: Sequence[Example],
+    *,
+    sources: Sequence[str | Path] = (),
+    left_out: Sequence[LeftOut] = (),
+    notes: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    codec: Codec | None = None,
+    sha256: str = "",
+) -> dict[str, Any]:
     """The figures of a set.
 
     Args:

@@ -66,9 +66,14 @@ class Rewritten:
 
 
 def parallelised(
-    trace: Trace, target: Target | Strategy | None = None, *, tools: Tools = (), writes: Collection[str] = (),
-    task: str = "", exact: bool = False,
-) -> Rewritten:  # fmt: skip
+    trace: Trace,
+    target: Target | Strategy | None = None,
+    *,
+    tools: Tools = (),
+    writes: Collection[str] = (),
+    task: str = "",
+    exact: bool = False,
+) -> Rewritten:
     """Rewrite a trajectory with fewer rounds.
 
     Args:
@@ -191,17 +196,27 @@ class _Writer:
     """One rewriting: the machine of the target, told new texts and shown the recorded observations."""
 
     def __init__(
-        self, trace: Trace, told: Replayed, strategy: ParallelRounds | DependencyPlan, own: Sequence[Spoken],
-        last: Sequence[Spoken], calls: Sequence[Made], written: Sequence[Any], needs: Sequence[frozenset[int]],
-        rounds: Sequence[Sequence[int]], tools: Tools,
-    ) -> None:  # fmt: skip
+        self,
+        trace: Trace,
+        told: Replayed,
+        strategy: ParallelRounds | DependencyPlan,
+        own: Sequence[Spoken],
+        last: Sequence[Spoken],
+        calls: Sequence[Made],
+        written: Sequence[Any],
+        needs: Sequence[frozenset[int]],
+        rounds: Sequence[Sequence[int]],
+        tools: Tools,
+    ) -> None:
         self.trace, self.told, self.strategy = trace, told, strategy
         places = {made.seen.call_id: place for place, made in enumerate(calls)}
         numbered = {at: f"{number}.{n}" for number, row in enumerate(rounds, 1) for n, at in enumerate(row, 1)}
         self.moved = {name: numbered[place] for name, place in places.items()}
         quotes = getattr(strategy, "quotes", False)
-        self.written = [_each_text(value, self._requoted) if quotes else made.arguments
-                        for value, made in zip(written, calls, strict=True)]  # fmt: skip
+        self.written = [
+            _each_text(value, self._requoted) if quotes else made.arguments
+            for value, made in zip(written, calls, strict=True)
+        ]
         self.own, self.last, self.calls, self.needs, self.rounds = own, last, calls, needs, rounds
         self.tools = tuple(trace.setup.get("tools", ())) or tuple(tools)
         self.same = strategy == told.strategy
@@ -227,10 +242,18 @@ class _Writer:
         own = tuple(place for place, message in enumerate(messages) if message.role == "assistant")
         models = tuple(dict.fromkeys(said.model for said in (*self.own, *self.last)))
         return Conversation(
-            f"{self.trace.run_id}/rewritten", messages, own, own, task=task, question=self.trace.question,
-            run=self.trace.run_id, pool=str(self.trace.setup.get("pool", "")), strategy=self.strategy.name,
-            models=models, rewritten=self.told.strategy.name,
-        )  # fmt: skip
+            f"{self.trace.run_id}/rewritten",
+            messages,
+            own,
+            own,
+            task=task,
+            question=self.trace.question,
+            run=self.trace.run_id,
+            pool=str(self.trace.setup.get("pool", "")),
+            strategy=self.strategy.name,
+            models=models,
+            rewritten=self.told.strategy.name,
+        )
 
     def _begin(self) -> Machine:
         budget = Budget(**self.trace.setup.get("budget", {}))

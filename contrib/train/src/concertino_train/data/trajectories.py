@@ -130,9 +130,15 @@ class LeftOut:
 
 
 def read_trajectories(
-    results: str | Path, *, pool: Pool | PoolOf | None = None, others: Sequence[str] = OTHERS, exact: bool = False,
-    right_only: bool = True, systems: Sequence[str] = (), source: str = "",
-) -> Iterator[Trajectory | LeftOut]:  # fmt: skip
+    results: str | Path,
+    *,
+    pool: Pool | PoolOf | None = None,
+    others: Sequence[str] = OTHERS,
+    exact: bool = False,
+    right_only: bool = True,
+    systems: Sequence[str] = (),
+    source: str = "",
+) -> Iterator[Trajectory | LeftOut]:
     """The trajectories of a results file, one by one, in its order.
 
     Args:
@@ -184,9 +190,13 @@ def tools_of(item: Item, pool: Pool | PoolOf | None) -> list[dict[str, Any]]:
 
 
 def trajectory_of(
-    item: Item, trace: Trace, source: str, tools: Sequence[Mapping[str, Any]] = (), others: Sequence[str] = OTHERS,
+    item: Item,
+    trace: Trace,
+    source: str,
+    tools: Sequence[Mapping[str, Any]] = (),
+    others: Sequence[str] = OTHERS,
     exact: bool = False,
-) -> Trajectory:  # fmt: skip
+) -> Trajectory:
     """What a choice looks at of one run.
 
     Raises:
@@ -197,8 +207,15 @@ def trajectory_of(
     own = [said for said in told.spoken if said.part not in others and said.role not in others]
     calls = [pair for said in own for pair in said.calls]
     return Trajectory(
-        item.key, source, trace.path or Path(), item.verdict.value, trace.run_id,
-        item.pool or str(trace.setup.get("pool", "")), told.strategy.name, trace.question, item.stop,
+        item.key,
+        source,
+        trace.path or Path(),
+        item.verdict.value,
+        trace.run_id,
+        item.pool or str(trace.setup.get("pool", "")),
+        told.strategy.name,
+        trace.question,
+        item.stop,
         tools=_counted(seen.name for _, seen in calls if seen.status is not Status.PARSE_ERR),
         statuses=_counted(seen.status.value for _, seen in calls),
         models=_counted(_models(trace)),
@@ -209,7 +226,7 @@ def trajectory_of(
         widths=tuple(row for said in own for row in _widths(said, told)),
         taught=sum(len(each.train) for each in conversations),
         conversations=len(conversations),
-    )  # fmt: skip
+    )
 
 
 def repaired(told: Replayed, others: Sequence[str] = OTHERS) -> int:

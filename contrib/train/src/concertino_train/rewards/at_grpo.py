@@ -21,7 +21,7 @@ from concertino_bench.environments.rewards import ALPHA, COEFFICIENTS, LAMBDAS, 
 
 from concertino_train.episodes import Episode, RoleTurn
 
-from ._term import Term, did_you_mean
+from .term import Term, did_you_mean
 
 __all__ = [
     "ALPHA",

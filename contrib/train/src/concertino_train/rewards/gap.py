@@ -11,8 +11,8 @@ from concertino_bench.graders.exact_match import normalise
 
 from concertino_train.episodes import Episode
 
-from ._term import Term
 from .functions import indicator
+from .term import Term
 
 Reading = Literal["paper", "as_released", "as_evaluated"]
 

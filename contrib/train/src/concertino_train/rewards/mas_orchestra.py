@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from concertino_train.episodes import Episode
 
-from ._term import Term
 from .functions import indicator
+from .term import Term
 
 RELEASED_EXECUTED, RELEASED_CORRECT = 0.1, 0.9
 """Weights of the released code's default; its recipe sets 0 and 1."""

@@ -12,8 +12,8 @@ from typing import ClassVar, Literal
 
 from concertino_train.episodes import Episode, Round
 
-from ._term import Term
 from .functions import indicator, soft_target, spent
+from .term import Term
 
 THETA_PAR, THETA_TOOL = 1.25, 3
 """Thresholds of Eq. 14 and 15 (Table 5)."""

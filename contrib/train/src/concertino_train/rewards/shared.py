@@ -10,8 +10,8 @@ from concertino import UsageError
 
 from concertino_train.episodes import Episode
 
-from ._term import Term
 from .functions import SPENDING, indicator, overlong, spent
+from .term import Term
 
 Money = Literal["all", "calls"]
 

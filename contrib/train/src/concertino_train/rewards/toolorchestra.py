@@ -19,8 +19,8 @@ from concertino_bench.metrics import Preference
 
 from concertino_train.episodes import Episode
 
-from ._term import Term, Variant
 from .functions import between, indicator, min_max, spent
+from .term import Term, Variant
 
 Clock = Literal["wall", "critical_path", "calls"]
 _CLOCKS = {"wall": "seconds", "critical_path": "critical_path", "calls": "call_seconds"}
