@@ -212,20 +212,19 @@ def test_an_interrupted_training_ends_with_the_weights_of_a_straight_one(tmp_pat
 
 
 def test_a_checkpoint_that_a_crash_left_is_not_gone_on_from(tmp_path: Path) -> None:
-    from concertino_train.sft.checkpoints import STATE, latest_checkpoint
+    from concertino_train.running.checkpoints import FILE, latest_checkpoint
 
     taught(tmp_path, save_every=4, keep=5)
-    chosen = settings(tmp_path)
+    chosen = tmp_path / "checkpoints"
     assert latest_checkpoint(chosen).name == "checkpoint-12"
-    (tmp_path / "checkpoints" / "checkpoint-12" / STATE).unlink()
+    (tmp_path / "checkpoints" / "checkpoint-12" / FILE).unlink()
     assert latest_checkpoint(chosen).name == "checkpoint-8"
     assert taught(tmp_path, student=model(seed=5), save_every=4, keep=5, resume=True).resumed == 8
-    assert latest_checkpoint(settings(tmp_path / "other")) is None
+    assert latest_checkpoint(tmp_path / "other") is None
 
 
 def test_old_checkpoints_go_when_the_new_one_is_whole_and_torn_ones_with_them(tmp_path: Path) -> None:
-    from concertino_train.running.checkpoints import prune
-    from concertino_train.sft.checkpoints import STATE, is_whole
+    from concertino_train.running.checkpoints import FILE, prune
 
     taught(tmp_path, steps=6, save_every=2, keep=1)
     home = tmp_path / "checkpoints"
@@ -233,9 +232,9 @@ def test_old_checkpoints_go_when_the_new_one_is_whole_and_torn_ones_with_them(tm
     for torn in ("checkpoint-4", "checkpoint-8"):
         (home / torn).mkdir()
     (home / "checkpoint-best").mkdir()
-    prune(home, 1, STATE, is_whole)
+    prune(home, 1)
     assert sorted(path.name for path in home.iterdir()) == ["checkpoint-6", "checkpoint-8", "checkpoint-best"]
-    assert (home / "checkpoint-6" / STATE).is_file(), "a torn one is no reason to remove a whole one"
+    assert (home / "checkpoint-6" / FILE).is_file(), "a torn one is no reason to remove a whole one"
 
 
 def test_how_often_is_saved_and_told_may_change_when_a_training_goes_on(tmp_path: Path) -> None:
@@ -277,7 +276,7 @@ def test_a_finished_training_is_taken_up_without_another_step(tmp_path: Path) ->
 
 def test_checkpoints_of_an_earlier_training_are_not_written_over(tmp_path: Path) -> None:
     taught(tmp_path, steps=2, save_every=2)
-    with pytest.raises(ct.UsageError, match=r"holds checkpoints of an earlier training; go on with it \(--resume, "):
+    with pytest.raises(ct.UsageError, match=r"holds checkpoints of an earlier training; continue it \(--resume, "):
         taught(tmp_path, steps=2, save_every=2)
 
 

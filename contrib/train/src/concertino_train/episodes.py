@@ -42,6 +42,7 @@ def _unit(label: str, name: str, value: Any) -> None:
 
 
 MemberKind = Literal["tool", "agent", "model", "unknown"]
+_KINDS: Mapping[str, MemberKind] = {"tool": "tool", "agent": "agent", "model": "model"}
 RoundKind = Literal["calls", "final", "answer", "said", "unread", "world"]
 ROUND_KINDS: Mapping[str, str] = {
     "calls": "the text became a plan",
@@ -453,7 +454,7 @@ class _Reader:
 
     def _kind(self, name: str) -> MemberKind:
         kind = self.kinds.get(name) or (self.pool[name].kind if self.pool is not None and name in self.pool else "")
-        return kind if kind in ("tool", "agent", "model") else "unknown"  # type: ignore[return-value]
+        return _KINDS.get(kind, "unknown")
 
     # -- sums ----------------------------------------------------------------------------------------------------------
 

@@ -144,7 +144,8 @@ def new_tokenizer(
     )
     backend.train_from_iterator(_between(texts, fixed), trainer)
     backend.add_tokens([AddedToken(text, normalized=False, special=False) for text in fixed])
-    tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    make: Any = PreTrainedTokenizerFast  # its constructor has no annotations
+    tokenizer: PreTrainedTokenizerFast = make(
         tokenizer_object=backend,
         eos_token=END,
         pad_token=PAD,
@@ -262,9 +263,8 @@ def new_model(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Qwen3ForCausalLM(config)
-    model.generation_config = GenerationConfig(  # type: ignore[no-untyped-call]
-        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
-    )
+    ends: Any = GenerationConfig  # its constructor has no annotations
+    model.generation_config = ends(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
     if copying or (copying is None and _has_room(config)):
         begin_copying(model, seed)
     return model

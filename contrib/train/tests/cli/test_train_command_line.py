@@ -166,7 +166,7 @@ def test_a_folder_that_is_in_use_is_begun_anew_where_that_is_asked_for(
     common = (verb, "--config", settings, "--output", again)
     refused = run(*common, "--force")
     assert refused.exit_code == 2
-    assert "begin anew (--restart)" in refused.stderr
+    assert "start over (--restart)" in refused.stderr
     (again / verb / "traces" / "old").mkdir(parents=True)
     found = done(*common, "--restart", "--force")
     assert found["stopped"] == ""
@@ -247,7 +247,7 @@ def test_a_first_batch_of_one_reward_is_refused(settings: Path, out: Path, tmp_p
 def test_a_folder_is_not_trained_in_twice_unasked(settings: Path, out: Path) -> None:
     refused = run("rl", "--config", settings, "--output", out, "--json")
     assert refused.exit_code == 2
-    assert "go on with it (--resume)" in json.loads(refused.stderr.splitlines()[-1])["error"]["message"]
+    assert "continue it (--resume)" in json.loads(refused.stderr.splitlines()[-1])["error"]["message"]
     assert done("rl", "--config", settings, "--output", out, "--resume")["step"] == 1
 
 

@@ -97,5 +97,5 @@ def test_nothing_is_null_where_a_file_says_so_and_none_where_words_do() -> None:
 
 def test_the_page_has_no_none_of_python_for_a_key_that_takes_null() -> None:
     left = [line for line in reference_page().splitlines() if re.search(r"\bNone\b", line)]
-    assert [line.split(" | ")[0] for line in left] == ["| `sinks`"]
+    assert [line.split(" | ")[0] for line in left] == ["| `trackers`"]
     assert part_of_the_page("algorithm.advantages")["clip"][2].startswith("greatest absolute advantage; `null` for no")

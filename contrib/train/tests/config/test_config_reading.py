@@ -36,9 +36,9 @@ def test_a_number_may_be_written_as_everybody_writes_it(tmp_path: Path) -> None:
 
 def test_an_override_wins_over_the_file_and_leaves_its_neighbours(tmp_path: Path) -> None:
     file = write(tmp_path, "trainer: {seed: 3, rl: {steps: 12, learning_rate: 1e-6}}")
-    config = load_config(file, ["trainer.rl.steps=5", "rollout.group_size=4", "logging.sinks=[tensorboard]"])
+    config = load_config(file, ["trainer.rl.steps=5", "rollout.group_size=4", "logging.trackers=[tensorboard]"])
     assert (config.trainer.rl.steps, config.trainer.rl.learning_rate, config.trainer.seed) == (5, 1e-6, 3)
-    assert (config.rollout.group_size, config.logging.sinks) == (4, ["tensorboard"])
+    assert (config.rollout.group_size, config.logging.trackers) == (4, ["tensorboard"])
 
 
 def test_an_override_reaches_into_a_list(tmp_path: Path) -> None:

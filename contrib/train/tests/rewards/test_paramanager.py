@@ -65,8 +65,8 @@ def test_the_round_that_ends_the_run_makes_one_call_and_costs_one_unit(make: Any
     assert pm.calls_per_round(episode) == [2, 1]
     assert pm.calls_per_round(episode, "leave_out") == [2]
     assert pm.cost_units(episode) == 9
-    assert pm.Cost(final_units=0).values([episode]) == [1]
-    assert pm.Cost().values([episode]) == [pytest.approx(7 / 8)]
+    assert pm.CostReward(final_units=0).values([episode]) == [1]
+    assert pm.CostReward().values([episode]) == [pytest.approx(7 / 8)]
 
 
 def test_an_unread_text_is_a_round_without_calls(make: Any) -> None:

@@ -53,7 +53,7 @@ def test_a_torn_last_line_is_passed_over_and_cut_off_by_who_goes_on(tmp_path: Pa
 def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"step":1}\nnonsense\n{"step":3}\n', encoding="utf-8")
-    with pytest.raises(UsageError, match=r"metrics.jsonl:2: is no line of figures"):
+    with pytest.raises(UsageError, match=r"metrics.jsonl:2: not a line of figures"):
         list(read_metrics(path))
 
 
@@ -86,7 +86,7 @@ def test_a_folder_is_held_by_one_process_and_begun_once(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="another process trains in"):
             TrainingFolder(home.path, config, resume=True)
         home.metrics.write_text('{"step":1}\n')
-    with pytest.raises(UsageError, match=r"holds a training already; go on with it \(--resume\)"):
+    with pytest.raises(UsageError, match=r"holds a training already; continue it \(--resume\)"):
         TrainingFolder(home.path, config)
     with TrainingFolder(home.path, config, resume=True) as again:
         assert again.resumes
@@ -119,7 +119,7 @@ def test_a_restart_begins_anew_and_leaves_what_is_not_its_own(tmp_path: Path) ->
         home.metrics.write_text('{"step":1}\n')
         home.checkpoints.mkdir()
         (home.path / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match=r"begin anew \(--restart\)"):
+    with pytest.raises(UsageError, match=r"start over \(--restart\)"):
         TrainingFolder(tmp_path, config, force=True)
     with pytest.raises(UsageError, match="not both"):
         TrainingFolder(tmp_path, config, restart=True, resume=True)

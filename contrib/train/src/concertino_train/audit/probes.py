@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from concertino_train.episodes import Episode, Totals
 from concertino_train.rewards.functions import SPENDING
@@ -76,8 +76,8 @@ def _steps(spent: Sequence[float], place: int) -> list[float]:
 
 
 def _with(totals: Totals, what: str, value: float) -> Totals:
-    changed: dict[str, float] = {what: value if what in _WHOLE else int(value)}
-    return replace(totals, **changed)  # type: ignore[arg-type]
+    changed: dict[str, Any] = {what: value if what in _WHOLE else int(value)}
+    return replace(totals, **changed)
 
 
 def probe_right(groups: Mapping[str, Sequence[Episode]], reward: Reward, tolerance: float) -> list[Finding]:

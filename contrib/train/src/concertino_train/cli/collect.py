@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 
+from concertino_train.running.quiet import set_quiet_environment
+
 from .options import common_options, config_options, dry_run_option, view_option
-from .settings import quiet, settings, teller, write, write_json
+from .settings import settings, teller, write, write_json
 
 
 @click.command("collect")
@@ -27,7 +29,7 @@ def collect_command(
 
     Ends with status 1 if runs are missing.
     """
-    quiet()
+    set_quiet_environment()
     config = settings(source, overrides, output)
     if dry_run:
         _tell(config, as_json)

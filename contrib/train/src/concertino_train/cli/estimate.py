@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from concertino import Pool, ToolSpec, UsageError
 from concertino.strategies import Ask, Brief
+from tqdm import tqdm
 
 from concertino_train.config.named import make_strategy
 from concertino_train.factories.learners import policy_names
 from concertino_train.factories.pools import make_pool
 from concertino_train.factories.questions import Questions, evaluation_assignments
-from concertino_train.running.progress import clock
 
 if TYPE_CHECKING:
     from concertino_train.config.config import TrainConfig
@@ -173,7 +173,7 @@ class Estimate:
 def _duration(seconds: float) -> str:
     if seconds < 120:
         return f"{_number(seconds)} s"
-    return clock(seconds) if seconds < 48 * 3600 else f"{seconds / 86400:,.0f} days"
+    return tqdm.format_interval(seconds) if seconds < 48 * 3600 else f"{seconds / 86400:,.0f} days"
 
 
 def _number(value: float) -> str:
@@ -309,8 +309,9 @@ def _described(path: str) -> Shape | None:
         return None
     import torch
 
+    make: Any = AutoModelForCausalLM  # from_config has no annotations
     with torch.device("meta"):
-        parameters = sum(each.numel() for each in AutoModelForCausalLM.from_config(described).parameters())  # type: ignore[no-untyped-call]
+        parameters = sum(each.numel() for each in make.from_config(described).parameters())
     heads = getattr(described, "num_attention_heads", 1)
     width = getattr(described, "head_dim", None) or described.hidden_size // heads
     keys = getattr(described, "num_key_value_heads", heads) * width

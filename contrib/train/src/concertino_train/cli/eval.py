@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
+from concertino_train.running.quiet import set_quiet_environment
+
 from .options import common_options, config_options, estimating_options, view_option
-from .settings import names_path, quiet, settings, teller, write, write_json
+from .settings import names_path, settings, teller, write, write_json
 
 
 @click.command("eval")
@@ -49,7 +51,7 @@ def eval_command(
     JSON: {"results", "system", "tasks", "rollouts", "metrics", "figures", "reward", "pool", "trained_pool", "seconds",
     "traces"}
     """
-    quiet()
+    set_quiet_environment()
     config = settings(source, overrides, output)
     if checkpoint is not None or not (config.model.path and names_path(overrides)):
         changed = config.model.model_copy(update={"path": str(find_model_of(checkpoint, Path(config.trainer.output)))})

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
+from concertino_train.running.quiet import set_quiet_environment
+
 from .options import common_options
-from .settings import quiet, write, write_json
+from .settings import write, write_json
 
 
 @click.command("export")
@@ -28,7 +30,7 @@ def export_command(
 
     JSON: {"folder", "name", "files", "kind", "base"}
     """
-    quiet()
+    set_quiet_environment()
     from concertino_train.export import export
 
     done = export(checkpoint, folder, role=role, merge=merge, dtype=dtype or "", name=name, force=force)

@@ -23,12 +23,13 @@ def common_options(function: F) -> F:
 def config_options(function: F) -> F:
     """Add `--config`, `KEY=VALUE ...` and `--output`."""
     found: Any = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")(function)
-    text = "Folder of everything that comes of it; that of the settings by default."
+    text = "Output folder; that of the settings by default."
     found = click.option("--output", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER", help=text)(
         found
     )
     text = "A YAML file, or a recipe such as gap or gap/toy."
-    return click.option("--config", "source", required=True, metavar="FILE|RECIPE", help=text)(found)  # type: ignore[no-any-return]
+    whole: F = click.option("--config", "source", required=True, metavar="FILE|RECIPE", help=text)(found)
+    return whole
 
 
 def dry_run_option(function: F) -> F:
@@ -57,7 +58,7 @@ def going_on_options(function: F) -> F:
     """Add `--resume`, `--restart` and `--force`."""
     text = "Train although the audit fails, or go on although the settings are others."
     found = click.option("--force", is_flag=True, help=text)(function)
-    text = "Begin anew in a folder that holds a training; what it holds is removed."
+    text = "Start over in a folder that holds a training; its results are removed."
     found = click.option("--restart", is_flag=True, help=text)(found)
     return click.option("--resume", is_flag=True, help="Go on from the newest checkpoint, where there is one.")(found)
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 
+from concertino_train.running.quiet import set_quiet_environment
+
 from .options import common_options, config_options, estimating_options, going_on_options, view_option
-from .settings import quiet, settings, taught, teller, write, write_json
+from .settings import settings, taught, teller, write, write_json
 
 
 @click.command("rl")
@@ -39,7 +41,7 @@ def rl_command(
 
     Ends with status 130 if it was stopped.
     """
-    quiet()
+    set_quiet_environment()
     config, note = taught(settings(source, overrides, output), overrides)
     if dry_run:
         from .dry_run import dry_run as tell

@@ -76,7 +76,7 @@ def teller(as_json: bool, live: bool | None) -> Reporter:
     """Who tells what is going on, on stderr; nobody on ranks that do not lead."""
     if not this_rank().leads:
         return Reporter()
-    view = "json" if as_json else {None: "auto", True: "rich", False: "plain"}[live]
+    view = "json" if as_json else {None: "auto", True: "bar", False: "plain"}[live]
     return reporter(view, lambda line: click.echo(line, err=True))
 
 
@@ -91,11 +91,3 @@ def write(*lines: str) -> None:
     if this_rank().leads:
         for line in lines:
             click.echo(line)
-
-
-def quiet() -> None:
-    """An environment in which nothing is sent, and libraries do not talk over ours."""
-    from concertino_train.rl.training import QUIET
-
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from concertino_train.running.quiet import set_quiet_environment
+
 from .options import common_options
-from .settings import quiet, write, write_json
+from .settings import write, write_json
 
 if TYPE_CHECKING:
     from concertino_train.studies.study import Study
@@ -38,7 +40,7 @@ def study_command(names: tuple[str, ...], output: Path, seeds: int, jobs: int, a
     JSON: [{"study", "question", "recipe", "seeds", "findings": [{"arm", "measure", "value", "difference", "expected",
     "held"}]}], or [{"name", "question", "recipe", "arms"}]
     """
-    quiet()
+    set_quiet_environment()
     from concertino_train.studies.catalogue import STUDIES
 
     settings = [each for each in names if "=" in each]

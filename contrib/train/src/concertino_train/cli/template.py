@@ -6,8 +6,10 @@ from typing import Any
 
 import click
 
+from concertino_train.running.quiet import set_quiet_environment
+
 from .options import common_options
-from .settings import quiet, write, write_json
+from .settings import write, write_json
 
 
 @click.command("inspect-template")
@@ -28,7 +30,7 @@ def template_command(model: str, template: str, options: tuple[str, ...], as_jso
 
     JSON: {"template", "fingerprint", "end_ids", "end", "pad_id", "tokens", "trained", "native_calls", "text"}
     """
-    quiet()
+    set_quiet_environment()
     from concertino import Message
 
     from concertino_train.chat_codec import ChatCodec

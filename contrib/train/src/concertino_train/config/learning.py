@@ -237,15 +237,15 @@ class LoggingSection(Section):
 
     Attributes:
         every: steps between lines of progress.
-        sinks: where figures go beside the file: `tensorboard`, `trackio`, `wandb`. None by default.
-        project, run: names that sinks show.
+        trackers: where figures go besides the file: `tensorboard`, `trackio`, `wandb`. None by default.
+        project, run: names that trackers show.
         traces: rollouts as trace files.
         plot_every: steps between drawings of `plot.svg`; at the end it is drawn in any case; 0 for only then.
         monitors: signs of collapse.
     """
 
     every: Count = 1
-    sinks: list[str] = Field(default_factory=list)
+    trackers: list[str] = Field(default_factory=list)
     project: str = "concertino"
     run: str = ""
     traces: TraceSection = TraceSection()

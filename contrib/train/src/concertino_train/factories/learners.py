@@ -18,7 +18,7 @@ from concertino import Prices, UsageError
 from concertino.strategies import RoleWorkflow
 
 from concertino_train.config.named import make_strategy
-from concertino_train.running.ranks import this_rank
+from concertino_train.running.ranks import this_rank, wait_for_everyone
 
 from .models import ADAPTER, Loaded, check_adapter
 
@@ -165,8 +165,9 @@ def without_dropout(model: Any) -> None:
         adapter.lora_dropout = 0.0
     for module in model.modules():
         dropouts = getattr(module, "lora_dropout", None)
-        for name in dropouts if isinstance(dropouts, torch.nn.ModuleDict) else ():
-            dropouts[name] = torch.nn.Identity()
+        if isinstance(dropouts, torch.nn.ModuleDict):
+            for name in dropouts:
+                dropouts[name] = torch.nn.Identity()
 
 
 def _with_adapter(config: TrainConfig, model: Any) -> Any:
@@ -308,9 +309,6 @@ def _handing_over(model: Any, policy: Any, served: Path) -> Callable[[int], None
                         shutil.rmtree(old)
             else:
                 policy.update(model.state_dict())
-        if this_rank().ranks > 1:
-            from accelerate import PartialState  # type: ignore[import-untyped]
-
-            PartialState().wait_for_everyone()
+        wait_for_everyone()
 
     return refresh

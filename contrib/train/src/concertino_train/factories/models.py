@@ -146,7 +146,10 @@ def check_adapter(config: TrainConfig, path: str | Path) -> None:
     if section is None or not file.exists():
         return
     made = json.loads(file.read_text(encoding="utf-8"))
-    pairs = {"rank": (made.get("r"), section.rank), "alpha": (made.get("lora_alpha"), section.alpha)}
+    pairs: dict[str, tuple[Any, Any]] = {
+        "rank": (made.get("r"), section.rank),
+        "alpha": (made.get("lora_alpha"), section.alpha),
+    }
     if isinstance(section.targets, list) and isinstance(made.get("target_modules"), list):
         pairs["targets"] = sorted(made["target_modules"]), sorted(section.targets)
     other = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

@@ -62,11 +62,6 @@ class ExactMatch(Term):
     def __post_init__(self) -> None:
         self._one_of("variant", ("paper", "as_released", "as_evaluated"))
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """0 or 1."""
-        return 0.0, 1.0
-
     def values(self, group: Sequence[Episode]) -> list[float]:
         """1 or 0 for each episode."""
         if self.variant == "paper":

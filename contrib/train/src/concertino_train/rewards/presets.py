@@ -16,7 +16,7 @@ _REWARDS = [
     Reward(
         "paramanager",
         {
-            "task": Weighted(paramanager.Task()),
+            "task": Weighted(paramanager.TaskReward()),
             "format": Weighted(paramanager.Format()),
             "diversity": Weighted(paramanager.Diversity()),
             "efficiency": Weighted(paramanager.Efficiency()),
@@ -36,13 +36,15 @@ _REWARDS = [
         "ToolOrchestra's published code; pays for spending, for comparison only",
     ),
     Reward(
-        "mas-orchestra", {"correct": Weighted(mas_orchestra.Correct())}, "MAS-Orchestra Eq. 3: 1 for a right answer"
+        "mas-orchestra",
+        {"correct": Weighted(mas_orchestra.CorrectAnswer())},
+        "MAS-Orchestra Eq. 3: 1 for a right answer",
     ),
     Reward(
         "mas-orchestra-as-released",
         {
             "executed": Weighted(mas_orchestra.Executed(), mas_orchestra.RELEASED_EXECUTED),
-            "correct": Weighted(mas_orchestra.Correct(), mas_orchestra.RELEASED_CORRECT),
+            "correct": Weighted(mas_orchestra.CorrectAnswer(), mas_orchestra.RELEASED_CORRECT),
         },
         "MAS-Orchestra's published code: 0.1 for any output, 0.9 for the right one",
     ),
@@ -64,17 +66,17 @@ _TERMS: tuple[type[Term], ...] = (
     shared.OkCalls,
     shared.Spending,
     shared.Overlong,
-    paramanager.Task,
+    paramanager.TaskReward,
     paramanager.Format,
     paramanager.Diversity,
     paramanager.Parallelism,
     paramanager.Tools,
     paramanager.Efficiency,
     paramanager.Length,
-    paramanager.Cost,
+    paramanager.CostReward,
     toolorchestra.Outcome,
     toolorchestra.PreferenceReward,
-    mas_orchestra.Correct,
+    mas_orchestra.CorrectAnswer,
     mas_orchestra.Executed,
     gap.ExactMatch,
     at_grpo.Team,

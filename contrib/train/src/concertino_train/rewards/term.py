@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, Self, TypeVar, get_type_hints
+from typing import Any, ClassVar, Literal, Self, get_type_hints
 
 from concertino import UsageError
 from concertino.schema import near_names
@@ -63,9 +63,9 @@ class Term(ABC):
         """
 
     @property
-    @abstractmethod
     def bounds(self) -> tuple[float, float]:
-        """Least and greatest value; infinite where there is no bound."""
+        """Least and greatest value, infinite where there is no bound; 0 to 1 unless a subclass says otherwise."""
+        return 0.0, 1.0
 
     @property
     def charged(self) -> frozenset[str]:
@@ -110,9 +110,6 @@ class Term(ABC):
     def _one_of(self, name: str, known: Sequence[str]) -> None:
         if (value := getattr(self, name)) not in known:
             raise UsageError(f"{self.name}: {name}={value!r}; {did_you_mean(str(value), known)}")
-
-
-T = TypeVar("T", bound=type[Term])
 
 
 def did_you_mean(given: str, known: Sequence[str]) -> str:

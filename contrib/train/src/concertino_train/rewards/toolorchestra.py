@@ -126,11 +126,6 @@ class Outcome(Term):
     source = "ToolOrchestra §3.2, r_outcome"
     meaning = "1 if the verdict is right."
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """0 or 1."""
-        return 0.0, 1.0
-
     def values(self, group: Sequence[Episode]) -> list[float]:
         """1 or 0 for each episode."""
         return [outcome_reward(episode.right) for episode in group]

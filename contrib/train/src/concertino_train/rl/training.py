@@ -11,7 +11,6 @@ crashed behind a checkpoint, goes on as if nothing had happened.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -30,34 +29,27 @@ from concertino_train.factories.questions import Questions, evaluation_assignmen
 from concertino_train.groups.filters import Filters
 from concertino_train.rewards.reward import Reward
 from concertino_train.rewards.term import UnpricedError
-from concertino_train.running.curves import can_plot
 from concertino_train.running.figures import over_ranks
 from concertino_train.running.folder import TrainingFolder
-from concertino_train.running.metrics import MetricsFile, read_metrics
+from concertino_train.running.metrics import read_metrics
 from concertino_train.running.monitors import Monitors
 from concertino_train.running.progress import Reporter
-from concertino_train.running.quiet import quietly
-from concertino_train.running.ranks import Rank, anywhere, this_rank
+from concertino_train.running.quiet import quietly, set_quiet_environment
+from concertino_train.running.ranks import Rank, anywhere, gathered, this_rank
+from concertino_train.running.record import Record
 from concertino_train.running.signals import GracefulStop
 from concertino_train.running.traces import TraceWriter
-from concertino_train.running.trackers import Sink, check_sinks, open_sinks
+from concertino_train.running.trackers import check_trackers
 
 if TYPE_CHECKING:
     from concertino_train.config.config import TrainConfig
     from concertino_train.factories.learners import Learner
     from concertino_train.rollouts.batches import Batch
-    from concertino_train.running.callback import Watch
+    from concertino_train.running.callback import RecordCallback
     from concertino_train.trainer.algorithm import Algorithm
 
     from .steps import Collector, Compared
 
-QUIET = {
-    "HF_HUB_OFFLINE": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "TRL_EXPERIMENTAL_SILENCE": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-}
-"""Environment of a training: nothing is sent or downloaded, and nothing warns of what is meant."""
 _AUDITED = 100
 """Groups of the first batch that are looked at."""
 
@@ -123,8 +115,7 @@ def run_rl(
         AuditFailed: the first batch should not be trained on; nothing was trained.
         KeyboardInterrupt: a second signal.
     """
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
+    set_quiet_environment()
     began, told, rank = (time.monotonic(), time.process_time()), reporter or Reporter(), this_rank()
     check_rl(config)
     questions = Questions(config, rank=rank.rank, ranks=rank.ranks)
@@ -148,9 +139,9 @@ def check_rl(config: TrainConfig) -> None:
     """See what can be known to be wrong before anything is loaded.
 
     Raises:
-        UsageError: a sink is missing; groups are too small, or all rollouts of one would be the same.
+        UsageError: a tracker is missing; groups are too small, or all rollouts of one would be the same.
     """
-    check_sinks(config.logging.sinks)
+    check_trackers(config.logging.trackers)
     if config.rollout.group_size < 2:
         raise UsageError(
             f"rollout.group_size={config.rollout.group_size}: a group of one has nothing to compare with; "
@@ -245,7 +236,7 @@ class _Work:
             before=self.learner.refresh,
             first=None if self.after else self._audit,
         )
-        self.watch = self._make_watch(stop)
+        self.watch = self._make_callback(stop)
         self.trainer = self._make_trainer()
 
     def _say_what_it_begins_with(self) -> None:
@@ -261,45 +252,29 @@ class _Work:
             hint = "finish it (concertino train sft --resume)" if unfinished.is_dir() else "concertino train sft"
             self.told.say(f"begins with new weights, which know nothing; teach them first: {hint}", "warning")
 
-    def _make_watch(self, stop: GracefulStop) -> Watch:
-        from concertino_train.running.callback import Watch
+    def _make_callback(self, stop: GracefulStop) -> RecordCallback:
+        from concertino_train.running.callback import RecordCallback
 
         config = self.config
-        metrics, sinks = None, list[Sink]()
-        if self.rank.leads:
-            metrics = MetricsFile(self.home.metrics, self.after if self.home.resumes else None)
-            self._closing.callback(metrics.close)
-            sinks = open_sinks(
-                config.logging.sinks,
-                self.home.path,
-                project=config.logging.project,
-                run=config.logging.run or config.name,
-                settings=config.resolved(),
-            )
-            for sink in sinks:
-                self._closing.callback(sink.close)
-            if not can_plot():
-                self.told.say("plot.svg is not drawn: matplotlib is missing (pip install matplotlib)", "warning")
-        return Watch(
-            self.told,
-            metrics,
+        self.record = Record(config, self.home, self.told, after=self.after, leads=self.rank.leads)
+        self._closing.callback(self.record.close)
+        return RecordCallback(
+            self.record,
             updates=self.algorithm.updates,
             every=config.logging.every,
             stop=stop,
             monitors=Monitors(config.logging.monitors),
-            sinks=sinks,
-            plot_every=config.logging.plot_every if can_plot() else 0,
-            title=config.name,
+            plot_every=config.logging.plot_every,
             done=self.after,
             roles=tuple(self.learner.models),
         )
 
     def _newest(self) -> int:
         """The optimiser step of the newest checkpoint that all policies have; 0 without one."""
-        from concertino_train.trainer.state import complete_checkpoints
+        from concertino_train.running.checkpoints import complete_checkpoints, step_of
 
         folders = [self.home.checkpoints / role for role in self.learner.models] or [self.home.checkpoints]
-        numbers = [{int(each.name.rpartition("-")[2]) for each in complete_checkpoints(folder)} for folder in folders]
+        numbers = [{step_of(each) for each in complete_checkpoints(folder)} for folder in folders]
         return max(set.intersection(*numbers), default=0)
 
     def _make_trainer(self) -> Any:
@@ -328,12 +303,12 @@ class _Work:
         beats = range(self.algorithm.questions_per_step)
         if learner.models:
             several = RoleTrainers(learner.models, self.algorithm, self.collector, beats, **common)
-            self.everyone = self.watch.everyone = anywhere(next(iter(several.trainers.values())).accelerator)
+            self.everyone = self.watch.everyone = anywhere(self.rank.ranks)
             return several
         trainer = OrchestratorGRPOTrainer(
             learner.model, self.algorithm, self.collector, beats, roles=learner.adapters, **common
         )
-        self.everyone = self.watch.everyone = anywhere(trainer.accelerator)
+        self.everyone = self.watch.everyone = anywhere(self.rank.ranks)
         return trainer
 
     # -- before the first update ---------------------------------------------------------------------------------------
@@ -386,19 +361,21 @@ class _Work:
         figures: dict[str, Any] = {}
         if not stopped and self.config.tasks.eval:
             self.learner.refresh(self.algorithm.steps + 1)
-            figures = over_ranks(self._gathered(self.collector.measure()))
+            measured = self.collector.measure()
+            figures = over_ranks(gathered(measured) if self.rank.ranks > 1 else [measured])
         model = None if stopped else self.home.model
         if model is not None and self.rank.leads:
             self.learner.save(model, self.config)
         newest = self._newest()
         checkpoint = self.home.checkpoints / f"checkpoint-{newest}" if newest and not self.learner.models else None
         if self.rank.leads:
-            if can_plot():
-                watch.draw(*([{"step": watch.step + 1, **figures}] if figures else []))
+            self.record.draw(*([{"step": watch.step + 1, **figures}] if figures else []))
             lines = list(read_metrics(self.home.metrics))
             figures = {**(lines[-1] if lines else {}), **figures}
             if stopped:
-                self.told.say(f"stopped by {stopped} behind step {watch.step}; the same command with --resume goes on")
+                self.told.say(
+                    f"stopped by {stopped} behind step {watch.step}; the same command with --resume continues"
+                )
         result = RlResult(
             self.home.path,
             model,
@@ -414,15 +391,6 @@ class _Work:
         if self.rank.leads:
             self.home.write_result(result.to_json())
         return result
-
-    def _gathered(self, figures: dict[str, float]) -> list[dict[str, float]]:
-        """The figures of every rank."""
-        if self.rank.ranks == 1:
-            return [figures]
-        from accelerate.utils import gather_object  # type: ignore[import-untyped]
-
-        found: list[dict[str, float]] = gather_object([figures])
-        return found
 
     def close(self) -> None:
         """Release what is held."""

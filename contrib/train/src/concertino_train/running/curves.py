@@ -21,7 +21,7 @@ PANELS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 """Title and figures of each panel; those that are not there are left out."""
 COLOURS = ("#2a5db0", "#c2571a", "#2f7d4f", "#8a4fa3")
-_RC: dict[str, Any] = {
+_RC: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "concertino",
     "text.parse_math": False,
@@ -87,7 +87,7 @@ def drawing(path: str | Path, size: tuple[float, float], title: str = "") -> Ite
     from matplotlib.figure import Figure
 
     target = Path(path)
-    with mpl.rc_context(_RC):  # type: ignore[arg-type]
+    with mpl.rc_context(_RC):
         figure = Figure(figsize=size)
         yield figure
         if title:

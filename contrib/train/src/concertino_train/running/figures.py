@@ -13,9 +13,6 @@ from concertino import STOP_REASONS
 
 from concertino_train.episodes import Episode
 
-SUMMARY = ("reward", "success", "format", "rounds", "tokens", "usd", "units")
-"""What a line of progress shows, as far as it is there."""
-
 
 def episode_figures(episodes: Sequence[Episode], offered: int = 0) -> dict[str, float]:
     """Figures of the rollouts of a step.

@@ -1,32 +1,32 @@
-"""The folder of a training: what is where, who may write, and whether it may be gone on with.
+"""The folder of a training: what is where, who may write, and whether the training may be resumed.
 
     out/config.yaml       the settings, whole
     out/metrics.jsonl     figures by step
     out/plot.svg          the same as curves
     out/traces/           rollouts of some steps
-    out/checkpoints/      to go on from
-    out/model/            what came of it
+    out/checkpoints/      to resume from
+    out/model/            the trained model
     out/audit.json        what the audit found before the first step
-    out/result.json       what the command said in the end, with the figures of the weights that came of it
+    out/result.json       the command's result, with the figures of the trained weights
 
-The invariant: one process group writes at a time; and a folder goes on only with the training that it was made by,
-unless somebody insists.
+The invariant: one process group writes at a time; and a folder is resumed only by the training that began it, unless
+`--force` is given.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from concertino import UsageError
+from filelock import FileLock, Timeout
 
 from concertino_train.config.config import TrainConfig, load_config
+
+from .files import write_atomically
 
 
 def clean_folder(path: Path) -> Path:
@@ -37,15 +37,19 @@ def clean_folder(path: Path) -> Path:
 
 
 class TrainingFolder:
-    """Opens the folder of a training and holds it.
+    """Opens the folder of a training and locks it.
 
     Args:
         path: of the folder.
         config: of the training.
-        resume: go on with what is there; a folder that is not there yet is begun.
-        restart: begin anew where a training has begun; what came of it is removed.
-        force: go on although the settings are others.
+        resume: continue the training that is there; a folder that is not there yet is begun.
+        restart: start over where a training has begun; its results are removed.
+        force: continue although the settings differ.
         leader: whether this process writes; the others of a distributed training do not.
+
+    Attributes:
+        resumes: there is a training to continue.
+        config_file, metrics, plot, traces, checkpoints, model, audit, result: paths in it, as above.
 
     Raises:
         UsageError: another process holds it, it holds a training that has begun, or one of other settings; or both
@@ -63,83 +67,36 @@ class TrainingFolder:
         leader: bool = True,
     ) -> None:
         if resume and restart:
-            raise UsageError("either go on (--resume) or begin anew (--restart), not both")
-        self.path = Path(path)
+            raise UsageError("--resume and --restart exclude each other; give one of them")
+        self.path = home = Path(path)
+        self.config_file, self.metrics, self.plot = home / "config.yaml", home / "metrics.jsonl", home / "plot.svg"
+        self.traces, self.checkpoints, self.model = home / "traces", home / "checkpoints", home / "model"
+        self.audit, self.result = home / "audit.json", home / "result.json"
         self.resumes = resume and self.config_file.exists()
-        self._lock = -1
+        self._lock = FileLock(home / ".lock", blocking=False)
         if not leader:
             return
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._hold()
+        home.mkdir(parents=True, exist_ok=True)
+        try:
+            self._lock.acquire()
+        except Timeout:
+            raise UsageError(
+                f"another process trains in {home}; wait for it, or choose another folder (--output)"
+            ) from None
         try:
             self._admit(config, resume, restart, force)
         except BaseException:
             self.close()
             raise
 
-    # -- what is where -------------------------------------------------------------------------------------------------
-
-    @property
-    def config_file(self) -> Path:
-        """The settings."""
-        return self.path / "config.yaml"
-
-    @property
-    def metrics(self) -> Path:
-        """Figures by step."""
-        return self.path / "metrics.jsonl"
-
-    @property
-    def plot(self) -> Path:
-        """Curves."""
-        return self.path / "plot.svg"
-
-    @property
-    def traces(self) -> Path:
-        """Rollouts."""
-        return self.path / "traces"
-
-    @property
-    def checkpoints(self) -> Path:
-        """To go on from."""
-        return self.path / "checkpoints"
-
-    @property
-    def model(self) -> Path:
-        """What came of it."""
-        return self.path / "model"
-
-    @property
-    def audit(self) -> Path:
-        """What the audit found."""
-        return self.path / "audit.json"
-
-    @property
-    def result(self) -> Path:
-        """What the command said in the end."""
-        return self.path / "result.json"
-
     def write_result(self, result: Mapping[str, Any]) -> None:
-        """Write what came of it, whole or not at all."""
-        self._write(self.result, json.dumps(result, indent=2, ensure_ascii=False) + "\n")
-
-    # -- who may -------------------------------------------------------------------------------------------------------
-
-    def _hold(self) -> None:
-        self._lock = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self._lock)
-            self._lock = -1
-            raise UsageError(
-                f"another process trains in {self.path}; wait for it, or choose another folder (--output)"
-            ) from None
+        """Write the result, completely or not at all."""
+        write_atomically(self.result, json.dumps(result, indent=2, ensure_ascii=False) + "\n")
 
     def _admit(self, config: TrainConfig, resume: bool, restart: bool, force: bool) -> None:
         if self._begun() and not resume and not restart:
             raise UsageError(
-                f"{self.path} holds a training already; go on with it (--resume), begin anew (--restart), or choose "
+                f"{self.path} holds a training already; continue it (--resume), start over (--restart), or choose "
                 "another folder (--output)"
             )
         if not resume and (restart or self.config_file.exists()):
@@ -150,17 +107,12 @@ class TrainingFolder:
                 told = "; ".join(f"{key}: {was!r}, now {now!r}" for key, (was, now) in list(changed.items())[:4])
                 raise UsageError(
                     f"{self.path} was trained with other settings ({told}); use those, another folder, or --force to "
-                    "go on nevertheless"
+                    "continue nevertheless"
                 )
-        self._write(self.config_file, config.text())
-
-    def _write(self, file: Path, text: str) -> None:
-        unfinished = self.path / f".{file.stem}.{os.getpid()}"
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(file)
+        write_atomically(self.config_file, config.text())
 
     def _begun(self) -> bool:
-        """Whether anything would be lost: steps, checkpoints or weights. Settings alone are what a refusal leaves."""
+        """Whether anything would be lost: steps, checkpoints or weights. A refused training leaves settings alone."""
         steps = self.metrics.exists() and self.metrics.stat().st_size > 0
         return steps or self.model.exists() or any(self.checkpoints.glob("checkpoint-*"))
 
@@ -172,15 +124,11 @@ class TrainingFolder:
             file.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let others write. May be called again."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        """Unlock the folder. May be called again."""
+        self._lock.release()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

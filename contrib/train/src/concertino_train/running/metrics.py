@@ -3,7 +3,7 @@
     {"step": 12, "reward": 0.61, "success": 0.5, ...}
 
 The invariants: a line is written whole in one call, so a crash leaves at most one torn line, at the end, which is cut
-off by whoever goes on; steps go up; every number is finite, and what is not is left out and counted in `not_finite`.
+off when a training resumes. Steps go up. Every number is finite; others are left out and counted in `not_finite`.
 """
 
 from __future__ import annotations
@@ -13,21 +13,20 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from concertino import UsageError
 
-Figures = Mapping[str, float]
+from .files import write_atomically
 
 
 class MetricsFile:
     """Writes figures, step by step.
 
     Args:
-        path: the file; it is made, or gone on with.
-        after: the step that a training goes on behind: lines of later steps are dropped, since they are done again.
-            None where the file has to be new.
+        path: the file; it is created, or continued.
+        after: the step that a training resumes from: lines of later steps are dropped, since they are done again.
+            None if the file has to be new.
 
     Raises:
         UsageError: a new training would write into a file that has lines.
@@ -47,9 +46,7 @@ class MetricsFile:
             self.path.unlink(missing_ok=True)
             return -1
         kept = [line for line in lines if line["step"] <= after]
-        unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        unfinished.write_text("".join(_line(line) for line in kept), encoding="utf-8")
-        unfinished.replace(self.path)
+        write_atomically(self.path, "".join(_line(line) for line in kept))
         return kept[-1]["step"] if kept else -1
 
     def write(self, step: int, figures: Mapping[str, Any]) -> None:
@@ -79,14 +76,12 @@ class MetricsFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
 def read_metrics(path: str | Path) -> Iterator[dict[str, Any]]:
-    """The lines of a metrics file; a torn last one is passed over.
+    """The lines of a metrics file; a torn last one is skipped.
 
     Raises:
         UsageError: the file cannot be read, or another line is damaged.
@@ -101,9 +96,9 @@ def read_metrics(path: str | Path) -> Iterator[dict[str, Any]]:
         try:
             read = json.loads(line)
             if not isinstance(read.get("step"), int):
-                raise ValueError("it has no step")
+                raise ValueError("no step")
         except (ValueError, AttributeError) as error:
-            raise UsageError(f"{file}:{number}: is no line of figures: {error}") from error
+            raise UsageError(f"{file}:{number}: not a line of figures: {error}") from error
         yield read
 
 

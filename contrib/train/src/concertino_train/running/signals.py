@@ -1,12 +1,12 @@
-"""Ending in good order: the first signal asks, the second insists.
+"""Stopping in good order: the first signal asks, the second ends at once.
 
     with GracefulStop(tell) as stop:
         while not stop.asked:
             step()
-    # write a checkpoint, say how to go on
+    # write a checkpoint, say how to resume
 
 The invariant: after the block, signals do what they did before it. Outside of the main thread nothing is caught, since
-Python lets nobody else; `ask` then still works.
+Python allows it there only; `ask` then still works.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -48,9 +48,7 @@ class GracefulStop:
                 self._before[number] = signal.signal(number, self._caught)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
         self._before.clear()
@@ -61,4 +59,4 @@ class GracefulStop:
             raise KeyboardInterrupt(f"a second signal ({name})")
         self.ask(name)
         if self._tell is not None:
-            self._tell(f"{name}: the step under way is finished and a checkpoint is written; once more ends at once")
+            self._tell(f"{name}: finishing the step and writing a checkpoint; a second signal ends at once")

@@ -1,15 +1,16 @@
-"""Where figures go beside the metrics file: programs that draw them, by name. None is used unless asked for.
+"""Experiment trackers beside the metrics file: those of accelerate, by name. None is used unless the settings ask.
 
-The invariant: a sink is opened before anything is loaded or paid for, so that a missing package is said at once; and
-what goes wrong in one later is said once and does not end a training.
+The invariant: a missing package is reported before anything is loaded or paid for; a tracker that fails later is
+reported once, left out from then on, and does not end the training.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import logging
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,117 +19,76 @@ from concertino.schema import near_names
 
 logger = logging.getLogger("concertino.train")
 
-
-class Sink(ABC):
-    """Takes figures."""
-
-    name: str
-    broken = False
-
-    @abstractmethod
-    def __init__(self, folder: Path, project: str, run: str, settings: Mapping[str, Any]) -> None: ...
-
-    def take(self, step: int, figures: Mapping[str, float]) -> None:
-        """Take the figures of a step; a fault is logged once, and the sink is not asked again."""
-        if self.broken:
-            return
-        try:
-            self._take(step, figures)
-        except Exception as error:
-            self.broken = True
-            logger.warning("the sink %s failed and is left out from now on: %s", self.name, error)
-
-    @abstractmethod
-    def _take(self, step: int, figures: Mapping[str, float]) -> None: ...
-
-    def close(self) -> None:
-        """Hand over what is left."""
-        try:
-            self._close()
-        except Exception as error:
-            logger.warning("the sink %s could not be closed: %s", self.name, error)
-
-    def _close(self) -> None:  # noqa: B027
-        """What closing takes; nothing by default."""
+TRACKERS = ("tensorboard", "trackio", "wandb")
+"""Those that `logging.trackers` may name. TensorBoard writes to `tensorboard/` in the output folder."""
 
 
-class TensorBoard(Sink):
-    """Event files under `tensorboard/` of the output folder."""
-
-    name = "tensorboard"
-
-    def __init__(self, folder: Path, project: str, run: str, settings: Mapping[str, Any]) -> None:
-        from torch.utils.tensorboard import SummaryWriter
-
-        self._writer = SummaryWriter(str(folder / "tensorboard"))
-
-    def _take(self, step: int, figures: Mapping[str, float]) -> None:
-        for name, value in figures.items():
-            self._writer.add_scalar(name, value, step)
-        self._writer.flush()
-
-    def _close(self) -> None:
-        self._writer.close()
-
-
-class _Board(Sink):
-    """A package with `init`, `log` and `finish`."""
-
-    def __init__(self, folder: Path, project: str, run: str, settings: Mapping[str, Any]) -> None:
-        self._board = importlib.import_module(self.name)
-        self._board.init(project=project, name=run, config=dict(settings))
-
-    def _take(self, step: int, figures: Mapping[str, float]) -> None:
-        self._board.log(dict(figures), step=step)
-
-    def _close(self) -> None:
-        self._board.finish()
-
-
-class Trackio(_Board):
-    """A local database of trackio."""
-
-    name = "trackio"
-
-
-class Wandb(_Board):
-    """Weights & Biases; where the figures go is what its own settings say."""
-
-    name = "wandb"
-
-
-SINKS: dict[str, type[Sink]] = {kind.name: kind for kind in (TensorBoard, Trackio, Wandb)}
-"""By name."""
-
-
-def check_sinks(names: Sequence[str]) -> None:
-    """See that sinks can be opened, without importing them.
+def check_trackers(names: Sequence[str]) -> None:
+    """Check that trackers are known and installed, without importing them.
 
     Raises:
         UsageError: an unknown name, with near ones; or a package is missing, with the command that installs it.
     """
     for name in names:
-        if name not in SINKS:
-            near = near_names(name, list(SINKS))
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(SINKS)}"
-            raise UsageError(f"logging.sinks: there is no sink {name!r}; {hint}")
+        if name not in TRACKERS:
+            near = near_names(name, TRACKERS)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(TRACKERS)}"
+            raise UsageError(f"logging.trackers: unknown tracker {name!r}; {hint}")
         if importlib.util.find_spec(name) is None:
-            raise UsageError(f"logging.sinks: {name} is not installed; pip install {name}, or leave it out")
+            raise UsageError(f"logging.trackers: {name} is not installed; pip install {name}, or leave it out")
 
 
-def open_sinks(
-    names: Sequence[str], folder: str | Path, *, project: str, run: str, settings: Mapping[str, Any]
-) -> list[Sink]:
-    """Open sinks.
+class Trackers:
+    """Sends figures to trackers of accelerate.
 
     Args:
-        names: of `SINKS`.
+        names: of `TRACKERS`.
         folder: of the training.
-        project, run: what they show.
-        settings: of the training, for those that keep them.
+        project, run: what the trackers show.
+        settings: of the training, which trackio and wandb store.
 
     Raises:
-        UsageError: as `check_sinks`.
+        UsageError: as `check_trackers`.
     """
-    check_sinks(names)
-    return [SINKS[name](Path(folder), project, run, settings) for name in names]
+
+    def __init__(
+        self, names: Sequence[str], folder: Path, *, project: str, run: str, settings: Mapping[str, Any]
+    ) -> None:
+        check_trackers(names)
+        self._waiting = list(names)
+        self._active: list[Any] = []
+        self._folder, self._project, self._run, self._settings = folder, project, run, dict(settings)
+
+    def log(self, step: int, figures: Mapping[str, Any]) -> None:
+        """Send the figures of a step."""
+        while self._waiting:
+            name = self._waiting.pop()
+            self._attempt(name, partial(self._open, name))
+        for tracker in list(self._active):
+            if not self._attempt(tracker.name, partial(tracker.log, dict(figures), step=step)):
+                self._active.remove(tracker)
+
+    def _open(self, name: str) -> None:
+        # accelerate wants its state first, which the trainer makes: so a tracker is opened at the first figures.
+        makers = importlib.import_module("accelerate.tracking").LOGGER_TYPE_TO_CLASS  # it has no annotations
+        if name == "tensorboard":
+            tracker = makers[name](run_name=name, logging_dir=str(self._folder))
+        else:
+            tracker = makers[name](run_name=self._project, name=self._run, config=self._settings)
+        tracker.start()
+        self._active.append(tracker)
+
+    def close(self) -> None:
+        """Flush and close all trackers."""
+        for tracker in self._active:
+            self._attempt(tracker.name, tracker.finish)
+        self._active.clear()
+
+    def _attempt(self, name: str, work: Callable[[], object]) -> bool:
+        """Whether it went well. A tracker is somebody else's program, often over a network: anything may fail."""
+        try:
+            work()
+        except Exception as error:
+            logger.warning("the tracker %s failed and is left out from now on: %s", name, error)
+            return False
+        return True

@@ -15,7 +15,6 @@ training     from settings to a trained model and its record
 fine_tuning  conversations in, weights out
 settings     of the fine-tuning
 rows         which conversation is read when
-checkpoints  which checkpoint is complete, and which training may resume from it
 arguments    the settings as TRL's
 callback     figures, measurements and checkpoints while it runs
 progress     what is reported, and the result

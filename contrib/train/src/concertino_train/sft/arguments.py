@@ -11,21 +11,23 @@ from concertino import UsageError
 from concertino_train.codec import Codec
 from concertino_train.data.encoding import Encoded
 
-from .callback import Watch
-from .checkpoints import identity_of
-from .rows import table_of
+from .rows import identity_of, table_of
 from .settings import SftSettings
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
+    from .callback import SftCallback
+
 
 def make_trainer(
     settings: SftSettings, model: Any, codec: Codec, rows: Sequence[Encoded], order: Sequence[int], adapter: Any
-) -> tuple[Any, Watch]:
-    """TRL's trainer over these rows, and who watches it."""
+) -> tuple[Any, SftCallback]:
+    """TRL's trainer over these rows, and its callback."""
     from transformers.trainer_callback import PrinterCallback
     from trl.trainer.sft_trainer import DataCollatorForLanguageModeling, SFTTrainer
+
+    from .callback import SftCallback
 
     class Trainer(SFTTrainer):
         """As TRL's, without what it tells the network and writes for a hub."""
@@ -34,7 +36,7 @@ def make_trainer(
 
         def create_model_card(self, *_: Any, **__: Any) -> None: ...
 
-    watch = Watch(settings, identity_of(settings, codec, rows), len(order) // settings.batch, len(rows))
+    callback = SftCallback(settings, identity_of(settings, codec, rows), len(order) // settings.batch, len(rows))
     trainer = Trainer(
         model=model,
         args=sft_arguments(settings, len(order)),
@@ -42,11 +44,11 @@ def make_trainer(
         processing_class=getattr(codec, "tokenizer", None) or _no_tokenizer(),
         data_collator=DataCollatorForLanguageModeling(pad_token_id=codec.pad_id),
         peft_config=adapter,
-        callbacks=[watch.callback()],
+        callbacks=[callback],
     )
     trainer.remove_callback(PrinterCallback)
     trainer.processing_class = None  # the codec is written with the weights, and decides about padding and ends
-    return trainer, watch
+    return trainer, callback
 
 
 def _no_tokenizer() -> Any:
@@ -55,7 +57,8 @@ def _no_tokenizer() -> Any:
     from transformers import PreTrainedTokenizerFast
 
     plain = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
-    return PreTrainedTokenizerFast(tokenizer_object=plain)  # type: ignore[no-untyped-call]
+    make: Any = PreTrainedTokenizerFast  # its constructor has no annotations
+    return make(tokenizer_object=plain)
 
 
 def sft_arguments(settings: SftSettings, rows: int) -> TrainingArguments:
@@ -94,7 +97,7 @@ def sft_arguments(settings: SftSettings, rows: int) -> TrainingArguments:
         "data_seed": settings.seed,
         "save_strategy": "steps" if settings.save_every else "no",
         "save_steps": max(1, settings.save_every),
-        "save_total_limit": None,  # the watch removes old ones when the new one is whole
+        "save_total_limit": None,  # the callback removes old ones when the new one is complete
         "logging_strategy": "steps",
         "logging_steps": settings.log_every,
         "eval_strategy": "no",

@@ -1,27 +1,40 @@
-"""What is told, measured and kept while a teaching goes on.
+"""Figures, evaluations and checkpoints of a fine-tuning, as a callback of transformers.
 
-The invariant: a checkpoint's own file is written last, so that a checkpoint that has it is whole.
+Importing this module imports transformers. The invariant: the state of a checkpoint is written last, so a checkpoint
+that has it is complete.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from concertino import UsageError
+from transformers import TrainerCallback
 
-from concertino_train.running.checkpoints import prune
+from concertino_train.running.checkpoints import prune, read_state, write_state
 
-from .checkpoints import STATE, is_whole
 from .progress import Evaluate, SftProgress
 from .settings import SftSettings
 
 
-class Watch:
-    """What is told, measured and kept while it goes on."""
+class SftCallback(TrainerCallback):
+    """Reports, evaluates and keeps what has to survive.
+
+    Args:
+        settings: of the fine-tuning.
+        identity: equal for trainings that may resume from each other's checkpoints.
+        steps: of the whole training.
+        rows: conversations of one pass.
+
+    Attributes:
+        evaluate, on_progress, stop: see `fine_tune`.
+        began: when this process began, by the monotonic clock.
+        resumed: the step of the checkpoint that it resumed from, or 0.
+        losses, evaluations: by step.
+    """
 
     def __init__(self, settings: SftSettings, identity: str, steps: int, rows: int) -> None:
         self.settings, self.identity, self.steps, self.rows = settings, identity, steps, rows
@@ -33,43 +46,24 @@ class Watch:
         self.losses: dict[int, float] = {}
         self.evaluations: dict[int, dict[str, float]] = {}
 
-    def take_up(self, checkpoint: Path) -> None:
-        """Go on from a checkpoint.
+    def resume_from(self, checkpoint: Path) -> None:
+        """Take over the state of a checkpoint.
 
         Raises:
             UsageError: it was made with other data, another codec or other settings.
         """
-        state = json.loads((checkpoint / STATE).read_text("utf-8"))
+        state = read_state(checkpoint)
         if state["identity"] != self.identity and not self.settings.force:
             raise UsageError(
-                f"{checkpoint} was made with other data, another codec or other settings; go on with those, choose "
-                "another folder (--output, out=…), or --force (force=True) to go on nevertheless"
+                f"{checkpoint} was made with other data, another codec or other settings; continue with those, choose "
+                "another folder (--output, out=…), or --force (force=True) to continue nevertheless"
             )
-        self.resumed = state["step"]
+        self.resumed = state["optimizer_step"]
         self.losses = {int(step): loss for step, loss in state["losses"].items()}
         self.evaluations = {int(step): figures for step, figures in state["evaluations"].items()}
 
-    def logged(self, step: int, logs: Mapping[str, float]) -> None:
-        if "loss" not in logs:
-            return
-        self.losses[step] = logs["loss"]
-        if self.on_progress is not None:
-            self.on_progress(
-                SftProgress(
-                    step,
-                    self.steps,
-                    round(step * self.settings.batch / self.rows, 3),
-                    logs["loss"],
-                    logs.get("learning_rate", 0.0),
-                    logs.get("grad_norm", 0.0),
-                    logs.get("mean_token_accuracy", 0.0),
-                    int(logs.get("num_tokens", 0)),
-                    time.monotonic() - self.began,
-                )
-            )
-
-    def measured(self, step: int, model: Any) -> None:
-        """Let the model be evaluated, once per step."""
+    def measure(self, step: int, model: Any) -> None:
+        """Evaluate the model, once per step."""
         if self.evaluate is None or step in self.evaluations:
             return
         training = model.training
@@ -80,48 +74,45 @@ class Watch:
             model.train(training)
         self.evaluations[step] = dict(found) if isinstance(found, Mapping) else {"share": float(found)}
 
-    def saved(self, folder: Path, step: int) -> None:
-        """Make a checkpoint whole."""
-        state = {
-            "identity": self.identity,
-            "step": step,
-            "losses": self.losses,
-            "evaluations": self.evaluations,
-        }
-        beside = folder / f".{STATE}"
-        beside.write_text(json.dumps(state), encoding="utf-8")
-        beside.replace(folder / STATE)
-        prune(folder.parent, self.settings.keep, STATE, is_whole)
+    # -- see transformers.TrainerCallback ------------------------------------------------------------------------------
 
-    def finish(self, trainer: Any) -> None:
-        """The last evaluation, where there was no step to end with it."""
-        self.measured(trainer.state.global_step, trainer.model)
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Intervals are those of these settings, not those of the checkpoint."""
+        state.save_steps, state.logging_steps = args.save_steps, args.logging_steps
 
-    def callback(self) -> Any:
-        """As transformers wants it."""
-        from transformers import TrainerCallback
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+        """Report the figures of a step."""
+        if not state.is_world_process_zero or "loss" not in (logs or {}):
+            return
+        step = state.global_step
+        self.losses[step] = logs["loss"]
+        if self.on_progress is not None:
+            self.on_progress(
+                SftProgress(
+                    step=step,
+                    steps=self.steps,
+                    epoch=round(step * self.settings.batch / self.rows, 3),
+                    loss=logs["loss"],
+                    learning_rate=logs.get("learning_rate", 0.0),
+                    grad_norm=logs.get("grad_norm", 0.0),
+                    accuracy=logs.get("mean_token_accuracy", 0.0),
+                    tokens=int(logs.get("num_tokens", 0)),
+                    seconds=time.monotonic() - self.began,
+                )
+            )
 
-        watch = self
+    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        """Evaluate where it is due, and stop where it is asked for."""
+        every, step = self.settings.evaluate_every, state.global_step
+        if (every and step % every == 0) or step >= self.steps:
+            self.measure(step, model)
+        if self.stop is not None and self.stop():
+            control.should_training_stop = control.should_save = True
 
-        class Watching(TrainerCallback):
-            def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-                # How often is of these settings, not of those of the checkpoint.
-                state.save_steps, state.logging_steps = args.save_steps, args.logging_steps
-
-            def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
-                if state.is_world_process_zero:
-                    watch.logged(state.global_step, logs or {})
-
-            def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
-                every, step = watch.settings.evaluate_every, state.global_step
-                if (every and step % every == 0) or step >= watch.steps:
-                    watch.measured(step, model)
-                if watch.stop is not None and watch.stop():
-                    control.should_training_stop = control.should_save = True
-
-            def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-                if state.is_world_process_zero:
-                    folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-                    watch.saved(folder, state.global_step)
-
-        return Watching()
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Make the checkpoint complete, and remove old ones."""
+        if state.is_world_process_zero:
+            folder = Path(args.output_dir)
+            kept = {"identity": self.identity, "losses": self.losses, "evaluations": self.evaluations}
+            write_state(folder / f"checkpoint-{state.global_step}", state.global_step, kept)
+            prune(folder, self.settings.keep)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,10 @@ from concertino_train.codec import Codec
 from concertino_train.data.conversations import Conversation
 from concertino_train.data.encoding import Encoded
 from concertino_train.data.files import read_conversations
+from concertino_train.running.checkpoints import latest_checkpoint
+from concertino_train.running.quiet import quietly
 
 from .arguments import make_trainer
-from .checkpoints import latest_checkpoint
 from .progress import Evaluate, FineTuned, SftProgress
 from .rows import limit_check, order_of, padding_of, prepare, with_limit
 from .settings import SftSettings
@@ -59,30 +59,30 @@ def fine_tune(
     rows, dropped = prepare(_data(settings), codec, settings) if data is None else prepare(data, codec, settings)
     limit_check(rows, model)
     order = order_of(rows, settings)
-    trainer, watch = make_trainer(settings, model, codec, rows, order, adapter)
-    watch.evaluate, watch.on_progress, watch.stop, watch.began = evaluate, on_progress, stop, began
-    known = latest_checkpoint(settings)
+    trainer, callback = make_trainer(settings, model, codec, rows, order, adapter)
+    callback.evaluate, callback.on_progress, callback.stop, callback.began = evaluate, on_progress, stop, began
+    known = latest_checkpoint(Path(settings.out) / "checkpoints")
     if known is not None and not settings.resume:
         raise UsageError(
-            f"{known.parent} holds checkpoints of an earlier training; go on with it (--resume, resume=True), begin "
-            "anew (--restart), or choose another folder (--output, out=…)"
+            f"{known.parent} holds checkpoints of an earlier training; continue it (--resume, resume=True), start "
+            "over (--restart), or choose another folder (--output, out=…)"
         )
     folder = Path(settings.out) / "model"
-    with _quiet():
+    with quietly():
         if known is not None:
-            watch.take_up(known)
+            callback.resume_from(known)
         trainer.train(resume_from_checkpoint=str(known) if known is not None else None)
-        done = trainer.state.global_step >= watch.steps
+        done = trainer.state.global_step >= callback.steps
         if done:
-            watch.finish(trainer)
+            callback.measure(trainer.state.global_step, trainer.model)
             _save(trainer, codec, folder, files or {})
     return FineTuned(
         folder if done else None,
         trainer.state.global_step,
-        watch.steps,
-        watch.resumed,
-        dict(watch.losses),
-        dict(watch.evaluations),
+        callback.steps,
+        callback.resumed,
+        dict(callback.losses),
+        dict(callback.evaluations),
         len(rows),
         sum(row.trained for row in rows),
         dropped,
@@ -133,17 +133,3 @@ def _codec(settings: SftSettings, codec: Codec | None) -> Codec:
     from concertino_train.chat_codec import ChatCodec
 
     return ChatCodec.load(settings.model, settings.template or None)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Transformers shows bars of its own even where it was told not to."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]

@@ -5,9 +5,12 @@ The invariants: a row is read whole or not at all, and the order of all steps fo
 
 from __future__ import annotations
 
+import hashlib
+import importlib
+import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from random import Random
 from typing import Any
 
@@ -21,6 +24,32 @@ from .settings import SftSettings
 
 _GROUPED = 50
 """Steps whose rows are sorted by length together."""
+
+
+_MAY_DIFFER = (
+    "out",
+    "data",
+    "model",
+    "steps",
+    "epochs",
+    "save_every",
+    "keep",
+    "log_every",
+    "evaluate_every",
+    "resume",
+    "force",
+    "device",
+)
+"""Settings that may change when a training resumes."""
+
+
+def identity_of(settings: SftSettings, codec: Codec, rows: Sequence[Encoded]) -> str:
+    """Equal for trainings that may resume from each other's checkpoints."""
+    said = {name: value for name, value in asdict(settings).items() if name not in _MAY_DIFFER}
+    digest = hashlib.sha256(json.dumps([said, codec.fingerprint], sort_keys=True, default=str).encode())
+    for row in rows:
+        digest.update(json.dumps([row.ids, row.labels]).encode())
+    return digest.hexdigest()[:16]
 
 
 def prepare(
@@ -132,6 +161,5 @@ def padding_of(rows: Sequence[Encoded], order: Sequence[int], micro_batch: int) 
 
 def table_of(rows: Sequence[Encoded]) -> Any:
     """Rows as the trainer reads them: ids and labels, and nothing else."""
-    from datasets import Dataset  # type: ignore[import-untyped]
-
-    return Dataset.from_dict({"input_ids": [row.ids for row in rows], "labels": [row.labels for row in rows]})
+    datasets = importlib.import_module("datasets")  # it has no annotations, and takes half a second
+    return datasets.Dataset.from_dict({"input_ids": [row.ids for row in rows], "labels": [row.labels for row in rows]})

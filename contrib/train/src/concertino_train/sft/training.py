@@ -7,7 +7,6 @@ The invariant: it goes on where it was interrupted, with whatever state it had.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
@@ -23,18 +22,16 @@ from concertino_train.factories.learners import SETTINGS, lora_config, make_engi
 from concertino_train.factories.models import Loaded, load_model
 from concertino_train.factories.questions import evaluation_assignments, in_batches
 from concertino_train.rl.steps import measured_rollouts
-from concertino_train.rl.training import QUIET
-from concertino_train.running.curves import can_plot, plot
+from concertino_train.running.checkpoints import latest_checkpoint, step_of
 from concertino_train.running.figures import episode_figures
 from concertino_train.running.folder import TrainingFolder
-from concertino_train.running.metrics import MetricsFile, read_metrics
 from concertino_train.running.progress import Reporter
-from concertino_train.running.quiet import quietly
-from concertino_train.running.ranks import this_rank
+from concertino_train.running.quiet import quietly, set_quiet_environment
+from concertino_train.running.ranks import anywhere, this_rank
+from concertino_train.running.record import Record
 from concertino_train.running.signals import GracefulStop
-from concertino_train.running.trackers import check_sinks, open_sinks
+from concertino_train.running.trackers import check_trackers
 
-from .checkpoints import latest_checkpoint
 from .fine_tuning import fine_tune
 from .progress import Evaluate, SftProgress
 from .settings import SftSettings
@@ -103,10 +100,9 @@ def run_sft(
         UsageError: there is nothing to learn from, or something does not fit.
         KeyboardInterrupt: a second signal.
     """
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
+    set_quiet_environment()
     began, told, rank = time.monotonic(), reporter or Reporter(), this_rank()
-    check_sinks(config.logging.sinks)
+    check_trackers(config.logging.trackers)
     if config.trainer.threads is not None:
         import torch
 
@@ -121,7 +117,10 @@ def run_sft(
         loaded = _loaded(config, conversations, home.path)
         settings = sft_settings(config, home.path, resume=home.resumes, force=force)
         stop = stack.enter_context(GracefulStop(told.say if rank.leads else None))
-        record = stack.enter_context(_Record(config, home, told, settings, leads=rank.leads))
+        known = latest_checkpoint(home.checkpoints) if settings.resume else None
+        after = step_of(known) if known is not None else 0
+        record = stack.enter_context(Record(config, home, told, after=after, leads=rank.leads))
+        report = _Report(record, after, config.logging.every)
         tests = evaluation_assignments(config) if config.tasks.eval else []
         measure = _Measure(config, loaded, tests)
         stack.callback(measure.close)
@@ -133,13 +132,13 @@ def run_sft(
             loaded.codec,
             conversations,
             adapter=fresh,
-            evaluate=record.keeping(measure) if tests else None,
-            on_progress=record,
-            stop=_anywhere(stop, rank.ranks),
+            evaluate=report.keeping(measure) if tests else None,
+            on_progress=report,
+            stop=_stopping(stop, rank.ranks),
             files={SETTINGS: config.text()},
         )
         stopped = stop.reason if found.step < found.steps else ""
-        figures = record.finish(found.evaluations, stopped)
+        figures = report.finish(found.evaluations, stopped)
         result = SftResult(
             home.path,
             found.model,
@@ -209,15 +208,12 @@ def _loaded(config: TrainConfig, conversations: list[Conversation], home: Path) 
     return loaded
 
 
-def _anywhere(stop: GracefulStop, ranks: int) -> Callable[[], bool]:
+def _stopping(stop: GracefulStop, ranks: int) -> Callable[[], bool]:
     """Whether any process was asked to stop."""
-    if ranks == 1:
-        return lambda: stop.asked
+    everyone = anywhere(ranks)
 
     def asked() -> bool:
-        from accelerate.utils import gather_object  # type: ignore[import-untyped]
-
-        if any(gather_object([stop.asked])):
+        if everyone(stop.asked):
             stop.ask("another process")
         return stop.asked
 
@@ -251,46 +247,18 @@ class _Measure:
         self._stack.close()
 
 
-class _Record:
-    """Figures of every report to file, sinks and people; one that takes nothing on ranks that do not lead."""
+class _Report:
+    """Writes the figures of a fine-tuning to the record, those of evaluations among them."""
 
-    def __init__(
-        self, config: TrainConfig, home: TrainingFolder, told: Reporter, settings: SftSettings, *, leads: bool
-    ) -> None:
-        self._config, self._home, self._told, self._leads = config, home, told, leads
-        known = latest_checkpoint(settings) if settings.resume else None
-        self._after = int(known.name.rpartition("-")[2]) if known is not None else 0
-        self._stack = ExitStack()
+    def __init__(self, record: Record, after: int, every: int) -> None:
+        self._record, self._after, self._every = record, after, every
         self._begun = False
         self._last: dict[str, Any] = {}
         self._measured: dict[int, dict[str, float]] = {}
-        self._sinks: list[Any] = []
-
-    def __enter__(self) -> _Record:
-        if self._leads:
-            own, home = self._config.logging, self._home
-            after = self._after if home.resumes else None
-            self._metrics = self._stack.enter_context(MetricsFile(home.metrics, after))
-            self._sinks = open_sinks(
-                own.sinks,
-                home.path,
-                project=own.project,
-                run=own.run or self._config.name,
-                settings=self._config.resolved(),
-            )
-            for sink in self._sinks:
-                self._stack.callback(sink.close)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._told.end()
-        self._stack.close()
 
     def __call__(self, progress: SftProgress) -> None:
-        if not self._leads:
-            return
         if not self._begun:
-            self._told.begin("sft", progress.steps, self._after, progress.seconds)
+            self._record.reporter.begin("sft", progress.steps, self._after, progress.seconds)
             self._begun = True
         figures = {
             "loss": progress.loss,
@@ -302,8 +270,8 @@ class _Record:
             "tokens_per_second": progress.tokens / progress.seconds if progress.seconds else 0.0,
         }
         self._last = {"step": progress.step, **figures}
-        self._write(progress.step, figures | self._measured.pop(progress.step, {}))
-        self._told.step(progress.step, figures)
+        self._record.write(progress.step, figures | self._measured.pop(progress.step, {}))
+        self._record.reporter.step(progress.step, figures)
 
     def keeping(self, measure: Evaluate) -> Evaluate:
         """The same measure, whose figures are kept: in the line of the step, or in one of their own without one."""
@@ -311,37 +279,19 @@ class _Record:
         def measured(step: int) -> Mapping[str, float] | float:
             found = measure(step)
             figures = dict(found) if isinstance(found, Mapping) else {"eval": found}
-            if self._leads:
-                told = "  ".join(f"{name} {value:.3g}" for name, value in figures.items())
-                self._told.say(f"after step {step}: {told}")
-            if step % self._config.logging.every == 0:
+            told = "  ".join(f"{name} {value:.3g}" for name, value in figures.items())
+            self._record.say(f"after step {step}: {told}")
+            if step % self._every == 0:
                 self._measured[step] = figures
             else:
-                self._write(step, figures)
+                self._record.write(step, figures)
             return found
 
         return measured
 
-    def _write(self, step: int, figures: Mapping[str, Any]) -> None:
-        if self._leads and step > self._metrics.last:
-            self._metrics.write(step, figures)
-            for sink in self._sinks:
-                sink.take(step, figures)
-
     def finish(self, evaluations: Mapping[int, Mapping[str, float]], stopped: str) -> dict[str, Any]:
         """The figures of the last step, with those of the last evaluation; all are drawn."""
-        if not self._leads:
-            return {}
-        latest = dict(evaluations[max(evaluations)]) if evaluations else {}
         if stopped:
-            self._told.say(f"stopped by {stopped}; the same command with --resume goes on")
-        self._draw()
-        return {**self._last, **latest}
-
-    def _draw(self) -> None:
-        """The curves beside the metrics; a fault is told and ends nothing."""
-        if can_plot():
-            try:
-                plot(list(read_metrics(self._home.metrics)), self._home.plot, self._config.name)
-            except Exception as error:
-                self._told.say(f"plot.svg cannot be drawn: {error}", "warning")
+            self._record.say(f"stopped by {stopped}; the same command with --resume continues")
+        self._record.draw()
+        return {**self._last, **(evaluations[max(evaluations)] if evaluations else {})}

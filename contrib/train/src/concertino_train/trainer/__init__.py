@@ -11,7 +11,6 @@ grpo           the trainer
 plain          a trainer without TRL, which the other one is checked against
 roles          one adapter for each role, in one trainer
 role_trainers  one model for each role, trainers that take turns
-state          checkpoints that hold everything
 
 Importing this package imports torch and TRL.
 """

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from concertino import UsageError
 from concertino.schema import near_names
-from trl import GRPOConfig
+from trl.trainer.grpo_config import GRPOConfig
 
 from .algorithm import Algorithm
 

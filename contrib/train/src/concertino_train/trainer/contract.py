@@ -40,7 +40,7 @@ def check_trl(trainer: type[Any] | None = None) -> None:
         UsageError: it is not; says what differs, which version is installed and which was tested.
     """
     if trainer is None:
-        from trl import GRPOTrainer
+        from trl.trainer.grpo_trainer import GRPOTrainer
 
         trainer = GRPOTrainer
     wrong = [*_version_faults(), *_method_faults(trainer)]

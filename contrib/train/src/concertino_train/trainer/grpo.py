@@ -10,6 +10,7 @@ rows of one role change no other.
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -17,17 +18,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from accelerate.utils import gather_object
 from concertino import UsageError
-from datasets import Dataset
 from torch import Tensor, nn
 from transformers import PrinterCallback
-from trl import GRPOTrainer
+from trl.trainer.grpo_trainer import GRPOTrainer
 from trl.trainer.utils import split_tensor_dict
 
 from concertino_train.rollouts.batches import Batch
 from concertino_train.rollouts.task_stream import TaskStream
+from concertino_train.running.checkpoints import (
+    StatefulPart,
+    begin_state,
+    latest_checkpoint,
+    prune,
+    read_state,
+    refuse_other,
+    write_state,
+)
 from concertino_train.running.figures import over_ranks
+from concertino_train.running.ranks import gathered
 
 from .algorithm import Algorithm
 from .arguments import grpo_arguments
@@ -36,12 +45,12 @@ from .layout import Layout, layout
 from .losses import importance_weights
 from .reference import Reference
 from .roles import Adapters
-from .state import StatefulPart, begin_state, latest_checkpoint, prune, read_state, refuse_other, write_state
 from .tensors import Tensors, loss_mask, part, pieces, placed_tensors, score_rows, sequences
 from .tokenizer import codec_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers.trainer_utils import TrainOutput
 
     from concertino_train.codec import Codec
 
@@ -57,6 +66,9 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
         tasks: the questions to come.
         generation: number of the step that is sampled next, from 0.
     """
+
+    model: nn.Module
+    _buffered_inputs: Any
 
     def __init__(
         self,
@@ -125,7 +137,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
             reward_funcs=[_rewards_made_elsewhere],
             args=arguments,
             callbacks=list(callbacks),
-            train_dataset=Dataset.from_dict({"prompt": [""] * beats}),
+            train_dataset=importlib.import_module("datasets").Dataset.from_dict({"prompt": [""] * beats}),
             processing_class=tokenizer or codec_tokenizer(codec),
         )
         check_state(self)
@@ -249,14 +261,16 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
             raise UsageError("a policy is evaluated by rollouts, not by the trainer; see concertino_train.rollouts")
         steps = self.algorithm.steps_per_generation
         if self._step % self.algorithm.updates == 0 or self._buffered_inputs is None:
-            self._buffered_inputs = split_tensor_dict(self._generate_and_score_completions(generation_batch), steps)
+            whole: dict[str, Tensor | None] = {**self._generate_and_score_completions(generation_batch)}
+            self._buffered_inputs = split_tensor_dict(whole, steps)
         rows: Tensors = self._buffered_inputs[self._step % steps]
         return rows
 
     def _compute_loss(self, model: nn.Module, inputs: Tensors) -> Tensor:
         """TRL's loss, a micro-batch of one role after the other; the gradients of all but the last are made at once."""
         if "used" not in inputs:
-            loss: Tensor = super()._compute_loss(model, inputs)
+            compute: Any = super()._compute_loss  # it has no annotations
+            loss: Tensor = compute(model, inputs)
             return loss
         chosen = pieces(inputs, self.algorithm.micro_batch)
         before = torch.zeros((), device=self.accelerator.device)
@@ -273,7 +287,8 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
 
     def _piece_loss(self, model: nn.Module, rows: Tensors) -> Tensor:
         self._activate(rows)
-        loss: Tensor = super()._compute_loss(model, rows)
+        compute: Any = super()._compute_loss  # it has no annotations
+        loss: Tensor = compute(model, rows)
         if self._adapters:
             self._note_role(self._adapters.roles[int(rows["role"][0])])
         return loss if self.algorithm.loss == "dapo" else loss * len(rows["role"]) * rows["row_weight"]
@@ -295,12 +310,12 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
                 self._metrics["train"][f"{role}/{name}"].append(self._metrics["train"][name][-1])
 
     def _note_batch(self, batch: Batch, tensors: Tensors) -> None:
-        self._note(over_ranks(gather_object([dict(batch.figures)])))
+        self._note(over_ranks(gathered(dict(batch.figures))))
         self._note({"tokens/trained": float(tensors["num_items_in_batch"]), "generation": float(self.generation)})
 
     def _across(self, values: np.ndarray[Any, Any], how: str) -> np.ndarray[Any, Any]:
         """Arrays of all ranks as one: elementwise `max` or `sum`."""
-        every = gather_object([values]) if self.accelerator.num_processes > 1 else [values]
+        every = gathered(values) if self.accelerator.num_processes > 1 else [values]
         return np.asarray(np.stack(every).max(0) if how == "max" else np.stack(every).sum(0))
 
     def _send_telemetry(self) -> None:
@@ -311,12 +326,12 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 
-    def train(self, resume_from_checkpoint: str | Path | bool | None = None, **more: Any) -> Any:
+    def train(self, resume_from_checkpoint: str | Path | bool | None = None, *args: Any, **more: Any) -> TrainOutput:
         """Train, from the beginning or from a checkpoint on.
 
         Args:
             resume_from_checkpoint: folder of a complete one, or True for the newest.
-            **more: for `transformers.Trainer.train`.
+            *args, **more: for `transformers.Trainer.train`.
 
         Raises:
             UsageError: there is no complete checkpoint, or it is of another training.
@@ -328,7 +343,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
                 raise UsageError(f"{self._folder} has no complete checkpoint; train without resuming")
         if chosen is not None:
             self._restore(Path(chosen))
-        return super().train(resume_from_checkpoint=None if chosen is None else str(chosen), **more)
+        return super().train(None if chosen is None else str(chosen), *args, **more)
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
         folder = self._folder / f"checkpoint-{self.state.global_step}"
@@ -336,16 +351,16 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
         if main:
             begin_state(folder)
         self.accelerator.wait_for_everyone()
-        super()._save_checkpoint(model, trial)
+        save: Any = super()._save_checkpoint  # it has no annotations
+        save(model, trial)
         if self._step % self.algorithm.updates:
             folder.mkdir(parents=True, exist_ok=True)
             torch.save(self._buffered_inputs, folder / f"rows-{rank}.pt")
         parts = {name: dict(part_.state_dict()) for name, part_ in self._parts.items()}
         own = {"step": self._step, "generation": self.generation, "parts": parts}
-        ranks = gather_object([own])
+        ranks = gathered(own)
         if main:
-            state = {"optimizer_step": self.state.global_step, "identity": self._identity, "ranks": ranks}
-            write_state(folder, state)
+            write_state(folder, self.state.global_step, {"identity": self._identity, "ranks": ranks})
             prune(self._folder, self._keep)
         self.accelerator.wait_for_everyone()
 

@@ -108,7 +108,7 @@ class PlainTrainer:
                 row_tokens=algorithm.row_tokens,
                 tokens=rows["tokens"].item() if algorithm.loss == "dapo" else None,
             ).value
-            loss.backward()
+            torch.autograd.backward(loss)
             total += loss.item()
         if algorithm.max_grad_norm:
             nn.utils.clip_grad_norm_(self.model.parameters(), algorithm.max_grad_norm)

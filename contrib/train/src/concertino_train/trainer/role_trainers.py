@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from concertino import UsageError
 
 from concertino_train.rollouts.batches import Batch
+from concertino_train.running.checkpoints import complete_checkpoints
 
 from .algorithm import Algorithm
 from .grpo import OrchestratorGRPOTrainer, SampleBatch
-from .state import complete_checkpoints
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

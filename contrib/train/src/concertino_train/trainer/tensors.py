@@ -119,7 +119,7 @@ def pieces(tensors: Tensors, most: int) -> list[Tensor]:
     """
     used, role = tensors["used"].bool(), tensors["role"]
     found: list[Tensor] = []
-    for number in role.unique().tolist():
+    for number in sorted(set(role.tolist())):
         places = torch.nonzero(used & (role == number))[:, 0]
         if len(places):
             found += places.tensor_split(-(-len(places) // most))

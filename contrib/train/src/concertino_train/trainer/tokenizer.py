@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -17,6 +17,8 @@ def codec_tokenizer(codec: Codec) -> PreTrainedTokenizerBase:
 
     words = {f"<{number}>": number for number in range(codec.size)}
     plain = Tokenizer(models.WordLevel(words, unk_token=f"<{codec.pad_id}>"))
-    return PreTrainedTokenizerFast(
+    make: Any = PreTrainedTokenizerFast  # its constructor has no annotations
+    tokenizer: PreTrainedTokenizerBase = make(
         tokenizer_object=plain, pad_token=f"<{codec.pad_id}>", eos_token=f"<{codec.end_ids[0]}>"
     )
+    return tokenizer
