@@ -2,7 +2,7 @@
 
     run_collection(config)      out/collected/results.jsonl + traces, and out/set
 
-The invariant: it goes on where it was interrupted, and a set is made anew of whatever was collected.
+The invariant: it continues where it was interrupted, and the set is rebuilt from all that was collected.
 """
 
 from __future__ import annotations

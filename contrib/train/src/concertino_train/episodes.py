@@ -52,7 +52,7 @@ ROUND_KINDS: Mapping[str, str] = {
     "unread": "nothing could be read in the text",
     "world": "no text: the workflow itself acted, to look at an environment or to run tests",
 }
-"""What came of a text of the policy."""
+"""The result of a text of the policy."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Called:
 
 @dataclass(frozen=True)
 class Round:
-    """One text of the policy and what came of it.
+    """One text of the policy and its result.
 
     Attributes:
         kind: one of `ROUND_KINDS`.
@@ -288,7 +288,7 @@ class Episode:
         """The episode of a finished and graded run.
 
         Args:
-            run: the run; a resumed one lacks what went on inside of calls that had ended before.
+            run: the run; a resumed one lacks what happened inside calls that had ended before.
             grade: of its answer.
             group: what the rollout is compared with.
             sample: which rollout of the group.

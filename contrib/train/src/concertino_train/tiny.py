@@ -271,7 +271,7 @@ def new_model(
 
 
 def begin_copying(model: Qwen3ForCausalLM, seed: int = 0) -> None:
-    """Set the first two layers so that the model continues what it read before: `a b … a` goes on with `b`.
+    """Set the first two layers so that the model continues what it read before: `a b … a` continues with `b`.
 
     Language models find this circuit by themselves, after millions of tokens; a tiny one begins with it. Layer 0 gets a
     head that looks at the token before, by the rotary positions alone, and notes it beside each token; layer 1 gets one

@@ -137,12 +137,12 @@ def test_weights_that_are_named_are_begun_with_whatever_was_taught(settings: Pat
 
     named = (f"model.path={tmp_path}",)
     config, note = taught(read(str(settings), named, out), named)
-    assert (config.model.path, note) == (str(tmp_path), f"begins with {tmp_path}")
+    assert (config.model.path, note) == (str(tmp_path), f"starts from {tmp_path}")
     named = (f"model={{path: {tmp_path}}}",)
-    assert taught(read(str(settings), named, out), named)[1] == f"begins with {tmp_path}"
+    assert taught(read(str(settings), named, out), named)[1] == f"starts from {tmp_path}"
     config, note = taught(read(str(settings), (), out), ())
     assert config.model.path == str(out / "sft" / "model")
-    assert note.startswith("begins with")
+    assert note.startswith("starts from")
 
 
 def test_what_was_taught_from_another_model_is_not_begun_with(settings: Path, out: Path) -> None:
@@ -154,7 +154,7 @@ def test_what_was_taught_from_another_model_is_not_begun_with(settings: Path, ou
     assert refused.exit_code == 2
     assert "was taught from another model (model.path: None, now '" in refused.stderr
     told = run("rl", "--config", settings, "--output", out, "--dry-run")
-    assert f"begins with {out / 'sft' / 'model'}" in told.stdout
+    assert f"starts from {out / 'sft' / 'model'}" in told.stdout
 
 
 @pytest.mark.parametrize("verb", ["sft", "rl"])
@@ -346,7 +346,7 @@ def test_a_dry_run_tells_settings_memory_cost_and_launch_and_does_nothing(settin
     )
     assert (faster["estimate"]["rate"], faster["estimate"]["steps"]) == (1e15, 3)
     assert 0 < faster["estimate"]["seconds"] < found["estimate"]["seconds"]
-    assert found["note"] == "begins with new weights"
+    assert found["note"] == "starts with new weights"
     told = run("rl", "--config", settings, "--output", tmp_path / "o", "--dry-run", "--tflops", "2250").stdout
     assert "at 35% of 2,250 TFLOP/s, as given, on each of 1" in told
     text = run("sft", "--config", settings, "--dry-run").stdout

@@ -83,7 +83,7 @@ def test_another_strategy_or_preset_replaces_the_settings_of_the_one_before(tmp_
 def test_bases_that_go_round_in_a_circle_are_refused(tmp_path: Path) -> None:
     write(tmp_path, "base: two.yaml", "one.yaml")
     write(tmp_path, "base: one.yaml", "two.yaml")
-    assert "`base` goes round in a circle" in refused(tmp_path / "one.yaml")
+    assert "circular `base`" in refused(tmp_path / "one.yaml")
 
 
 def test_a_recipe_may_be_a_base(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_recipe_may_be_a_base(tmp_path: Path) -> None:
         ("roles: {policies: lora}\n", "roles.policies=lora needs model.adapter"),
         ("model: {new: {hidden: 30, heads: 4}}\n", "has to be even"),
         ("- a list\n", "expected `key: value` lines"),
-        ("trainer: {rl: [\n", ":2: is no YAML"),
+        ("trainer: {rl: [\n", ":2: invalid YAML"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, told: str) -> None:
@@ -132,7 +132,7 @@ def test_several_faults_are_told_at_once(tmp_path: Path) -> None:
 def test_a_wrong_override_says_that_it_was_one() -> None:
     assert refused(None, "trainer.rl.steps=0").startswith("command line: trainer.rl.steps: got 0")
     assert "expected KEY=VALUE" in refused(None, "trainer.rl.steps")
-    assert "is no YAML" in refused(None, "trainer.rl.steps=[")
+    assert "invalid YAML" in refused(None, "trainer.rl.steps=[")
 
 
 def test_a_file_that_is_not_there_and_a_recipe_that_is_none_are_told_apart(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_a_training_that_was_interrupted_goes_on_as_if_nothing_had_been(tiny: Se
     assert (stopped.stopped, stopped.step, stopped.model) == ("SIGINT", 3, None)
     assert stopped.checkpoint is not None
     assert stopped.checkpoint.name == "checkpoint-3"
-    assert any("a checkpoint is written; once more ends at once" in text for text in heard.said)
+    assert any("writing a checkpoint; a second signal ends at once" in text for text in heard.said)
     assert any("--resume continues" in text for text in heard.said)
     with pytest.raises(UsageError, match="holds a training already"):
         run_rl(config)

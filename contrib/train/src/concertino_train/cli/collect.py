@@ -23,7 +23,7 @@ def collect_command(
 ) -> None:
     """Have a teacher work on tasks, keep every run, and make a set of the best ones.
 
-    The same command goes on where it was interrupted; finished runs are not repeated.
+    The same command continues where it was interrupted; finished runs are not repeated.
 
     JSON: {"results", "runs", "right", "missing", "set", "examples", "left_out": {REASON: count}, "seconds"}
 
@@ -44,7 +44,7 @@ def collect_command(
         write(f"{result.right} of {result.runs} runs are right; {result.examples} examples in {result.set}")
         write(f"left out: {left}")
     if result.missing:
-        click.echo(f"{result.missing} runs are missing; the same command goes on", err=True)
+        click.echo(f"{result.missing} runs are missing; the same command continues", err=True)
         sys.exit(1)
 
 

@@ -46,7 +46,7 @@ def eval_command(
 ) -> None:
     """Measure a checkpoint on the tasks of `tasks.eval`.
 
-    What comes of it is a results file, for `concertino bench report` and `compare`.
+    Writes a results file for `concertino bench report` and `compare`.
 
     JSON: {"results", "system", "tasks", "rollouts", "metrics", "figures", "reward", "pool", "trained_pool", "seconds",
     "traces"}

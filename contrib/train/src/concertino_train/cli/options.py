@@ -56,7 +56,7 @@ def _tflops(context: click.Context, option: click.Parameter, tflops: float | Non
 
 def going_on_options(function: F) -> F:
     """Add `--resume`, `--restart` and `--force`."""
-    text = "Train although the audit fails, or go on although the settings are others."
+    text = "Train although the audit fails, or resume although the settings differ."
     found = click.option("--force", is_flag=True, help=text)(function)
     text = "Start over in a folder that holds a training; its results are removed."
     found = click.option("--restart", is_flag=True, help=text)(found)

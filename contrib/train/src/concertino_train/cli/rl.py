@@ -46,9 +46,7 @@ def rl_command(
     if dry_run:
         from .dry_run import dry_run as tell
 
-        begins = (
-            "goes on from the newest checkpoint, where there is one" if resume else note or "begins with new weights"
-        )
+        begins = "resumes from the newest checkpoint, if there is one" if resume else note or "starts with new weights"
         tell(config, "rl", source, overrides, as_json, tflops, begins)
         return
     from concertino_train.rl.training import run_rl

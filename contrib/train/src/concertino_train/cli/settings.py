@@ -1,4 +1,4 @@
-"""From a command line to a training: its settings, its folders, who tells what is going on."""
+"""From a command line to a training: its settings, its folders, its reporter."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def taught(config: TrainConfig, overrides: Sequence[str]) -> tuple[TrainConfig, 
     """
     model = Path(config.trainer.output) / "sft" / "model"
     if names_path(overrides) or config.model.start != "auto" or not (model / "training.yaml").is_file():
-        return config, f"begins with {config.model.path}" if config.model.path else ""
+        return config, f"starts from {config.model.path}" if config.model.path else ""
     _same_model(load_config(model / "training.yaml"), config, model)
     changed = config.model.model_copy(update={"path": str(model)})
-    return config.model_copy(update={"model": changed}), f"begins with {model} (model.start=given begins anew)"
+    return config.model_copy(update={"model": changed}), f"starts from {model} (model.start=given ignores it)"
 
 
 def names_path(overrides: Sequence[str]) -> bool:
@@ -73,7 +73,7 @@ def _same_model(before: TrainConfig, now: TrainConfig, taught: Path) -> None:
 
 
 def teller(as_json: bool, live: bool | None) -> Reporter:
-    """Who tells what is going on, on stderr; nobody on ranks that do not lead."""
+    """The reporter, which writes to stderr; a silent one on ranks that do not lead."""
     if not this_rank().leads:
         return Reporter()
     view = "json" if as_json else {None: "auto", True: "bar", False: "plain"}[live]

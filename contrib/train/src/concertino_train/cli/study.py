@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     metavar="FOLDER",
     default=Path("studies"),
     show_default=True,
-    help="Folder of all trainings; an interrupted study goes on there.",
+    help="Folder of all trainings; an interrupted study continues there.",
 )
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Trainings of each arm.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Trainings at once.")

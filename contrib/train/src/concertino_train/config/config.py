@@ -53,7 +53,7 @@ SCALE = (
     "trainer.sft.save_every",
     "trainer.sft.eval_every",
 )
-"""What may change when a training goes on: how long, where, what is told. Anything else makes it another training."""
+"""What may change when a training resumes: how long, where, what is logged. Anything else makes it another training."""
 
 
 class TrainConfig(Section):
@@ -127,7 +127,7 @@ class TrainConfig(Section):
                 "a tree tries are judged by their scores, and filters.format leaves out what could not be read"
             )
         if self.algorithm.sampling.enabled and grouping == "agent_turn":
-            raise ValueError("algorithm.sampling.enabled with a tree; dynamic sampling draws whole rollouts anew")
+            raise ValueError("algorithm.sampling.enabled with a tree; dynamic sampling draws whole rollouts")
 
     # -- as data -------------------------------------------------------------------------------------------------------
 

@@ -104,7 +104,7 @@ class SftTrainer(Optimisation):
         epochs: passes over the data.
         batch: conversations of a step, over all processes.
         max_tokens: of a conversation; as many as the model reads by default.
-        too_long: what becomes of longer ones: `refuse` says which, `drop` leaves them out and counts them.
+        too_long: how longer ones are handled: `refuse` says which, `drop` leaves them out and counts them.
         group_by_length: rows of similar length stand in one step.
         loss: `nll`, or `dft`, weighted by the probability itself.
         eval_every: steps between evaluations on `tasks.eval`; one at the end where it is not given.
@@ -133,7 +133,7 @@ class RlTrainer(Optimisation):
         iterations: how often the rows of a step are gone through.
         eval_every: steps between evaluations on `tasks.eval`; none but that of the end where it is not given. Figures
             of a step, these too, are of the weights before its update; those of the end are in `result.json`.
-        audit: what becomes of a first batch that fails the audit: `refuse` trains nothing, `tell` says so and goes on,
+        audit: how a first batch that fails the audit is handled: `refuse` trains nothing, `tell` warns and continues,
             for where a batch of few groups may be all alike by chance.
     """
 
@@ -153,7 +153,7 @@ class EvalTrainer(Section):
         temperature: 0 takes the most probable token.
         batch: tasks that are rolled out together.
         preferences: by `concertino train eval`, every task is asked once with each, and the runs are compared
-            (`obedience`); by default, and while a training goes on, tasks are asked as they stand.
+            (`obedience`); by default, and during a training, tasks are asked as they are.
     """
 
     samples: Count = 1
@@ -233,7 +233,7 @@ class MonitorSection(Section):
 
 
 class LoggingSection(Section):
-    """What is told while it goes on. `metrics.jsonl` is written in any case.
+    """What is logged during a training. `metrics.jsonl` is always written.
 
     Attributes:
         every: steps between lines of progress.

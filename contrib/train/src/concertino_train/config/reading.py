@@ -5,14 +5,15 @@
 
 The invariants: what comes later wins: a file over its base key by key, down to the leaves (lists are replaced whole); a
 word of the command line takes the place of what is there, a table whole; a pool of another source, a strategy or a
-reward of another name begin anew. And for every key it is known where it was
-given, so that an error can say file and line.
+reward of another name replaces the one below. And for every key it is known where it was given, so that
+an error can say file and line.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -81,7 +82,7 @@ class Given:
         pool = self.data.get("pool")
         if keys[0] == "pool" and isinstance(pool, Mapping) and _another_source(keys[:1], pool, {keys[-1]: value}):
             self.data = {**self.data, "pool": {}}
-        self.data = _placed(self.data, keys, value, ())
+        self.data = _placed(self.data, keys, value)
         self.places = {path: where for path, where in self.places.items() if path[: len(keys)] != keys}
         self.places[keys] = place
 
@@ -122,7 +123,7 @@ def read_settings(source: str | Path | Mapping[str, Any] | None, overrides: Sequ
     Raises:
         UsageError: a file cannot be read, is no table, or bases go round in a circle.
     """
-    given = Given(_copied(source)) if isinstance(source, Mapping) else Given()
+    given = Given(deepcopy(dict(source))) if isinstance(source, Mapping) else Given()
     if isinstance(source, Mapping):
         given = _based(given, Path(), [], "")
     elif source is not None:
@@ -146,7 +147,7 @@ def _read(name: str, folder: Path, above: list[str]) -> Given:
         text, home = recipe_text(name), Path()
         place = f"recipe {name if '/' in name else f'{name}/paper'}"
     if place in above:
-        raise UsageError(f"{place}: `base` goes round in a circle: {' -> '.join([*above, place])}")
+        raise UsageError(f"{place}: circular `base`: {' -> '.join([*above, place])}")
     return _based(_parsed(text, place), home, [*above, place], place)
 
 
@@ -169,7 +170,7 @@ def _parsed(text: str, place: str) -> Given:
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        raise UsageError(f"{place}{line}: is no YAML: {getattr(error, 'problem', None) or error}") from error
+        raise UsageError(f"{place}{line}: invalid YAML: {getattr(error, 'problem', None) or error}") from error
     if data is None:
         return Given()
     if not isinstance(data, dict):
@@ -197,26 +198,31 @@ def _override(text: str) -> tuple[Keys, Any]:
     try:
         return keys, yaml.load(value, Loader=_Loader)
     except yaml.YAMLError as error:
-        raise UsageError(f"{text!r}: the value is no YAML: {getattr(error, 'problem', None) or error}") from error
+        raise UsageError(f"{text!r}: the value is invalid YAML: {getattr(error, 'problem', None) or error}") from error
 
 
-def _placed(held: Any, keys: Keys, value: Any, above: Keys) -> Any:
-    """A copy with one value in another's place."""
-    if not keys:
-        return _copied(value)
-    word, rest, here = keys[0], keys[1:], (*above, keys[0])
-    if isinstance(held, list):
-        if not word.isdecimal() or int(word) >= len(held):
-            label = ".".join((*above, *keys))
-            raise UsageError(f"{label}: got {word!r}; expected the number of an entry, 0 to {len(held) - 1}")
-        return [_placed(each, rest, value, here) if n == int(word) else _copied(each) for n, each in enumerate(held)]
-    table = {key: _copied(each) for key, each in held.items()} if isinstance(held, Mapping) else {}
-    table[word] = _placed(table.get(word), rest, value, here)
-    return table
+def _placed(data: Mapping[str, Any], keys: Keys, value: Any) -> dict[str, Any]:
+    """A copy with one value in the place of another."""
+    root = deepcopy(dict(data))
+    held: Any = root
+    for word, below in zip(keys, [*keys[1:], None], strict=True):
+        place: Any = word
+        if isinstance(held, list):
+            if not word.isdecimal() or int(word) >= len(held):
+                label = ".".join(keys)
+                raise UsageError(f"{label}: got {word!r}; expected the number of an entry, 0 to {len(held) - 1}")
+            place = int(word)
+        child = held[place] if isinstance(held, list) else held.get(word)
+        if below is None:
+            held[place] = deepcopy(value)
+        elif not isinstance(child, (dict, list)):
+            held[place] = {}
+        held = held[place]
+    return root
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any], path: Keys) -> dict[str, Any]:
-    result = {key: _copied(value) for key, value in below.items()}
+    result = deepcopy(dict(below))
     for key, value in above.items():
         here = (*path, str(key))
         if (
@@ -227,7 +233,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any], path: Keys) -> d
         ):
             result[key] = _merged(result[key], value, here)
         else:
-            result[key] = _copied(value)
+            result[key] = deepcopy(value)
     return result
 
 
@@ -238,12 +244,6 @@ def _renamed(path: Keys, below: Mapping[str, Any], above: Mapping[str, Any]) -> 
 def _another_source(path: Keys, below: Mapping[str, Any], above: Mapping[str, Any]) -> bool:
     named = [name for name in SOURCES if above.get(name)]
     return path == ("pool",) and bool(named) and named != [name for name in SOURCES if below.get(name)]
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _copied(each) for key, each in value.items()}
-    return [_copied(each) for each in value] if isinstance(value, list) else value
 
 
 def _recipes() -> Traversable:

@@ -231,7 +231,7 @@ class TasksSection(Section):
         train: what is learnt from.
         eval: what is measured on.
         outcomes: results files of earlier runs: only questions of `train` with mixed outcomes there are asked.
-        order: `shuffled` anew in every pass, or `given`.
+        order: `shuffled` again in every pass, or `given`.
     """
 
     train: list[TaskSelection] = Field(default_factory=list)
@@ -267,7 +267,7 @@ class BudgetSection(Section):
 
 
 class TreeSection(Section):
-    """Tree sampling (AT-GRPO): at every turn of a role, `group_size` texts are tried, and the rollout goes on with one.
+    """Tree sampling (AT-GRPO): at every turn of a role, `group_size` texts are tried, and one is chosen.
 
     Attributes:
         branch: the best one, or one drawn evenly.

@@ -3,7 +3,7 @@
 It is an evaluation of concertino-bench, so it is resumable, bounded in $, and each of its runs is graded. A teacher is
 a system; at several temperatures it is several systems, `teacher@0.7` and so on.
 
-The invariant: the same call goes on where the last one stopped, and repeats no finished run.
+The invariant: the same call continues where the last one stopped, and repeats no finished run.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def rounds_of(needs: Sequence[Collection[int]], most: int) -> list[list[int]]:
 
 
 class _Flow:
-    """What came from where, as a trajectory goes on."""
+    """Which value came from which call, along a trajectory."""
 
     def __init__(self, known: str) -> None:
         words = list(_tokens(known))

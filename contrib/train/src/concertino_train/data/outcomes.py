@@ -74,7 +74,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Mixed:
-    """Questions by what came of them.
+    """Questions by their outcomes.
 
     Attributes:
         kept: with mixed outcomes, in the order of the results.
@@ -114,7 +114,7 @@ class Mixed:
 def mixed_outcomes(
     results: str | Path | Results | Sequence[str | Path], settings: OutcomeSettings | None = None
 ) -> Mixed:
-    """Sort the questions of results files by what came of them.
+    """Sort the questions of results files by their outcomes.
 
     Raises:
         UsageError: no question has mixed outcomes: says how many were all right and all wrong, and what to do; or the

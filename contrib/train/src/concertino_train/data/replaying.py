@@ -1,4 +1,4 @@
-"""A trace gone through again: every text that a role wrote, with the conversation that it read and what came of it.
+"""A trace replayed: every text that a role wrote, with the conversation that it read and its result.
 
 A trace keeps of each question only the messages that were new. What a role read as a whole follows from the strategy:
 a chat goes on, a stateless prompt and the next turn of a role begin anew, a compacted history is told afresh. So the
@@ -39,7 +39,7 @@ class Spoken:
         flaws: codes of what the text lacks of the exact form, those without one plain reading.
         repaired: codes of flaws that had one plain reading, which was taken.
         unread: nothing could be read in it, so it was handed back.
-        calls: calls that came of it, with their observations.
+        calls: calls that it led to, with their observations.
         round: number of the plan that it led to, 0 for none.
     """
 
@@ -109,7 +109,7 @@ def replayed(trace: Trace, tools: Tools = ()) -> Replayed:
             calls, the released stateless prompts); a trace keeps it only where its reader needs it.
 
     Raises:
-        TraceError: the trace does not fit its strategy, or its run goes on.
+        TraceError: the trace does not fit its strategy, or its run has not ended.
         UsageError: its strategy is not installed, or its texts call natively and nobody said what could be called.
     """
     strategy = strategy_of(trace)

@@ -200,7 +200,7 @@ def trajectory_of(
     """What a choice looks at of one run.
 
     Raises:
-        TraceError: the trace does not fit its strategy, or its run goes on.
+        TraceError: the trace does not fit its strategy, or its run has not ended.
     """
     told = replayed(trace, tools)
     conversations = conversations_of(told, others=others, exact=exact)

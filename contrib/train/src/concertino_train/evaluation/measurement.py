@@ -1,6 +1,6 @@
 """A checkpoint, measured: rollouts over tasks with known answers, and the metrics of concertino-bench.
 
-What comes of it is a results file, so `concertino bench report` and `compare` read it beside any other system. The pool
+It writes a results file, so `concertino bench report` and `compare` read it beside any other system. The pool
 may be another one than that of the training: nothing else changes, and both are recorded.
 
 The invariant: nothing is learnt here, and nothing is drawn: every task is asked as it stands, or once with each of the

@@ -56,7 +56,7 @@ def preference_figures(asked: Sequence[tuple[Assignment, Item]]) -> dict[str, fl
     """How well preferences are obeyed; empty with fewer than two.
 
     Args:
-        asked: what was asked, and what came of it, of one policy.
+        asked: questions and their results, of one policy.
 
     Returns:
         `adherence`: the preference adherence of runs that were asked with the preference, mean over preferences, 0 to

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from concertino_train.rollouts.engine import RolloutEngine
 
 SETTINGS = "training.yaml"
-"""The settings of the training, beside the weights that came of it."""
+"""The settings of the training, beside the trained weights."""
 
 
 @dataclass
@@ -294,7 +294,7 @@ def _server(config: TrainConfig, model: Any, loaded: Loaded, home: Path | None) 
 def _handing_over(model: Any, policy: Any, served: Path) -> Callable[[int], None]:
     """Give the server the weights: those of an adapter as a folder, others as tensors; by the rank that leads.
 
-    A folder is kept until the next one answers, for a server that is started anew reads it again.
+    A folder is kept until the next one answers, because a restarted server reads it again.
     """
 
     def refresh(step: int) -> None:

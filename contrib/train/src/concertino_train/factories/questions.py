@@ -1,7 +1,7 @@
 """The questions of a training, one after another: which task, over which pool, with what the user prefers.
 
 The invariant: question number n is the same whenever it is asked for, and whoever asks: it follows from the seed and n.
-So the state of the source is one number, and a training that goes on asks what it would have asked.
+So the state of the source is one number, and a resumed training asks what it would have asked.
 """
 
 from __future__ import annotations

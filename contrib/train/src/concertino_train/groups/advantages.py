@@ -63,7 +63,7 @@ class AdvantageSettings:
 
 
 class Advantages(NamedTuple):
-    """What came of it.
+    """The result.
 
     Attributes:
         values: shape (n,): the advantage of each row; 0 where it does not count.

@@ -183,7 +183,7 @@ class DynamicSampler:
 
     @classmethod
     def restore(cls, settings: SamplerSettings, dumped: Mapping[str, Any]) -> DynamicSampler:
-        """A sampler that goes on where `dump` was made."""
+        """A sampler that continues where `dump` was made."""
         sampler = cls(settings)
         sampler.step = dumped["step"]
         sampler._counts = _Counts(**dumped["counts"])

@@ -3,8 +3,8 @@
     questions -> rollouts -> rewards -> (dynamic sampling: more questions) -> batch + figures + traces
 
 This is what a trainer calls at the beginning of every step. The invariants: a question is asked once, whatever is
-sampled on or kept for later; and with the same seed, weights and state a step is the same again, so a training that
-goes on makes the batches that it would have made.
+sampled on or kept for later; and with the same seed, weights and state a step is the same again, so a
+resumed training makes the batches that it would have made.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class Collector:
         return [_mean([each.reward for each in rollout.candidates if each.chosen]) for rollout in rollouts]
 
     def _spent(self, before: Any, rollouts: Sequence[Rollout], seconds: float) -> dict[str, float]:
-        """Where the time went, and how many tokens came of it."""
+        """Where the time went, and how many tokens were sampled."""
         now = self.engine.timings
         spent = {name: getattr(now, name) - getattr(before, name) for name in ("generate", "environment", "grading")}
         tokens = sum(rollout.sampled for rollout in rollouts)
@@ -257,7 +257,7 @@ def measured_rollouts(
 
 
 def shuffled(rewards: Sequence[Scored], groups: Sequence[str], seed: str) -> list[Scored]:
-    """Rewards dealt out anew within their groups: every group keeps its own, and they say nothing of the rollouts.
+    """Rewards shuffled within their groups: every group keeps its own, and they say nothing of the rollouts.
 
     Args:
         rewards: of rollouts.

@@ -5,7 +5,7 @@
 Pool, tasks and strategy make questions; the engine rolls them out with the policy; rewards and groups make batches; the
 trainer updates the weights; `running` keeps the record. The invariants: whatever can be known to be wrong is said
 before a weight is loaded; the first batch is audited before the first update; and a training that was stopped, or that
-crashed behind a checkpoint, goes on as if nothing had happened.
+crashed after a checkpoint, resumes as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _AUDITED = 100
 
 @dataclass(frozen=True)
 class RlResult:
-    """What came of a training.
+    """The result of a training.
 
     Attributes:
         folder: of its record.
@@ -65,7 +65,7 @@ class RlResult:
         step: the last that is over.
         steps: that there were to be.
         stopped: why it ended before; empty if it did not.
-        figures: of the last step; with `eval/...` of the weights that came of it, where there are tests.
+        figures: of the last step; with `eval/...` of the trained weights, where there are tests.
         warnings: of the monitors.
         seconds: of this process, since it was called.
         cpu_seconds: likewise, on the processors of this machine.
@@ -102,13 +102,13 @@ def run_rl(
     Args:
         config: the training.
         output: folder; that of the settings by default.
-        resume: go on from the newest checkpoint of the folder; without one, begin.
-        restart: begin anew where a training has begun; what came of it is removed.
-        force: train although the audit fails, or go on although the settings are others.
+        resume: continue from the newest checkpoint of the folder; without one, begin.
+        restart: start over where a training has begun; its results are removed.
+        force: train although the audit fails, or resume although the settings differ.
         reporter: what people see; nothing by default.
 
     Returns:
-        What came of it, also where it was asked to stop.
+        The result, also of a training that was asked to stop.
 
     Raises:
         UsageError: something is wrong with the settings or the folder; nothing was trained.
@@ -159,36 +159,16 @@ def check_rl(config: TrainConfig) -> None:
 
 
 def algorithm_of(config: TrainConfig) -> Algorithm:
-    """The settings of the trainer, by an explicit table."""
+    """The settings of the trainer, from those of the training."""
     from concertino_train.trainer.algorithm import Algorithm
 
-    rl, how = config.trainer.rl, config.algorithm
+    trainer = config.trainer
     return Algorithm(
-        loss=how.loss,
-        ratio=how.ratio,
-        clip_low=how.clip_low,
-        clip_high=how.clip_high,
-        kl=how.kl,
-        row_tokens=how.row_tokens,
-        old=how.old,
-        correction=how.correction,
-        correction_cap=how.correction_cap,
+        **config.algorithm.model_dump(exclude={"grouping", "shuffle_rewards", "advantages", "filters", "sampling"}),
+        **trainer.rl.model_dump(exclude={"save_every", "eval_every", "audit"}),
+        **trainer.model_dump(include={"seed", "precision", "gradient_checkpointing", "device"}),
         temperature=config.rollout.temperature,
-        learning_rate=rl.learning_rate,
-        schedule=rl.schedule,
-        warmup=rl.warmup,
-        weight_decay=rl.weight_decay,
-        max_grad_norm=rl.max_grad_norm,
-        steps=rl.steps,
-        questions_per_step=rl.questions_per_step,
         group_size=config.rollout.group_size,
-        micro_batch=rl.micro_batch,
-        iterations=rl.iterations,
-        steps_per_generation=rl.steps_per_generation,
-        seed=config.trainer.seed,
-        precision=config.trainer.precision,
-        gradient_checkpointing=config.trainer.gradient_checkpointing,
-        device=config.trainer.device,
     )
 
 
@@ -243,14 +223,14 @@ class _Work:
         if not self.rank.leads:
             return
         if self.after:
-            self.told.say(f"goes on from {self.home.checkpoints} behind step {self.after}")
+            self.told.say(f"resumes from {self.home.checkpoints} after step {self.after}")
             return
         if self.home.resumes:
-            self.told.say(f"{self.home.checkpoints} has no complete checkpoint: the training begins anew", "warning")
+            self.told.say(f"{self.home.checkpoints} has no complete checkpoint: the training starts over", "warning")
         if not self.config.model.path:
             unfinished = self.home.path.parent / "sft" / "checkpoints"
             hint = "finish it (concertino train sft --resume)" if unfinished.is_dir() else "concertino train sft"
-            self.told.say(f"begins with new weights, which know nothing; teach them first: {hint}", "warning")
+            self.told.say(f"starts with untrained weights; run SFT first: {hint}", "warning")
 
     def _make_callback(self, stop: GracefulStop) -> RecordCallback:
         from concertino_train.running.callback import RecordCallback
@@ -356,7 +336,7 @@ class _Work:
             raise UsageError(f"{error}; give model.prices, or prices in the pool") from error
 
     def finish(self, seconds: float, cpu_seconds: float) -> RlResult:
-        """Write what came of it."""
+        """Write the result."""
         watch, stopped = self.watch, self.watch.stopped
         figures: dict[str, Any] = {}
         if not stopped and self.config.tasks.eval:
@@ -373,9 +353,7 @@ class _Work:
             lines = list(read_metrics(self.home.metrics))
             figures = {**(lines[-1] if lines else {}), **figures}
             if stopped:
-                self.told.say(
-                    f"stopped by {stopped} behind step {watch.step}; the same command with --resume continues"
-                )
+                self.told.say(f"stopped by {stopped} after step {watch.step}; the same command with --resume continues")
         result = RlResult(
             self.home.path,
             model,

@@ -76,7 +76,7 @@ class Timings:
     total: float = 0.0
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Start over."""
         self.generate = self.environment = self.grading = self.total = 0.0
 
     @property

@@ -1,4 +1,4 @@
-"""A finished rollout: what the policy wrote, what came of it, and how it is scored."""
+"""A finished rollout: what the policy wrote, the run, and its score."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Candidate:
         sequence: what was read before it, and the text itself at its end.
         episode: what rewards read of it.
         reward: its reward.
-        chosen: the rollout went on with it.
+        chosen: the rollout continued with it.
     """
 
     key: GroupKey

@@ -1,4 +1,4 @@
-"""Which questions a step asks: all of them in an order drawn anew for every pass, shared out among the ranks.
+"""Which questions a step asks: all of them in an order drawn again for every pass, divided among the ranks.
 
 The invariant: what is taken depends on the seed and on how much was taken before, and on nothing else; so a training
 that is resumed asks what it would have asked, and several ranks together ask what one rank would.

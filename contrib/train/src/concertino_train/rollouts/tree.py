@@ -35,8 +35,9 @@ class TreeSampler:
     Args:
         engine: which rolls out.
         reward: of one role's turn: terms of `at-grpo/...`, which read `Episode.turns`.
-        branch: with which candidate a run goes on: the one with the greatest reward, the first of equals (`greedy`, the
-            paper's), or one drawn evenly, so that later prompts are as the policy would meet them (`sampled`).
+        branch: the candidate that a run continues with: `greedy`, the one with the greatest reward, the first of
+            equals (the paper's); or `sampled`, one drawn evenly, so that later prompts are as the policy would meet
+            them.
     """
 
     def __init__(self, engine: RolloutEngine, reward: Reward, *, branch: Branch = "greedy") -> None:

@@ -1,4 +1,4 @@
-"""Rollouts as trace files while a training goes on, so that people see what the policy does.
+"""Rollouts as trace files during a training, so that people see what the policy does.
 
     out/traces/step-000010/10-3-0.trace.jsonl    what `concertino traces show` takes
     out/traces/step-000010/episodes.jsonl        what `concertino train audit` takes

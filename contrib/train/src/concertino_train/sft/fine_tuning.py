@@ -1,4 +1,4 @@
-"""One teaching, from its settings to its weights."""
+"""One fine-tuning, from its settings to its weights."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def fine_tune(
     stop: Callable[[], bool] | None = None,
     files: Mapping[str, str] | None = None,
 ) -> FineTuned:
-    """Teach a model.
+    """Fine-tune a model.
 
     Args:
         settings: how.
@@ -51,7 +51,7 @@ def fine_tune(
 
     Raises:
         UsageError: there is nothing to learn from, a conversation is too long, ids do not fit the model, or a training
-            would go on with other settings.
+            would resume with other settings.
     """
     began = time.monotonic()
     model, codec = _model(settings, model), _codec(settings, codec)

@@ -1,4 +1,4 @@
-"""How far a teaching is, what came of it, and how much of the form was learnt."""
+"""The progress of a fine-tuning, its result, and how much of the form was learnt."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class SftProgress:
 
 @dataclass(frozen=True)
 class FineTuned:
-    """What came of it.
+    """The result.
 
     Attributes:
         model: folder of the weights; None where it was stopped, for what was half learnt is in its checkpoint.
         step, steps: done, and asked for; fewer where somebody asked it to stop.
-        resumed: step that it went on from, 0 for a new one.
+        resumed: step that it resumed from, 0 for a new one.
         losses: by step.
         evaluations: by step, figures by name.
         rows: conversations that were learnt from.

@@ -18,7 +18,7 @@ class SftSettings:
     """How is learnt.
 
     Attributes:
-        out: folder; checkpoints go to `checkpoints`, what comes of it to `model`.
+        out: folder; checkpoints go to `checkpoints`, the weights to `model`.
         data: folder or file of conversations (`data.make_set`), unless they are given.
         model: folder of weights and tokenizer, unless they are given.
         template: chat template, unless a codec is given; the tokenizer's own by default.
@@ -32,7 +32,7 @@ class SftSettings:
         weight_decay: of AdamW.
         max_grad_norm: gradients are scaled down to this norm.
         max_tokens: of a conversation; None for as many as the model reads.
-        too_long: what becomes of longer ones: `refuse` says which, `drop` leaves them out and counts them.
+        too_long: how longer ones are handled: `refuse` says which, `drop` leaves them out and counts them.
         group_by_length: rows of similar length stand in one step, which saves padding.
         loss: `nll`, the log-likelihood, or `dft`, weighted by the probability itself.
         precision: of computing; `auto` is bfloat16 on an accelerator, float32 on a CPU.
@@ -43,7 +43,7 @@ class SftSettings:
         keep: checkpoints that are kept.
         log_every: steps between reports of progress.
         evaluate_every: steps between evaluations; 0 for one at the end.
-        resume: go on from the newest whole checkpoint, where there is one.
+        resume: continue from the newest complete checkpoint, if there is one.
         force: even where it was made with other data or settings.
     """
 

@@ -1,8 +1,8 @@
-"""Teaching: supervised learning of a policy from sets of conversations, as settings say.
+"""SFT of a policy on sets of conversations, as settings say.
 
     run_sft(config)        out/sft/model
 
-The invariant: it goes on where it was interrupted, with whatever state it had.
+The invariant: it resumes where it was interrupted, with the state that it had.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ from .settings import SftSettings
 
 if TYPE_CHECKING:
     from concertino_train.config.config import TrainConfig
-    from concertino_train.config.learning import SftTrainer
     from concertino_train.rollouts.assignment import Assignment
     from concertino_train.rollouts.rollout import Rollout
 
@@ -83,17 +82,17 @@ def run_sft(
     force: bool = False,
     reporter: Reporter | None = None,
 ) -> SftResult:
-    """Teach the policy what good trajectories wrote.
+    """Train the policy on what good trajectories wrote.
 
-    Roles that get adapters of their own later share the weights that are taught here.
+    Roles that get adapters of their own later share the weights that are trained here.
 
     Args:
         config: the training.
         output: folder of the record; `sft` in that of the settings by default.
         sets: folders to learn from; `data.sets` by default, or `set` in the folder of the settings.
-        resume: go on from the newest checkpoint.
-        restart: begin anew where a training has begun; what came of it is removed.
-        force: go on although the settings are others.
+        resume: continue from the newest checkpoint.
+        restart: start over where a training has begun; its results are removed.
+        force: resume although the settings differ.
         reporter: what people see; nothing by default.
 
     Raises:
@@ -156,32 +155,15 @@ def run_sft(
 
 
 def sft_settings(config: TrainConfig, folder: Path, *, resume: bool = False, force: bool = False) -> SftSettings:
-    """The settings of supervised learning, by an explicit table."""
-    own: SftTrainer = config.trainer.sft
-    every = config.logging.every
+    """The settings of SFT, from those of the training."""
+    trainer = config.trainer
     return SftSettings(
         out=folder,
-        steps=own.steps,
-        epochs=own.epochs,
-        batch=own.batch,
-        micro_batch=own.micro_batch,
-        learning_rate=own.learning_rate,
-        schedule=own.schedule,
-        warmup=own.warmup,
-        weight_decay=own.weight_decay,
-        max_grad_norm=own.max_grad_norm,
-        max_tokens=own.max_tokens,
-        too_long=own.too_long,
-        group_by_length=own.group_by_length,
-        loss=own.loss,
-        precision=config.trainer.precision,
-        device=config.trainer.device,
-        activation_checkpointing=config.trainer.gradient_checkpointing,
-        seed=config.trainer.seed,
-        save_every=own.save_every,
-        keep=config.trainer.keep,
-        log_every=every,
-        evaluate_every=own.eval_every or 0,
+        **trainer.sft.model_dump(exclude={"eval_every"}),
+        **trainer.model_dump(include={"precision", "device", "seed", "keep"}),
+        activation_checkpointing=trainer.gradient_checkpointing,
+        log_every=config.logging.every,
+        evaluate_every=trainer.sft.eval_every or 0,
         resume=resume,
         force=force,
     )
@@ -198,7 +180,7 @@ def _conversations(sets: list[Path]) -> list[Conversation]:
 
 
 def _loaded(config: TrainConfig, conversations: list[Conversation], home: Path) -> Loaded:
-    """The model to teach; a new one reads and writes the words of the conversations."""
+    """The model to train; a new one has the words of the conversations."""
     texts = (message.text for each in conversations for message in each.messages)
     loaded = load_model(config, texts)
     if loaded.made and config.model.adapter is not None:
@@ -221,7 +203,7 @@ def _stopping(stop: GracefulStop, ranks: int) -> Callable[[], bool]:
 
 
 class _Measure:
-    """Rollouts of tests in the midst of teaching, as `fine_tune` wants them."""
+    """Rollouts of tests during SFT, as `fine_tune` wants them."""
 
     def __init__(self, config: TrainConfig, loaded: Loaded, tests: list[Assignment]) -> None:
         self._config, self._tests = config, tests
@@ -229,7 +211,7 @@ class _Measure:
         if tests:
             shared = config.roles.model_copy(update={"policies": "shared"})
             plain = config.model.model_copy(update={"adapter": None})
-            here = config.rollout.model_copy(update={"backend": "transformers"})  # the weights that are being taught
+            here = config.rollout.model_copy(update={"backend": "transformers"})  # the weights that are being trained
             bare = config.model_copy(update={"roles": shared, "model": plain, "rollout": here})
             learner = make_learner(bare, loaded)
             self._engine = make_engine(bare, learner.policies)

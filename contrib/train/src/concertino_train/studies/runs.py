@@ -3,7 +3,7 @@
     taught/KEY/        collected and taught once for all arms, of any study, that share it
     STUDY/SEED/ARM/    trained from there, then measured: `eval.json`
 
-A study that was interrupted goes on where it was: trainings resume from their checkpoints, measured arms are read. The
+An interrupted study continues: trainings resume from their checkpoints, measured arms are read. The
 invariant: what is read was made with the settings that are asked for; anything else is refused.
 """
 
@@ -65,7 +65,7 @@ def run_study(
     settings: Sequence[str] = (),
     tell: Tell = lambda line: None,
 ) -> list[Trained]:
-    """Run a study, or go on with it.
+    """Run a study, or continue it.
 
     Args:
         folder: of all studies; what is taught is shared among those that teach alike.
@@ -127,7 +127,7 @@ class _Work:
         with _LOCKS.setdefault(str(home), threading.Lock()):
             model = home / "sft" / "model"
             if not (model / "training.yaml").exists():
-                self._run("collect", home, given, f"trajectories, seed {seed}")  # goes on where it was
+                self._run("collect", home, given, f"trajectories, seed {seed}")  # continues where it was interrupted
                 self._run("sft", home, [*given, "--resume"], f"teaching, seed {seed}")
             return model
 

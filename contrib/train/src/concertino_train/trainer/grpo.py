@@ -98,7 +98,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
             model: the policy; the one that `sample` samples with.
             algorithm: its settings.
             sample: makes the batch of a step.
-            tasks: questions, in an order drawn anew for every pass; or a stream of them.
+            tasks: questions, in an order drawn again for every pass; or a stream of them.
             codec: of the policy: its padding fills rows.
             folder: for checkpoints.
             tokenizer: is saved with every checkpoint; without, there is none to save.

@@ -30,7 +30,7 @@ Correction = Literal["none", "token_truncate", "token_mask", "sequence_truncate"
 
 
 class Loss(NamedTuple):
-    """What came of it.
+    """The result.
 
     Attributes:
         value: scalar, with gradient.

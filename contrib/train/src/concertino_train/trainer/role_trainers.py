@@ -91,7 +91,7 @@ class RoleTrainers:
         """Train all roles.
 
         Args:
-            resume: go on from the newest step of which every role has a complete checkpoint.
+            resume: continue from the newest step of which every role has a complete checkpoint.
 
         Returns:
             What `transformers.Trainer.train` gives, by role.
