@@ -19,18 +19,18 @@ from pydantic_core import PydanticUndefined
 _HEAD = """\
 # Settings of trainings
 
-What a file for `concertino train --config FILE` may say; `concertino train VERB --dry-run` prints all of it as it is
-for one training. This page is made from the sections of `concertino-train`.
+The keys of a file for `concertino train --config FILE`; `concertino train COMMAND --dry-run` prints them all with the
+values of one training. This page is generated from the sections of `concertino-train`.
 
-`base` names a recipe (`gap`, `gap/toy`) or a file beside this one, on top of which a file stands: tables are changed
-key by key, lists are replaced whole. `KEY=VALUE` on the command line puts a value, or a whole table, in the place of
-what is there. Begun anew, in place of changed, are {whole}, where they have another `name` or `preset`, and `pool`,
-where it has another source ({sources}). Unknown keys are errors that name near ones.
+`base` names a recipe (`gap`, `gap/toy`) or a file in the same folder that a file extends: tables are merged key by key,
+lists are replaced. `KEY=VALUE` on the command line replaces a value, or a whole table. Replaced instead of merged are
+{whole}, if they have another `name` or `preset`, and `pool`, if it has another source ({sources}). An unknown key is an
+error that names similar ones.
 """
 _TAIL = """\
-## What may change when a training goes on
+## What may change when a training resumes
 
-`--resume` refuses other settings, for they make it another training, except for these: {scale}.
+`--resume` refuses other settings, because they make it another training, except for these: {scale}.
 """
 _BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 _SEE = re.compile(r"[Ss]ee `(concertino[\w.]*\.[A-Z]\w*)`")

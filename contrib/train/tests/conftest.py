@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from concertino_bench.metrics import Preference
-from concertino_train.episodes import Called, Episode, RoleTurn, Round, Totals
+from concertino_train.episodes import Called, Episode, EpisodeRound, RoleTurn, Totals
 from hypothesis import strategies as st
 
 MEMBERS = ("search", "code", "solve", "review")
@@ -42,12 +42,12 @@ def _calls(draw: st.DrawFn) -> tuple[Called, ...]:
 
 
 @st.composite
-def _rounds(draw: st.DrawFn) -> tuple[Round, ...]:
+def _rounds(draw: st.DrawFn) -> tuple[EpisodeRound, ...]:
     kinds = draw(st.lists(st.sampled_from(("calls", "unread")), max_size=3))
     flaws = st.sampled_from(((), ("no_reasoning",)))
-    rounds = [Round(kind, calls=draw(_calls()) if kind == "calls" else (), flaws=draw(flaws)) for kind in kinds]
+    rounds = [EpisodeRound(kind, calls=draw(_calls()) if kind == "calls" else (), flaws=draw(flaws)) for kind in kinds]
     if draw(st.booleans()):
-        rounds += [Round("final"), Round("answer", truncated=draw(st.booleans()))]
+        rounds += [EpisodeRound("final"), EpisodeRound("answer", truncated=draw(st.booleans()))]
     return tuple(rounds)
 
 

@@ -14,7 +14,7 @@ from concertino.testing import ScriptedModel, fake_tool, make_pool
 from concertino_bench import Grade, Verdict
 from concertino_bench.environments import TurnReward
 from concertino_bench.metrics import Preference
-from concertino_train.episodes import Called, Episode, RoleTurn, Round, Totals
+from concertino_train.episodes import Called, Episode, EpisodeRound, RoleTurn, Totals
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -267,6 +267,6 @@ def test_infinite_facts_and_scores_above_one_are_refused() -> None:
 
 def test_parts_have_defaults_that_say_nothing() -> None:
     assert Totals() == Totals(0, 0, 0)
-    assert Round().exact
-    assert not Round("unread").exact
+    assert EpisodeRound().exact
+    assert not EpisodeRound("unread").exact
     assert Called("add").ok

@@ -16,8 +16,8 @@ import pytest
 from concertino import Message
 from concertino_train.codec import ByteCodec
 from concertino_train.data import Conversation, write_conversations
-from concertino_train.data.encoding import IGNORED, Encoded, encode
-from concertino_train.episodes import Episode, Round
+from concertino_train.data.encoding import IGNORED, EncodedConversation, encode
+from concertino_train.episodes import Episode, EpisodeRound
 
 pytest.importorskip("trl", reason="trl, which trains, is absent")
 
@@ -287,8 +287,8 @@ def test_without_a_checkpoint_resuming_begins(tmp_path: Path) -> None:
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def row(name: str, length: int, trained: int = 1) -> Encoded:
-    return Encoded(name, (1,) * length, (IGNORED,) * (length - trained) + (1,) * trained)
+def row(name: str, length: int, trained: int = 1) -> EncodedConversation:
+    return EncodedConversation(name, (1,) * length, (IGNORED,) * (length - trained) + (1,) * trained)
 
 
 def test_a_conversation_that_is_too_long_is_refused_or_left_out_and_never_cut(tmp_path: Path) -> None:
@@ -411,8 +411,10 @@ def test_importing_imports_no_torch() -> None:
 def test_a_clean_rollout_has_the_exact_form_in_every_text() -> None:
     from concertino_train.sft.progress import clean_share
 
-    clean = Episode("a", "q", rounds=(Round("calls"), Round("final"), Round("answer", flaws=("x",))))
-    spoilt = Episode("b", "q", rounds=(Round("unread"), Round("final")))
+    clean = Episode(
+        "a", "q", rounds=(EpisodeRound("calls"), EpisodeRound("final"), EpisodeRound("answer", flaws=("x",)))
+    )
+    spoilt = Episode("b", "q", rounds=(EpisodeRound("unread"), EpisodeRound("final")))
     assert clean_share([clean, spoilt, clean, Episode("c", "q")]) == 0.5
     assert clean_share([]) == 0.0
 

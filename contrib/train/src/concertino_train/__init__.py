@@ -16,7 +16,7 @@ Without torch:
 With torch:
 
     trainer      the loss and the optimiser, through TRL
-    sft, rl, evaluation, export, studies     the commands of these names
+    sft, rl, evaluation, export, studies     what the commands do
     practice     a domain to learn in that needs nothing installed; conductor: the tiny model of the demonstration
 
 Every `concertino` command imports this module, so it imports none of them: it holds the hooks alone.

@@ -42,7 +42,7 @@ TEACHER = "teacher"
 
 
 @dataclass(frozen=True)
-class Collected:
+class CollectionResult:
     """What a teacher made.
 
     Attributes:
@@ -70,7 +70,7 @@ class Collected:
 
 def run_collection(
     config: TrainConfig, *, output: str | Path | None = None, reporter: Reporter | None = None
-) -> Collected:
+) -> CollectionResult:
     """Have the teacher work on tasks, and make a set of what it did.
 
     Args:
@@ -121,7 +121,9 @@ def run_collection(
         left[each.reason] = left.get(each.reason, 0) + 1
     runs = len(done.outcome.items)
     seconds = round(time.monotonic() - began, 3)
-    return Collected(done.results, runs, done.right, done.missing, made.folder, len(made.examples), left, seconds)
+    return CollectionResult(
+        done.results, runs, done.right, done.missing, made.folder, len(made.examples), left, seconds
+    )
 
 
 def build_set(config: TrainConfig, home: Path, *, pool: Pool | None = None) -> DataSet:

@@ -91,7 +91,7 @@ class Called:
 
 
 @dataclass(frozen=True)
-class Round:
+class EpisodeRound:
     """One text of the policy and its result.
 
     Attributes:
@@ -114,8 +114,8 @@ class Round:
 
     def __post_init__(self) -> None:
         if self.kind not in ROUND_KINDS:
-            raise UsageError(f"Round(kind={self.kind!r}): expected one of {', '.join(ROUND_KINDS)}")
-        _check("Round", self, "tokens", "seconds")
+            raise UsageError(f"EpisodeRound(kind={self.kind!r}): expected one of {', '.join(ROUND_KINDS)}")
+        _check("EpisodeRound", self, "tokens", "seconds")
 
     @property
     def exact(self) -> bool:
@@ -237,7 +237,7 @@ class Episode:
     expected: tuple[str, ...] = ()
     found: tuple[str, ...] = ()
     stop: str = "answered"
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[EpisodeRound, ...] = ()
     totals: Totals = Totals()
     uses: Mapping[str, int] = field(default_factory=dict)
     unpriced: tuple[str, ...] = ()
@@ -256,7 +256,7 @@ class Episode:
         return self.verdict == Verdict.RIGHT
 
     @property
-    def policy_rounds(self) -> tuple[Round, ...]:
+    def policy_rounds(self) -> tuple[EpisodeRound, ...]:
         """The rounds of the protocol: texts of the policy, without an answer that was asked for after the end."""
         return tuple(round_ for round_ in self.rounds if round_.kind not in ("answer", "world"))
 
@@ -383,7 +383,7 @@ class _Reader:
 
     # -- rounds --------------------------------------------------------------------------------------------------------
 
-    def rounds(self) -> Iterator[Round]:
+    def rounds(self) -> Iterator[EpisodeRound]:
         """Replies and plans in the order of events; a plan belongs to the last reply before it, if none had it yet."""
         plans, spoken = iter(self.run.rounds), 0
         places = {id(told): place for place, told in enumerate(self.replies)}
@@ -398,11 +398,11 @@ class _Reader:
                 if spoken < heard:
                     yield self._round("calls", self.replies[heard - 1], calls, flaws)
                 elif calls:
-                    yield Round("world", "", calls)
+                    yield EpisodeRound("world", "", calls)
                 spoken = heard
         yield from (self._unplanned(place) for place in range(spoken, len(self.replies)))
 
-    def _unplanned(self, place: int) -> Round:
+    def _unplanned(self, place: int) -> EpisodeRound:
         """A text that led to no plan of its own."""
         told = self.replies[place]
         kind = self._kind_of(place)
@@ -424,8 +424,8 @@ class _Reader:
 
     def _round(
         self, kind: RoundKind, told: Replied, calls: tuple[Called, ...] = (), flaws: tuple[str, ...] = ()
-    ) -> Round:
-        return Round(
+    ) -> EpisodeRound:
+        return EpisodeRound(
             kind,
             told.role,
             calls,
@@ -531,11 +531,11 @@ def _plain(value: Any) -> dict[str, Any]:
     return data
 
 
-def _round_to_json(each: Round) -> dict[str, Any]:
+def _round_to_json(each: EpisodeRound) -> dict[str, Any]:
     calls = [_plain(call) for call in each.calls]
     return {**_plain(each), "calls": calls} if calls else _plain(each)
 
 
-def _round(data: Mapping[str, Any]) -> Round:
+def _round(data: Mapping[str, Any]) -> EpisodeRound:
     given = {**data, "calls": tuple(Called(**call) for call in data.get("calls", ()))}
-    return Round(**{**given, "flaws": tuple(data.get("flaws", ()))})
+    return EpisodeRound(**{**given, "flaws": tuple(data.get("flaws", ()))})

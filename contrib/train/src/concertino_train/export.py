@@ -1,4 +1,4 @@
-"""A checkpoint as something that others use: weights, tokenizer, how to declare it, what it is.
+"""Exports a checkpoint for others: weights, tokenizer, declaration, model card.
 
     export("out/rl/model", "orchestrators/frugal")
 

@@ -11,7 +11,7 @@ from concertino import Observation, Status
 from concertino.strategies import DependencyPlan, ParallelRounds, SerialCalls
 from concertino.testing import ScriptedModel, make_pool
 from concertino_train.data import Conversation, conversations_of, parallelised
-from concertino_train.data.dataflow import Made, dependencies, rounds_of
+from concertino_train.data.dataflow import MadeValue, dependencies, rounds_of
 from concertino_train.data.rewriting import NotParallel
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,17 +42,17 @@ POOL = make_pool(search, write)
 QUERIES = list(FACTS)
 
 
-def made(name: str, arguments: Any, content: Any = "ok", *, ok: bool = True, thought: str = "") -> Made:
+def made(name: str, arguments: Any, content: Any = "ok", *, ok: bool = True, thought: str = "") -> MadeValue:
     status = Status.OK if ok else Status.EXEC_ERR
     error = None if ok else ct.ErrorInfo("raised", "it broke")
-    return Made(name, arguments, Observation("1.1", name, status, content if ok else None, error), thought)
+    return MadeValue(name, arguments, Observation("1.1", name, status, content if ok else None, error), thought)
 
 
-def needs(*calls: Made, known: str = QUESTION, **options: Any) -> list[list[int]]:
+def needs(*calls: MadeValue, known: str = QUESTION, **options: Any) -> list[list[int]]:
     return [sorted(each) for each in dependencies(known, calls, **options)]
 
 
-def searched(query: str, **options: Any) -> Made:
+def searched(query: str, **options: Any) -> MadeValue:
     return made("search", {"query": query}, FACTS.get(query, options.pop("content", "ok")), **options)
 
 

@@ -18,7 +18,7 @@ import pytest
 from concertino import UsageError
 from concertino_train.config import load_config
 from concertino_train.config.learning import MonitorSection
-from concertino_train.episodes import Called, Episode, Round
+from concertino_train.episodes import Called, Episode, EpisodeRound
 from concertino_train.running import Reporter
 from concertino_train.running.figures import episode_figures, evenness, over_ranks
 from concertino_train.running.launch import launch_command, launch_text
@@ -94,8 +94,15 @@ def test_monitors_go_on_where_they_were_written_down() -> None:
 
 def test_figures_of_a_step_are_means_and_shares(make: Callable[..., Episode]) -> None:
     calls = tuple(Called(name, status=status) for name, status in (("a", "OK"), ("b", "OK"), ("a", "TIMEOUT")))
-    one = make("one", True, units=3, usd=0.2, rounds=(Round(calls=calls), Round("final")), totals={"policy_tokens": 30})
-    two = make("two", False, units=1, rounds=(Round("unread", flaws=("no_call",)),), stop="format")
+    one = make(
+        "one",
+        True,
+        units=3,
+        usd=0.2,
+        rounds=(EpisodeRound(calls=calls), EpisodeRound("final")),
+        totals={"policy_tokens": 30},
+    )
+    two = make("two", False, units=1, rounds=(EpisodeRound("unread", flaws=("no_call",)),), stop="format")
     found = episode_figures([one, two])
     expected = {"success": 0.5, "format": 0.5, "rounds": 1.5, "calls": 1.5, "tokens": 15.0, "units": 2.0, "usd": 0.1}
     assert {name: found[name] for name in expected} == pytest.approx(expected)

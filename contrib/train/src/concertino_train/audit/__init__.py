@@ -12,14 +12,14 @@ report  findings, as text and as JSON
 
 from .batch import AuditRow
 from .checks import audit, read_episodes
-from .report import AuditFailed, AuditReport, Finding, Limits
+from .report import AuditFailed, AuditFinding, AuditLimits, AuditReport
 
 __all__ = [
     "AuditFailed",
+    "AuditFinding",
+    "AuditLimits",
     "AuditReport",
     "AuditRow",
-    "Finding",
-    "Limits",
     "audit",
     "read_episodes",
 ]

@@ -1,4 +1,4 @@
-"""An audit of a reward on finished episodes: what is looked at, in which order."""
+"""An audit of a reward on finished episodes: what is examined, in which order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from concertino_train.rewards.term import UnpricedError
 from .batch import AuditRow, look_at_filters, look_at_groups, look_at_rewards, look_at_rows
 from .pairs import dearer_above_cheaper, wrong_above_right
 from .probes import probe_right, probe_spending
-from .report import AuditReport, Finding, Limits
+from .report import AuditFinding, AuditLimits, AuditReport
 
 
 def audit(
@@ -28,7 +28,7 @@ def audit(
     *,
     rows: Sequence[AuditRow] = (),
     filters: Filters | None = None,
-    limits: Limits | None = None,
+    limits: AuditLimits | None = None,
 ) -> AuditReport:
     """Look for what is wrong with a reward and a batch.
 
@@ -37,16 +37,16 @@ def audit(
         reward: how they are scored.
         rows: rows of the batch with their masks, if there are any yet.
         filters: what the training is going to leave out.
-        limits: from where on something is a warning or a failure; by default `Limits()`.
+        limits: from where on something is a warning or a failure; by default `AuditLimits()`.
 
     Returns:
         A report; nothing is raised for what is found. `report.refuse()` does that.
     """
-    limits = limits or Limits()
+    limits = limits or AuditLimits()
     groups = {name: list(group) for name, group in episodes.items() if group}
     findings = look_at_rows(rows)
     if not groups:
-        findings.append(Finding("fail", "empty", "there are no episodes", "Collect some rollouts first"))
+        findings.append(AuditFinding("fail", "empty", "there are no episodes", "Collect some rollouts first"))
         return AuditReport.of(reward.name, findings, {"groups": 0, "episodes": 0})
     findings += look_at_groups(groups)
     figures: dict[str, Any] = {"groups": len(groups), "episodes": sum(map(len, groups.values()))}
@@ -57,7 +57,7 @@ def audit(
         findings += probe_spending(groups, reward, limits.tolerance) + probe_right(groups, reward, limits.tolerance)
     except UsageError as error:
         change = "Prices are missing, see above" if isinstance(error, UnpricedError) else "Give what is missing"
-        findings.append(Finding("fail", "unscored", str(error).rstrip("."), change))
+        findings.append(AuditFinding("fail", "unscored", str(error).rstrip("."), change))
         return AuditReport.of(reward.name, findings, figures)
     findings += _scored(groups, scores, reward, limits, filters, figures)
     return AuditReport.of(reward.name, findings, figures)
@@ -67,10 +67,10 @@ def _scored(
     groups: Mapping[str, Sequence[Episode]],
     scores: Mapping[str, Sequence[Scored]],
     reward: Reward,
-    limits: Limits,
+    limits: AuditLimits,
     filters: Filters | None,
     figures: dict[str, Any],
-) -> list[Finding]:
+) -> list[AuditFinding]:
     """What the scores of the batch show; the figures are filled in."""
     totals = [scored.total for group in scores.values() for scored in group]
     keys = [GroupKey(name) for name, group in groups.items() for _ in group]
@@ -89,7 +89,9 @@ def _scored(
     findings += look_at_rewards(groups, scores, of_batch, limits)
     if not reward.charges:
         seen = f"reward {reward.name} takes nothing away for what is spent"
-        findings.append(Finding("note", "nothing-charged", seen, "Add a term such as shared/spending if cost matters"))
+        findings.append(
+            AuditFinding("note", "nothing-charged", seen, "Add a term such as shared/spending if cost matters")
+        )
     if filters is not None:
         findings += look_at_filters(groups, totals, filters)
     return findings

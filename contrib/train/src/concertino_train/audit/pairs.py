@@ -1,4 +1,4 @@
-"""Pairs: what a reward does to episodes that are there: right ones against each other, and wrong ones against right."""
+"""Pairs: what a reward does to recorded episodes: right ones against each other, and wrong ones against right."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from concertino_train.episodes import Episode
 from concertino_train.rewards.reward import Reward, Scored
 
-from .report import Finding, Level, Limits
+from .report import AuditFinding, AuditLimits, Level
 
 _COSTS = ("units", "usd", "seconds")
 Scores = Mapping[str, Sequence[Scored]]
 
 
 def dearer_above_cheaper(
-    groups: Mapping[str, Sequence[Episode]], scores: Scores, reward: Reward, limits: Limits
-) -> list[Finding]:
+    groups: Mapping[str, Sequence[Episode]], scores: Scores, reward: Reward, limits: AuditLimits
+) -> list[AuditFinding]:
     """Right episodes that spend more, and nothing less, and earn more."""
     above, pairs, example = 0, 0, ""
     paid: Counter[str] = Counter()
@@ -39,10 +39,12 @@ def dearer_above_cheaper(
     change = (
         "If that is not what you want to pay for, lower the weight of these components, or raise that of what is spent"
     )
-    return [Finding("warn", "dearer-above-cheaper", seen, change, tuple(dict.fromkeys(where))[:5])]
+    return [AuditFinding("warn", "dearer-above-cheaper", seen, change, tuple(dict.fromkeys(where))[:5])]
 
 
-def wrong_above_right(groups: Mapping[str, Sequence[Episode]], scores: Scores, limits: Limits) -> list[Finding]:
+def wrong_above_right(
+    groups: Mapping[str, Sequence[Episode]], scores: Scores, limits: AuditLimits
+) -> list[AuditFinding]:
     """Wrong episodes that earn more than right ones of their group."""
     above, cheaper, pairs, example = 0, 0, 0, ""
     where: list[str] = []
@@ -62,7 +64,7 @@ def wrong_above_right(groups: Mapping[str, Sequence[Episode]], scores: Scores, l
     change = "Raise the weight of correctness until it is worth more than everything else together, or pay the rest "
     change += "only for right answers"
     level: Level = "fail" if above / pairs > limits.wrong_above_right_fail else "warn"
-    return [Finding(level, "wrong-above-right", seen, change, tuple(dict.fromkeys(where))[:5])]
+    return [AuditFinding(level, "wrong-above-right", seen, change, tuple(dict.fromkeys(where))[:5])]
 
 
 def _right_pairs(

@@ -1,4 +1,4 @@
-"""Probes: one thing of one episode is changed, its group is scored again, and only its own reward is looked at.
+"""Probes: one thing of one episode is changed, its group is scored again, and only its own reward is compared.
 
 So what is found does not depend on what the episodes of a batch happen to be like: if dearer episodes of a batch are
 worse for other reasons, a reward that pays for spending still shows.
@@ -14,7 +14,7 @@ from concertino_train.episodes import Episode, Totals
 from concertino_train.rewards.functions import SPENDING
 from concertino_train.rewards.reward import Reward
 
-from .report import Finding
+from .report import AuditFinding
 
 _MOST = 32
 """Groups that are probed; each costs a score per episode, kind of spending and step."""
@@ -33,7 +33,7 @@ class Gain(NamedTuple):
     now: float
 
 
-def probe_spending(groups: Mapping[str, Sequence[Episode]], reward: Reward, tolerance: float) -> list[Finding]:
+def probe_spending(groups: Mapping[str, Sequence[Episode]], reward: Reward, tolerance: float) -> list[AuditFinding]:
     """Does an episode earn more by spending more?"""
     gains: dict[str, Gain] = {}
     where: dict[str, set[str]] = {}
@@ -46,8 +46,8 @@ def probe_spending(groups: Mapping[str, Sequence[Episode]], reward: Reward, tole
     return [_spending_finding(gain, sorted(where[what])) for what, gain in gains.items()]
 
 
-def _spending_finding(gain: Gain, groups: Sequence[str]) -> Finding:
-    return Finding(
+def _spending_finding(gain: Gain, groups: Sequence[str]) -> AuditFinding:
+    return AuditFinding(
         "fail",
         "spending-pays",
         f"episode {gain.episode} earns {gain.now:.4g} instead of {gain.was:.4g} if it spends {gain.after:.4g} instead "
@@ -80,7 +80,7 @@ def _with(totals: Totals, what: str, value: float) -> Totals:
     return replace(totals, **changed)
 
 
-def probe_right(groups: Mapping[str, Sequence[Episode]], reward: Reward, tolerance: float) -> list[Finding]:
+def probe_right(groups: Mapping[str, Sequence[Episode]], reward: Reward, tolerance: float) -> list[AuditFinding]:
     """Does a wrong episode earn less by being right?"""
     worst: tuple[str, str, float, float] | None = None
     where: list[str] = []
@@ -102,7 +102,7 @@ def probe_right(groups: Mapping[str, Sequence[Episode]], reward: Reward, toleran
         f"episode {episode_id} earns {after:.4g} instead of {before:.4g} if its answer is right, all else being equal"
     )
     change = "A right answer must never cost reward; look at the weights and signs of what depends on correct"
-    return [Finding("fail", "right-hurts", seen, change, tuple(dict.fromkeys(where))[:5])]
+    return [AuditFinding("fail", "right-hurts", seen, change, tuple(dict.fromkeys(where))[:5])]
 
 
 def _some(groups: Mapping[str, Sequence[Episode]]) -> Iterable[tuple[str, Sequence[Episode]]]:

@@ -25,7 +25,7 @@ class AuditFailed(UsageError):
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditFinding:
     """One thing that was found.
 
     Attributes:
@@ -71,7 +71,7 @@ CODES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Limits:
+class AuditLimits:
     """From where on something is a warning or a failure; shares are 0 to 1.
 
     Attributes:
@@ -101,11 +101,11 @@ class AuditReport:
     """
 
     reward: str
-    findings: tuple[Finding, ...]
+    findings: tuple[AuditFinding, ...]
     figures: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, reward: str, findings: list[Finding], figures: Mapping[str, Any]) -> AuditReport:
+    def of(cls, reward: str, findings: list[AuditFinding], figures: Mapping[str, Any]) -> AuditReport:
         """A report with its findings in order."""
         return cls(reward, tuple(sorted(findings, key=lambda each: _ORDER.index(each.level))), figures)
 
@@ -114,7 +114,7 @@ class AuditReport:
         """Whether nothing failed."""
         return not self.at("fail")
 
-    def at(self, level: Level) -> tuple[Finding, ...]:
+    def at(self, level: Level) -> tuple[AuditFinding, ...]:
         """The findings of one level."""
         return tuple(each for each in self.findings if each.level == level)
 

@@ -1,4 +1,4 @@
-"""`concertino train audit`: a file of episodes and a reward, looked at before anything is trained."""
+"""`concertino train audit`: a file of episodes and a reward, checked before anything is trained."""
 
 from __future__ import annotations
 

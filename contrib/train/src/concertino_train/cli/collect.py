@@ -1,4 +1,4 @@
-"""`concertino train collect`: trajectories of a teacher, and the set that is made of them."""
+"""`concertino train collect`: teacher trajectories, and the dataset made of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a training will take, before it takes it: memory, tokens, arithmetic, money.
+"""An estimate of what a training takes: memory, tokens, arithmetic, money.
 
 These are estimates, most of them bounds; each says what it rests on. The invariant: nothing is downloaded and no weight
 is loaded; what cannot be known is None and is told as unknown, never as 0.
@@ -35,7 +35,7 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Shape:
+class ModelShape:
     """The size of a model.
 
     Attributes:
@@ -55,7 +55,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryEstimate:
     """Bytes on each process; None where unknown.
 
     Attributes:
@@ -83,7 +83,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Spending:
+class SpendingEstimate:
     """What calls of a step take.
 
     Attributes:
@@ -117,8 +117,8 @@ class Estimate:
         steps: of the training; 0 where the settings do not say.
     """
 
-    memory: Memory
-    spending: Spending
+    memory: MemoryEstimate
+    spending: SpendingEstimate
     prompt_tokens: int
     rollouts: int
     tokens: int
@@ -194,7 +194,7 @@ def estimate(config: TrainConfig, work: str = "rl", *, measure: bool = False, ra
     """
     notes: list[str] = []
     shape = shape_of(config, notes)
-    memory = _memory(config, shape, work, notes) if shape is not None else Memory()
+    memory = _memory(config, shape, work, notes) if shape is not None else MemoryEstimate()
     measured = measure and rate is None
     rate = machine_rate(config) if measured else rate
     steps = {"sft": config.trainer.sft.steps or 0, "rl": config.trainer.rl.steps}.get(work, 0)
@@ -202,7 +202,7 @@ def estimate(config: TrainConfig, work: str = "rl", *, measure: bool = False, ra
     if work == "sft":
         tokens = config.trainer.sft.batch * _row_tokens(config, shape, work)
         flops = 6.0 * shape.parameters * tokens if shape is not None else None
-        return Estimate(memory, Spending(), 0, 0, tokens, flops, tuple(notes), *machine)
+        return Estimate(memory, SpendingEstimate(), 0, 0, tokens, flops, tuple(notes), *machine)
     asked, pool = _asked(config, work, notes)
     seen = [tokens for each in asked[:_SHOWN] if (tokens := prompt_tokens(config, each))]
     prompt = round(sum(seen) / len(seen)) if seen else 0
@@ -277,7 +277,7 @@ def unpriced_in(pool: Pool) -> tuple[str, ...]:
     return tuple(spec.name for spec in pool.models if spec.prices is None)
 
 
-def shape_of(config: TrainConfig, notes: list[str]) -> Shape | None:
+def shape_of(config: TrainConfig, notes: list[str]) -> ModelShape | None:
     """The size of the model, from its description on this machine, else from its name; None where neither tells."""
     new, path = config.model.new, config.model.path
     if not path and new is not None:
@@ -285,20 +285,20 @@ def shape_of(config: TrainConfig, notes: list[str]) -> Shape | None:
         keys = (new.key_heads or new.heads) * (new.hidden // new.heads)
         layer = new.hidden * (2 * new.hidden + 2 * keys + 3 * inner + 2) + 2 * (new.hidden // new.heads)
         parameters = new.layers * layer + new.vocabulary * new.hidden + new.hidden
-        return Shape(parameters, new.layers, new.hidden, keys, new.vocabulary, new.context, "model.new")
+        return ModelShape(parameters, new.layers, new.hidden, keys, new.vocabulary, new.context, "model.new")
     if not path:
         raise UsageError("model: neither path nor new is given; expected a folder, or {new: {layers: 4, hidden: 128}}")
     found = _described(path)
     if found is None and (size := re.search(r"(?<![\w.])(\d+(?:\.\d+)?)([bBmM])(?![a-zA-Z])", path)):
         number = float(size[1]) * (1e9 if size[2] in "bB" else 1e6)
         notes.append(f"{path} is not on this machine; its size is read off its name, so that activations are unknown")
-        return Shape(int(number), source="its name")
+        return ModelShape(int(number), source="its name")
     if found is None:
         notes.append(f"{path} is not on this machine, and its name tells no size")
     return found
 
 
-def _described(path: str) -> Shape | None:
+def _described(path: str) -> ModelShape | None:
     try:
         from transformers import AutoConfig, AutoModelForCausalLM
     except ImportError:
@@ -315,7 +315,7 @@ def _described(path: str) -> Shape | None:
     heads = getattr(described, "num_attention_heads", 1)
     width = getattr(described, "head_dim", None) or described.hidden_size // heads
     keys = getattr(described, "num_key_value_heads", heads) * width
-    return Shape(
+    return ModelShape(
         parameters,
         described.num_hidden_layers,
         described.hidden_size,
@@ -326,7 +326,7 @@ def _described(path: str) -> Shape | None:
     )
 
 
-def trainable_of(config: TrainConfig, shape: Shape) -> int:
+def trainable_of(config: TrainConfig, shape: ModelShape) -> int:
     """Parameters that are trained; of an adapter on all linear layers about `2 r` per row and column."""
     adapter, policies = config.model.adapter, len(policy_names(config)) or 1
     if adapter is None:
@@ -337,7 +337,7 @@ def trainable_of(config: TrainConfig, shape: Shape) -> int:
     return shape.layers * per_layer * policies
 
 
-def _memory(config: TrainConfig, shape: Shape, work: str, notes: list[str]) -> Memory:
+def _memory(config: TrainConfig, shape: ModelShape, work: str, notes: list[str]) -> MemoryEstimate:
     trained = trainable_of(config, shape) if work != "eval" else 0
     dtype = config.model.dtype
     held = _BYTES.get(dtype, 2 if config.model.adapter is not None and config.trainer.device != "cpu" else 4)
@@ -353,17 +353,17 @@ def _memory(config: TrainConfig, shape: Shape, work: str, notes: list[str]) -> M
         rollouts = config.rollout.batch or max(1, _rollouts(config, work, 0) // config.trainer.processes)
         cache = 2 * shape.layers * shape.key_values * computed * rollouts * row
         notes.append(f"cache: keys and values of {rollouts} contexts of {row:,} tokens")
-    return Memory(shape.parameters, trained, weights, trained * 4, trained * 8, activations, cache)
+    return MemoryEstimate(shape.parameters, trained, weights, trained * 4, trained * 8, activations, cache)
 
 
-def _row_tokens(config: TrainConfig, shape: Shape | None, work: str) -> int:
+def _row_tokens(config: TrainConfig, shape: ModelShape | None, work: str) -> int:
     limits = [config.trainer.sft.max_tokens if work == "sft" else config.rollout.context_tokens]
     limits += [shape.context if shape is not None else None]
     known = [limit for limit in limits if limit is not None]
     return min(known) if known else 2 * config.rollout.total_tokens
 
 
-def _activations(config: TrainConfig, shape: Shape, work: str, row: int, size: int) -> int | None:
+def _activations(config: TrainConfig, shape: ModelShape, work: str, row: int, size: int) -> int | None:
     """Some 17 numbers per token and width in a layer, 1 where they are computed again; and logits three times."""
     if shape.layers is None or shape.hidden is None or shape.vocabulary is None:
         return None
@@ -379,7 +379,7 @@ def _rollouts(config: TrainConfig, work: str, tasks: int) -> int:
     return config.trainer.rl.questions_per_step * config.rollout.group_size
 
 
-def _spending(config: TrainConfig, pool: Pool, rollouts: int) -> Spending:
+def _spending(config: TrainConfig, pool: Pool, rollouts: int) -> SpendingEstimate:
     strategy, budget, unpriced = make_strategy(config.rollout.strategy), config.rollout.budget, unpriced_in(pool)
     rounds = _least(getattr(strategy, "max_rounds", None), budget.rounds)
     width = _least(getattr(strategy, "max_parallel", None), budget.parallel)
@@ -391,10 +391,12 @@ def _spending(config: TrainConfig, pool: Pool, rollouts: int) -> Spending:
     agents = any(spec.kind == "agent" for spec in tools)
     typical = None if rounds is None or agents else mean * rounds * rollouts
     if each is None:
-        return Spending(None, None if budget.usd is None else budget.usd * rollouts, typical, unpriced)
+        return SpendingEstimate(None, None if budget.usd is None else budget.usd * rollouts, typical, unpriced)
     dearest = each * max((spec.cost.upper_bound(spec.timeout) for spec in tools), default=0.0)
     usd = dearest if budget.usd is None else min(dearest, budget.usd)
-    return Spending(each * rollouts, None if agents and budget.usd is None else usd * rollouts, typical, unpriced)
+    return SpendingEstimate(
+        each * rollouts, None if agents and budget.usd is None else usd * rollouts, typical, unpriced
+    )
 
 
 def _least(*limits: int | None) -> int | None:

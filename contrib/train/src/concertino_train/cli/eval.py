@@ -24,10 +24,12 @@ from .settings import names_path, settings, teller, write, write_json
     "--pool",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Another pool than that of the training.",
+    help="Evaluate with another pool than that of the training.",
 )
-@click.option("--system", metavar="NAME", default="", help="What it is called in the results.")
-@click.option("--traces", type=click.IntRange(min=0), default=0, metavar="N", help="Write so many rollouts as traces.")
+@click.option("--system", metavar="NAME", default="", help="Name of the system in the results.")
+@click.option(
+    "--traces", type=click.IntRange(min=0), default=0, metavar="N", help="Write this many rollouts as traces."
+)
 @estimating_options
 @view_option
 @common_options

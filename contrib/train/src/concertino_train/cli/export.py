@@ -1,4 +1,4 @@
-"""`concertino train export`: a checkpoint as a model that can be used at once."""
+"""`concertino train export`: a checkpoint as a ready-to-use model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .settings import write, write_json
 @click.command("export")
 @click.argument("checkpoint", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--role", default="", metavar="NAME", help="Whose policy, where roles have one each.")
+@click.option("--role", default="", metavar="NAME", help="Role whose policy is exported, if each role has its own.")
 @click.option("--merge/--adapter", default=True, show_default=True, help="Put an adapter into the weights below it.")
 @click.option("--dtype", type=click.Choice(["float32", "bfloat16", "float16"]), help="Of the weights.")
 @click.option("--name", default="", metavar="NAME", help="Of the model; that of the folder by default.")

@@ -1,4 +1,4 @@
-"""Options that several verbs share."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def going_on_options(function: F) -> F:
     found = click.option("--force", is_flag=True, help=text)(function)
     text = "Start over in a folder that holds a training; its results are removed."
     found = click.option("--restart", is_flag=True, help=text)(found)
-    return click.option("--resume", is_flag=True, help="Go on from the newest checkpoint, where there is one.")(found)
+    return click.option("--resume", is_flag=True, help="Resume from the newest checkpoint, if there is one.")(found)
 
 
 def view_option(function: F) -> F:

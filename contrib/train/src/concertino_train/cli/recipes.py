@@ -1,4 +1,4 @@
-"""`concertino train recipes`: the settings files that come along."""
+"""`concertino train recipes`: the included settings files."""
 
 from __future__ import annotations
 

@@ -33,9 +33,9 @@ def rl_command(
 ) -> None:
     """Train a policy by reinforcement learning.
 
-    It begins with what `concertino train sft` left in the same output, if it did. The first batch is audited before
-    anything is learnt. SIGINT or SIGTERM ends it behind a step, with a checkpoint; a second one at once (with a model
-    for each role, behind the rollouts or the update that it meets).
+    It starts from the model of `concertino train sft` in the same output, if there is one. The first batch is audited
+    before anything is learnt. SIGINT or SIGTERM ends it after a step, with a checkpoint; a second one at once (with a
+    model for each role, after the rollouts or the update under way).
 
     JSON: {"folder", "model", "checkpoint", "step", "steps", "stopped", "figures", "warnings", "seconds"}
 

@@ -1,4 +1,4 @@
-"""`concertino train sft`: supervised learning from a settings file."""
+"""`concertino train sft`: SFT from a settings file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sft_command(
     live: bool | None,
     as_json: bool,
 ) -> None:
-    """Teach a policy what good trajectories wrote: the orchestrator's own tokens, and nothing else.
+    """Train a policy on good trajectories: on the orchestrator's own tokens, and nothing else.
 
     JSON: {"folder", "model", "step", "steps", "stopped", "rows", "dropped", "figures", "seconds"}
 

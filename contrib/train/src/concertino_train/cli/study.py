@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def study_command(names: tuple[str, ...], output: Path, seeds: int, jobs: int, as_json: bool) -> None:
     """Train arms that differ in one thing, with several seeds, and compare them; without a name: list the studies.
 
-    Of several names, one study follows the other, and what is taught alike is taught once. KEY=VALUE changes settings
+    Of several names, one study follows the other, and equal SFT runs are made once. KEY=VALUE changes settings
     of all arms: trainer.rl.steps=10.
 
     JSON: [{"study", "question", "recipe", "seeds", "findings": [{"arm", "measure", "value", "difference", "expected",

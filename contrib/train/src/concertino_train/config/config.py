@@ -70,7 +70,7 @@ class TrainConfig(Section):
         reward: how they are scored: what `concertino_train.rewards.Reward.from_json` takes.
         algorithm: the update of reinforcement learning.
         trainer: optimisation.
-        logging: what is told.
+        logging: what is logged.
         roles: who plays the roles of a workflow.
     """
 

@@ -1,4 +1,4 @@
-"""The section of a settings file about trajectories: how a teacher makes them, and which are taken."""
+"""The section of a settings file about trajectories: how a teacher makes them, and which are selected."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class CollectSection(Section):
     Attributes:
         teacher: who leads: a role or name of the pool, or a function that makes a model of the pool:
             `{name: practice, habits: {...}}` or `module:function`.
-        strategy: of the teacher; that of the policy by default. Another one needs `rewrite`, or is learnt as it is.
+        strategy: of the teacher; that of the policy by default. With another, set `rewrite`, or train on it as it is.
         tasks: on what; those of `tasks.train` by default.
         samples: runs of each task, with each pool.
-        pools: work on every task with so many pools that `pool.variation` gives; 0 for the pool without variation.
+        pools: number of varied pools (`pool.variation`) for every task; 0 for the pool without variation.
         temperatures: the teacher works at each of these.
         concurrency: runs at once.
-        max_usd: no further run begins once so many $ are spent.
+        max_usd: no further run begins once this many $ are spent.
     """
 
     teacher: str | Named = "orchestrator"

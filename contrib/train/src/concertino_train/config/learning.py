@@ -1,4 +1,4 @@
-"""The sections of a settings file that say how is learnt, and what is told of it."""
+"""The sections of a settings file about learning, and about what is logged."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ class SftTrainer(Optimisation):
     """Optimisation of supervised learning.
 
     Attributes:
-        steps: optimiser steps; as many as `epochs` make where it is not given.
+        steps: optimiser steps; by default as many as `epochs` make.
         epochs: passes over the data.
         batch: conversations of a step, over all processes.
         max_tokens: of a conversation; as many as the model reads by default.
         too_long: how longer ones are handled: `refuse` says which, `drop` leaves them out and counts them.
-        group_by_length: rows of similar length stand in one step.
+        group_by_length: rows of similar length share a step.
         loss: `nll`, or `dft`, weighted by the probability itself.
-        eval_every: steps between evaluations on `tasks.eval`; one at the end where it is not given.
+        eval_every: steps between evaluations on `tasks.eval`; by default one at the end.
     """
 
     learning_rate: Above = 1e-5
@@ -131,7 +131,7 @@ class RlTrainer(Optimisation):
         questions_per_step: of each, over all processes: a step has `questions_per_step * group_size` rollouts.
         steps_per_generation: optimiser steps that the rows of a step are divided among.
         iterations: how often the rows of a step are gone through.
-        eval_every: steps between evaluations on `tasks.eval`; none but that of the end where it is not given. Figures
+        eval_every: steps between evaluations on `tasks.eval`; by default only one at the end. Figures
             of a step, these too, are of the weights before its update; those of the end are in `result.json`.
         audit: how a first batch that fails the audit is handled: `refuse` trains nothing, `tell` warns and continues,
             for where a batch of few groups may be all alike by chance.

@@ -1,4 +1,4 @@
-"""What settings name, made: functions, the strategy, the reward.
+"""Objects that settings name: functions, the strategy, the reward.
 
 It stands beside the settings because a name that cannot be made is an error of the settings file.
 """

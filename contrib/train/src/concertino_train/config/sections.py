@@ -43,7 +43,7 @@ class PriceSection(Section):
 
 
 class NewModel(Section):
-    """A model that is made from nothing, for small trainings and tests; see `concertino_train.tiny`.
+    """A model created from scratch, for small trainings and tests; see `concertino_train.tiny`.
 
     Attributes:
         layers, hidden, heads: of the transformer.
@@ -72,7 +72,7 @@ class Adapter(Section):
     Attributes:
         rank: of the update, r.
         alpha: the update is scaled by alpha / r.
-        dropout: of its input, while it is taught; in reinforcement there is none, for ratios would be noise.
+        dropout: of its input, during SFT; in reinforcement learning there is none, because ratios would be noise.
         targets: names of modules, or `all-linear`.
     """
 
@@ -87,7 +87,7 @@ class ModelSection(Section):
 
     Attributes:
         path: folder of the weights and the tokenizer, or a name in the local Hugging Face cache.
-        new: the model to make where there is no `path`.
+        new: the model to create if there is no `path`.
         adapter: train a LoRA adapter; without, all weights. A `path` that holds an adapter is trained further as it is,
             and what is said here has to be what it was made with.
         dtype: of the weights; `auto` is bfloat16 under an adapter on an accelerator, else float32.
@@ -114,7 +114,7 @@ class ModelSection(Section):
 
 
 class CostSection(Section):
-    """What a call of a tool or agent costs beside what it spends itself.
+    """What a call of a tool or agent costs besides what it spends itself.
 
     Attributes:
         units: abstract cost units.
@@ -129,7 +129,7 @@ class PreferenceSection(Section):
     """What a user prefers: what is said to the policy, and the weights that its reward uses.
 
     Attributes:
-        text: put behind the question.
+        text: appended to the question.
         members: weight of each member, by name or pattern, 0 to 1.
         accuracy, usd, seconds: weights of a right answer, of little money, of little time.
     """
@@ -171,7 +171,7 @@ class Variation(Section):
 
 
 class Named(BaseModel):
-    """A name, and the settings of what it names beside it.
+    """A name, and settings of what it names next to it.
 
     Attributes:
         name: one that is known here, or `module:function`.
@@ -192,7 +192,7 @@ class PoolSection(Section):
     Attributes:
         make: a function that makes a pool, with its arguments: `{name: practice, mix: mono}`, or `module:function`.
         file: a pool file.
-        members: patterns of installed members; everything installed where there is nothing of all this.
+        members: patterns of installed members; everything installed if no source is given.
         without: patterns of members that are left out.
         offer: patterns of models that may be called as agents.
         roles: models by role, `summariser` and `judge` for example.
@@ -214,7 +214,7 @@ class TaskSelection(Section):
     Attributes:
         set: its name, or a TOML file that declares one; `concertino bench tasks` lists them.
         options: of the set.
-        limit: at most so many.
+        limit: greatest number of tasks.
         seed: draws them at random from the whole set.
     """
 
@@ -228,8 +228,8 @@ class TasksSection(Section):
     """The questions.
 
     Attributes:
-        train: what is learnt from.
-        eval: what is measured on.
+        train: to learn from.
+        eval: to evaluate on.
         outcomes: results files of earlier runs: only questions of `train` with mixed outcomes there are asked.
         order: `shuffled` again in every pass, or `given`.
     """
@@ -244,7 +244,7 @@ class TasksSection(Section):
 
 
 class StrategySection(Named):
-    """The paradigm: its name, and its own settings beside it.
+    """The paradigm: its name, and its own settings next to it.
 
     Attributes:
         name: an installed strategy. Of `role-workflow`, `environment` names one of concertino-bench's workflows, and

@@ -80,7 +80,7 @@ async def collect(
         graders: who may grade; by default those that are installed.
         grader: name of the grader for all tasks.
         concurrency: runs at once.
-        max_usd: no further run begins once so many $ are spent.
+        max_usd: no further run begins once this many $ are spent.
         executor: shared with others.
         on_progress: told after every run.
 

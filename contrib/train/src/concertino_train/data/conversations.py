@@ -1,4 +1,4 @@
-"""Role conversations: what a policy read and wrote, message by message, and which of its texts it is taught.
+"""Role conversations: what a policy read and wrote, message by message, and which of its texts are trained on.
 
     messages   system, user, assistant, user, assistant …    as the policy read them
     own        which assistant messages the policy wrote      the last message is one
@@ -17,7 +17,7 @@ from typing import Any
 
 from concertino import Message, Trace, UsageError
 
-from .replaying import Replayed, Spoken, Tools, replayed
+from .replaying import ReplayedTrace, Spoken, Tools, replayed
 
 OTHERS = ("summariser",)
 """Roles that no policy plays unless told otherwise."""
@@ -84,7 +84,7 @@ class Conversation:
 
 
 def conversations_of(
-    trace: Trace | Replayed,
+    trace: Trace | ReplayedTrace,
     *,
     run: str = "",
     pool: str = "",

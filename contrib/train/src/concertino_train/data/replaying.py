@@ -64,7 +64,7 @@ class Spoken:
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayedTrace:
     """A trace gone through again.
 
     Attributes:
@@ -100,7 +100,7 @@ def strategy_of(trace: Trace) -> Strategy:
     return found.from_json(said)
 
 
-def replayed(trace: Trace, tools: Tools = ()) -> Replayed:
+def replayed(trace: Trace, tools: Tools = ()) -> ReplayedTrace:
     """Go through a trace again.
 
     Args:
@@ -118,7 +118,7 @@ def replayed(trace: Trace, tools: Tools = ()) -> Replayed:
     done = replay(_with_ids(trace, known), _Overheard(strategy, heard))
     if not trace.finished:
         raise TraceError(f"{trace.path or trace.run_id}: the run has no end yet; resume it before it is taught")
-    return Replayed(tuple(heard.spoken), tuple(heard.rounds), tuple(heard.levels), done, strategy)
+    return ReplayedTrace(tuple(heard.spoken), tuple(heard.rounds), tuple(heard.levels), done, strategy)
 
 
 def _with_ids(trace: Trace, tools: Tools) -> Trace:

@@ -26,8 +26,8 @@ from concertino import Budget, Call, Message, ParallelRounds, Reply, Strategy, T
 from concertino.strategies import Act, Ask, Brief, DependencyPlan, Done, Machine
 
 from .conversations import OTHERS, Conversation, faults_of
-from .dataflow import Made, dependencies, leaves, rounds_of, sources_of
-from .replaying import Replayed, Spoken, Tools, judge, replayed
+from .dataflow import MadeValue, dependencies, leaves, rounds_of, sources_of
+from .replaying import ReplayedTrace, Spoken, Tools, judge, replayed
 from .trajectories import data_of
 
 Target = Literal["parallel-rounds", "dependency-plan"]
@@ -91,7 +91,7 @@ def parallelised(
     told = replayed(trace, tools)
     own, last = _parts(told, exact)
     calls = [
-        Made(call.name, data_of(call), seen, _thought(said.reply.text) if number == 0 else "")
+        MadeValue(call.name, data_of(call), seen, _thought(said.reply.text) if number == 0 else "")
         for said in own
         for number, (call, seen) in enumerate(said.calls)
     ]
@@ -110,7 +110,7 @@ def parallelised(
     return Rewritten(conversation, tuple(map(tuple, rounds)), len(own), tuple(needs), names)
 
 
-def _parts(told: Replayed, exact: bool) -> tuple[list[Spoken], list[Spoken]]:
+def _parts(told: ReplayedTrace, exact: bool) -> tuple[list[Spoken], list[Spoken]]:
     """The texts with calls, and those behind the last of them."""
     name = told.strategy.name
     if name not in _SERIAL:
@@ -135,7 +135,7 @@ def _parts(told: Replayed, exact: bool) -> tuple[list[Spoken], list[Spoken]]:
     return own, spoken[behind:]
 
 
-def _as_written(trace: Trace, told: Replayed, tools: Tools, calls: Sequence[Made]) -> list[Any]:
+def _as_written(trace: Trace, told: ReplayedTrace, tools: Tools, calls: Sequence[MadeValue]) -> list[Any]:
     """The arguments of the calls as the policy wrote them: with their quotes, where the strategy has some."""
     if not getattr(told.strategy, "quotes", False):
         return [made.arguments for made in calls]
@@ -144,7 +144,9 @@ def _as_written(trace: Trace, told: Replayed, tools: Tools, calls: Sequence[Made
     return [data_of(call) for said in plain.spoken for call, _ in said.calls]
 
 
-def _needs(known: str, calls: Sequence[Made], written: Sequence[Any], writes: Collection[str]) -> list[frozenset[int]]:
+def _needs(
+    known: str, calls: Sequence[MadeValue], written: Sequence[Any], writes: Collection[str]
+) -> list[frozenset[int]]:
     """What each call needs: what it quotes, and what its own words hold."""
     places = {made.seen.call_id: place for place, made in enumerate(calls)}
     quoted = [
@@ -198,11 +200,11 @@ class _Writer:
     def __init__(
         self,
         trace: Trace,
-        told: Replayed,
+        told: ReplayedTrace,
         strategy: ParallelRounds | DependencyPlan,
         own: Sequence[Spoken],
         last: Sequence[Spoken],
-        calls: Sequence[Made],
+        calls: Sequence[MadeValue],
         written: Sequence[Any],
         needs: Sequence[frozenset[int]],
         rounds: Sequence[Sequence[int]],

@@ -20,7 +20,7 @@ from concertino.strategies import RoleWorkflow
 from concertino_train.config.named import make_strategy
 from concertino_train.running.ranks import this_rank, wait_for_everyone
 
-from .models import ADAPTER, Loaded, check_adapter
+from .models import ADAPTER, LoadedPolicy, check_adapter
 
 if TYPE_CHECKING:
     from concertino_train.chat_codec import ChatCodec
@@ -96,7 +96,7 @@ def policy_names(config: TrainConfig) -> list[str]:
     return names
 
 
-def make_learner(config: TrainConfig, loaded: Loaded, home: Path | None = None) -> Learner:
+def make_learner(config: TrainConfig, loaded: LoadedPolicy, home: Path | None = None) -> Learner:
     """What learns, ready to sample.
 
     Args:
@@ -179,7 +179,7 @@ def _with_adapter(config: TrainConfig, model: Any) -> Any:
     return get_peft_model(model, lora_config(config))
 
 
-def _role_adapters(config: TrainConfig, loaded: Loaded, names: list[str]) -> Any:
+def _role_adapters(config: TrainConfig, loaded: LoadedPolicy, names: list[str]) -> Any:
     """The model with an adapter for each role, those of `model.path` where it holds them."""
     from concertino_train.trainer.roles import role_adapters
 
@@ -196,7 +196,7 @@ def _role_adapters(config: TrainConfig, loaded: Loaded, names: list[str]) -> Any
     return model
 
 
-def _full(config: TrainConfig, loaded: Loaded, names: list[str]) -> Learner:
+def _full(config: TrainConfig, loaded: LoadedPolicy, names: list[str]) -> Learner:
     """A model for each role: those of `model.path` where it holds them, else copies of the one."""
     import copy
 
@@ -210,7 +210,7 @@ def _full(config: TrainConfig, loaded: Loaded, names: list[str]) -> Learner:
     return Learner(models[names[0]], loaded.codec, policies, models, refresh=refresh)
 
 
-def _policy(config: TrainConfig, model: Any, loaded: Loaded, adapters: Mapping[str, str] | None = None) -> Policy:
+def _policy(config: TrainConfig, model: Any, loaded: LoadedPolicy, adapters: Mapping[str, str] | None = None) -> Policy:
     from concertino_train.policies import TransformersPolicy
 
     own = config.rollout
@@ -236,7 +236,7 @@ def _counting(*policies: Policy) -> Callable[[int], None]:
     return refresh
 
 
-def _served(config: TrainConfig, model: Any, loaded: Loaded, home: Path | None) -> Learner:
+def _served(config: TrainConfig, model: Any, loaded: LoadedPolicy, home: Path | None) -> Learner:
     """A policy that a vLLM server samples; it gets the weights at the beginning of every step."""
     from concertino_train.policies import VLLMPolicy
 
@@ -264,7 +264,7 @@ def _served(config: TrainConfig, model: Any, loaded: Loaded, home: Path | None) 
     return learner
 
 
-def _server(config: TrainConfig, model: Any, loaded: Loaded, home: Path | None) -> Any:
+def _server(config: TrainConfig, model: Any, loaded: LoadedPolicy, home: Path | None) -> Any:
     """A server of our own, declared for training; it is started at the first use."""
     if this_rank().ranks > 1:
         raise UsageError(

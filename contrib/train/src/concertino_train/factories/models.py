@@ -1,4 +1,4 @@
-"""The policy of a settings file: weights, tokenizer and codec, loaded from this machine or made from nothing.
+"""The policy of a settings file: weights, tokenizer and codec, loaded from this machine or created from scratch.
 
 The invariants: nothing is downloaded and no code of a model's folder is run; a model that is made follows from its
 settings, its texts and the seed.
@@ -33,7 +33,7 @@ _TEXTS = 400
 
 
 @dataclass
-class Loaded:
+class LoadedPolicy:
     """A model that can be trained.
 
     Attributes:
@@ -49,7 +49,7 @@ class Loaded:
     made: bool = False
 
 
-def load_model(config: TrainConfig, texts: Iterable[str] = ()) -> Loaded:
+def load_model(config: TrainConfig, texts: Iterable[str] = ()) -> LoadedPolicy:
     """The policy, before any training of this run.
 
     Args:
@@ -86,7 +86,7 @@ def first_texts(questions: Questions) -> list[str]:
 # -- from a folder -----------------------------------------------------------------------------------------------------
 
 
-def _from_path(config: TrainConfig, path: str) -> Loaded:
+def _from_path(config: TrainConfig, path: str) -> LoadedPolicy:
     from concertino_train.chat_codec import ChatCodec
 
     home = _first_role(path)
@@ -97,7 +97,7 @@ def _from_path(config: TrainConfig, path: str) -> Loaded:
         model = load_weights(config, path)
     tokenizer = next((each for each in (path, home) if (Path(each) / "tokenizer_config.json").exists()), base or path)
     codec = ChatCodec.load(tokenizer, config.model.template or None, **config.model.template_options)
-    return Loaded(model, codec, base)
+    return LoadedPolicy(model, codec, base)
 
 
 def _first_role(path: str) -> str:
@@ -197,7 +197,7 @@ def _to_device(config: TrainConfig, model: Any) -> None:
         model.to(f"cuda:{os.environ.get('LOCAL_RANK', '0')}")
 
 
-def beginning_of(loaded: Loaded) -> str:
+def beginning_of(loaded: LoadedPolicy) -> str:
     """A digest of the weights that a training begins with; empty for those that were made, which its settings say.
 
     Of every tensor a few numbers are read, so that it takes no time with large models.
@@ -226,7 +226,7 @@ def common_lines(texts: Sequence[str]) -> list[str]:
     return sorted(line for line, count in counts.items() if 2 * count >= most > 1)
 
 
-def _new(config: TrainConfig, texts: Iterable[str]) -> Loaded:
+def _new(config: TrainConfig, texts: Iterable[str]) -> LoadedPolicy:
     from concertino_train.chat_codec import ChatCodec
     from concertino_train.tiny import new_model, new_tokenizer
 
@@ -242,4 +242,4 @@ def _new(config: TrainConfig, texts: Iterable[str]) -> Loaded:
         made = new_tokenizer(found, section.vocabulary, phrases=phrases, context=section.context)
         codec = ChatCodec.load(made, config.model.template or None, **config.model.template_options)
     sizes = section.model_dump(include={"layers", "hidden", "heads", "key_heads", "feed_forward", "context"})
-    return Loaded(new_model(codec.tokenizer, seed=config.trainer.seed, **sizes), codec, made=True)
+    return LoadedPolicy(new_model(codec.tokenizer, seed=config.trainer.seed, **sizes), codec, made=True)

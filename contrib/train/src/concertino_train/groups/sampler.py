@@ -1,4 +1,4 @@
-"""Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): sample on until enough groups say something.
+"""Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): draw more questions until enough groups have a signal.
 
 A group of which all rollouts are right, or all wrong, has no advantages. Instead of a smaller batch, further questions
 are sampled; what is left over is kept for the next step, unless it has become too old.

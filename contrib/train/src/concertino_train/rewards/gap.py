@@ -41,7 +41,7 @@ def evaluated_exact_match(answer: str, gold: Sequence[str]) -> float:
 
 
 @dataclass(frozen=True)
-class ExactMatch(Term):
+class GapExactMatch(Term):
     """Eq. 10."""
 
     variant: Reading = "paper"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("concertino.train")
 
 
-class Catalogue(NamedTuple):
+class RewardCatalogue(NamedTuple):
     """What there is.
 
     Attributes:
@@ -31,11 +31,11 @@ class Catalogue(NamedTuple):
     presets: dict[str, Reward]
 
 
-def installed_rewards(manager: PluginManager | None = None) -> Catalogue:
+def installed_rewards(manager: PluginManager | None = None) -> RewardCatalogue:
     """By name, what `concertino_rewards` hooks give: classes of terms, functions of an episode, and rewards."""
     from concertino.plugins import default_manager
 
-    found = Catalogue({}, {})
+    found = RewardCatalogue({}, {})
     for each in (manager or default_manager()).named("concertino_rewards"):
         if is_term(each):
             _keep(found.terms, each.name, each)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from concertino_train.episodes import Episode, Round
+from concertino_train.episodes import Episode, EpisodeRound
 
 from .functions import indicator, soft_target, spent
 from .term import Term
@@ -90,7 +90,7 @@ def efficiency_reward(length: float, cost: float) -> float:
 # -- what the functions read of an episode -----------------------------------------------------------------------------
 
 
-def rounds_of(episode: Episode, final: Final = "count") -> list[Round]:
+def rounds_of(episode: Episode, final: Final = "count") -> list[EpisodeRound]:
     """The T rounds; with `leave_out`, without the one that only ends the run."""
     return [each for each in episode.policy_rounds if final == "count" or each.kind != "final"]
 

@@ -118,7 +118,7 @@ def tool_feature(episode: Episode, pattern: str, feature: ToolFeature = "count")
 
 
 @dataclass(frozen=True)
-class Outcome(Term):
+class OutcomeReward(Term):
     """r_outcome."""
 
     name = "toolorchestra/outcome"

@@ -1,4 +1,4 @@
-"""From the questions of a step to its batch: rolled out, scored, sampled on where needed, grouped.
+"""From the questions of a step to its batch: rolled out, scored, sampled again where needed, grouped.
 
     questions -> rollouts -> rewards -> (dynamic sampling: more questions) -> batch + figures + traces
 
@@ -24,7 +24,7 @@ from concertino_train.rewards.reward import Reward, Scored
 from concertino_train.rollouts.assignment import Assignment
 from concertino_train.rollouts.batches import Batch
 from concertino_train.rollouts.engine import RolloutEngine
-from concertino_train.rollouts.rollout import Candidate, Rollout, score_rollouts
+from concertino_train.rollouts.rollout import Rollout, TurnCandidate, score_rollouts
 from concertino_train.rollouts.sequences import TokenSequence
 from concertino_train.rollouts.tree import TreeSampler
 from concertino_train.running.figures import TESTS, episode_figures
@@ -47,7 +47,7 @@ class KeptRollout:
     sequences: list[TokenSequence]
     episode: Episode
     reward: Scored
-    candidates: list[Candidate] = field(default_factory=list)
+    candidates: list[TurnCandidate] = field(default_factory=list)
 
     @property
     def group(self) -> str:
@@ -72,7 +72,7 @@ class KeptRollout:
         return cls(data["id"], sequences, Episode.from_json(data["episode"]), reward)
 
 
-class Collector:
+class StepCollector:
     """Makes the batch of every step.
 
     Args:

@@ -36,7 +36,7 @@ from concertino_train.running.monitors import Monitors
 from concertino_train.running.progress import Reporter
 from concertino_train.running.quiet import quietly, set_quiet_environment
 from concertino_train.running.ranks import Rank, anywhere, gathered, this_rank
-from concertino_train.running.record import Record
+from concertino_train.running.record import TrainingRecord
 from concertino_train.running.signals import GracefulStop
 from concertino_train.running.traces import TraceWriter
 from concertino_train.running.trackers import check_trackers
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from concertino_train.running.callback import RecordCallback
     from concertino_train.trainer.algorithm import Algorithm
 
-    from .steps import Collector, Compared
+    from .steps import Compared, StepCollector
 
 _AUDITED = 100
 """Groups of the first batch that are looked at."""
@@ -186,7 +186,7 @@ class _Work:
 
     def prepare(self, questions: Questions, reward: Reward, stop: GracefulStop) -> None:
         """Load the policy, and make engine, collector and trainer."""
-        from .steps import Collector
+        from .steps import StepCollector
 
         config = self.config
         if config.trainer.threads is not None:
@@ -206,7 +206,7 @@ class _Work:
         self._say_what_it_begins_with()
         tests = evaluation_assignments(config)[self.rank.rank :: self.rank.ranks] if config.tasks.eval else []
         traces = TraceWriter(self.home.traces, config.logging.traces) if self.rank.leads else None
-        self.collector: Collector = Collector(
+        self.collector: StepCollector = StepCollector(
             config,
             self.engine,
             questions,
@@ -236,7 +236,7 @@ class _Work:
         from concertino_train.running.callback import RecordCallback
 
         config = self.config
-        self.record = Record(config, self.home, self.told, after=self.after, leads=self.rank.leads)
+        self.record = TrainingRecord(config, self.home, self.told, after=self.after, leads=self.rank.leads)
         self._closing.callback(self.record.close)
         return RecordCallback(
             self.record,

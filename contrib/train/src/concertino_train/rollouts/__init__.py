@@ -15,19 +15,19 @@ task_stream   which questions a step asks
 from .assignment import Assignment, TokenLimits
 from .batches import Batch
 from .engine import RolloutEngine
-from .rollout import Candidate, Rollout, score_rollouts
-from .sequences import Row, TokenSequence
+from .rollout import Rollout, TurnCandidate, score_rollouts
+from .sequences import BatchRow, TokenSequence
 from .tree import TreeSampler
 
 __all__ = [
     "Assignment",
     "Batch",
-    "Candidate",
+    "BatchRow",
     "Rollout",
     "RolloutEngine",
-    "Row",
     "TokenLimits",
     "TokenSequence",
     "TreeSampler",
+    "TurnCandidate",
     "score_rollouts",
 ]

@@ -25,7 +25,7 @@ from concertino_train.groups.statistics import group_statistics
 from concertino_train.rewards.reward import Scored
 
 from .rollout import Rollout
-from .sequences import Grouping, Row, row_of_turn, rows_of_sequences
+from .sequences import BatchRow, Grouping, row_of_turn, rows_of_sequences
 
 _EMPTY: Any = np.zeros(0)
 _ADVANTAGE, _FILTERS = AdvantageSettings(), Filters()
@@ -46,7 +46,7 @@ class Batch:
         figures: numbers for logs: groups, shares, rewards and their components.
     """
 
-    rows: list[Row]
+    rows: list[BatchRow]
     credit: Floats = field(default_factory=lambda: _EMPTY)
     keep: Bools = field(default_factory=lambda: _EMPTY.astype(bool))
     rewards: Floats = field(default_factory=lambda: _EMPTY)
@@ -124,7 +124,7 @@ class _Member:
     key: GroupKey
     prompt: tuple[int, ...]
     reward: Scored
-    rows: list[Row]
+    rows: list[BatchRow]
     exact: bool
     answered: bool
     truncated: bool

@@ -17,7 +17,7 @@ from .sequences import TokenSequence, TokenTurn
 
 
 @dataclass(frozen=True)
-class Candidate:
+class TurnCandidate:
     """One of K texts that were tried at one point of a rollout (tree sampling).
 
     Attributes:
@@ -62,7 +62,7 @@ class Rollout:
     run: Run
     grade: Grade
     episode: Episode
-    candidates: list[Candidate] = field(default_factory=list)
+    candidates: list[TurnCandidate] = field(default_factory=list)
 
     @property
     def group(self) -> str:

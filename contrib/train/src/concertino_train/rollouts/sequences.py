@@ -105,7 +105,7 @@ class TokenSequence:
 
 
 @dataclass(frozen=True)
-class Row:
+class BatchRow:
     """One row of a training batch.
 
     Attributes:
@@ -141,7 +141,7 @@ class Row:
         return sum(self.mask)
 
 
-def rows_of_sequences(sequences: Sequence[TokenSequence], question: str, rollout: int) -> list[Row]:
+def rows_of_sequences(sequences: Sequence[TokenSequence], question: str, rollout: int) -> list[BatchRow]:
     """A rollout as rows of whole sequences: each prompt is what stands before the sequence's first turn.
 
     A rollout with one sequence, the usual case, is one row with the question as its key. Further sequences have prompts
@@ -155,19 +155,19 @@ def rows_of_sequences(sequences: Sequence[TokenSequence], question: str, rollout
     return [_row(sequence, GroupKey(question), rollout, sequence.turns) for sequence in sequences if sequence.sampled]
 
 
-def row_of_turn(sequence: TokenSequence, turn: TokenTurn, key: GroupKey, rollout: int) -> Row:
+def row_of_turn(sequence: TokenSequence, turn: TokenTurn, key: GroupKey, rollout: int) -> BatchRow:
     """One turn as a row: everything before it is its prompt."""
     return _row(sequence, key, rollout, [turn])
 
 
-def _row(sequence: TokenSequence, key: GroupKey, rollout: int, turns: Sequence[TokenTurn]) -> Row:
+def _row(sequence: TokenSequence, key: GroupKey, rollout: int, turns: Sequence[TokenTurn]) -> BatchRow:
     first, last = turns[0].start, turns[-1].end
     mask, logprobs = [0] * (last - first), [0.0] * (last - first)
     for turn in turns:
         for place in range(turn.start, turn.end):
             mask[place - first] = 1
             logprobs[place - first] = turn.logprobs[place - turn.start]
-    return Row(
+    return BatchRow(
         key,
         sequence.role,
         tuple(sequence.ids[:first]),

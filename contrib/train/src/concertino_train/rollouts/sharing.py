@@ -1,4 +1,4 @@
-"""Calls that several rollouts of a group make alike are made once, and their result is given to all.
+"""Equal calls of several rollouts of a group are made once, and their result is given to all.
 
 Rollouts of one question often begin with the same calls, and each costs money and time. What is shared is the
 observation with all that it cost: every rollout is charged as if it had called by itself, so that rewards do not depend

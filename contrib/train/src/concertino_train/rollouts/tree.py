@@ -1,4 +1,4 @@
-"""Tree sampling (AT-GRPO, Algorithm 1): at every turn of every role, K texts are tried behind one prompt.
+"""Tree sampling (AT-GRPO, Algorithm 1): at every turn of every role, K texts are tried after one prompt.
 
     snapshot -> K texts -> each acts on a copy of the run -> scored -> one is chosen, the others are dropped
 
@@ -17,13 +17,13 @@ from typing import Any, Literal
 
 from concertino import UsageError
 
-from concertino_train.episodes import Episode, Round, Totals
+from concertino_train.episodes import Episode, EpisodeRound, Totals
 from concertino_train.groups.keys import GroupKey
 from concertino_train.rewards.reward import Reward
 
 from .assignment import Assignment
 from .engine import Player, RolloutEngine
-from .rollout import Candidate, Rollout
+from .rollout import Rollout, TurnCandidate
 from .sequences import TokenSequence
 
 Branch = Literal["greedy", "sampled"]
@@ -68,7 +68,7 @@ class TreeSampler:
         engine = self.engine
         with engine.measured("total"):
             juries, players = engine.juries(assignments), engine.players(assignments, 1, step)
-            tried: list[list[Candidate]] = [[] for _ in players]
+            tried: list[list[TurnCandidate]] = [[] for _ in players]
             try:
                 self._refuse_unjudged(players)
                 await engine.advance(players)
@@ -95,7 +95,7 @@ class TreeSampler:
                     "over a task of concertino_bench.environments; roll whole trajectories out instead"
                 )
 
-    async def _branch(self, players: list[Player], tried: list[list[Candidate]], k: int, seed: int) -> None:
+    async def _branch(self, players: list[Player], tried: list[list[TurnCandidate]], k: int, seed: int) -> None:
         """K candidates of every run that asks, and the choice among them."""
         engine = self.engine
         places, sequences = [], []
@@ -126,7 +126,7 @@ class TreeSampler:
             candidates = await self._scored(players[place], twins, where, role, turn)
             chosen = self._choice(candidates, players[place], seed)
             tried[place] += [
-                Candidate(c.key, c.sequence, c.episode, c.reward, number == chosen)
+                TurnCandidate(c.key, c.sequence, c.episode, c.reward, number == chosen)
                 for number, c in enumerate(candidates)
             ]
             for number, twin in enumerate(twins):
@@ -138,7 +138,7 @@ class TreeSampler:
 
     async def _scored(
         self, player: Player, twins: Sequence[Player], where: int, role: str, turn: int
-    ) -> list[Candidate]:
+    ) -> list[TurnCandidate]:
         key = GroupKey(player.group, role, player.turn + 1)
         sequences = [twin.conversations.sequences[where] for twin in twins]
         with self.engine.measured("grading"):
@@ -158,17 +158,17 @@ class TreeSampler:
             for number, twin in enumerate(twins)
         ]
         rewards = self.reward.score(episodes)
-        return [Candidate(key, *each) for each in zip(sequences, episodes, rewards, strict=True)]
+        return [TurnCandidate(key, *each) for each in zip(sequences, episodes, rewards, strict=True)]
 
-    def _choice(self, candidates: Sequence[Candidate], player: Player, seed: int) -> int:
+    def _choice(self, candidates: Sequence[TurnCandidate], player: Player, seed: int) -> int:
         if self.branch == "sampled":
             return random.Random(f"{seed}:{player.run.id}:{player.turn}").randrange(len(candidates))
         totals = [each.reward.total for each in candidates]
         return totals.index(max(totals))
 
 
-def _round(role: str, sequence: TokenSequence) -> Round:
-    return Round("said", role, (), (), _tokens(sequence), sequence.turns[-1].finish == "length")
+def _round(role: str, sequence: TokenSequence) -> EpisodeRound:
+    return EpisodeRound("said", role, (), (), _tokens(sequence), sequence.turns[-1].finish == "length")
 
 
 def _tokens(sequence: TokenSequence) -> int:

@@ -1,4 +1,4 @@
-"""What long work needs: a folder, figures, curves, traces, monitors, and a way to stop.
+"""What long trainings need: a folder, figures, curves, traces, monitors, and a way to stop.
 
 folder       the output folder and its lock
 checkpoints  numbered folders, and which are kept

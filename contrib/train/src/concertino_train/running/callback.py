@@ -1,4 +1,4 @@
-"""What connects a trainer of transformers to the rest: figures go out, and the wish to stop comes in.
+"""Connects a trainer of transformers to the rest: figures go out, requests to stop come in.
 
 Importing this module imports transformers. The invariant: all ranks stop after the same optimiser step, the last one of
 a step of rollouts, and a checkpoint is written there first.
@@ -14,7 +14,7 @@ from typing import Any
 from transformers import TrainerCallback
 
 from .monitors import Monitors
-from .record import Record
+from .record import TrainingRecord
 from .signals import GracefulStop
 
 _OF_ROLES = ("loss", "grad_norm", "learning_rate", "entropy", "kl", "tokens/trained", "num_tokens")
@@ -43,7 +43,7 @@ class RecordCallback(TrainerCallback):
 
     def __init__(
         self,
-        record: Record,
+        record: TrainingRecord,
         *,
         updates: int,
         every: int,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from concertino_train.config.config import TrainConfig
 
 
-class Record:
+class TrainingRecord:
     """The record of one training.
 
     Args:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from concertino import UsageError
 
 from concertino_train.codec import Codec
-from concertino_train.data.encoding import Encoded
+from concertino_train.data.encoding import EncodedConversation
 
 from .rows import identity_of, table_of
 from .settings import SftSettings
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 
 def make_trainer(
-    settings: SftSettings, model: Any, codec: Codec, rows: Sequence[Encoded], order: Sequence[int], adapter: Any
+    settings: SftSettings,
+    model: Any,
+    codec: Codec,
+    rows: Sequence[EncodedConversation],
+    order: Sequence[int],
+    adapter: Any,
 ) -> tuple[Any, SftCallback]:
     """TRL's trainer over these rows, and its callback."""
     from transformers.trainer_callback import PrinterCallback

@@ -12,7 +12,7 @@ from concertino import UsageError
 
 from concertino_train.codec import Codec
 from concertino_train.data.conversations import Conversation
-from concertino_train.data.encoding import Encoded
+from concertino_train.data.encoding import EncodedConversation
 from concertino_train.data.files import read_conversations
 from concertino_train.running.checkpoints import latest_checkpoint
 from concertino_train.running.quiet import quietly
@@ -27,7 +27,7 @@ def fine_tune(
     settings: SftSettings,
     model: Any = None,
     codec: Codec | None = None,
-    data: Iterable[Conversation] | Sequence[Encoded] | None = None,
+    data: Iterable[Conversation] | Sequence[EncodedConversation] | None = None,
     *,
     adapter: Any = None,
     evaluate: Evaluate | None = None,

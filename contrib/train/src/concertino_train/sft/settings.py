@@ -1,4 +1,4 @@
-"""How a policy is taught, as numbers and names that are checked."""
+"""The settings of a fine-tuning, which are checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Schedule = Literal["constant", "linear", "cosine"]
 
 @dataclass(frozen=True)
 class SftSettings:
-    """How is learnt.
+    """How a policy is trained.
 
     Attributes:
         out: folder; checkpoints go to `checkpoints`, the weights to `model`.

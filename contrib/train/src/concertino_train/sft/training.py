@@ -19,7 +19,7 @@ from concertino import UsageError
 from concertino_train.data.conversations import Conversation
 from concertino_train.data.files import read_conversations
 from concertino_train.factories.learners import SETTINGS, lora_config, make_engine, make_learner
-from concertino_train.factories.models import Loaded, load_model
+from concertino_train.factories.models import LoadedPolicy, load_model
 from concertino_train.factories.questions import evaluation_assignments, in_batches
 from concertino_train.rl.steps import measured_rollouts
 from concertino_train.running.checkpoints import latest_checkpoint, step_of
@@ -28,7 +28,7 @@ from concertino_train.running.folder import TrainingFolder
 from concertino_train.running.progress import Reporter
 from concertino_train.running.quiet import quietly, set_quiet_environment
 from concertino_train.running.ranks import anywhere, this_rank
-from concertino_train.running.record import Record
+from concertino_train.running.record import TrainingRecord
 from concertino_train.running.signals import GracefulStop
 from concertino_train.running.trackers import check_trackers
 
@@ -118,7 +118,7 @@ def run_sft(
         stop = stack.enter_context(GracefulStop(told.say if rank.leads else None))
         known = latest_checkpoint(home.checkpoints) if settings.resume else None
         after = step_of(known) if known is not None else 0
-        record = stack.enter_context(Record(config, home, told, after=after, leads=rank.leads))
+        record = stack.enter_context(TrainingRecord(config, home, told, after=after, leads=rank.leads))
         report = _Report(record, after, config.logging.every)
         tests = evaluation_assignments(config) if config.tasks.eval else []
         measure = _Measure(config, loaded, tests)
@@ -179,7 +179,7 @@ def _conversations(sets: list[Path]) -> list[Conversation]:
     return [each for place in sets for each in read_conversations(place)]
 
 
-def _loaded(config: TrainConfig, conversations: list[Conversation], home: Path) -> Loaded:
+def _loaded(config: TrainConfig, conversations: list[Conversation], home: Path) -> LoadedPolicy:
     """The model to train; a new one has the words of the conversations."""
     texts = (message.text for each in conversations for message in each.messages)
     loaded = load_model(config, texts)
@@ -205,7 +205,7 @@ def _stopping(stop: GracefulStop, ranks: int) -> Callable[[], bool]:
 class _Measure:
     """Rollouts of tests during SFT, as `fine_tune` wants them."""
 
-    def __init__(self, config: TrainConfig, loaded: Loaded, tests: list[Assignment]) -> None:
+    def __init__(self, config: TrainConfig, loaded: LoadedPolicy, tests: list[Assignment]) -> None:
         self._config, self._tests = config, tests
         self._stack = ExitStack()
         if tests:
@@ -232,7 +232,7 @@ class _Measure:
 class _Report:
     """Writes the figures of a fine-tuning to the record, those of evaluations among them."""
 
-    def __init__(self, record: Record, after: int, every: int) -> None:
+    def __init__(self, record: TrainingRecord, after: int, every: int) -> None:
         self._record, self._after, self._every = record, after, every
         self._begun = False
         self._last: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""The studies that come along: claims of the five papers at toy size, on the practice domain.
+"""The included studies: claims of the five papers at toy size, on the practice domain.
 
 Each is a question that somebody has of a training; the sizes are those of the toy recipes, so that an arm takes minutes
 on one core. What is expected stands beside it, and a study says as readily that it did not happen.

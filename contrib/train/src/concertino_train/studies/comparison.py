@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .runs import Trained
+from .runs import TrainedArm
 from .study import Expected, Study
 
 _T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
@@ -30,7 +30,7 @@ def students_t(freedom: int) -> float:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class IntervalEstimate:
     """A mean over seeds with its interval.
 
     Attributes:
@@ -47,7 +47,7 @@ class Estimate:
     values: tuple[float, ...]
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Estimate:
+    def of(cls, values: Sequence[float]) -> IntervalEstimate:
         """Of one value per seed."""
         count = len(values)
         mean = math.fsum(values) / count
@@ -64,7 +64,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Finding:
+class StudyFinding:
     """One measure of one arm.
 
     Attributes:
@@ -76,8 +76,8 @@ class Finding:
 
     arm: str
     measure: str
-    value: Estimate
-    difference: Estimate | None = None
+    value: IntervalEstimate
+    difference: IntervalEstimate | None = None
     expected: Expected | None = None
 
     @property
@@ -92,7 +92,7 @@ class Finding:
         return {**asdict(self), "expected": self.expected.text() if self.expected else None, "held": self.held}
 
 
-def findings(study: Study, trained: Sequence[Trained]) -> list[Finding]:
+def findings(study: Study, trained: Sequence[TrainedArm]) -> list[StudyFinding]:
     """All measures of all arms, as far as every seed has them."""
     expected = {(each.arm, each.measure): each for each in study.expects}
     found = []
@@ -104,18 +104,18 @@ def findings(study: Study, trained: Sequence[Trained]) -> list[Finding]:
                 continue
             shared = sorted(set(column) & set(first))
             pairs = [column[seed] - first[seed] for seed in shared]
-            paired = Estimate.of(pairs) if pairs and arm != study.arms[0].name else None
-            value = Estimate.of([column[seed] for seed in sorted(column)])
-            found.append(Finding(arm, measure, value, paired, expected.get((arm, measure))))
+            paired = IntervalEstimate.of(pairs) if pairs and arm != study.arms[0].name else None
+            value = IntervalEstimate.of([column[seed] for seed in sorted(column)])
+            found.append(StudyFinding(arm, measure, value, paired, expected.get((arm, measure))))
     return found
 
 
-def _column(arm: str, measure: str, trained: Sequence[Trained]) -> dict[int, float]:
+def _column(arm: str, measure: str, trained: Sequence[TrainedArm]) -> dict[int, float]:
     values = {each.seed: each.value(measure) for each in trained if each.arm == arm}
     return {seed: value for seed, value in values.items() if value is not None}
 
 
-def table(study: Study, found: Sequence[Finding], seeds: int) -> str:
+def table(study: Study, found: Sequence[StudyFinding], seeds: int) -> str:
     """For people, as Markdown."""
     lines = [
         f"## {study.name}",

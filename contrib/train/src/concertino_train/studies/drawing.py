@@ -10,14 +10,14 @@ from pathlib import Path
 
 from concertino_train.running.curves import COLOURS, drawing
 
-from .comparison import Finding
+from .comparison import StudyFinding
 from .study import Study
 
 _WIDE = 3
 """Panels beside each other."""
 
 
-def draw(study: Study, found: Sequence[Finding], path: str | Path) -> Path | None:
+def draw(study: Study, found: Sequence[StudyFinding], path: str | Path) -> Path | None:
     """Draw findings as an SVG.
 
     Args:

@@ -1,4 +1,4 @@
-"""Running a study: each training in a process of its own, several at once, and what is done is not done again.
+"""Running a study: each training in a process of its own, several at once; finished ones are not repeated.
 
     taught/KEY/        collected and taught once for all arms, of any study, that share it
     STUDY/SEED/ARM/    trained from there, then measured: `eval.json`
@@ -37,7 +37,7 @@ class StudyFailed(ConcertinoError):
 
 
 @dataclass
-class Trained:
+class TrainedArm:
     """One arm with one seed, measured."""
 
     arm: str
@@ -64,7 +64,7 @@ def run_study(
     jobs: int = 1,
     settings: Sequence[str] = (),
     tell: Tell = lambda line: None,
-) -> list[Trained]:
+) -> list[TrainedArm]:
     """Run a study, or continue it.
 
     Args:
@@ -97,13 +97,13 @@ class _Work:
         self._running: set[subprocess.Popen[str]] = set()
         self._stopped = False
 
-    def train(self, arm: Arm, seed: int) -> Trained:
+    def train(self, arm: Arm, seed: int) -> TrainedArm:
         """Teach, train and measure one arm."""
         home = self.folder / self.study.name / f"seed-{seed}" / arm.name
         done = home / "eval.json"
         key = self._key(arm, seed)
         if done.exists():
-            return Trained(arm.name, seed, _measured(done, key))
+            return TrainedArm(arm.name, seed, _measured(done, key))
         taught = self._teach(arm, seed)
         model, training = taught, dict[str, float]()
         if arm.learn is not None:
@@ -118,7 +118,7 @@ class _Work:
         part = done.with_suffix(".part")
         part.write_text(json.dumps(result), encoding="utf-8")
         part.replace(done)
-        return Trained(arm.name, seed, result)
+        return TrainedArm(arm.name, seed, result)
 
     def _teach(self, arm: Arm, seed: int) -> Path:
         """The weights that an arm begins with; made once for all that share them."""

@@ -1,4 +1,4 @@
-"""What is relied on in the installed TRL, checked when training begins instead of failing, or drifting, in its midst.
+"""What is relied on in the installed TRL, checked when training begins, so that it does not fail or drift later.
 
 What the replaced `_generate_and_score_completions` returns is read by TRL's `_compute_loss`. Neither is public, so
 this looks at both: their parameters, and which keys the loss reads. A key that is read without a default and is not

@@ -43,7 +43,7 @@ from .arguments import grpo_arguments
 from .contract import check_state, check_trl
 from .layout import Layout, layout
 from .losses import importance_weights
-from .reference import Reference
+from .reference import ReferencePolicy
 from .roles import Adapters
 from .tensors import Tensors, loss_mask, part, pieces, placed_tensors, score_rows, sequences
 from .tokenizer import codec_tokenizer
@@ -149,7 +149,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
         if self._adapters:
             self._adapters.unfreeze()
         self._refuse_sharding()
-        self._reference = Reference(model) if algorithm.kl else None
+        self._reference = ReferencePolicy(model) if algorithm.kl else None
         self.tasks = tasks if isinstance(tasks, TaskStream) else self._stream(tasks)
         self._parts: dict[str, StatefulPart] = {"tasks": self.tasks, **(parts or {})}
 

@@ -21,7 +21,7 @@ from concertino_train.rollouts.task_stream import TaskStream
 from .algorithm import Algorithm
 from .layout import layout
 from .losses import importance_weights, policy_loss, token_logprobs
-from .reference import Reference
+from .reference import ReferencePolicy
 from .tensors import Tensors, loss_mask, part, pieces, placed_tensors, score_rows, sequences
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class PlainTrainer:
         self.figures: list[dict[str, float]] = []
         self._algorithm, self._sample, self._pad = algorithm, sample, codec.pad_id
         self._tasks = TaskStream(tasks, seed=algorithm.seed)
-        self._reference = Reference(model) if algorithm.kl else None
+        self._reference = ReferencePolicy(model) if algorithm.kl else None
         weights = [value for value in model.parameters() if value.requires_grad]
         decayed = [value for value in weights if value.dim() > 1]
         others = {"params": [value for value in weights if value.dim() < 2], "weight_decay": 0.0}

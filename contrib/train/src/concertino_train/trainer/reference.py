@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 
-class Reference:
+class ReferencePolicy:
     """Weights at one moment."""
 
     def __init__(self, model: nn.Module) -> None:

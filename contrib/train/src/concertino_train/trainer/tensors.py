@@ -16,14 +16,16 @@ from concertino import UsageError
 from torch import Tensor
 
 from concertino_train.rollouts.batches import Batch
-from concertino_train.rollouts.sequences import Row
+from concertino_train.rollouts.sequences import BatchRow
 
 from .layout import Layout
 
 Tensors = dict[str, Tensor]
 
 
-def row_tensors(rows: Sequence[Row | None], credit: Sequence[Any], pad: int, device: torch.device | str) -> Tensors:
+def row_tensors(
+    rows: Sequence[BatchRow | None], credit: Sequence[Any], pad: int, device: torch.device | str
+) -> Tensors:
     """Tensors of rows.
 
     Args:
@@ -65,7 +67,7 @@ def placed_tensors(batch: Batch, found: Layout, pad: int, device: torch.device |
     return tensors
 
 
-def _credit(rows: Sequence[Row | None], credit: Sequence[Any]) -> np.ndarray[Any, Any]:
+def _credit(rows: Sequence[BatchRow | None], credit: Sequence[Any]) -> np.ndarray[Any, Any]:
     values = [np.asarray(each, dtype=np.float32) for each in credit]
     for number, (row, value) in enumerate(zip(rows, values, strict=True)):
         if value.ndim > 1 or (value.ndim == 1 and row is not None and len(value) != len(row.completion)):

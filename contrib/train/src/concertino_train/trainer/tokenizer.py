@@ -1,4 +1,4 @@
-"""A tokenizer in name only, for policies whose codec is none: TRL wants to know the padding and the end."""
+"""A tokenizer in name only, for policies whose codec has none: TRL asks for the padding and the end."""
 
 from __future__ import annotations
 
