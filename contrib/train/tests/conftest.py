@@ -58,27 +58,39 @@ def _episodes(draw: st.DrawFn, number: int) -> Episode:
     weight = st.sampled_from((0.0, 0.25, 1.0))
     roles = draw(st.lists(st.sampled_from(sorted(SCORES)), min_size=1, max_size=2))
     return make_episode(
-        f"e{number}", right,
-        units=draw(amounts), usd=draw(amounts), seconds=draw(amounts),
+        f"e{number}",
+        right,
+        units=draw(amounts),
+        usd=draw(amounts),
+        seconds=draw(amounts),
         totals={
-            "critical_path": draw(amounts), "call_seconds": draw(amounts), "policy_tokens": draw(integers),
-            "sequence_tokens": draw(integers), "tokens": draw(integers),
+            "critical_path": draw(amounts),
+            "call_seconds": draw(amounts),
+            "policy_tokens": draw(integers),
+            "sequence_tokens": draw(integers),
+            "tokens": draw(integers),
         },
         rounds=draw(_rounds()),
         uses=draw(st.dictionaries(st.sampled_from(MEMBERS), st.integers(1, 5))),
-        answered=right or draw(st.booleans()), answer="Paris" if right else "London", expected=("Paris",),
+        answered=right or draw(st.booleans()),
+        answer="Paris" if right else "London",
+        expected=("Paris",),
         preference=Preference(
             {name: draw(weight) for name in ("search", "co*")}, draw(weight), draw(weight), draw(weight)
         ),
         domain="plan-path",
         turns=tuple(
             RoleTurn(
-                turn, role, draw(shares), {name: draw(shares) for name in SCORES[role]}, draw(st.booleans()),
+                turn,
+                role,
+                draw(shares),
+                {name: draw(shares) for name in SCORES[role]},
+                draw(st.booleans()),
                 {"environment": draw(st.floats(-2, 2))},
             )
             for turn, role in enumerate(roles, 1)
         ),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="session")

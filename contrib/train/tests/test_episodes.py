@@ -226,8 +226,9 @@ def test_role_turns_come_from_what_an_environment_says() -> None:
 def test_an_episode_of_a_run_survives_json() -> None:
     episode = replace(
         episode_of([add_call(), ("ask", {"question": "?"})], FINAL, "<answer>3</answer>"),
-        preference=Preference({"add": 0.5}, 1, 0.25, 0), turns=(RoleTurn(1, "coder", 0.5, {"builds": 1.0}),),
-    )  # fmt: skip
+        preference=Preference({"add": 0.5}, 1, 0.25, 0),
+        turns=(RoleTurn(1, "coder", 0.5, {"builds": 1.0}),),
+    )
     assert Episode.from_json(json.loads(json.dumps(episode.to_json()))) == episode
 
 

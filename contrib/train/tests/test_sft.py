@@ -43,11 +43,17 @@ def model(hidden: int = 32, context: int = 256, seed: int = 0, tokens: int = Byt
     torch.manual_seed(seed)
     return Qwen3ForCausalLM(
         Qwen3Config(
-            vocab_size=tokens, hidden_size=hidden, intermediate_size=2 * hidden, num_hidden_layers=2,
-            num_attention_heads=2, num_key_value_heads=2, head_dim=hidden // 2, max_position_embeddings=context,
+            vocab_size=tokens,
+            hidden_size=hidden,
+            intermediate_size=2 * hidden,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_key_value_heads=2,
+            head_dim=hidden // 2,
+            max_position_embeddings=context,
             tie_word_embeddings=True,
         )
-    )  # fmt: skip
+    )
 
 
 def conversation(number: int, question: str = "", answer: str = "", spoilt: str = "") -> Conversation:
@@ -240,8 +246,16 @@ def test_old_checkpoints_go_when_the_new_one_is_whole_and_torn_ones_with_them(tm
 def test_how_often_is_saved_and_told_may_change_when_a_training_goes_on(tmp_path: Path) -> None:
     seen: list[Any] = []
     taught(tmp_path, steps=4, save_every=4, keep=9, log_every=4)
-    taught(tmp_path, student=model(seed=8), steps=9, save_every=2, keep=9, log_every=1, on_progress=seen.append,
-           resume=True)  # fmt: skip
+    taught(
+        tmp_path,
+        student=model(seed=8),
+        steps=9,
+        save_every=2,
+        keep=9,
+        log_every=1,
+        on_progress=seen.append,
+        resume=True,
+    )
     assert {path.name for path in (tmp_path / "checkpoints").iterdir()} >= {"checkpoint-6", "checkpoint-8"}
     assert [each.step for each in seen] == [5, 6, 7, 8, 9]
 
@@ -368,9 +382,16 @@ def test_rows_of_one_step_are_of_similar_length(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"batch": 0}, {"steps": 0}, {"steps": None, "epochs": 0.0}, {"too_long": "cut"}, {"precision": "half"},
-     {"schedule": "sqrt"}, {"max_tokens": 0}],
-)  # fmt: skip
+    [
+        {"batch": 0},
+        {"steps": 0},
+        {"steps": None, "epochs": 0.0},
+        {"too_long": "cut"},
+        {"precision": "half"},
+        {"schedule": "sqrt"},
+        {"max_tokens": 0},
+    ],
+)
 def test_a_setting_that_cannot_be_is_refused_by_name(wrong: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ct.UsageError, match=rf"SftSettings\({list(wrong)[-1]}="):
         settings(tmp_path, **wrong)
@@ -459,8 +480,10 @@ def test_a_tiny_policy_learns_to_route_in_the_exact_form_from_collected_trajecto
     student = new_model(codec.tokenizer, layers=2, hidden=64, heads=4, context=2048)
     fine_tune(
         SftSettings(tmp_path / "out", steps=500, batch=16, micro_batch=16, learning_rate=3e-3, warmup=20, device="cpu"),
-        student, codec, conversations,
-    )  # fmt: skip
+        student,
+        codec,
+        conversations,
+    )
     engine = RolloutEngine(
         TransformersPolicy(student, codec, temperature=0.0), limits=TokenLimits(160, 1200), graders=[MultiAnswer()]
     )

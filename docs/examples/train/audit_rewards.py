@@ -6,12 +6,18 @@ from concertino_train.rewards import PRESETS
 
 rollouts = {
     question: [
-        Episode(f"{question}-{n}", question, n, float(n > 0), "right" if n else "wrong",
-                totals=Totals(units=n, usd=n / 100, seconds=float(n)))
+        Episode(
+            f"{question}-{n}",
+            question,
+            n,
+            float(n > 0),
+            "right" if n else "wrong",
+            totals=Totals(units=n, usd=n / 100, seconds=float(n)),
+        )
         for n in range(4)
     ]
     for question in ("q1", "q2")
-}  # fmt: skip
+}
 
 print(audit(rollouts, PRESETS["toolorchestra"]).text())
 print()

@@ -176,8 +176,9 @@ def test_groups_of_one_are_found(make: Any, healthy: Any) -> None:
 def test_candidates_that_differ_and_earn_the_same_are_found(make: Any) -> None:
     """What comes of scoring all candidates on the world of one of them."""
     turns = [(RoleTurn(1, "coder", 0.5, facts={"said": n}),) for n in range(3)]
-    groups = {name: [make(f"{name}{n}", False, group=name, domain="code", turns=turns[n]) for n in range(3)]
-              for name in "ab"}  # fmt: skip
+    groups = {
+        name: [make(f"{name}{n}", False, group=name, domain="code", turns=turns[n]) for n in range(3)] for name in "ab"
+    }
     groups["b"] = [replace(each, turns=(replace(each.turns[0], team=n / 2),)) for n, each in enumerate(groups["b"])]
     report = audit(groups, PRESETS["at-grpo"])
     assert finding(report, "equal-rewards").groups == ("a",)

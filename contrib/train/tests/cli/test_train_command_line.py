@@ -298,8 +298,18 @@ def test_an_export_is_declared_in_a_pool_and_answers_at_once(out: Path, tmp_path
     found = done("export", out / "rl", tmp_path / "frugal")
     folder = Path(found["folder"])
     assert (found["name"], found["kind"]) == ("frugal", "model")
-    wanted = {"model.safetensors", "config.json", "generation_config.json", "tokenizer.json", "chat_template.jinja",
-              "concertino.toml", "pool.toml", "strategy.json", "training.yaml", "README.md"}  # fmt: skip
+    wanted = {
+        "model.safetensors",
+        "config.json",
+        "generation_config.json",
+        "tokenizer.json",
+        "chat_template.jinja",
+        "concertino.toml",
+        "pool.toml",
+        "strategy.json",
+        "training.yaml",
+        "README.md",
+    }
     assert wanted <= set(found["files"])
     told = json.loads((folder / "strategy.json").read_text())
     strategy = strategy_by_name(told["name"]).from_json(told)
@@ -422,7 +432,7 @@ def test_the_verbs_are_those_of_concertino_train() -> None:
         (("inspect-template", "no-such-folder"), "no-such-folder"),
         (("exprt",), "did you mean export"),
     ],
-)  # fmt: skip
+)
 def test_wrong_usage_is_told_and_ends_with_2(arguments: tuple[str, ...], told: str) -> None:
     result = run(*arguments)
     assert result.exit_code == 2

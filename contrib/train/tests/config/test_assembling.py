@@ -106,7 +106,7 @@ def test_ranks_take_every_other_question_and_together_all() -> None:
         (["tasks.train=[{set: practice/fact}]"], "did you mean practice/facts"),
         (["tasks.train.0.options.colour=red"], "practice/facts has no option 'colour'"),
     ],
-)  # fmt: skip
+)
 def test_what_settings_cannot_name_is_said(overrides: list[str], told: str) -> None:
     with pytest.raises(UsageError) as caught:
         Questions(practice(*overrides))

@@ -115,7 +115,7 @@ def test_a_recipe_may_be_a_base(tmp_path: Path) -> None:
         ("- a list\n", "expected `key: value` lines"),
         ("trainer: {rl: [\n", ":2: invalid YAML"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, told: str) -> None:
     file = write(tmp_path, text)
     message = refused(file)

@@ -118,7 +118,7 @@ def test_a_name_or_number_from_nowhere_may_rest_on_any_result() -> None:
         ("How old is its author?", "its author", "Ang Li wrote it.", "Li age"),
         ("埃菲尔铁塔所在国家的首都有多少人口？", "埃菲尔铁塔", "法国", "巴黎人口"),
     ],
-)  # fmt: skip
+)
 def test_a_name_needs_what_it_may_rest_on_wherever_it_stands_and_in_every_script(
     known: str, first: str, result: str, second: str
 ) -> None:

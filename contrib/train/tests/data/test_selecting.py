@@ -22,9 +22,16 @@ def one(
 ) -> Trajectory:
     called = tools or {"search": 2}
     return Trajectory(
-        Key("teacher", f"task-{question}", sample), "results.jsonl", Path("t"), verdict, question=question,
-        tools=called, statuses={"OK": sum(called.values())}, repaired=repaired, taught=taught,
-    )  # fmt: skip
+        Key("teacher", f"task-{question}", sample),
+        "results.jsonl",
+        Path("t"),
+        verdict,
+        question=question,
+        tools=called,
+        statuses={"OK": sum(called.values())},
+        repaired=repaired,
+        taught=taught,
+    )
 
 
 def taken(found: list[Any], **settings: Any) -> list[tuple[str, int]]:

@@ -33,10 +33,12 @@ def test_the_threshold_is_of_the_sample_std() -> None:
 def test_every_row_has_the_first_reason_that_applies() -> None:
     filters = Filters(None, format=True, invalid=True, overlong="drop")
     filtered = filters.apply(
-        REWARDS, GROUPS, exact=[True, False, True, True, True, True, False],
+        REWARDS,
+        GROUPS,
+        exact=[True, False, True, True, True, True, False],
         answered=[True, False, False, True, True, True, True],
         truncated=[False, False, False, True, False, False, True],
-    )  # fmt: skip
+    )
     assert filtered.reasons == ("", "format", "invalid", "overlong", "", "", "format")
 
 

@@ -33,9 +33,15 @@ def test_a_graph_can_be_asked_to_have_run_without_a_failure(make: Any) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "paper", "training", "evaluation"),
-    [("Paris", 1, 1, 1), ("the Paris!", 1, 1, 1), ("Paris|London", 0, 0, 1), ("London|Paris", 0, 0, 0),
-     ("Paris|City of Light", 0, 1, 1), ("", 0, 0, 0)],
-)  # fmt: skip
+    [
+        ("Paris", 1, 1, 1),
+        ("the Paris!", 1, 1, 1),
+        ("Paris|London", 0, 0, 1),
+        ("London|Paris", 0, 0, 0),
+        ("Paris|City of Light", 0, 1, 1),
+        ("", 0, 0, 0),
+    ],
+)
 def test_three_ways_to_match_exactly(answer: str, paper: float, training: float, evaluation: float) -> None:
     gold = ["Paris", "City of Light"]
     ways = (gap.exact_match, gap.released_exact_match, gap.evaluated_exact_match)
@@ -114,7 +120,7 @@ def test_a_workflow_that_ended_before_anybody_acted_earns_nothing(make: Any) -> 
         (at_grpo.Released(), {"domain": "code", "turns": (RoleTurn(1, "tester"),)}, "lacks the fact 'golden'"),
         (at_grpo.Released(), {"domain": "chess", "turns": (RoleTurn(1, "coder"),)}, "no reward for 'coder' of 'chess'"),
     ],
-)  # fmt: skip
+)
 def test_what_a_turn_lacks_is_named(term: Any, episode: dict[str, Any], message: str, make: Any) -> None:
     with pytest.raises(ct.UsageError, match=message):
         term.values([make("a", **episode)])

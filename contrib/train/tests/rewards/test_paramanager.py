@@ -87,6 +87,9 @@ def test_a_real_run_is_scored() -> None:
         run = ct.Orchestrator(model, duplicates="run").run_sync("?", pool=pool)
     episode = Episode.of_run(run, Grade(Verdict.RIGHT, "yes"), group="q")
     assert PRESETS["paramanager"].score([episode])[0].components == {
-        "task": 1.0, "format": 1.0, "diversity": 1.0, "efficiency": 1.0
-    }  # fmt: skip
+        "task": 1.0,
+        "format": 1.0,
+        "diversity": 1.0,
+        "efficiency": 1.0,
+    }
     assert pm.cost_units(episode) == 5

@@ -89,7 +89,7 @@ def test_a_weight_of_zero_leaves_a_term_out_even_if_it_could_not_be_computed(mak
         ({"terms": {"a": {"term": "toolorchestra/preference", "preference": {"usd": 2}}}}, "from 0 to 1"),
         ({"terms": {"a": {"term": "at-grpo/lambda", "share": 1.5}}}, "share=1.5"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_refused_with_the_place_and_the_next_step(data: Any, message: str) -> None:
     with pytest.raises(ct.UsageError, match=message):
         Reward.from_json(data)

@@ -172,8 +172,13 @@ def test_a_rollout_does_not_depend_on_who_else_is_in_the_batch(roll: Any, strate
         return REASON + call("double", number=prompt.seed % 100)
 
     limits = TokenLimits(turn=120, total=500)
-    many = roll(ScriptedPolicy(noisy), assignment(strategy=strategy), assignment("Twice 5?", strategy=strategy),
-                group_size=3, limits=limits)  # fmt: skip
+    many = roll(
+        ScriptedPolicy(noisy),
+        assignment(strategy=strategy),
+        assignment("Twice 5?", strategy=strategy),
+        group_size=3,
+        limits=limits,
+    )
     again = roll(ScriptedPolicy(noisy), assignment(strategy=strategy), group_size=3, limits=limits)
     assert [r.sequences[0].ids for r in again] == [r.sequences[0].ids for r in many[:3]]
     assert len({tuple(r.sequences[0].ids) for r in many}) == 6

@@ -212,8 +212,11 @@ def test_episodes_of_a_step_are_written_with_their_rewards(tmp_path: Path, make:
     home = tmp_path / "step-000005"
     assert [path.name for path in paths] == ["q-0.trace.jsonl", "r-0.trace.jsonl"]
     assert [episode.id for group in read_episodes(home / "episodes.jsonl").values() for episode in group] == [
-        "q-0", "q-1", "r-0", "r-1",
-    ]  # fmt: skip
+        "q-0",
+        "q-1",
+        "r-0",
+        "r-1",
+    ]
     rewards = [json.loads(line) for line in (home / "rewards.jsonl").read_text().splitlines()]
     assert rewards[0] == {"id": "q-0", "total": 1, "components": {"correct": 1}}
     writer.write(5, rollouts[:2], scored[:2])

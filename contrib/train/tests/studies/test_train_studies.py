@@ -17,9 +17,13 @@ from concertino_train.studies.drawing import draw
 from concertino_train.studies.runs import StudyFailed, TrainedArm
 
 TWO = Study(
-    "two", "Which?", "paramanager/toy", (Arm("a"), Arm("b", learn=("rollout.group_size=4",)), Arm("c", learn=None)),
-    ("accuracy", "reward"), expects=(Expected("b", "accuracy", least=0.1),),
-)  # fmt: skip
+    "two",
+    "Which?",
+    "paramanager/toy",
+    (Arm("a"), Arm("b", learn=("rollout.group_size=4",)), Arm("c", learn=None)),
+    ("accuracy", "reward"),
+    expects=(Expected("b", "accuracy", least=0.1),),
+)
 
 
 @pytest.fixture

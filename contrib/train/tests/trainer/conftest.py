@@ -50,10 +50,20 @@ def make_model(seed: int = 0, spread: float = 0.3) -> PreTrainedModel:
 
     torch.manual_seed(seed)
     config = Qwen3Config(
-        vocab_size=CODEC.size, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-        head_dim=8, intermediate_size=64, max_position_embeddings=256, tie_word_embeddings=True,
-        initializer_range=spread, bos_token_id=None, eos_token_id=CODEC.end_ids[0], pad_token_id=CODEC.pad_id,
-    )  # fmt: skip
+        vocab_size=CODEC.size,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        intermediate_size=64,
+        max_position_embeddings=256,
+        tie_word_embeddings=True,
+        initializer_range=spread,
+        bos_token_id=None,
+        eos_token_id=CODEC.end_ids[0],
+        pad_token_id=CODEC.pad_id,
+    )
     return Qwen3ForCausalLM(config).float()
 
 

@@ -131,9 +131,13 @@ def test_the_reference_is_the_policy_as_it_was(
     ids=["dapo", "gspo", "dr_grpo-sampled", "corrected"],
 )
 def test_weights_are_those_of_a_trainer_in_plain_torch(
-    settings: Algorithm, tiny: Callable[..., Any], made_batch: Callable[..., Batch], trained: Callable[..., Any],
-    parameters: Any, codec: ByteCodec,
-) -> None:  # fmt: skip
+    settings: Algorithm,
+    tiny: Callable[..., Any],
+    made_batch: Callable[..., Batch],
+    trained: Callable[..., Any],
+    parameters: Any,
+    codec: ByteCodec,
+) -> None:
     """All of it: layout, losses, clipping of gradients, schedule, with rows that differ in number from step to step."""
 
     def sample(tasks: list[int], step: int) -> Batch:

@@ -18,7 +18,7 @@ from concertino_train.trainer import Algorithm, OrchestratorGRPOTrainer
 
 TEN = Algorithm(
     steps=10, questions_per_step=2, group_size=4, learning_rate=1e-2, schedule="linear", kl=0.05, device="cpu"
-)  # fmt: skip
+)
 
 
 class Buffered:
