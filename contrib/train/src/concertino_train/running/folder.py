@@ -67,7 +67,7 @@ class TrainingFolder:
         leader: bool = True,
     ) -> None:
         if resume and restart:
-            raise UsageError("--resume and --restart exclude each other; give one of them")
+            raise UsageError("give either --resume or --restart, not both")
         self.path = home = Path(path)
         self.config_file, self.metrics, self.plot = home / "config.yaml", home / "metrics.jsonl", home / "plot.svg"
         self.traces, self.checkpoints, self.model = home / "traces", home / "checkpoints", home / "model"
