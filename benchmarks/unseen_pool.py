@@ -41,12 +41,13 @@ from concertino_bench.items import Item, Key
 from concertino_bench.metrics import METRICS, compare, intervals
 from concertino_bench.reports import read_results
 from concertino_bench.runner import Evaluation, evaluate, make_selection
-from concertino_train.assembling import make_pool, make_strategy
+from concertino_train.collection import run_collection
 from concertino_train.config import TrainConfig, load_config
-from concertino_train.evaluate import run_eval
+from concertino_train.config.named import make_strategy
+from concertino_train.evaluation import run_eval
+from concertino_train.factories import make_pool
 from concertino_train.rl import run_rl
-from concertino_train.teacher import run_collecting
-from concertino_train.teaching import run_teaching
+from concertino_train.sft import run_sft
 from unseen_members import Leader, shown
 
 DATA = Path(os.environ.get("CONCERTINO_TEST_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
@@ -237,10 +238,10 @@ def train(out: Path, half: str, seed: int, size: Size) -> dict[str, Any]:
         work = load_config(base, [f"pool.make.number={number}", cards, "pool.variation={}"])
         drawn = json.dumps([{**selection, "limit": size.asked, "seed": 1000 * seed + number}])
         asked = load_config(work.resolved(), [f"data.collect.tasks={drawn}"])
-        made = run_collecting(asked, output=home / f"leader-{number}")
+        made = run_collection(asked, output=home / f"leader-{number}")
         sets += [made.set] if made.set is not None else []
     learning = load_config(base, ["tasks.eval=[]"])
-    taught = run_teaching(learning, sets=sets)
+    taught = run_sft(learning, sets=sets)
     if taught.model is None:
         raise SystemExit(f"stopped by {taught.stopped}")
     told = time.process_time() - began[1]
@@ -279,7 +280,7 @@ def measured(config: TrainConfig, model: str, file: Path, name: str, sample: int
 def baselines(out: Path, half: str, config: TrainConfig) -> list[Item]:
     """What needs no training, over one pool file: votes, cascade, scripted leaders, single models, the oracle."""
     pool = ct.Pool.load(out / f"{half}.toml")
-    strategy = make_strategy(config)
+    strategy = make_strategy(config.rollout.strategy)
     found = systems(pool, ["single-model", VOTE, "cascade"], answers="number")
     found += [
         System("scripted leader, as it teaches", strategy, Leader(pool, strategy)),

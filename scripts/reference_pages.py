@@ -300,14 +300,14 @@ def metrics_page() -> str:
 
 def rewards_page() -> str:
     """`rewards.md`: every reward term of concertino-train."""
-    from concertino_train.rewards import reference_page
+    from reference_rewards import reference_page
 
     return reference_page()
 
 
 def training_settings_page() -> str:
     """`training-settings.md`: every key of a settings file of concertino-train."""
-    from concertino_train.config._page import reference_page
+    from reference_training_settings import reference_page
 
     return reference_page()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from concertino_bench.metrics import Preference
-from concertino_train import Called, Episode, RoleTurn, Round, Totals
+from concertino_train.episodes import Called, Episode, EpisodeRound, RoleTurn, Totals
 from hypothesis import strategies as st
 
 MEMBERS = ("search", "code", "solve", "review")
@@ -42,12 +42,12 @@ def _calls(draw: st.DrawFn) -> tuple[Called, ...]:
 
 
 @st.composite
-def _rounds(draw: st.DrawFn) -> tuple[Round, ...]:
+def _rounds(draw: st.DrawFn) -> tuple[EpisodeRound, ...]:
     kinds = draw(st.lists(st.sampled_from(("calls", "unread")), max_size=3))
     flaws = st.sampled_from(((), ("no_reasoning",)))
-    rounds = [Round(kind, calls=draw(_calls()) if kind == "calls" else (), flaws=draw(flaws)) for kind in kinds]
+    rounds = [EpisodeRound(kind, calls=draw(_calls()) if kind == "calls" else (), flaws=draw(flaws)) for kind in kinds]
     if draw(st.booleans()):
-        rounds += [Round("final"), Round("answer", truncated=draw(st.booleans()))]
+        rounds += [EpisodeRound("final"), EpisodeRound("answer", truncated=draw(st.booleans()))]
     return tuple(rounds)
 
 
@@ -58,27 +58,39 @@ def _episodes(draw: st.DrawFn, number: int) -> Episode:
     weight = st.sampled_from((0.0, 0.25, 1.0))
     roles = draw(st.lists(st.sampled_from(sorted(SCORES)), min_size=1, max_size=2))
     return make_episode(
-        f"e{number}", right,
-        units=draw(amounts), usd=draw(amounts), seconds=draw(amounts),
+        f"e{number}",
+        right,
+        units=draw(amounts),
+        usd=draw(amounts),
+        seconds=draw(amounts),
         totals={
-            "critical_path": draw(amounts), "call_seconds": draw(amounts), "policy_tokens": draw(integers),
-            "sequence_tokens": draw(integers), "tokens": draw(integers),
+            "critical_path": draw(amounts),
+            "call_seconds": draw(amounts),
+            "policy_tokens": draw(integers),
+            "sequence_tokens": draw(integers),
+            "tokens": draw(integers),
         },
         rounds=draw(_rounds()),
         uses=draw(st.dictionaries(st.sampled_from(MEMBERS), st.integers(1, 5))),
-        answered=right or draw(st.booleans()), answer="Paris" if right else "London", expected=("Paris",),
+        answered=right or draw(st.booleans()),
+        answer="Paris" if right else "London",
+        expected=("Paris",),
         preference=Preference(
             {name: draw(weight) for name in ("search", "co*")}, draw(weight), draw(weight), draw(weight)
         ),
         domain="plan-path",
         turns=tuple(
             RoleTurn(
-                turn, role, draw(shares), {name: draw(shares) for name in SCORES[role]}, draw(st.booleans()),
+                turn,
+                role,
+                draw(shares),
+                {name: draw(shares) for name in SCORES[role]},
+                draw(st.booleans()),
                 {"environment": draw(st.floats(-2, 2))},
             )
             for turn, role in enumerate(roles, 1)
         ),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from concertino.testing import ScriptedModel, fake_tool, make_pool
 from concertino_bench import Grade, Verdict
 from concertino_bench.environments import TurnReward
 from concertino_bench.metrics import Preference
-from concertino_train import Called, Episode, RoleTurn, Round, Totals
+from concertino_train.episodes import Called, Episode, EpisodeRound, RoleTurn, Totals
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -226,8 +226,9 @@ def test_role_turns_come_from_what_an_environment_says() -> None:
 def test_an_episode_of_a_run_survives_json() -> None:
     episode = replace(
         episode_of([add_call(), ("ask", {"question": "?"})], FINAL, "<answer>3</answer>"),
-        preference=Preference({"add": 0.5}, 1, 0.25, 0), turns=(RoleTurn(1, "coder", 0.5, {"builds": 1.0}),),
-    )  # fmt: skip
+        preference=Preference({"add": 0.5}, 1, 0.25, 0),
+        turns=(RoleTurn(1, "coder", 0.5, {"builds": 1.0}),),
+    )
     assert Episode.from_json(json.loads(json.dumps(episode.to_json()))) == episode
 
 
@@ -267,6 +268,6 @@ def test_infinite_facts_and_scores_above_one_are_refused() -> None:
 
 def test_parts_have_defaults_that_say_nothing() -> None:
     assert Totals() == Totals(0, 0, 0)
-    assert Round().exact
-    assert not Round("unread").exact
+    assert EpisodeRound().exact
+    assert not EpisodeRound("unread").exact
     assert Called("add").ok

@@ -10,7 +10,7 @@ from concertino import UsageError
 
 torch = pytest.importorskip("torch", reason="torch is not installed; losses need it")
 
-from concertino_train.losses import importance_weights, k3, policy_loss, token_logprobs  # noqa: E402
+from concertino_train.trainer.losses import importance_weights, k3, policy_loss, token_logprobs  # noqa: E402
 
 MASK = torch.tensor([[1, 0, 1, 1], [1, 1, 0, 0]])
 
@@ -32,10 +32,14 @@ def by_ratio(ratio: float, advantage: float) -> tuple[float, float]:
 @pytest.mark.parametrize(
     ("ratio", "advantage", "loss", "gradient"),
     [
-        (1.1, 2.0, -2.2, -2.2), (1.5, 2.0, -2.56, 0.0), (0.5, 2.0, -1.0, -1.0),
-        (0.9, -1.0, 0.9, 0.9), (0.5, -1.0, 0.8, 0.0), (1.5, -1.0, 1.5, 1.5),
+        (1.1, 2.0, -2.2, -2.2),
+        (1.5, 2.0, -2.56, 0.0),
+        (0.5, 2.0, -1.0, -1.0),
+        (0.9, -1.0, 0.9, 0.9),
+        (0.5, -1.0, 0.8, 0.0),
+        (1.5, -1.0, 1.5, 1.5),
     ],
-)  # fmt: skip
+)
 def test_a_ratio_beyond_its_bound_has_no_gradient(ratio: float, advantage: float, loss: float, gradient: float) -> None:
     assert by_ratio(ratio, advantage) == pytest.approx((loss, gradient), abs=1e-6)
 
@@ -77,10 +81,17 @@ def test_what_stands_at_masked_positions_changes_nothing(loss: Any, level: Any) 
         spoilt = new.masked_fill(hidden, junk) if junk == junk else new
         credit = gain[:, None].expand(2, 4).masked_fill(hidden, junk)
         result = policy_loss(
-            spoilt, old.masked_fill(hidden, junk), credit, MASK, loss=loss, ratio=level, kl=0.1,
-            reference=(old * 0.9).masked_fill(hidden, -junk), weights=(old.exp()).masked_fill(hidden, junk),
+            spoilt,
+            old.masked_fill(hidden, junk),
+            credit,
+            MASK,
+            loss=loss,
+            ratio=level,
+            kl=0.1,
+            reference=(old * 0.9).masked_fill(hidden, -junk),
+            weights=(old.exp()).masked_fill(hidden, junk),
             row_tokens=7 if loss == "dr_grpo" else None,
-        )  # fmt: skip
+        )
         (gradient,) = torch.autograd.grad(result.value, new)
         results.append([float(value.detach()) for value in result] + gradient.flatten().tolist())
     assert results[1:] == results[:1] * 3

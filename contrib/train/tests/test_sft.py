@@ -14,8 +14,9 @@ import concertino as ct
 import pytest
 from concertino import Message
 from concertino_local.codec import ByteCodec
-from concertino_train import Episode, Round
-from concertino_train.data import IGNORED, Conversation, Encoded, encode, write_conversations
+from concertino_train.data import Conversation, write_conversations
+from concertino_train.data.encoding import IGNORED, EncodedConversation, encode
+from concertino_train.episodes import Episode, EpisodeRound
 
 pytest.importorskip("trl", reason="trl, which trains, is absent")
 
@@ -38,11 +39,17 @@ def model(hidden: int = 32, context: int = 256, seed: int = 0, tokens: int = Byt
     torch.manual_seed(seed)
     return Qwen3ForCausalLM(
         Qwen3Config(
-            vocab_size=tokens, hidden_size=hidden, intermediate_size=2 * hidden, num_hidden_layers=2,
-            num_attention_heads=2, num_key_value_heads=2, head_dim=hidden // 2, max_position_embeddings=context,
+            vocab_size=tokens,
+            hidden_size=hidden,
+            intermediate_size=2 * hidden,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_key_value_heads=2,
+            head_dim=hidden // 2,
+            max_position_embeddings=context,
             tie_word_embeddings=True,
         )
-    )  # fmt: skip
+    )
 
 
 def conversation(number: int, question: str = "", answer: str = "", spoilt: str = "") -> Conversation:
@@ -65,10 +72,10 @@ def settings(out: Path, **more: Any) -> Any:
 
 
 def taught(out: Path, data: Any = CONVERSATIONS, student: Any = None, **more: Any) -> Any:
-    from concertino_train.sft import run_sft
+    from concertino_train.sft import fine_tune
 
     extra = {name: more.pop(name) for name in ("evaluate", "on_progress", "stop", "adapter", "files") if name in more}
-    return run_sft(settings(out, **more), student or model(), ByteCodec(), data, **extra)
+    return fine_tune(settings(out, **more), student or model(), ByteCodec(), data, **extra)
 
 
 def weights(out: Path) -> dict[str, Any]:
@@ -132,7 +139,7 @@ def test_labels_of_context_change_nothing(tmp_path: Path) -> None:
 
 def test_a_set_on_disk_is_learnt_from_with_a_model_and_a_tokenizer_from_a_folder(tmp_path: Path) -> None:
     from concertino_local.codec import ChatCodec
-    from concertino_train.sft import SftSettings, run_sft
+    from concertino_train.sft import SftSettings, fine_tune
     from concertino_train.tiny import new_model, new_tokenizer
 
     tokenizer = new_tokenizer(["a -> A", "b -> B"], 480, tags=(), phrases=())
@@ -143,7 +150,7 @@ def test_a_set_on_disk_is_learnt_from_with_a_model_and_a_tokenizer_from_a_folder
     chosen = SftSettings(
         out=tmp_path / "out", data=tmp_path / "set", model=tmp_path / "base", epochs=1, batch=8, device="cpu"
     )
-    result = run_sft(chosen)
+    result = fine_tune(chosen)
     assert (result.rows, result.step) == (25, 4)
     assert ChatCodec.load(result.model).fingerprint == codec.fingerprint
     assert json.loads(json.dumps(result.to_json()))["model"] == str(tmp_path / "out" / "model")
@@ -207,21 +214,19 @@ def test_an_interrupted_training_ends_with_the_weights_of_a_straight_one(tmp_pat
 
 
 def test_a_checkpoint_that_a_crash_left_is_not_gone_on_from(tmp_path: Path) -> None:
-    from concertino_train.sft import STATE, latest_checkpoint
+    from concertino_train.running.checkpoints import FILE, latest_checkpoint
 
     taught(tmp_path, save_every=4, keep=5)
-    chosen = settings(tmp_path)
+    chosen = tmp_path / "checkpoints"
     assert latest_checkpoint(chosen).name == "checkpoint-12"
-    (tmp_path / "checkpoints" / "checkpoint-12" / STATE).unlink()
+    (tmp_path / "checkpoints" / "checkpoint-12" / FILE).unlink()
     assert latest_checkpoint(chosen).name == "checkpoint-8"
     assert taught(tmp_path, student=model(seed=5), save_every=4, keep=5, resume=True).resumed == 8
-    assert latest_checkpoint(settings(tmp_path / "other")) is None
+    assert latest_checkpoint(tmp_path / "other") is None
 
 
 def test_old_checkpoints_go_when_the_new_one_is_whole_and_torn_ones_with_them(tmp_path: Path) -> None:
-    from concertino_train.running import prune
-    from concertino_train.sft import STATE
-    from concertino_train.sft._checkpoints import is_whole
+    from concertino_train.running.checkpoints import FILE, prune
 
     taught(tmp_path, steps=6, save_every=2, keep=1)
     home = tmp_path / "checkpoints"
@@ -229,16 +234,24 @@ def test_old_checkpoints_go_when_the_new_one_is_whole_and_torn_ones_with_them(tm
     for torn in ("checkpoint-4", "checkpoint-8"):
         (home / torn).mkdir()
     (home / "checkpoint-best").mkdir()
-    prune(home, 1, STATE, is_whole)
+    prune(home, 1)
     assert sorted(path.name for path in home.iterdir()) == ["checkpoint-6", "checkpoint-8", "checkpoint-best"]
-    assert (home / "checkpoint-6" / STATE).is_file(), "a torn one is no reason to remove a whole one"
+    assert (home / "checkpoint-6" / FILE).is_file(), "a torn one is no reason to remove a whole one"
 
 
 def test_how_often_is_saved_and_told_may_change_when_a_training_goes_on(tmp_path: Path) -> None:
     seen: list[Any] = []
     taught(tmp_path, steps=4, save_every=4, keep=9, log_every=4)
-    taught(tmp_path, student=model(seed=8), steps=9, save_every=2, keep=9, log_every=1, on_progress=seen.append,
-           resume=True)  # fmt: skip
+    taught(
+        tmp_path,
+        student=model(seed=8),
+        steps=9,
+        save_every=2,
+        keep=9,
+        log_every=1,
+        on_progress=seen.append,
+        resume=True,
+    )
     assert {path.name for path in (tmp_path / "checkpoints").iterdir()} >= {"checkpoint-6", "checkpoint-8"}
     assert [each.step for each in seen] == [5, 6, 7, 8, 9]
 
@@ -273,7 +286,7 @@ def test_a_finished_training_is_taken_up_without_another_step(tmp_path: Path) ->
 
 def test_checkpoints_of_an_earlier_training_are_not_written_over(tmp_path: Path) -> None:
     taught(tmp_path, steps=2, save_every=2)
-    with pytest.raises(ct.UsageError, match=r"holds checkpoints of an earlier training; go on with it \(--resume, "):
+    with pytest.raises(ct.UsageError, match=r"holds checkpoints of an earlier training; continue it \(--resume, "):
         taught(tmp_path, steps=2, save_every=2)
 
 
@@ -284,8 +297,8 @@ def test_without_a_checkpoint_resuming_begins(tmp_path: Path) -> None:
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def row(name: str, length: int, trained: int = 1) -> Encoded:
-    return Encoded(name, (1,) * length, (IGNORED,) * (length - trained) + (1,) * trained)
+def row(name: str, length: int, trained: int = 1) -> EncodedConversation:
+    return EncodedConversation(name, (1,) * length, (IGNORED,) * (length - trained) + (1,) * trained)
 
 
 def test_a_conversation_that_is_too_long_is_refused_or_left_out_and_never_cut(tmp_path: Path) -> None:
@@ -310,7 +323,7 @@ def test_texts_stand_beside_the_weights_as_soon_as_these_are_there(tmp_path: Pat
 
 
 def test_every_row_of_the_trainer_is_a_whole_conversation() -> None:
-    from concertino_train.sft import table_of
+    from concertino_train.sft.rows import table_of
 
     rows = [encode(each, ByteCodec()) for each in CONVERSATIONS]
     table = table_of(rows)
@@ -336,7 +349,7 @@ def test_a_row_that_the_model_cannot_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_every_pass_reads_every_row_once_in_another_order(tmp_path: Path) -> None:
-    from concertino_train.sft import order_of
+    from concertino_train.sft.rows import order_of
 
     rows = [row(str(n), 5 + n % 90) for n in range(103)]
     for grouped in (True, False):
@@ -351,7 +364,7 @@ def test_every_pass_reads_every_row_once_in_another_order(tmp_path: Path) -> Non
 
 
 def test_rows_of_one_step_are_of_similar_length(tmp_path: Path) -> None:
-    from concertino_train.sft import order_of, padding_of
+    from concertino_train.sft.rows import order_of, padding_of
 
     rows = [row(str(n), 10 + (n * 37) % 200) for n in range(400)]
     chosen = settings(tmp_path, steps=None, epochs=1)
@@ -365,16 +378,23 @@ def test_rows_of_one_step_are_of_similar_length(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"batch": 0}, {"steps": 0}, {"steps": None, "epochs": 0.0}, {"too_long": "cut"}, {"precision": "half"},
-     {"schedule": "sqrt"}, {"max_tokens": 0}],
-)  # fmt: skip
+    [
+        {"batch": 0},
+        {"steps": 0},
+        {"steps": None, "epochs": 0.0},
+        {"too_long": "cut"},
+        {"precision": "half"},
+        {"schedule": "sqrt"},
+        {"max_tokens": 0},
+    ],
+)
 def test_a_setting_that_cannot_be_is_refused_by_name(wrong: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ct.UsageError, match=rf"SftSettings\({list(wrong)[-1]}="):
         settings(tmp_path, **wrong)
 
 
 def test_settings_become_trl_s_arguments(tmp_path: Path) -> None:
-    from concertino_train.sft import sft_arguments
+    from concertino_train.sft.arguments import sft_arguments
 
     found = sft_arguments(settings(tmp_path, warmup=3, schedule="constant", batch=12, micro_batch=4), 120)
     assert (found.max_steps, found.gradient_accumulation_steps, found.per_device_train_batch_size) == (10, 3, 4)
@@ -386,16 +406,16 @@ def test_settings_become_trl_s_arguments(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
-    from concertino_train.sft import run_sft
+    from concertino_train.sft import fine_tune
 
     with pytest.raises(ct.UsageError, match=r"model=''\): expected a folder of weights"):
-        run_sft(settings(tmp_path))
+        fine_tune(settings(tmp_path))
     with pytest.raises(ct.UsageError, match="a model and no codec; give the one of its tokenizer"):
-        run_sft(settings(tmp_path), model())
+        fine_tune(settings(tmp_path), model())
     with pytest.raises(ct.UsageError, match=r"data=''\): expected the folder of a set"):
-        run_sft(settings(tmp_path), model(), ByteCodec())
+        fine_tune(settings(tmp_path), model(), ByteCodec())
     with pytest.raises(ct.UsageError, match=r"no model .*; expected what save_pretrained writes"):
-        run_sft(settings(tmp_path, model=tmp_path / "nothing"))
+        fine_tune(settings(tmp_path, model=tmp_path / "nothing"))
 
 
 def test_importing_imports_no_torch() -> None:
@@ -406,10 +426,12 @@ def test_importing_imports_no_torch() -> None:
 
 
 def test_a_clean_rollout_has_the_exact_form_in_every_text() -> None:
-    from concertino_train.sft import clean_share
+    from concertino_train.sft.progress import clean_share
 
-    clean = Episode("a", "q", rounds=(Round("calls"), Round("final"), Round("answer", flaws=("x",))))
-    spoilt = Episode("b", "q", rounds=(Round("unread"), Round("final")))
+    clean = Episode(
+        "a", "q", rounds=(EpisodeRound("calls"), EpisodeRound("final"), EpisodeRound("answer", flaws=("x",)))
+    )
+    spoilt = Episode("b", "q", rounds=(EpisodeRound("unread"), EpisodeRound("final")))
     assert clean_share([clean, spoilt, clean, Episode("c", "q")]) == 0.5
     assert clean_share([]) == 0.0
 
@@ -427,14 +449,14 @@ def test_a_tiny_policy_learns_to_route_in_the_exact_form_from_collected_trajecto
     from concertino_bench.graders import MultiAnswer
     from concertino_bench.runner import Selection
     from concertino_local.codec import ChatCodec
-    from concertino_toy.practice import practice_pool
-    from concertino_toy.practice.experts import Habits
-    from concertino_toy.practice.experts.calls import RoundsExpert
-    from concertino_train.data import collect, make_set, read_conversations
+    from concertino_train.data import make_set, read_conversations
+    from concertino_train.data.collecting import collect
     from concertino_train.policies import TransformersPolicy
-    from concertino_train.practice import tasks
+    from concertino_train.practice import practice_pool, tasks
+    from concertino_train.practice.experts import Habits, RoundsExpert
     from concertino_train.rollouts import Assignment, RolloutEngine, TokenLimits
-    from concertino_train.sft import SftSettings, clean_share, run_sft
+    from concertino_train.sft import SftSettings, fine_tune
+    from concertino_train.sft.progress import clean_share
     from concertino_train.tiny import new_model, new_tokenizer
 
     began, pool = time.process_time(), practice_pool()
@@ -450,10 +472,12 @@ def test_a_tiny_policy_learns_to_route_in_the_exact_form_from_collected_trajecto
     conversations = list(read_conversations(tmp_path / "set"))
     codec = ChatCodec.load(new_tokenizer([m.text for c in conversations[:300] for m in c.messages], 1024), "chatml")
     student = new_model(codec.tokenizer, layers=2, hidden=64, heads=4, context=2048)
-    run_sft(
+    fine_tune(
         SftSettings(tmp_path / "out", steps=500, batch=16, micro_batch=16, learning_rate=3e-3, warmup=20, device="cpu"),
-        student, codec, conversations,
-    )  # fmt: skip
+        student,
+        codec,
+        conversations,
+    )
     engine = RolloutEngine(
         TransformersPolicy(student, codec, temperature=0.0), limits=TokenLimits(160, 1200), graders=[MultiAnswer()]
     )

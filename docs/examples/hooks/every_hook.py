@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import concertino as ct
 
 if TYPE_CHECKING:
-    from concertino_train import Episode
+    from concertino_train.episodes import Episode
 
 
 # --8<-- [start:concertino_tools]

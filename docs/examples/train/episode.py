@@ -5,7 +5,7 @@ import json
 import concertino as ct
 from concertino.testing import ScriptedModel
 from concertino_bench import Grade, Verdict
-from concertino_train import Episode
+from concertino_train.episodes import Episode
 from concertino_train.rewards import PRESETS
 
 

@@ -1,8 +1,8 @@
 """What papers pay for, and what the code that was published with them pays for."""
 
 from concertino_bench.metrics import Preference
-from concertino_train import Episode, Reward, RoleTurn, Totals
-from concertino_train.rewards import PRESETS
+from concertino_train.episodes import Episode, RoleTurn, Totals
+from concertino_train.rewards import PRESETS, Reward
 
 
 def episode(name: str, right: bool = True, **more) -> Episode:

@@ -3,10 +3,9 @@
 from concertino import Pool, tool
 from concertino.strategies import ParallelRounds
 from concertino_bench import Task
-from concertino_train.batches import Batch
 from concertino_train.policies import Prompt, ScriptedPolicy
 from concertino_train.rewards import Reward
-from concertino_train.rollouts import Assignment, RolloutEngine, TokenLimits, score_rollouts
+from concertino_train.rollouts import Assignment, Batch, RolloutEngine, TokenLimits, score_rollouts
 
 
 @tool

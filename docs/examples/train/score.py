@@ -1,10 +1,11 @@
 """Score two rollouts of one question with a reward from a file, and see what it refuses."""
 
 from concertino import UsageError
-from concertino_train import Called, Episode, Reward, Round, Totals
+from concertino_train.episodes import Called, Episode, EpisodeRound, Totals
+from concertino_train.rewards import Reward
 
 reward = Reward.load("frugal.yaml")
-rounds = (Round(calls=(Called("search"), Called("solve"))), Round("final"))
+rounds = (EpisodeRound(calls=(Called("search"), Called("solve"))), EpisodeRound("final"))
 group = [
     Episode("a", "q", 0, 1.0, "right", rounds=rounds, totals=Totals(units=2, usd=0.02)),
     Episode("b", "q", 1, 0.0, "wrong", rounds=rounds, totals=Totals(units=2, usd=0.004)),

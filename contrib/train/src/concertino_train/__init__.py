@@ -1,55 +1,34 @@
-"""concertino-train: an orchestrator is trained on the pool that is installed, by what it writes and what comes of it.
+"""concertino-train: trains an orchestrator on the installed pool.
 
-Pure, without torch:
+Without torch:
 
     episodes     what rewards read of one finished rollout
     rewards      every reward term of five published systems, as functions of episodes
     groups       groups, advantages, filters, dynamic sampling, packing
     audit        what is wrong with a reward or a batch, before anything is trained on it
-    data         trajectories: collected, selected, rewritten, written as a set with a card
-    config       settings files; recipes: those of the five systems; assembling: what settings name, made
+    data         trajectories: selected, rewritten, written as a set with a data card
+    collection   a teacher's trajectories
+    config       settings files; recipes: those of the five systems
+    factories    the objects that settings describe
+    rollouts     many runs in lock-step, and batches of them
+    running      folders, figures, monitors, signals of long work
 
-With a policy:
+With torch:
 
-    rollouts     many runs in lock step; policies: who samples them
-    losses, plain, trainer      the loss, its oracle, the optimiser through TRL
-    teacher, teaching, rl       the verbs collect, sft and rl; evaluate, export, studies likewise
-    running      folders, checkpoints, figures, monitors, signals of long work
+    trainer      the loss and the optimiser, through TRL
+    sft, rl, evaluation, export, studies     what the commands do
     practice     the practice domain of concertino-toy as tasks; conductor: the training of its tiny model
 
-Importing this module imports none of them; the names and the hooks below do.
+Every `concertino` command imports this module, so it imports none of them: it holds the hooks alone.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from concertino import hookimpl
 
-if TYPE_CHECKING:
-    from .episodes import Called, Episode, RoleTurn, Round, Totals
-    from .rewards import Reward, Scored, Term
-
-_HOMES = {
-    "episodes": ["Called", "Episode", "RoleTurn", "Round", "Totals"],
-    "rewards": ["Reward", "Scored", "Term"],
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = [
-    "Called",
-    "Episode",
-    "Reward",
-    "RoleTurn",
-    "Round",
-    "Scored",
-    "Term",
-    "Totals",
-    "concertino_cli",
-    "concertino_rewards",
-    "concertino_tasks",
-]
+__all__ = ["concertino_cli", "concertino_rewards", "concertino_tasks"]
 
 
 @hookimpl
@@ -74,17 +53,3 @@ def concertino_cli() -> list[Any]:
     from .cli import train
 
     return [train]
-
-
-def __getattr__(name: str) -> Any:
-    """Import a name's module at its first use."""
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])

@@ -42,6 +42,7 @@ def _unit(label: str, name: str, value: Any) -> None:
 
 
 MemberKind = Literal["tool", "agent", "model", "unknown"]
+_KINDS: Mapping[str, MemberKind] = {"tool": "tool", "agent": "agent", "model": "model"}
 RoundKind = Literal["calls", "final", "answer", "said", "unread", "world"]
 ROUND_KINDS: Mapping[str, str] = {
     "calls": "the text became a plan",
@@ -51,7 +52,7 @@ ROUND_KINDS: Mapping[str, str] = {
     "unread": "nothing could be read in the text",
     "world": "no text: the workflow itself acted, to look at an environment or to run tests",
 }
-"""What came of a text of the policy."""
+"""The result of a text of the policy."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,8 @@ class Called:
 
 
 @dataclass(frozen=True)
-class Round:
-    """One text of the policy and what came of it.
+class EpisodeRound:
+    """One text of the policy and its result.
 
     Attributes:
         kind: one of `ROUND_KINDS`.
@@ -113,8 +114,8 @@ class Round:
 
     def __post_init__(self) -> None:
         if self.kind not in ROUND_KINDS:
-            raise UsageError(f"Round(kind={self.kind!r}): expected one of {', '.join(ROUND_KINDS)}")
-        _check("Round", self, "tokens", "seconds")
+            raise UsageError(f"EpisodeRound(kind={self.kind!r}): expected one of {', '.join(ROUND_KINDS)}")
+        _check("EpisodeRound", self, "tokens", "seconds")
 
     @property
     def exact(self) -> bool:
@@ -236,7 +237,7 @@ class Episode:
     expected: tuple[str, ...] = ()
     found: tuple[str, ...] = ()
     stop: str = "answered"
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[EpisodeRound, ...] = ()
     totals: Totals = Totals()
     uses: Mapping[str, int] = field(default_factory=dict)
     unpriced: tuple[str, ...] = ()
@@ -255,7 +256,7 @@ class Episode:
         return self.verdict == Verdict.RIGHT
 
     @property
-    def policy_rounds(self) -> tuple[Round, ...]:
+    def policy_rounds(self) -> tuple[EpisodeRound, ...]:
         """The rounds of the protocol: texts of the policy, without an answer that was asked for after the end."""
         return tuple(round_ for round_ in self.rounds if round_.kind not in ("answer", "world"))
 
@@ -271,14 +272,23 @@ class Episode:
 
     @classmethod
     def of_run(
-        cls, run: Run, grade: Grade, *, group: str, sample: int = 0, pool: Pool | None = None,
-        preference: Preference | None = None, turns: Sequence[RoleTurn] = (), domain: str = "",
-        others: Collection[str] = ("summariser",), verdict: Callable[[Reply], Sequence[Flaw]] | None = None,
-    ) -> Episode:  # fmt: skip
+        cls,
+        run: Run,
+        grade: Grade,
+        *,
+        group: str,
+        sample: int = 0,
+        pool: Pool | None = None,
+        preference: Preference | None = None,
+        turns: Sequence[RoleTurn] = (),
+        domain: str = "",
+        others: Collection[str] = ("summariser",),
+        verdict: Callable[[Reply], Sequence[Flaw]] | None = None,
+    ) -> Episode:
         """The episode of a finished and graded run.
 
         Args:
-            run: the run; a resumed one lacks what went on inside of calls that had ended before.
+            run: the run; a resumed one lacks what happened inside calls that had ended before.
             grade: of its answer.
             group: what the rollout is compared with.
             sample: which rollout of the group.
@@ -293,17 +303,36 @@ class Episode:
         reader = _Reader(run, pool, frozenset(others), verdict or _verdict_of(run))
         usage, own = run.usage, reader.own
         return cls(
-            run.id, group, sample, grade.score, grade.verdict.value, bool((run.answer or "").strip()),
-            run.answer, grade.expected, grade.found, run.stop, tuple(reader.rounds()),
+            run.id,
+            group,
+            sample,
+            grade.score,
+            grade.verdict.value,
+            bool((run.answer or "").strip()),
+            run.answer,
+            grade.expected,
+            grade.found,
+            run.stop,
+            tuple(reader.rounds()),
             Totals(
-                usage.units, usage.usd, usage.unpriced,
-                math.fsum(seen.usage.usd for seen in own), sum(seen.usage.unpriced for seen in own),
-                max(0.0, run.seconds), max(0.0, run.critical_path()),
+                usage.units,
+                usage.usd,
+                usage.unpriced,
+                math.fsum(seen.usage.usd for seen in own),
+                sum(seen.usage.unpriced for seen in own),
+                max(0.0, run.seconds),
+                max(0.0, run.critical_path()),
                 math.fsum(max(0.0, seen.ended - seen.started) for seen in run.observations),
-                reader.policy_tokens(), reader.sequence_tokens(), usage.tokens,
+                reader.policy_tokens(),
+                reader.sequence_tokens(),
+                usage.tokens,
             ),
-            reader.uses(), reader.unpriced(), preference, domain, tuple(turns),
-        )  # fmt: skip
+            reader.uses(),
+            reader.unpriced(),
+            preference,
+            domain,
+            tuple(turns),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data; fields with their default are left out."""
@@ -354,7 +383,7 @@ class _Reader:
 
     # -- rounds --------------------------------------------------------------------------------------------------------
 
-    def rounds(self) -> Iterator[Round]:
+    def rounds(self) -> Iterator[EpisodeRound]:
         """Replies and plans in the order of events; a plan belongs to the last reply before it, if none had it yet."""
         plans, spoken = iter(self.run.rounds), 0
         places = {id(told): place for place, told in enumerate(self.replies)}
@@ -369,11 +398,11 @@ class _Reader:
                 if spoken < heard:
                     yield self._round("calls", self.replies[heard - 1], calls, flaws)
                 elif calls:
-                    yield Round("world", "", calls)
+                    yield EpisodeRound("world", "", calls)
                 spoken = heard
         yield from (self._unplanned(place) for place in range(spoken, len(self.replies)))
 
-    def _unplanned(self, place: int) -> Round:
+    def _unplanned(self, place: int) -> EpisodeRound:
         """A text that led to no plan of its own."""
         told = self.replies[place]
         kind = self._kind_of(place)
@@ -395,26 +424,37 @@ class _Reader:
 
     def _round(
         self, kind: RoundKind, told: Replied, calls: tuple[Called, ...] = (), flaws: tuple[str, ...] = ()
-    ) -> Round:
-        return Round(
-            kind, told.role, calls, flaws, _tokens(told.reply), told.reply.finish_reason == "length",
+    ) -> EpisodeRound:
+        return EpisodeRound(
+            kind,
+            told.role,
+            calls,
+            flaws,
+            _tokens(told.reply),
+            told.reply.finish_reason == "length",
             max(0.0, round(told.observation.ended - told.observation.started, 6)),
-        )  # fmt: skip
+        )
 
     def _calls(self, planned: Any) -> tuple[Called, ...]:
         width = {call_id: len(level) for level in planned.plan.levels() for call_id in level}
         seen = zip(planned.plan.calls, planned.observations, strict=True)
         return tuple(
             Called(
-                one.name, self._kind(one.name), one.status.value, float(one.usage.units), one.usage.usd,
-                one.usage.unpriced, max(0.0, round(one.ended - one.started, 6)), width[call.id],
+                one.name,
+                self._kind(one.name),
+                one.status.value,
+                float(one.usage.units),
+                one.usage.usd,
+                one.usage.unpriced,
+                max(0.0, round(one.ended - one.started, 6)),
+                width[call.id],
             )
             for call, one in seen
-        )  # fmt: skip
+        )
 
     def _kind(self, name: str) -> MemberKind:
         kind = self.kinds.get(name) or (self.pool[name].kind if self.pool is not None and name in self.pool else "")
-        return kind if kind in ("tool", "agent", "model") else "unknown"  # type: ignore[return-value]
+        return _KINDS.get(kind, "unknown")
 
     # -- sums ----------------------------------------------------------------------------------------------------------
 
@@ -491,11 +531,11 @@ def _plain(value: Any) -> dict[str, Any]:
     return data
 
 
-def _round_to_json(each: Round) -> dict[str, Any]:
+def _round_to_json(each: EpisodeRound) -> dict[str, Any]:
     calls = [_plain(call) for call in each.calls]
     return {**_plain(each), "calls": calls} if calls else _plain(each)
 
 
-def _round(data: Mapping[str, Any]) -> Round:
+def _round(data: Mapping[str, Any]) -> EpisodeRound:
     given = {**data, "calls": tuple(Called(**call) for call in data.get("calls", ()))}
-    return Round(**{**given, "flaws": tuple(data.get("flaws", ()))})
+    return EpisodeRound(**{**given, "flaws": tuple(data.get("flaws", ()))})

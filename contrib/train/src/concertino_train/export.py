@@ -1,4 +1,4 @@
-"""A checkpoint as something that others use: weights, tokenizer, how to declare it, what it is.
+"""Exports a checkpoint for others: weights, tokenizer, declaration, model card.
 
     export("out/rl/model", "orchestrators/frugal")
 
@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Any
 
 from concertino import UsageError
 
-from concertino_train.assembling import SETTINGS, make_strategy
-from concertino_train.assembling._models import ADAPTER
-from concertino_train.config import TrainConfig, load_config
+from concertino_train.config.config import TrainConfig, load_config
+from concertino_train.config.named import make_strategy
+from concertino_train.factories.learners import SETTINGS
+from concertino_train.factories.models import ADAPTER
 
 if TYPE_CHECKING:
     from concertino_local.codec import ChatCodec
@@ -56,15 +57,24 @@ class Exported:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
         return {
-            "folder": str(self.folder), "name": self.name, "files": list(self.files), "kind": self.kind,
+            "folder": str(self.folder),
+            "name": self.name,
+            "files": list(self.files),
+            "kind": self.kind,
             "base": self.base,
-        }  # fmt: skip
+        }
 
 
 def export(
-    checkpoint: str | Path, folder: str | Path, *, role: str = "", merge: bool = True, dtype: str = "",
-    name: str = "", force: bool = False,
-) -> Exported:  # fmt: skip
+    checkpoint: str | Path,
+    folder: str | Path,
+    *,
+    role: str = "",
+    merge: bool = True,
+    dtype: str = "",
+    name: str = "",
+    force: bool = False,
+) -> Exported:
     """Write a model that can be used at once.
 
     Args:
@@ -225,9 +235,15 @@ def _generation(target: Path, codec: ChatCodec, config: TrainConfig | None) -> N
     sampling = {"temperature": own.temperature, "top_p": own.top_p} if own is not None and own.temperature else {}
     ends = list(codec.end_ids)
     settings = {
-        **known, "do_sample": True, "temperature": 1.0, "top_p": 1.0, "top_k": 0, **sampling,
-        "eos_token_id": ends if len(ends) > 1 else ends[0], "pad_token_id": codec.pad_id,
-    }  # fmt: skip
+        **known,
+        "do_sample": True,
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "top_k": 0,
+        **sampling,
+        "eos_token_id": ends if len(ends) > 1 else ends[0],
+        "pad_token_id": codec.pad_id,
+    }
     file.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
 
@@ -258,7 +274,7 @@ def _declare(exported: Exported, config: TrainConfig | None, codec: ChatCodec) -
     pool = _toml({**told, "roles": {**roles, "orchestrator": f"local/{exported.name}"}})
     head = "# A pool that it leads. Name members, such as members = ['search/*', 'code/python'].\n"
     (target / "pool.toml").write_text(f"{head}{note}{pool}\n{declared}\n{vllm}", encoding="utf-8")
-    strategy = make_strategy(config).to_json() if config is not None else None
+    strategy = make_strategy(config.rollout.strategy).to_json() if config is not None else None
     if strategy is not None:
         (target / "strategy.json").write_text(json.dumps(strategy, indent=2) + "\n", encoding="utf-8")
     if config is not None:
@@ -275,14 +291,25 @@ def _toml(data: Mapping[str, Any]) -> str:
 def _card(exported: Exported, config: TrainConfig | None, codec: ChatCodec) -> str:
     what = f"an adapter over `{exported.base}`" if exported.base else "a whole model"
     lines = [
-        f"# {exported.name}", "", f"An orchestrator for concertino: {what}.",
-        "", "## Use", "", "Name the members that it leads in `pool.toml`; then, in this folder:", "",
-        "```bash", "pip install concertino concertino-local", _command(exported, config), "```", "",
+        f"# {exported.name}",
+        "",
+        f"An orchestrator for concertino: {what}.",
+        "",
+        "## Use",
+        "",
+        "Name the members that it leads in `pool.toml`; then, in this folder:",
+        "",
+        "```bash",
+        "pip install concertino concertino-local",
+        _command(exported, config),
+        "```",
+        "",
         "`concertino.toml` declares it as a model, also for a vLLM server. Both name paths of the machine that "
-        "wrote them.", "",
-    ]  # fmt: skip
+        "wrote them.",
+        "",
+    ]
     if config is not None:
-        strategy = make_strategy(config)
+        strategy = make_strategy(config.rollout.strategy)
         lines += ["From Python, with the settings of the strategy that it was trained under:", "", "```python", _PYTHON]
         lines += ["```", ""]
         lines += ["## Training", "", f"- settings: `{config.id}`, in full in `{SETTINGS}`"]
@@ -316,10 +343,10 @@ def _command(exported: Exported, config: TrainConfig | None) -> str:
 
 
 def _reward(config: TrainConfig) -> str:
-    from concertino_train.assembling import make_reward
+    from concertino_train.config.named import make_reward
 
     try:
-        terms = make_reward(config).terms
+        terms = make_reward(config.reward).terms
     except UsageError:  # it names what is not installed here
         return f"in `{SETTINGS}`"
     return ", ".join(f"{weight:g} × {term.name}" for term, weight in terms.values() if weight)

@@ -23,24 +23,62 @@ PAD, START, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 TAGS = tuple(
     mark.format(name)
     for name in (
-        "reasoning", "think", "thinking", "tool_call", "tool_response", "answer", "observation", "graph", "plan",
-        "agent", "agent_id", "agent_name", "agent_description", "required_arguments", "agent_input", "edge", "from",
+        "reasoning",
+        "think",
+        "thinking",
+        "tool_call",
+        "tool_response",
+        "answer",
+        "observation",
+        "graph",
+        "plan",
+        "agent",
+        "agent_id",
+        "agent_name",
+        "agent_description",
+        "required_arguments",
+        "agent_input",
+        "edge",
+        "from",
         "to",
     )
     for mark in ("<{}>", "</{}>")
-)  # fmt: skip
+)
 """Marks of the formats, one token each."""
 SCAFFOLD = (
-    '{"name": "', '</reasoning>\n<tool_call>{"name": "', '</tool_call>\n<tool_call>{"name": "',
-    '\n</think>\n<tool_call>\n{"name": "', '", "arguments": {"', '", "arguments": {}}</tool_call>',
-    '}"}}</tool_call>\n<tool_call>{"name": "', '": "${question.', '": "${', '}"}}', '}"}}</tool_call>', '"}}', "${",
-    '<node id="s', '" depends="s', '")</node>', '("', '">', "\\boxed{", "} \\boxed{", "\\\\boxed{", "} \\\\boxed{",
+    '{"name": "',
+    '</reasoning>\n<tool_call>{"name": "',
+    '</tool_call>\n<tool_call>{"name": "',
+    '\n</think>\n<tool_call>\n{"name": "',
+    '", "arguments": {"',
+    '", "arguments": {}}</tool_call>',
+    '}"}}</tool_call>\n<tool_call>{"name": "',
+    '": "${question.',
+    '": "${',
+    '}"}}',
+    '}"}}</tool_call>',
+    '"}}',
+    "${",
+    '<node id="s',
+    '" depends="s',
+    '")</node>',
+    '("',
+    '">',
+    "\\boxed{",
+    "} \\boxed{",
+    "\\\\boxed{",
+    "} \\\\boxed{",
     "<agent>\n  <agent_id>A",
-    "</agent_id>\n  <agent_name>", "</agent_name>\n  <agent_description>",
+    "</agent_id>\n  <agent_name>",
+    "</agent_name>\n  <agent_description>",
     "</agent_description>\n  <required_arguments>\n    <agent_input>",
-    "</agent_input>\n  </required_arguments>\n</agent>", "  <from>A", "</from><to>A", "</to>\n", "<tool_response>\n",
+    "</agent_input>\n  </required_arguments>\n</agent>",
+    "  <from>A",
+    "</from><to>A",
+    "</to>\n",
+    "<tool_response>\n",
     "\n</tool_response>",
-)  # fmt: skip
+)
 """Pieces between the words of calls, one token each: a call of a short name is then some six tokens."""
 TEMPLATE = """{%- for message in messages -%}
 {{- '<|im_start|>' + message.role + '\\n' -}}
@@ -99,15 +137,22 @@ def new_tokenizer(
     )
     backend.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=room, special_tokens=[PAD, START, END], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        vocab_size=room,
+        special_tokens=[PAD, START, END],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
-    )  # fmt: skip
+    )
     backend.train_from_iterator(_between(texts, fixed), trainer)
     backend.add_tokens([AddedToken(text, normalized=False, special=False) for text in fixed])
-    tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=backend, eos_token=END, pad_token=PAD, padding_side="left", model_max_length=context,
+    make: Any = PreTrainedTokenizerFast  # its constructor has no annotations
+    tokenizer: PreTrainedTokenizerFast = make(
+        tokenizer_object=backend,
+        eos_token=END,
+        pad_token=PAD,
+        padding_side="left",
+        model_max_length=context,
         clean_up_tokenization_spaces=False,
-    )  # fmt: skip
+    )
     tokenizer.chat_template = TEMPLATE
     return tokenizer
 
@@ -198,26 +243,35 @@ def new_model(
             "heads to be a multiple of key_heads"
         )
     config = Qwen3Config(
-        vocab_size=len(tokenizer), hidden_size=hidden, intermediate_size=feed_forward or 3 * hidden,
-        num_hidden_layers=layers, num_attention_heads=heads, num_key_value_heads=shared, head_dim=hidden // heads,
-        max_position_embeddings=context or tokenizer.model_max_length, tie_word_embeddings=True,
-        rope_parameters={"rope_type": "default", "rope_theta": theta}, eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id, bos_token_id=None, attention_dropout=0.0, dtype="float32",
+        vocab_size=len(tokenizer),
+        hidden_size=hidden,
+        intermediate_size=feed_forward or 3 * hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=shared,
+        head_dim=hidden // heads,
+        max_position_embeddings=context or tokenizer.model_max_length,
+        tie_word_embeddings=True,
+        rope_parameters={"rope_type": "default", "rope_theta": theta},
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=None,
+        attention_dropout=0.0,
+        dtype="float32",
         initializer_range=0.6 * hidden**-0.5,
-    )  # fmt: skip
+    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Qwen3ForCausalLM(config)
-    model.generation_config = GenerationConfig(  # type: ignore[no-untyped-call]
-        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
-    )
+    ends: Any = GenerationConfig  # its constructor has no annotations
+    model.generation_config = ends(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
     if copying or (copying is None and _has_room(config)):
         begin_copying(model, seed)
     return model
 
 
 def begin_copying(model: Qwen3ForCausalLM, seed: int = 0) -> None:
-    """Set the first two layers so that the model continues what it read before: `a b … a` goes on with `b`.
+    """Set the first two layers so that the model continues what it read before: `a b … a` continues with `b`.
 
     Language models find this circuit by themselves, after millions of tokens; a tiny one begins with it. Layer 0 gets a
     head that looks at the token before, by the rotary positions alone, and notes it beside each token; layer 1 gets one

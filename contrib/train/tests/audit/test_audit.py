@@ -12,11 +12,13 @@ import concertino as ct
 import pytest
 from click.testing import CliRunner
 from concertino_bench.metrics import Preference
-from concertino_train import Called, Episode, Reward, RoleTurn, Round, Term
-from concertino_train.audit import AuditFailed, AuditReport, AuditRow, Limits, audit, audit_command, read_episodes
-from concertino_train.audit._report import CODES
-from concertino_train.groups import Filters, GroupKey, prompt_digest
-from concertino_train.rewards import PRESETS, Weighted, shared, toolorchestra
+from concertino_train.audit import AuditFailed, AuditLimits, AuditReport, AuditRow, audit, read_episodes
+from concertino_train.audit.report import CODES
+from concertino_train.cli.audit import audit_command
+from concertino_train.episodes import Called, Episode, EpisodeRound, RoleTurn
+from concertino_train.groups import Filters, GroupKey
+from concertino_train.groups.keys import prompt_digest
+from concertino_train.rewards import PRESETS, Reward, Term, Weighted, shared, toolorchestra
 from concertino_train.rewards.shared import Spending
 
 CHEAP = Preference(accuracy=1, usd=0.5)
@@ -100,9 +102,9 @@ def test_a_term_that_does_not_say_what_it_reads_is_found_out(healthy: Any) -> No
 
 
 def test_episodes_that_earn_more_for_something_else_are_a_warning_that_names_it(make: Any) -> None:
-    wide = Round(calls=(Called("x"), Called("y"), Called("z")))
-    group = [make("dear", units=3, rounds=(wide,)), make("cheap", units=1, rounds=(Round(calls=(Called("x"),)),)),
-             make("wrong", False)]  # fmt: skip
+    wide = EpisodeRound(calls=(Called("x"), Called("y"), Called("z")))
+    narrow = EpisodeRound(calls=(Called("x"),))
+    group = [make("dear", units=3, rounds=(wide,)), make("cheap", units=1, rounds=(narrow,)), make("wrong", False)]
     report = audit({"q": group}, PRESETS["paramanager"])
     assert "spending-pays" not in codes(report)
     found = finding(report, "dearer-above-cheaper")
@@ -124,7 +126,7 @@ def test_a_wrong_episode_above_a_right_one_is_found_with_its_share(make: Any) ->
     found = finding(report, "wrong-above-right")
     assert found.level == "fail"
     assert "in 1 of 2 pairs the wrong episode earns more (1 times the cheaper one)" in found.seen
-    lenient = audit({"q": group}, harsh, limits=Limits(wrong_above_right_fail=0.5))
+    lenient = audit({"q": group}, harsh, limits=AuditLimits(wrong_above_right_fail=0.5))
     assert finding(lenient, "wrong-above-right").level == "warn"
 
 
@@ -174,8 +176,9 @@ def test_groups_of_one_are_found(make: Any, healthy: Any) -> None:
 def test_candidates_that_differ_and_earn_the_same_are_found(make: Any) -> None:
     """What comes of scoring all candidates on the world of one of them."""
     turns = [(RoleTurn(1, "coder", 0.5, facts={"said": n}),) for n in range(3)]
-    groups = {name: [make(f"{name}{n}", False, group=name, domain="code", turns=turns[n]) for n in range(3)]
-              for name in "ab"}  # fmt: skip
+    groups = {
+        name: [make(f"{name}{n}", False, group=name, domain="code", turns=turns[n]) for n in range(3)] for name in "ab"
+    }
     groups["b"] = [replace(each, turns=(replace(each.turns[0], team=n / 2),)) for n, each in enumerate(groups["b"])]
     report = audit(groups, PRESETS["at-grpo"])
     assert finding(report, "equal-rewards").groups == ("a",)
@@ -289,8 +292,8 @@ def test_the_command_refuses_what_it_does_not_know(tmp_path: Path, healthy: Any)
 
 
 def test_episodes_that_spend_more_of_one_thing_and_less_of_another_are_not_compared(make: Any) -> None:
-    wide = Round(calls=(Called("x"), Called("y"), Called("z")))
-    group = [make("a", units=3, usd=0.1, rounds=(wide,)), make("b", units=1, usd=0.2, rounds=(Round(),))]
+    wide = EpisodeRound(calls=(Called("x"), Called("y"), Called("z")))
+    group = [make("a", units=3, usd=0.1, rounds=(wide,)), make("b", units=1, usd=0.2, rounds=(EpisodeRound(),))]
     assert "dearer-above-cheaper" not in codes(audit({"q": group}, PRESETS["paramanager"]))
     dearer = [replace(group[0], totals=replace(group[0].totals, usd=0.2)), group[1]]
     assert "dearer-above-cheaper" in codes(audit({"q": dearer}, PRESETS["paramanager"]))

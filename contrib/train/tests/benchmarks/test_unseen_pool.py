@@ -91,12 +91,12 @@ def test_a_variant_tells_the_same_models_otherwise_and_is_the_same_again(
 def test_a_leader_that_asks_all_answers_with_the_text_of_the_best_card(
     halves: dict[str, list[str]], tmp_path: Path
 ) -> None:
-    from concertino_train.assembling import make_strategy
     from concertino_train.config import load_config
+    from concertino_train.config.named import make_strategy
     from unseen_members import Leader
     from unseen_pool import QUICK, settings
 
-    strategy = make_strategy(load_config(settings(tmp_path, "A", 0, QUICK)))
+    strategy = make_strategy(load_config(settings(tmp_path, "A", 0, QUICK)).rollout.strategy)
     pool = Pool.load(tmp_path / "A.toml")
 
     async def answer(question: str) -> tuple[str | None, int]:

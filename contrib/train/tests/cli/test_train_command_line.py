@@ -20,7 +20,7 @@ from concertino import Orchestrator, Pool, Sampling
 from concertino.core.events import Replied
 from concertino.strategies import strategy_by_name
 from concertino_bench.reports import read_results
-from concertino_train.cli import VERBS, train
+from concertino_train.cli import COMMANDS, train
 from concertino_train.config import load_config, recipe_names
 from concertino_train.running import read_metrics
 
@@ -132,17 +132,17 @@ def test_the_whole_way_asks_nobody_beyond_this_machine(out: Path) -> None:
 
 
 def test_weights_that_are_named_are_begun_with_whatever_was_taught(settings: Path, out: Path, tmp_path: Path) -> None:
-    from concertino_train.cli._settings import settings as read
-    from concertino_train.cli._settings import taught
+    from concertino_train.cli.settings import settings as read
+    from concertino_train.cli.settings import taught
 
     named = (f"model.path={tmp_path}",)
     config, note = taught(read(str(settings), named, out), named)
-    assert (config.model.path, note) == (str(tmp_path), f"begins with {tmp_path}")
+    assert (config.model.path, note) == (str(tmp_path), f"starts from {tmp_path}")
     named = (f"model={{path: {tmp_path}}}",)
-    assert taught(read(str(settings), named, out), named)[1] == f"begins with {tmp_path}"
+    assert taught(read(str(settings), named, out), named)[1] == f"starts from {tmp_path}"
     config, note = taught(read(str(settings), (), out), ())
     assert config.model.path == str(out / "sft" / "model")
-    assert note.startswith("begins with")
+    assert note.startswith("starts from")
 
 
 def test_what_was_taught_from_another_model_is_not_begun_with(settings: Path, out: Path) -> None:
@@ -154,7 +154,7 @@ def test_what_was_taught_from_another_model_is_not_begun_with(settings: Path, ou
     assert refused.exit_code == 2
     assert "was taught from another model (model.path: None, now '" in refused.stderr
     told = run("rl", "--config", settings, "--output", out, "--dry-run")
-    assert f"begins with {out / 'sft' / 'model'}" in told.stdout
+    assert f"starts from {out / 'sft' / 'model'}" in told.stdout
 
 
 @pytest.mark.parametrize("verb", ["sft", "rl"])
@@ -166,7 +166,7 @@ def test_a_folder_that_is_in_use_is_begun_anew_where_that_is_asked_for(
     common = (verb, "--config", settings, "--output", again)
     refused = run(*common, "--force")
     assert refused.exit_code == 2
-    assert "begin anew (--restart)" in refused.stderr
+    assert "start over (--restart)" in refused.stderr
     (again / verb / "traces" / "old").mkdir(parents=True)
     found = done(*common, "--restart", "--force")
     assert found["stopped"] == ""
@@ -212,7 +212,7 @@ def test_evaluations_of_a_teaching_are_told_and_written_when_they_are_made(
     settings: Path, out: Path, tmp_path: Path
 ) -> None:
     from concertino_train.running import Reporter
-    from concertino_train.teaching import run_teaching
+    from concertino_train.sft import run_sft
 
     said: list[tuple[str, int]] = []
 
@@ -221,7 +221,7 @@ def test_evaluations_of_a_teaching_are_told_and_written_when_they_are_made(
             said.append((text.partition(":")[0], len(list(read_metrics(tmp_path / "sft" / "metrics.jsonl")))))
 
     every = ["trainer.sft.eval_every=2", "logging.every=2", f"trainer.output={tmp_path}"]
-    run_teaching(load_config(settings, every), sets=[out / "set"], reporter=Heard())
+    run_sft(load_config(settings, every), sets=[out / "set"], reporter=Heard())
     assert said == [("after step 2", 0), ("after step 3", 1)]
     lines = list(read_metrics(tmp_path / "sft" / "metrics.jsonl"))
     assert [(line["step"], "loss" in line, "eval/success" in line) for line in lines] == [
@@ -247,7 +247,7 @@ def test_a_first_batch_of_one_reward_is_refused(settings: Path, out: Path, tmp_p
 def test_a_folder_is_not_trained_in_twice_unasked(settings: Path, out: Path) -> None:
     refused = run("rl", "--config", settings, "--output", out, "--json")
     assert refused.exit_code == 2
-    assert "go on with it (--resume)" in json.loads(refused.stderr.splitlines()[-1])["error"]["message"]
+    assert "continue it (--resume)" in json.loads(refused.stderr.splitlines()[-1])["error"]["message"]
     assert done("rl", "--config", settings, "--output", out, "--resume")["step"] == 1
 
 
@@ -298,12 +298,22 @@ def test_an_export_is_declared_in_a_pool_and_answers_at_once(out: Path, tmp_path
     found = done("export", out / "rl", tmp_path / "frugal")
     folder = Path(found["folder"])
     assert (found["name"], found["kind"]) == ("frugal", "model")
-    wanted = {"model.safetensors", "config.json", "generation_config.json", "tokenizer.json", "chat_template.jinja",
-              "concertino.toml", "pool.toml", "strategy.json", "training.yaml", "README.md"}  # fmt: skip
+    wanted = {
+        "model.safetensors",
+        "config.json",
+        "generation_config.json",
+        "tokenizer.json",
+        "chat_template.jinja",
+        "concertino.toml",
+        "pool.toml",
+        "strategy.json",
+        "training.yaml",
+        "README.md",
+    }
     assert wanted <= set(found["files"])
     told = json.loads((folder / "strategy.json").read_text())
     strategy = strategy_by_name(told["name"]).from_json(told)
-    from concertino_toy.practice import practice_pool
+    from concertino_train.practice import practice_pool
 
     pool = Pool.load(folder / "pool.toml").adding(*practice_pool(manners=["sure"]).members)
     leader = Orchestrator(strategy=strategy, sampling=Sampling(max_tokens=8, temperature=0))
@@ -346,7 +356,7 @@ def test_a_dry_run_tells_settings_memory_cost_and_launch_and_does_nothing(settin
     )
     assert (faster["estimate"]["rate"], faster["estimate"]["steps"]) == (1e15, 3)
     assert 0 < faster["estimate"]["seconds"] < found["estimate"]["seconds"]
-    assert found["note"] == "begins with new weights"
+    assert found["note"] == "starts with new weights"
     told = run("rl", "--config", settings, "--output", tmp_path / "o", "--dry-run", "--tflops", "2250").stdout
     assert "at 35% of 2,250 TFLOP/s, as given, on each of 1" in told
     text = run("sft", "--config", settings, "--dry-run").stdout
@@ -400,7 +410,7 @@ assert not {"torch", "transformers", "trl"} & set(sys.modules)
 
 
 def test_help_imports_nothing_heavy_and_no_verb_imports_torch() -> None:
-    found = subprocess.run([sys.executable, "-c", LIGHT, *VERBS], capture_output=True, text=True, check=False)
+    found = subprocess.run([sys.executable, "-c", LIGHT, *COMMANDS], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
 
 
@@ -408,7 +418,7 @@ def test_the_verbs_are_those_of_concertino_train() -> None:
     from concertino.plugins import PluginManager
 
     assert [command.name for command in PluginManager().commands() if command.name == "train"] == ["train"]
-    assert set(VERBS) >= {"collect", "sft", "audit", "rl", "eval", "export", "recipes", "inspect-template"}
+    assert set(COMMANDS) >= {"collect", "sft", "audit", "rl", "eval", "export", "recipes", "inspect-template"}
 
 
 @pytest.mark.parametrize(
@@ -422,7 +432,7 @@ def test_the_verbs_are_those_of_concertino_train() -> None:
         (("inspect-template", "no-such-folder"), "no-such-folder"),
         (("exprt",), "did you mean export"),
     ],
-)  # fmt: skip
+)
 def test_wrong_usage_is_told_and_ends_with_2(arguments: tuple[str, ...], told: str) -> None:
     result = run(*arguments)
     assert result.exit_code == 2

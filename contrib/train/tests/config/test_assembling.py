@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 from concertino import Budget, UsageError
-from concertino_train.assembling import Questions, VariedPool, evaluation_assignments, make_pool, make_strategy
-from concertino_train.assembling._models import common_lines
 from concertino_train.config import TrainConfig, load_config
+from concertino_train.config.named import make_strategy
+from concertino_train.factories import Questions, make_pool
+from concertino_train.factories.models import common_lines
+from concertino_train.factories.pools import VariedPool
+from concertino_train.factories.questions import evaluation_assignments
 
 PRACTICE: dict[str, Any] = {
     "pool": {"make": {"name": "practice"}},
@@ -72,8 +75,8 @@ def test_every_rollout_of_a_question_has_one_pool_and_evaluations_have_the_plain
 
 
 def test_a_teacher_is_asked_what_the_policy_will_be_asked() -> None:
-    from concertino_train.assembling import selections_of
-    from concertino_train.teacher import _asked_for_users
+    from concertino_train.collection import _asked_for_users
+    from concertino_train.factories.questions import selections_of
 
     config = practice(VARIED)
     (selection,) = [_asked_for_users(each, config) for each in selections_of(config.tasks.train, "tasks.train")]
@@ -103,7 +106,7 @@ def test_ranks_take_every_other_question_and_together_all() -> None:
         (["tasks.train=[{set: practice/fact}]"], "did you mean practice/facts"),
         (["tasks.train.0.options.colour=red"], "practice/facts has no option 'colour'"),
     ],
-)  # fmt: skip
+)
 def test_what_settings_cannot_name_is_said(overrides: list[str], told: str) -> None:
     with pytest.raises(UsageError) as caught:
         Questions(practice(*overrides))
@@ -120,7 +123,7 @@ def test_what_settings_cannot_name_is_said(overrides: list[str], told: str) -> N
     ],
 )
 def test_strategies_are_built_in_installed_or_made(strategy: str, name: str) -> None:
-    assert make_strategy(practice(f"rollout.strategy={strategy}")).name == name
+    assert make_strategy(practice(f"rollout.strategy={strategy}").rollout.strategy).name == name
 
 
 @pytest.mark.parametrize(
@@ -142,7 +145,7 @@ def test_a_strategy_that_cannot_be_is_said(strategy: str, told: str) -> None:
 def test_only_questions_of_mixed_outcome_are_asked_where_results_are_named(tmp_path: Path) -> None:
     from concertino_bench.items import Item, Key, Verdict
     from concertino_bench.runner.results_file import ResultsFile
-    from concertino_train.assembling import training_tasks
+    from concertino_train.factories.questions import training_tasks
 
     tasks = [task for task, _ in training_tasks(practice())]
     with ResultsFile(tmp_path / "results.jsonl", {"fingerprint": "f", "systems": [{"name": "policy"}]}) as file:

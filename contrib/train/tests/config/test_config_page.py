@@ -6,9 +6,9 @@ import re
 from typing import Annotated, Literal
 
 import pytest
-from concertino_train.config._page import _doc, _section, reference_page
-from concertino_train.config._sections import BudgetSection, Section
+from concertino_train.config.sections import BudgetSection, Section
 from pydantic import Field
+from reference_training_settings import _doc, _section, reference_page
 
 
 class Bounded(Section):
@@ -97,5 +97,5 @@ def test_nothing_is_null_where_a_file_says_so_and_none_where_words_do() -> None:
 
 def test_the_page_has_no_none_of_python_for_a_key_that_takes_null() -> None:
     left = [line for line in reference_page().splitlines() if re.search(r"\bNone\b", line)]
-    assert [line.split(" | ")[0] for line in left] == ["| `sinks`"]
+    assert [line.split(" | ")[0] for line in left] == ["| `trackers`"]
     assert part_of_the_page("algorithm.advantages")["clip"][2].startswith("greatest absolute advantage; `null` for no")

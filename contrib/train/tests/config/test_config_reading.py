@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from concertino import UsageError
 from concertino_train.config import TrainConfig, load_config, recipe_names, recipe_text
-from concertino_train.config._reading import read_settings
+from concertino_train.config.reading import read_settings
 
 
 def write(folder: Path, text: str, name: str = "train.yaml") -> Path:
@@ -36,9 +36,9 @@ def test_a_number_may_be_written_as_everybody_writes_it(tmp_path: Path) -> None:
 
 def test_an_override_wins_over_the_file_and_leaves_its_neighbours(tmp_path: Path) -> None:
     file = write(tmp_path, "trainer: {seed: 3, rl: {steps: 12, learning_rate: 1e-6}}")
-    config = load_config(file, ["trainer.rl.steps=5", "rollout.group_size=4", "logging.sinks=[tensorboard]"])
+    config = load_config(file, ["trainer.rl.steps=5", "rollout.group_size=4", "logging.trackers=[tensorboard]"])
     assert (config.trainer.rl.steps, config.trainer.rl.learning_rate, config.trainer.seed) == (5, 1e-6, 3)
-    assert (config.rollout.group_size, config.logging.sinks) == (4, ["tensorboard"])
+    assert (config.rollout.group_size, config.logging.trackers) == (4, ["tensorboard"])
 
 
 def test_an_override_reaches_into_a_list(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_another_strategy_or_preset_replaces_the_settings_of_the_one_before(tmp_
 def test_bases_that_go_round_in_a_circle_are_refused(tmp_path: Path) -> None:
     write(tmp_path, "base: two.yaml", "one.yaml")
     write(tmp_path, "base: one.yaml", "two.yaml")
-    assert "`base` goes round in a circle" in refused(tmp_path / "one.yaml")
+    assert "circular `base`" in refused(tmp_path / "one.yaml")
 
 
 def test_a_recipe_may_be_a_base(tmp_path: Path) -> None:
@@ -113,9 +113,9 @@ def test_a_recipe_may_be_a_base(tmp_path: Path) -> None:
         ("roles: {policies: lora}\n", "roles.policies=lora needs model.adapter"),
         ("model: {new: {hidden: 30, heads: 4}}\n", "has to be even"),
         ("- a list\n", "expected `key: value` lines"),
-        ("trainer: {rl: [\n", ":2: is no YAML"),
+        ("trainer: {rl: [\n", ":2: invalid YAML"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, told: str) -> None:
     file = write(tmp_path, text)
     message = refused(file)
@@ -132,7 +132,7 @@ def test_several_faults_are_told_at_once(tmp_path: Path) -> None:
 def test_a_wrong_override_says_that_it_was_one() -> None:
     assert refused(None, "trainer.rl.steps=0").startswith("command line: trainer.rl.steps: got 0")
     assert "expected KEY=VALUE" in refused(None, "trainer.rl.steps")
-    assert "is no YAML" in refused(None, "trainer.rl.steps=[")
+    assert "invalid YAML" in refused(None, "trainer.rl.steps=[")
 
 
 def test_a_file_that_is_not_there_and_a_recipe_that_is_none_are_told_apart(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_recipe_that_is_misspelt_is_found_by_its_system(name: str, meant: str)
 
 
 def test_every_key_of_the_settings_has_a_meaning_on_the_page_of_the_reference() -> None:
-    from concertino_train.config._page import reference_page
+    from reference_training_settings import reference_page
 
     rows = [line.split(" | ") for line in reference_page().splitlines() if line.startswith("| `")]
     assert len(rows) > 150

@@ -12,7 +12,7 @@ import pytest
 from concertino.strategies import AgentGraph, DependencyPlan, ParallelRounds, SerialCalls
 from concertino_bench import System
 from concertino_bench.runner import Selection
-from concertino_train.data import Collection, collect
+from concertino_train.data.collecting import Collection, collect
 
 STRATEGIES: dict[str, ct.Strategy] = {
     "rounds": ParallelRounds(),

@@ -127,10 +127,11 @@ def test_more_calls_than_allowed_are_not_taught() -> None:
 def test_a_text_that_was_cut_off_is_never_taught() -> None:
     run = run_of([add_call()], FINAL, "3")
     records = [
-        {**record, "reply": {**record["reply"], "finish_reason": "length"}} if record.get("id") == "ask.1" and
-        record["t"] == "reply" else record
+        {**record, "reply": {**record["reply"], "finish_reason": "length"}}
+        if record.get("id") == "ask.1" and record["t"] == "reply"
+        else record
         for record in run.trace.records
-    ]  # fmt: skip
+    ]
     (found,) = conversations_of(ct.Trace(records))
     assert taught(found) == [False, True, True]
     assert found.faults == {2: ("cut_off",)}
@@ -203,8 +204,9 @@ def test_a_role_without_instructions_begins_anew_in_every_turn() -> None:
 def test_a_call_of_a_role_is_told_to_its_writer() -> None:
     strategy = RoleWorkflow(
         (Role("caller", "Call for {question}: {tools}", reads="calls", tools=("python",)), Role("judge", "Judge.")),
-        **_agree("caller.result", "judge.text"), turns=1,
-    )  # fmt: skip
+        **_agree("caller.result", "judge.text"),
+        turns=1,
+    )
     call = '<tool_call>{"name": "pythn", "arguments": {"code": "1"}}</tool_call>'
     found = conversations_of(workflow_run(call, "ok", strategy=strategy).trace)
     assert [(each.part, taught(each)) for each in found] == [("caller", [False]), ("judge", [True])]

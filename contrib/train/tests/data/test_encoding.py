@@ -15,16 +15,8 @@ from concertino import Message, ToolCall
 from concertino.strategies import DependencyPlan, ParallelRounds, SerialCalls
 from concertino.testing import ScriptedModel, make_pool
 from concertino_local.codec import ByteCodec, Codec
-from concertino_train.data import (
-    IGNORED,
-    Conversation,
-    conversations_of,
-    encode,
-    encode_all,
-    read_conversations,
-    token_lengths,
-    write_conversations,
-)
+from concertino_train.data import Conversation, conversations_of, read_conversations, write_conversations
+from concertino_train.data.encoding import IGNORED, encode, encode_all, token_lengths
 
 COUNT = int(os.environ.get("CONCERTINO_TRAJECTORIES", "60"))
 """Trajectories of the test of exactness; 1,000 are a matter of a minute."""
@@ -185,7 +177,7 @@ def test_no_null_is_trained_where_no_call_has_one(
 ) -> None:
     """Arguments of different calls differ in their keys; nothing fills in what one lacks."""
     pytest.importorskip("datasets")
-    from concertino_train.sft import table_of
+    from concertino_train.sft.rows import table_of
 
     assert any('"tags"' in text for each in conversations for text in each.texts)
     clean = [each for each in conversations if "null" not in "".join(each.texts)]
@@ -198,7 +190,7 @@ def test_no_null_is_trained_where_no_call_has_one(
 
 def test_native_calls_keep_their_own_arguments_on_every_path(chat_codec: Any, tmp_path: Path) -> None:
     pytest.importorskip("datasets")
-    from concertino_train.sft import table_of
+    from concertino_train.sft.rows import table_of
 
     arguments = [{"place": "here"}, {"text": "x", "tags": ["y"]}, {"depth": 2, "place": "there"}, {"answer": "z"}]
     calls = [ToolCall("look", one, f"call0000{n}") for n, one in enumerate(arguments)]

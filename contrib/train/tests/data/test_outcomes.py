@@ -11,7 +11,9 @@ import concertino as ct
 import pytest
 from concertino_bench import Item, Key, Task, Verdict
 from concertino_bench.reports import Results
-from concertino_train.data import Asked, Collection, OutcomeSettings, mixed_outcomes, read_asked, write_asked
+from concertino_train.data import OutcomeSettings, mixed_outcomes
+from concertino_train.data.collecting import Collection
+from concertino_train.data.outcomes import AskedQuestion, read_asked, write_asked
 
 
 def results(**rights: str) -> Results:
@@ -111,4 +113,4 @@ def test_thresholds_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_a_share_of_nothing_is_zero() -> None:
-    assert Asked("a", 0, 0).share == 0.0
+    assert AskedQuestion("a", 0, 0).share == 0.0

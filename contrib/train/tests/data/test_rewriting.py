@@ -10,8 +10,9 @@ import pytest
 from concertino import Observation, Status
 from concertino.strategies import DependencyPlan, ParallelRounds, SerialCalls
 from concertino.testing import ScriptedModel, make_pool
-from concertino_train.data import Conversation, NotParallel, conversations_of, dependencies, parallelised
-from concertino_train.data.dataflow import Made, rounds_of
+from concertino_train.data import Conversation, conversations_of, parallelised
+from concertino_train.data.dataflow import MadeValue, dependencies, rounds_of
+from concertino_train.data.rewriting import NotParallel
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,17 +42,17 @@ POOL = make_pool(search, write)
 QUERIES = list(FACTS)
 
 
-def made(name: str, arguments: Any, content: Any = "ok", *, ok: bool = True, thought: str = "") -> Made:
+def made(name: str, arguments: Any, content: Any = "ok", *, ok: bool = True, thought: str = "") -> MadeValue:
     status = Status.OK if ok else Status.EXEC_ERR
     error = None if ok else ct.ErrorInfo("raised", "it broke")
-    return Made(name, arguments, Observation("1.1", name, status, content if ok else None, error), thought)
+    return MadeValue(name, arguments, Observation("1.1", name, status, content if ok else None, error), thought)
 
 
-def needs(*calls: Made, known: str = QUESTION, **options: Any) -> list[list[int]]:
+def needs(*calls: MadeValue, known: str = QUESTION, **options: Any) -> list[list[int]]:
     return [sorted(each) for each in dependencies(known, calls, **options)]
 
 
-def searched(query: str, **options: Any) -> Made:
+def searched(query: str, **options: Any) -> MadeValue:
     return made("search", {"query": query}, FACTS.get(query, options.pop("content", "ok")), **options)
 
 
@@ -117,7 +118,7 @@ def test_a_name_or_number_from_nowhere_may_rest_on_any_result() -> None:
         ("How old is its author?", "its author", "Ang Li wrote it.", "Li age"),
         ("埃菲尔铁塔所在国家的首都有多少人口？", "埃菲尔铁塔", "法国", "巴黎人口"),
     ],
-)  # fmt: skip
+)
 def test_a_name_needs_what_it_may_rest_on_wherever_it_stands_and_in_every_script(
     known: str, first: str, result: str, second: str
 ) -> None:

@@ -9,9 +9,10 @@ import concertino as ct
 import pytest
 from concertino.testing import ScriptedModel, make_pool
 from concertino_bench import Key
-from concertino_train.data import Collection, LeftOut, SelectionSettings, Trajectory, read_trajectories, select
+from concertino_train.data import SelectionSettings, Trajectory, read_trajectories, select
+from concertino_train.data.collecting import Collection
 from concertino_train.data.replaying import replayed
-from concertino_train.data.trajectories import repaired
+from concertino_train.data.trajectories import LeftOutTrajectory, repaired
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,9 +22,16 @@ def one(
 ) -> Trajectory:
     called = tools or {"search": 2}
     return Trajectory(
-        Key("teacher", f"task-{question}", sample), "results.jsonl", Path("t"), verdict, question=question,
-        tools=called, statuses={"OK": sum(called.values())}, repaired=repaired, taught=taught,
-    )  # fmt: skip
+        Key("teacher", f"task-{question}", sample),
+        "results.jsonl",
+        Path("t"),
+        verdict,
+        question=question,
+        tools=called,
+        statuses={"OK": sum(called.values())},
+        repaired=repaired,
+        taught=taught,
+    )
 
 
 def taken(found: list[Any], **settings: Any) -> list[tuple[str, int]]:
@@ -112,7 +120,7 @@ def test_a_limit_is_kept_and_told() -> None:
 
 def test_too_few_calls_or_nothing_to_teach_is_a_reason() -> None:
     chosen = select([one("a"), one("b", search=1), one("c", taught=0)], SelectionSettings(least_calls=2))
-    assert chosen.reasons == {"few calls": 1, "nothing to teach": 1}
+    assert chosen.reasons == {"few calls": 1, "nothing to learn": 1}
 
 
 def test_nothing_left_is_told_reason_by_reason_with_the_next_step() -> None:
@@ -207,7 +215,7 @@ def test_a_results_file_says_what_each_run_did(collected: Collection, sim_pool: 
 
 def test_wrong_answers_are_told_without_reading_their_traces(collected: Collection, sim_pool: ct.Pool) -> None:
     read = list(read_trajectories(collected.results, pool=sim_pool))
-    left = [each for each in read if isinstance(each, LeftOut)]
+    left = [each for each in read if isinstance(each, LeftOutTrajectory)]
     assert len(read) == collected.outcome.total
     assert len(left) == collected.outcome.total - collected.right
     assert {each.reason for each in left} <= {"wrong", "unparsable"}
@@ -224,7 +232,7 @@ def test_a_missing_or_damaged_trace_is_told_and_the_others_are_read(
     whole = traces[1].read_bytes().splitlines(keepends=True)
     traces[1].write_bytes(b"".join(whole[:-1]))
     read = list(read_trajectories(tmp_path / "copy" / "results.jsonl", pool=sim_pool, systems=["serial"]))
-    assert sorted(each.reason for each in read if isinstance(each, LeftOut)) == ["no trace", "unreadable"]
+    assert sorted(each.reason for each in read if isinstance(each, LeftOutTrajectory)) == ["no trace", "unreadable"]
     assert sum(isinstance(each, Trajectory) for each in read) == 1
 
 

@@ -17,22 +17,21 @@ from concertino_bench import Key, System
 from concertino_bench.runner import Progress, Selection
 from concertino_local.codec import ByteCodec
 from concertino_train.data import (
-    Collection,
     Conversation,
-    Example,
     GapSettings,
     SelectionSettings,
     SetSettings,
     Trajectory,
-    collect,
-    encode,
-    gap_filter,
     make_set,
-    read_card,
     read_conversations,
     write_conversations,
 )
+from concertino_train.data.card import read_card
+from concertino_train.data.collecting import Collection, collect
+from concertino_train.data.encoding import encode
+from concertino_train.data.examples import Example
 from concertino_train.data.files import from_row, to_row
+from concertino_train.data.gap import gap_filter
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,10 +46,15 @@ def test_a_teacher_works_at_each_temperature_and_every_run_leaves_a_trace(
     seen: list[Progress] = []
     found = asyncio.run(
         collect(
-            System("teacher"), questions(2), sim_pool, tmp_path, samples=2, temperatures=(0.0, 0.7),
+            System("teacher"),
+            questions(2),
+            sim_pool,
+            tmp_path,
+            samples=2,
+            temperatures=(0.0, 0.7),
             on_progress=seen.append,
         )
-    )  # fmt: skip
+    )
     assert {item.key.system for item in found.outcome.items} == {"teacher@0", "teacher@0.7"}
     assert (len(found.outcome.items), found.missing, seen[-1].done) == (8, 0, 8)
     for item in found.outcome.items:
@@ -283,9 +287,21 @@ def conversations(draw: st.DrawFn) -> Conversation:
     faults = {place: ("unread",) for place in own if place not in train}
     tools = draw(st.sampled_from(((), ({"type": "function", "function": {"name": "x"}},))))
     return Conversation(
-        "c", tuple(messages), tuple(own), tuple(sorted(train)), faults, draw(st.sampled_from(("a", "b"))), "p", tools,
-        draw(texts), "q", "r", "pool", "s", ("m",),
-    )  # fmt: skip
+        "c",
+        tuple(messages),
+        tuple(own),
+        tuple(sorted(train)),
+        faults,
+        draw(st.sampled_from(("a", "b"))),
+        "p",
+        tools,
+        draw(texts),
+        "q",
+        "r",
+        "pool",
+        "s",
+        ("m",),
+    )
 
 
 @given(conversations())

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from concertino import UsageError
 from concertino_bench.reports import read_results
+from concertino_train.collection import pools_of, run_collection
 from concertino_train.config import TrainConfig, load_config
 from concertino_train.data import read_conversations
-from concertino_train.teacher import pools_of, run_collecting
 
 SETTINGS: dict[str, Any] = {
     "name": "tiny",
@@ -31,7 +31,7 @@ def varied(*settings: str) -> TrainConfig:
 
 
 def test_a_teacher_works_on_every_task_with_every_pool_of_the_variation(tmp_path: Path) -> None:
-    collected = run_collecting(varied(), output=tmp_path)
+    collected = run_collection(varied(), output=tmp_path)
     items = read_results(collected.results).items
     assert collected.runs == len(items) == 3 * 6
     assert {item.key.system for item in items} == {"teacher-0", "teacher-1", "teacher-2"}
@@ -43,14 +43,14 @@ def test_a_teacher_works_on_every_task_with_every_pool_of_the_variation(tmp_path
 
 def test_without_pools_the_teacher_has_the_pool_as_it_is(tmp_path: Path) -> None:
     config = load_config(SETTINGS, ["pool.variation.rename=1.0"])
-    collected = run_collecting(config, output=tmp_path)
+    collected = run_collection(config, output=tmp_path)
     items = read_results(collected.results).items
     assert {item.key.system for item in items} == {"teacher"}
     assert {item.pool for item in items} == {pools_of(config)["teacher"].id}
 
 
 def test_pools_of_a_teacher_are_those_that_the_first_questions_of_reinforcement_have() -> None:
-    from concertino_train.assembling import VariedPool
+    from concertino_train.factories.pools import VariedPool
 
     config = varied()
     drawn = VariedPool(config.pool, config.trainer.seed)
@@ -58,10 +58,10 @@ def test_pools_of_a_teacher_are_those_that_the_first_questions_of_reinforcement_
 
 
 def test_collecting_with_several_pools_goes_on_where_it_was(tmp_path: Path) -> None:
-    first = run_collecting(varied(), output=tmp_path)
+    first = run_collection(varied(), output=tmp_path)
     lines = first.results.read_text(encoding="utf-8").splitlines()
     first.results.write_text("\n".join(lines[:8]) + "\n", encoding="utf-8")
-    again = run_collecting(varied(), output=tmp_path)
+    again = run_collection(varied(), output=tmp_path)
     assert again.runs == first.runs
     keys = [json.loads(line).get("key") for line in again.results.read_text(encoding="utf-8").splitlines()]
     assert len(keys) == len(set(map(str, keys)))

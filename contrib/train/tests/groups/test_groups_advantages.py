@@ -8,7 +8,7 @@ from typing import Any
 import concertino as ct
 import numpy as np
 import pytest
-from concertino_train.groups import AdvantageSettings, GroupKey, Groups, advantages
+from concertino_train.groups import AdvantageSettings, GroupKey, Groups, compute_advantages
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,12 +46,14 @@ def test_advantages_of_every_group_add_up_to_zero_in_any_order(
     shuffled = list(range(len(keys)))
     order.shuffle(shuffled)
     for setting in SETTINGS:
-        result = advantages(rewards, groups, setting)
+        result = compute_advantages(rewards, groups, setting)
         assert np.isfinite(result.values).all()
         for number in range(len(groups)):
             own = result.values[groups.rows(number)]
             assert abs(own.mean()) < 1e-6
-        moved = advantages([rewards[row] for row in shuffled], Groups.of([keys[row] for row in shuffled]), setting)
+        moved = compute_advantages(
+            [rewards[row] for row in shuffled], Groups.of([keys[row] for row in shuffled]), setting
+        )
         scale = max(1.0, float(np.abs(result.values).max()))
         assert np.allclose(moved.values, result.values[shuffled], rtol=1e-6, atol=1e-6 * scale)
         assert moved.counted.tolist() == result.counted[shuffled].tolist()
@@ -65,7 +67,7 @@ def test_groups_of_one_and_groups_of_equal_rewards_have_none_and_do_not_count(
     keys, rewards = batch
     groups = Groups.of(keys)
     for setting in SETTINGS:
-        result = advantages(rewards, groups, setting)
+        result = compute_advantages(rewards, groups, setting)
         for number in range(len(groups)):
             rows = groups.rows(number)
             own = [rewards[row] for row in rows]
@@ -84,14 +86,14 @@ def test_a_group_does_not_depend_on_other_groups_unless_the_std_is_the_batch_s(
     more = Groups.of([*keys, *[GroupKey("other")] * len(other)])
     for setting in SETTINGS:
         if setting.std != "batch":
-            alone = advantages(rewards, Groups.of(keys), setting).values
-            beside = advantages([*rewards, *other], more, setting).values
+            alone = compute_advantages(rewards, Groups.of(keys), setting).values
+            beside = compute_advantages([*rewards, *other], more, setting).values
             assert np.allclose(alone, beside[: len(keys)], rtol=1e-9, atol=1e-12)
 
 
 def values(rewards: list[float], keys: list[str] | None = None, **options: Any) -> list[float]:
     groups = Groups.of([GroupKey(key) for key in keys or ["q"] * len(rewards)])
-    found: list[float] = advantages(rewards, groups, AdvantageSettings(**options)).values.tolist()
+    found: list[float] = compute_advantages(rewards, groups, AdvantageSettings(**options)).values.tolist()
     return found
 
 
@@ -130,7 +132,7 @@ def test_a_clip_bounds_advantages() -> None:
 
 def test_rows_without_a_meaningful_reward_move_no_mean() -> None:
     groups = Groups.of([GroupKey("q")] * 4)
-    result = advantages([0, 1, 99, -99], groups, AdvantageSettings("none"), include=[True, True, False, False])
+    result = compute_advantages([0, 1, 99, -99], groups, AdvantageSettings("none"), include=[True, True, False, False])
     assert result.values.tolist() == [-0.5, 0.5, 0, 0]
     assert result.counted.tolist() == [True, True, False, False]
     assert result.means.tolist() == [0.5]
@@ -138,12 +140,12 @@ def test_rows_without_a_meaningful_reward_move_no_mean() -> None:
 
 def test_one_row_that_is_left_is_a_group_of_one() -> None:
     groups = Groups.of([GroupKey("q")] * 2)
-    result = advantages([0, 1], groups, include=[True, False])
+    result = compute_advantages([0, 1], groups, include=[True, False])
     assert not result.counted.any()
 
 
 def test_an_empty_batch_has_no_advantages() -> None:
-    assert len(advantages([], Groups.of([])).values) == 0
+    assert len(compute_advantages([], Groups.of([])).values) == 0
 
 
 @pytest.mark.parametrize("reward", [math.nan, math.inf])
@@ -154,7 +156,7 @@ def test_a_reward_that_is_no_number_is_refused_with_its_row(reward: float) -> No
 
 def test_another_number_of_rewards_is_refused() -> None:
     with pytest.raises(ct.UsageError, match="2 rows"):
-        advantages([1.0], Groups.of([GroupKey("q")] * 2))
+        compute_advantages([1.0], Groups.of([GroupKey("q")] * 2))
 
 
 @pytest.mark.parametrize("wrong", [{"std": "both"}, {"ddof": 2}, {"epsilon": -1}, {"baseline": "max"}, {"clip": 0}])

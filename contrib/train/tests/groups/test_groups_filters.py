@@ -5,8 +5,9 @@ from __future__ import annotations
 import concertino as ct
 import numpy as np
 import pytest
-from concertino_train.groups import AdvantageSettings, Filters, GroupKey, Groups, advantages, homogeneous, statistics
-from concertino_train.groups import distinct_rewards as distinct
+from concertino_train.groups import AdvantageSettings, Filters, GroupKey, Groups, compute_advantages, group_statistics
+from concertino_train.groups.filters import homogeneous
+from concertino_train.groups.statistics import distinct_rewards as distinct
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,10 +33,12 @@ def test_the_threshold_is_of_the_sample_std() -> None:
 def test_every_row_has_the_first_reason_that_applies() -> None:
     filters = Filters(None, format=True, invalid=True, overlong="drop")
     filtered = filters.apply(
-        REWARDS, GROUPS, exact=[True, False, True, True, True, True, False],
+        REWARDS,
+        GROUPS,
+        exact=[True, False, True, True, True, True, False],
         answered=[True, False, False, True, True, True, True],
         truncated=[False, False, False, True, False, False, True],
-    )  # fmt: skip
+    )
     assert filtered.reasons == ("", "format", "invalid", "overlong", "", "", "format")
 
 
@@ -44,7 +47,7 @@ def test_every_row_has_the_first_reason_that_applies() -> None:
     rewards=st.lists(st.floats(-2, 2), min_size=7, max_size=7), exact=st.lists(st.booleans(), min_size=7, max_size=7)
 )
 def test_what_is_kept_has_the_same_advantages_bit_by_bit(rewards: tuple[float, ...], exact: tuple[bool, ...]) -> None:
-    before = advantages(rewards, GROUPS, AdvantageSettings("batch"))
+    before = compute_advantages(rewards, GROUPS, AdvantageSettings("batch"))
     filtered = Filters(format=True).apply(rewards, GROUPS, exact=exact)
     after = np.where(filtered.keep, before.values, 0.0)
     assert (after[filtered.keep] == before.values[filtered.keep]).all()
@@ -69,7 +72,7 @@ def test_a_filter_says_what_it_needs() -> None:
 
 
 def test_statistics_tell_what_there_is_to_learn_from() -> None:
-    figures = statistics(REWARDS, GROUPS)
+    figures = group_statistics(REWARDS, GROUPS)
     assert (figures.groups, figures.rows, figures.singletons) == (3, 7, 1)
     assert (figures.zero_variance, figures.homogeneous) == (0, 1)
     assert figures.homogeneous_share == 0.5
@@ -84,5 +87,5 @@ def test_different_rewards_are_counted_but_for_rounding() -> None:
 
 
 def test_statistics_of_nothing() -> None:
-    figures = statistics([], Groups.of([]))
+    figures = group_statistics([], Groups.of([]))
     assert (figures.groups, figures.zero_variance_share, figures.homogeneous_share) == (0, 0, 0)

@@ -8,7 +8,8 @@ import sys
 import concertino as ct
 import numpy as np
 import pytest
-from concertino_train.groups import GroupKey, Groups, MixedGroupError, prompt_digest
+from concertino_train.groups import GroupKey, Groups, MixedGroupError
+from concertino_train.groups.keys import prompt_digest
 
 
 def test_rows_of_one_key_are_one_group_in_the_order_of_first_occurrence() -> None:
@@ -56,7 +57,7 @@ def test_another_size_or_number_is_refused() -> None:
 
 
 def test_a_digest_is_the_same_in_any_process_and_for_any_kind_of_list() -> None:
-    program = "from concertino_train.groups import prompt_digest; print(prompt_digest([1, 2, 151643]))"
+    program = "from concertino_train.groups.keys import prompt_digest; print(prompt_digest([1, 2, 151643]))"
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
     assert printed == prompt_digest((1, 2, 151643)) == prompt_digest(np.array([1, 2, 151643], dtype=np.int32))
     assert prompt_digest([1, 2]) != prompt_digest([2, 1])

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 @settings(max_examples=150, deadline=None)
 @given(
-    rows=st.lists(st.integers(0, 500), unique=True, max_size=60), steps=st.integers(1, 7), multiple=st.integers(1, 5),
+    rows=st.lists(st.integers(0, 500), unique=True, max_size=60),
+    steps=st.integers(1, 7),
+    multiple=st.integers(1, 5),
     with_lengths=st.booleans(),
-)  # fmt: skip
+)
 def test_every_row_has_one_place_and_the_steps_are_as_many_as_asked_for(
     rows: list[int], steps: int, multiple: int, with_lengths: bool
 ) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino_train.groups import DynamicSampler, Sampled, SamplerSettings
+from concertino_train.groups import DynamicSampler, SamplerSettings
+from concertino_train.groups.sampler import Sampled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,8 +36,14 @@ def test_groups_without_a_difference_are_not_kept_and_more_are_wanted() -> None:
     assert one.wanted() == 0
     assert [group.key for group in one.take()] == ["a", "d"]
     assert one.figures() == {
-        "rounds": 2, "sampled": 4, "all_right": 1, "all_wrong": 1, "all_equal": 2, "stale": 0, "buffered": 0
-    }  # fmt: skip
+        "rounds": 2,
+        "sampled": 4,
+        "all_right": 1,
+        "all_wrong": 1,
+        "all_equal": 2,
+        "stale": 0,
+        "buffered": 0,
+    }
 
 
 def test_what_differs_may_be_the_reward() -> None:
@@ -99,9 +106,11 @@ def test_a_group_of_another_step_or_without_grades_is_refused() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    script=st.lists(st.lists(st.booleans(), max_size=4), max_size=8), cut=st.integers(0, 8), age=st.integers(0, 2),
+    script=st.lists(st.lists(st.booleans(), max_size=4), max_size=8),
+    cut=st.integers(0, 8),
+    age=st.integers(0, 2),
     rounds=st.integers(1, 3),
-)  # fmt: skip
+)
 def test_a_sampler_that_was_written_down_goes_on_as_if_nothing_had_been(
     script: list[list[bool]], cut: int, age: int, rounds: int
 ) -> None:

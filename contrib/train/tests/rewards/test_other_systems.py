@@ -8,7 +8,7 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino_bench.environments import TurnReward
-from concertino_train import Called, RoleTurn, Round
+from concertino_train.episodes import Called, EpisodeRound, RoleTurn
 from concertino_train.rewards import PRESETS, UnpricedError, at_grpo, gap, mas_orchestra, shared
 from concertino_train.rewards.functions import between, min_max, overlong, soft_target, spent
 
@@ -22,7 +22,7 @@ def test_the_released_reward_of_mas_orchestra_pays_for_any_output(make: Any) -> 
 
 
 def test_a_graph_can_be_asked_to_have_run_without_a_failure(make: Any) -> None:
-    failed = make("a", rounds=(Round(calls=(Called("x"), Called("y", status="TIMEOUT"))),))
+    failed = make("a", rounds=(EpisodeRound(calls=(Called("x"), Called("y", status="TIMEOUT"))),))
     assert mas_orchestra.Executed().values([failed]) == [1]
     assert mas_orchestra.Executed(every_call=True).values([failed]) == [0]
     assert mas_orchestra.executed_reward(True, [True, True]) == 1
@@ -33,9 +33,15 @@ def test_a_graph_can_be_asked_to_have_run_without_a_failure(make: Any) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "paper", "training", "evaluation"),
-    [("Paris", 1, 1, 1), ("the Paris!", 1, 1, 1), ("Paris|London", 0, 0, 1), ("London|Paris", 0, 0, 0),
-     ("Paris|City of Light", 0, 1, 1), ("", 0, 0, 0)],
-)  # fmt: skip
+    [
+        ("Paris", 1, 1, 1),
+        ("the Paris!", 1, 1, 1),
+        ("Paris|London", 0, 0, 1),
+        ("London|Paris", 0, 0, 0),
+        ("Paris|City of Light", 0, 1, 1),
+        ("", 0, 0, 0),
+    ],
+)
 def test_three_ways_to_match_exactly(answer: str, paper: float, training: float, evaluation: float) -> None:
     gold = ["Paris", "City of Light"]
     ways = (gap.exact_match, gap.released_exact_match, gap.evaluated_exact_match)
@@ -44,10 +50,10 @@ def test_three_ways_to_match_exactly(answer: str, paper: float, training: float,
 
 def test_the_variants_of_gap_read_the_answer_and_the_paper_s_the_verdict(make: Any) -> None:
     episode = make("a", False, answer="Paris|London", expected=("Paris",))
-    ways = [gap.ExactMatch(way).values([episode]) for way in ("paper", "as_released", "as_evaluated")]
+    ways = [gap.GapExactMatch(way).values([episode]) for way in ("paper", "as_released", "as_evaluated")]
     assert ways == [[0], [0], [1]]
     with pytest.raises(ct.UsageError, match="no gold answers"):
-        gap.ExactMatch("as_released").values([replace(episode, expected=())])
+        gap.GapExactMatch("as_released").values([replace(episode, expected=())])
 
 
 # -- AT-GRPO -----------------------------------------------------------------------------------------------------------
@@ -114,7 +120,7 @@ def test_a_workflow_that_ended_before_anybody_acted_earns_nothing(make: Any) -> 
         (at_grpo.Released(), {"domain": "code", "turns": (RoleTurn(1, "tester"),)}, "lacks the fact 'golden'"),
         (at_grpo.Released(), {"domain": "chess", "turns": (RoleTurn(1, "coder"),)}, "no reward for 'coder' of 'chess'"),
     ],
-)  # fmt: skip
+)
 def test_what_a_turn_lacks_is_named(term: Any, episode: dict[str, Any], message: str, make: Any) -> None:
     with pytest.raises(ct.UsageError, match=message):
         term.values([make("a", **episode)])
@@ -148,7 +154,7 @@ def test_the_released_rewards_of_roles(domain: str, turn: RoleTurn, value: float
 
 def test_shared_terms(make: Any) -> None:
     calls = (Called("x"), Called("y", status="EXEC_ERR"))
-    episode = make("a", units=2, usd=0.03, rounds=(Round(calls=calls),), totals={"policy_usd": 0.01})
+    episode = make("a", units=2, usd=0.03, rounds=(EpisodeRound(calls=calls),), totals={"policy_usd": 0.01})
     assert shared.Correct().values([episode]) == [1]
     assert shared.Answered().values([replace(episode, answered=False)]) == [0]
     assert shared.OkCalls().values([episode, make("b")]) == [0.5, 1]

@@ -8,14 +8,14 @@ import concertino as ct
 import pytest
 from concertino.testing import ScriptedModel, fake_tool
 from concertino_bench import Grade, Verdict
-from concertino_train import Called, Episode, Round
+from concertino_train.episodes import Called, Episode, EpisodeRound
 from concertino_train.rewards import PRESETS
 from concertino_train.rewards import paramanager as pm
 
 
-def rounds(*calls: tuple[str, ...], end: bool = True) -> tuple[Round, ...]:
-    made = [Round(calls=tuple(Called(name) for name in names)) for names in calls]
-    return (*made, Round("final"), Round("answer")) if end else tuple(made)
+def rounds(*calls: tuple[str, ...], end: bool = True) -> tuple[EpisodeRound, ...]:
+    made = [EpisodeRound(calls=tuple(Called(name) for name in names)) for names in calls]
+    return (*made, EpisodeRound("final"), EpisodeRound("answer")) if end else tuple(made)
 
 
 def test_equations_11_to_13() -> None:
@@ -56,7 +56,7 @@ def test_equation_10_adds_four_terms(make: Any) -> None:
     (scored,) = PRESETS["paramanager"].score([best])
     assert scored.components == {"task": 1, "format": 1, "diversity": 1, "efficiency": 1}
     assert scored.total == 4
-    worst = make("b", False, units=99, rounds=(Round("unread"),), totals={"sequence_tokens": 10**6})
+    worst = make("b", False, units=99, rounds=(EpisodeRound("unread"),), totals={"sequence_tokens": 10**6})
     assert PRESETS["paramanager"].score([worst])[0].total == 0
 
 
@@ -65,19 +65,19 @@ def test_the_round_that_ends_the_run_makes_one_call_and_costs_one_unit(make: Any
     assert pm.calls_per_round(episode) == [2, 1]
     assert pm.calls_per_round(episode, "leave_out") == [2]
     assert pm.cost_units(episode) == 9
-    assert pm.Cost(final_units=0).values([episode]) == [1]
-    assert pm.Cost().values([episode]) == [pytest.approx(7 / 8)]
+    assert pm.CostReward(final_units=0).values([episode]) == [1]
+    assert pm.CostReward().values([episode]) == [pytest.approx(7 / 8)]
 
 
 def test_an_unread_text_is_a_round_without_calls(make: Any) -> None:
-    episode = make("a", rounds=(Round("unread"), *rounds(("search", "code", "solve"))))
+    episode = make("a", rounds=(EpisodeRound("unread"), *rounds(("search", "code", "solve"))))
     assert pm.calls_per_round(episode) == [0, 3, 1]
     assert pm.Format().values([episode]) == [pytest.approx(2 / 3)]
 
 
 def test_names_that_nobody_has_are_no_tools(make: Any) -> None:
     calls = (Called("search"), Called("serach", "unknown", "PARSE_ERR"), Called("code", status="TIMEOUT"))
-    assert pm.tools_of(make("a", rounds=(Round(calls=calls),))) == {"search", "code"}
+    assert pm.tools_of(make("a", rounds=(EpisodeRound(calls=calls),))) == {"search", "code"}
 
 
 def test_a_real_run_is_scored() -> None:
@@ -87,6 +87,9 @@ def test_a_real_run_is_scored() -> None:
         run = ct.Orchestrator(model, duplicates="run").run_sync("?", pool=pool)
     episode = Episode.of_run(run, Grade(Verdict.RIGHT, "yes"), group="q")
     assert PRESETS["paramanager"].score([episode])[0].components == {
-        "task": 1.0, "format": 1.0, "diversity": 1.0, "efficiency": 1.0
-    }  # fmt: skip
+        "task": 1.0,
+        "format": 1.0,
+        "diversity": 1.0,
+        "efficiency": 1.0,
+    }
     assert pm.cost_units(episode) == 5

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from concertino import UsageError
-from concertino_train import Episode, Reward
-from concertino_train.rewards import installed_rewards
-from concertino_train.rewards._plain import imported_term, term_of
+from concertino_train.episodes import Episode
+from concertino_train.rewards import Reward, installed_rewards
+from concertino_train.rewards.plain import imported_term, term_of
 
 
 def width(episode: Episode) -> float:

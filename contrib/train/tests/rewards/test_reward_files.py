@@ -11,8 +11,8 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino_train import Episode, Reward, Scored, Term
-from concertino_train.rewards import PRESETS, TERMS, Weighted, paramanager, shared
+from concertino_train.episodes import Episode
+from concertino_train.rewards import PRESETS, TERMS, Reward, Scored, Term, Weighted, paramanager, shared
 from concertino_train.rewards.toolorchestra import PreferenceReward
 
 FRUGAL = """
@@ -89,7 +89,7 @@ def test_a_weight_of_zero_leaves_a_term_out_even_if_it_could_not_be_computed(mak
         ({"terms": {"a": {"term": "toolorchestra/preference", "preference": {"usd": 2}}}}, "from 0 to 1"),
         ({"terms": {"a": {"term": "at-grpo/lambda", "share": 1.5}}}, "share=1.5"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_refused_with_the_place_and_the_next_step(data: Any, message: str) -> None:
     with pytest.raises(ct.UsageError, match=message):
         Reward.from_json(data)

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from concertino_train import Episode, Reward
-from concertino_train.rewards import PRESETS, SPENDING, TERMS, Term, Weighted, paramanager, toolorchestra
+from concertino_train.episodes import Episode
+from concertino_train.rewards import PRESETS, SPENDING, TERMS, Reward, Term, Weighted, paramanager, toolorchestra
 from concertino_train.rewards.shared import Spending
 from hypothesis import given, settings
 from hypothesis import strategies as st

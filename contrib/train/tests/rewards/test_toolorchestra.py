@@ -10,7 +10,7 @@ import pytest
 from concertino import Usage
 from concertino_bench import Item, Key, MemberUse, Verdict
 from concertino_bench.metrics import Preference, preference_adherence
-from concertino_train import Episode
+from concertino_train.episodes import Episode
 from concertino_train.rewards import UnpricedError
 from concertino_train.rewards import toolorchestra as to
 from hypothesis import given, settings
@@ -75,8 +75,10 @@ def test_a_share_does_not_pay_for_padding(make: Any) -> None:
 
 
 def test_the_clock_is_wall_time_the_critical_path_or_the_sum_of_calls(make: Any) -> None:
-    group = [make("a", totals={"seconds": 1, "critical_path": 3, "call_seconds": 2}),
-             make("b", totals={"seconds": 2, "critical_path": 2, "call_seconds": 2})]  # fmt: skip
+    group = [
+        make("a", totals={"seconds": 1, "critical_path": 3, "call_seconds": 2}),
+        make("b", totals={"seconds": 2, "critical_path": 2, "call_seconds": 2}),
+    ]
     assert values(group, QUICK) == [1, 0]
     assert values(group, QUICK, clock="critical_path") == [0, 1]
     assert values(group, QUICK, clock="calls") == [0, 0]
@@ -123,6 +125,11 @@ def test_the_paper_s_reward_is_the_metric_of_the_bench(groups_of: Callable[..., 
 def _item(place: int, episode: Episode) -> Item:
     members = {name: MemberUse("tool", count, {"OK": count}, Usage()) for name, count in episode.uses.items()}
     return Item(
-        Key("s", "q", place), "text", Verdict(episode.verdict), "", usage=Usage(usd=episode.totals.usd),
-        seconds=episode.totals.seconds, members=members,
-    )  # fmt: skip
+        Key("s", "q", place),
+        "text",
+        Verdict(episode.verdict),
+        "",
+        usage=Usage(usd=episode.totals.usd),
+        seconds=episode.totals.seconds,
+        members=members,
+    )

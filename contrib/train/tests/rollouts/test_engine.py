@@ -76,14 +76,14 @@ GOOD = by_turn(REASON + call("double", number=4), END, "<answer>8</answer>")
 def test_a_rollout_is_a_run_graded_and_kept_with_its_tokens(roll: Any) -> None:
     (rollout,) = roll(ScriptedPolicy(GOOD))
     assert (rollout.grade.score, rollout.episode.right, rollout.run.stop) == (1.0, True, "answered")
-    assert [len(line.turns) for line in rollout.lines] == [3]
-    assert rollout.episode.totals.policy_tokens == rollout.sampled == rollout.lines[0].sampled
+    assert [len(line.turns) for line in rollout.sequences] == [3]
+    assert rollout.episode.totals.policy_tokens == rollout.sampled == rollout.sequences[0].sampled
     assert replay(rollout.run.trace).answer == "8"
 
 
 def test_what_was_read_and_written_is_one_conversation_without_a_gap(roll: Any) -> None:
     (rollout,) = roll(ScriptedPolicy(GOOD))
-    line = rollout.lines[0]
+    line = rollout.sequences[0]
     text = CODEC.decode(line.ids)
     assert text.count("<|begin|>") == text.count("<|end|>")
     assert text == CODEC.decode(CODEC.prompt(_messages(rollout.run))[: len(line.ids)])
@@ -129,7 +129,7 @@ def test_what_is_trained_is_what_was_sampled_even_where_the_text_would_be_encode
 
     (rollout,) = roll(Counting(odd, codec))
     assert rollout.episode.right
-    line = rollout.lines[0]
+    line = rollout.sequences[0]
     sampled = [line.ids[turn.start : turn.end] for turn in line.turns]
     assert sampled == [list(sample.ids) for sample in reported]
     assert all(token >= 256 for ids in sampled for token in ids)
@@ -172,25 +172,30 @@ def test_a_rollout_does_not_depend_on_who_else_is_in_the_batch(roll: Any, strate
         return REASON + call("double", number=prompt.seed % 100)
 
     limits = TokenLimits(turn=120, total=500)
-    many = roll(ScriptedPolicy(noisy), assignment(strategy=strategy), assignment("Twice 5?", strategy=strategy),
-                group_size=3, limits=limits)  # fmt: skip
+    many = roll(
+        ScriptedPolicy(noisy),
+        assignment(strategy=strategy),
+        assignment("Twice 5?", strategy=strategy),
+        group_size=3,
+        limits=limits,
+    )
     again = roll(ScriptedPolicy(noisy), assignment(strategy=strategy), group_size=3, limits=limits)
-    assert [r.lines[0].ids for r in again] == [r.lines[0].ids for r in many[:3]]
-    assert len({tuple(r.lines[0].ids) for r in many}) == 6
+    assert [r.sequences[0].ids for r in again] == [r.sequences[0].ids for r in many[:3]]
+    assert len({tuple(r.sequences[0].ids) for r in many}) == 6
 
 
 def test_a_run_without_room_ends_for_its_budget_and_holds_no_more_than_it_may(roll: Any) -> None:
     (rollout,) = roll(ScriptedPolicy(lambda context, prompt: "x" * 90), limits=TokenLimits(turn=40, total=100))
     assert rollout.run.stop in ("budget", "format")
     assert rollout.sampled <= 100
-    assert all(turn.finish == "length" and turn.end - turn.start <= 40 for turn in rollout.lines[0].turns)
+    assert all(turn.finish == "length" and turn.end - turn.start <= 40 for turn in rollout.sequences[0].turns)
     (small,) = roll(ScriptedPolicy(GOOD), limits=TokenLimits(context=10))
     assert (small.run.stop, small.sampled) == ("budget", 0)
 
 
 def test_a_cut_turn_is_closed_before_the_conversation_goes_on(roll: Any) -> None:
     (rollout,) = roll(ScriptedPolicy(by_turn("y" * 300, END, "<answer>8</answer>")), limits=TokenLimits(turn=100))
-    line = rollout.lines[0]
+    line = rollout.sequences[0]
     first = line.turns[0]
     assert (first.finish, line.ids[first.end]) == ("length", ByteCodec.END)
 
@@ -199,9 +204,9 @@ def test_history_that_was_cut_begins_a_new_line(roll: Any) -> None:
     long = REASON + call("note", text="word " * 200)
     texts = by_turn(long, long, long, long, END, "<answer>8</answer>")
     (rollout,) = roll(ScriptedPolicy(texts), assignment(strategy=ParallelRounds(history_tokens=1200)), limits=WIDE)
-    assert len(rollout.lines) > 1
-    assert sum(len(line.turns) for line in rollout.lines) == 6
-    assert all(line.turns[0].start > 0 for line in rollout.lines)
+    assert len(rollout.sequences) > 1
+    assert sum(len(line.turns) for line in rollout.sequences) == 6
+    assert all(line.turns[0].start > 0 for line in rollout.sequences)
 
 
 def test_equal_calls_of_a_group_are_made_once_and_cost_each_the_same(roll: Any) -> None:
@@ -235,7 +240,7 @@ def test_a_repeat_behind_a_failure_is_a_call_of_its_own(roll: Any) -> None:
 
 def test_what_a_rollout_wrote_before_is_part_of_what_it_reads() -> None:
     from concertino import Observation, Status, ToolSpec
-    from concertino_train.rollouts._sharing import SharedCalls
+    from concertino_train.rollouts.sharing import SharedCalls
 
     schema = {"type": "object", "properties": {}}
     read = ToolSpec.from_schema("read", "Reads.", schema, lambda _: "")
@@ -268,8 +273,8 @@ def test_a_role_that_the_pool_plays_is_asked_there_and_not_trained(roll: Any) ->
     pool = base.pool.adding(ModelSpec("writer", Writer)).bind(summariser="writer")
     (rollout,) = roll(ScriptedPolicy(GOOD), Assignment(base.task, pool, base.strategy))
     assert rollout.episode.right
-    assert {line.role for line in rollout.lines} == {"orchestrator"}
-    assert len(rollout.lines[0].turns) == 2
+    assert {line.role for line in rollout.sequences} == {"orchestrator"}
+    assert len(rollout.sequences[0].turns) == 2
 
 
 def test_a_task_that_nobody_grades_is_refused_before_anything_runs(roll: Any) -> None:

@@ -11,11 +11,10 @@ from concertino import Pool, UsageError
 from concertino.strategies import ParallelRounds
 from concertino_bench.environments import oracle_of, tasks, workflow_for, world_of
 from concertino_bench.tasks import Task
-from concertino_train.batches import Batch
 from concertino_train.groups import Filters
 from concertino_train.policies import Prompt, ScriptedPolicy
 from concertino_train.rewards import Reward
-from concertino_train.rollouts import Assignment, RolloutEngine, TokenLimits, TreeSampler, score_rollouts
+from concertino_train.rollouts import Assignment, Batch, RolloutEngine, TokenLimits, TreeSampler, score_rollouts
 
 TASK = next(tasks("plan-path", 1, seed=3, level=5))
 REWARD = Reward.from_json({"name": "r", "terms": {"mix": {"term": "at-grpo/alpha"}}})
@@ -72,7 +71,7 @@ def test_greedy_goes_on_with_the_best_candidate_and_solves_what_one_of_them_solv
     assert len({each.reward.total for each in planner}) == 2
     assert rollout.episode.right
     assert [each.reward.total for each in planner if each.chosen] == [max(each.reward.total for each in planner)]
-    assert rollout.lines[-1].ids == next(each.line.ids for each in planner if each.chosen)
+    assert rollout.sequences[-1].ids == next(each.sequence.ids for each in planner if each.chosen)
 
 
 def test_a_sampled_branch_follows_its_seed_and_not_the_reward(engine: RolloutEngine) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concertino_train import Episode, Term
 from concertino_train.config import TrainConfig, load_config
-from concertino_train.rewards import TERMS
+from concertino_train.episodes import Episode
+from concertino_train.rewards import TERMS, Term
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 

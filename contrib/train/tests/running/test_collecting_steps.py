@@ -8,26 +8,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concertino_train.assembling import Questions, evaluation_assignments, make_engine, make_reward
-from concertino_train.batches import Batch
-from concertino_train.collecting import Collector
 from concertino_train.config import TrainConfig
+from concertino_train.config.named import make_reward
+from concertino_train.factories import Questions, make_engine
+from concertino_train.factories.questions import evaluation_assignments
 from concertino_train.policies import Prompt, ScriptedPolicy
-from concertino_train.running import TraceWriter
+from concertino_train.rl.steps import StepCollector
+from concertino_train.rollouts import Batch
+from concertino_train.running.traces import TraceWriter
 
 Settings = Callable[..., TrainConfig]
 
 
 @pytest.fixture
-def collector(tiny: Settings) -> Iterator[Callable[..., Collector]]:
+def collector(tiny: Settings) -> Iterator[Callable[..., StepCollector]]:
     """A collector whose policy answers some samples right away and says nothing in others, as a script says."""
     engines = []
 
-    def make(script: Any = None, *overrides: str, questions: Questions | None = None, **more: Any) -> Collector:
+    def make(script: Any = None, *overrides: str, questions: Questions | None = None, **more: Any) -> StepCollector:
         config = tiny(*overrides)
         engine = make_engine(config, ScriptedPolicy(script or (lambda text, prompt: "0123456789"[: prompt.seed % 7])))
         engines.append(engine)
-        return Collector(config, engine, questions or Questions(config), make_reward(config), **more)
+        return StepCollector(config, engine, questions or Questions(config), make_reward(config.reward), **more)
 
     yield make
     for engine in engines:
@@ -38,25 +40,25 @@ def groups(batch: Batch) -> list[str]:
     return list(dict.fromkeys(row.key.question for row in batch.rows))
 
 
-def step(collector: Collector, generation: int) -> Batch:
+def step(collector: StepCollector, generation: int) -> Batch:
     return collector([None, None], generation)
 
 
-def test_every_question_is_asked_once_in_a_pass(collector: Callable[..., Collector]) -> None:
+def test_every_question_is_asked_once_in_a_pass(collector: Callable[..., StepCollector]) -> None:
     made = collector()
     asked = [name for generation in range(3) for name in groups(step(made, generation))]
     assert len(asked) == len(set(asked)) == 6
     assert len(groups(step(made, 3))) == 2
 
 
-def test_figures_of_a_step_tell_of_rollouts_rewards_and_time(collector: Callable[..., Collector]) -> None:
+def test_figures_of_a_step_tell_of_rollouts_rewards_and_time(collector: Callable[..., StepCollector]) -> None:
     figures = step(collector(), 0).figures
     assert {"reward", "reward/drawn", "success", "format", "rounds", "tokens", "tokens_per_second"} <= set(figures)
     assert {"seconds/generate", "seconds/environment", "seconds/grading", "sampled"} <= set(figures)
     assert figures["groups"] == 2.0
 
 
-def test_a_step_is_the_same_again_with_the_same_state(collector: Callable[..., Collector]) -> None:
+def test_a_step_is_the_same_again_with_the_same_state(collector: Callable[..., StepCollector]) -> None:
     one, two = collector(), collector()
     step(one, 0)
     two.load_state_dict(json.loads(json.dumps(one.state_dict())))
@@ -66,7 +68,7 @@ def test_a_step_is_the_same_again_with_the_same_state(collector: Callable[..., C
 
 
 def test_rewards_that_are_dealt_out_stay_in_their_groups_and_say_nothing_of_rollouts(
-    collector: Callable[..., Collector],
+    collector: Callable[..., StepCollector],
 ) -> None:
     many = (SHORT, "rollout.group_size=8")
     plain = step(collector(None, *many), 0)
@@ -96,7 +98,7 @@ def alike_at_first() -> Callable[[str, Prompt], str]:
     return script
 
 
-def test_dynamic_sampling_goes_on_until_groups_differ(collector: Callable[..., Collector]) -> None:
+def test_dynamic_sampling_goes_on_until_groups_differ(collector: Callable[..., StepCollector]) -> None:
     made = collector(alike_at_first(), *SAMPLING)
     batch = step(made, 0)
     assert len(groups(batch)) == 2
@@ -106,7 +108,7 @@ def test_dynamic_sampling_goes_on_until_groups_differ(collector: Callable[..., C
     assert all("@1." in name for name in groups(batch))
 
 
-def test_dynamic_sampling_gives_up_and_says_how_much_is_missing(collector: Callable[..., Collector]) -> None:
+def test_dynamic_sampling_gives_up_and_says_how_much_is_missing(collector: Callable[..., StepCollector]) -> None:
     made = collector(lambda text, prompt: "same", *SAMPLING)
     batch = step(made, 0)
     assert len(batch) == 0
@@ -115,7 +117,7 @@ def test_dynamic_sampling_gives_up_and_says_how_much_is_missing(collector: Calla
 
 
 def test_groups_that_are_left_over_wait_for_the_next_step_and_survive_a_checkpoint(
-    collector: Callable[..., Collector],
+    collector: Callable[..., StepCollector],
 ) -> None:
     over = ("algorithm.sampling={enabled: true, by: reward, oversample: 2, max_age: 1}",)
     one = collector(lambda text, prompt: "different"[: 1 + prompt.seed % 8], *over)
@@ -131,7 +133,7 @@ def test_groups_that_are_left_over_wait_for_the_next_step_and_survive_a_checkpoi
     assert one.questions.position == two.questions.position
 
 
-def test_ranks_share_the_questions_of_a_pass(tiny: Settings, collector: Callable[..., Collector]) -> None:
+def test_ranks_share_the_questions_of_a_pass(tiny: Settings, collector: Callable[..., StepCollector]) -> None:
     four = "trainer.rl.questions_per_step=4"
     config = tiny(four)
     both = [collector(None, four, questions=Questions(config, rank=rank, ranks=2)) for rank in (0, 1)]
@@ -140,7 +142,7 @@ def test_ranks_share_the_questions_of_a_pass(tiny: Settings, collector: Callable
     assert sorted(asked) == sorted(groups(alone([None] * 4, 0)))
 
 
-def test_what_is_compared_in_the_first_batch_is_shown_once(collector: Callable[..., Collector]) -> None:
+def test_what_is_compared_in_the_first_batch_is_shown_once(collector: Callable[..., StepCollector]) -> None:
     seen: list[Any] = []
     made = collector(None, first=lambda batch, compared: seen.append([len(group) for group in compared.values()]))
     step(made, 0)
@@ -149,7 +151,7 @@ def test_what_is_compared_in_the_first_batch_is_shown_once(collector: Callable[.
 
 
 def test_traces_are_written_where_they_are_due(
-    tiny: Settings, collector: Callable[..., Collector], tmp_path: Path
+    tiny: Settings, collector: Callable[..., StepCollector], tmp_path: Path
 ) -> None:
     from concertino import Trace
 
@@ -162,7 +164,7 @@ def test_traces_are_written_where_they_are_due(
 
 
 def test_the_policy_is_measured_greedily_and_goes_on_as_it_was(
-    tiny: Settings, collector: Callable[..., Collector]
+    tiny: Settings, collector: Callable[..., StepCollector]
 ) -> None:
     met: list[tuple[float, int]] = []
     policy = ScriptedPolicy(lambda text, prompt: "x")
@@ -183,7 +185,7 @@ def test_the_policy_is_measured_greedily_and_goes_on_as_it_was(
     assert policy.temperature == 0.7
 
 
-def test_what_comes_before_a_step_is_told_its_number(collector: Callable[..., Collector]) -> None:
+def test_what_comes_before_a_step_is_told_its_number(collector: Callable[..., StepCollector]) -> None:
     told: list[int] = []
     made = collector(None, before=told.append)
     step(made, 0)

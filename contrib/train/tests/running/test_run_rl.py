@@ -97,8 +97,8 @@ def test_a_training_that_was_interrupted_goes_on_as_if_nothing_had_been(tiny: Se
     assert (stopped.stopped, stopped.step, stopped.model) == ("SIGINT", 3, None)
     assert stopped.checkpoint is not None
     assert stopped.checkpoint.name == "checkpoint-3"
-    assert any("a checkpoint is written; once more ends at once" in text for text in heard.said)
-    assert any("--resume goes on" in text for text in heard.said)
+    assert any("writing a checkpoint; a second signal ends at once" in text for text in heard.said)
+    assert any("--resume continues" in text for text in heard.said)
     with pytest.raises(UsageError, match="holds a training already"):
         run_rl(config)
     resumed = run_rl(config, resume=True)
@@ -183,8 +183,8 @@ def test_whole_rollouts_of_several_roles_are_compared_though_their_later_prompts
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 def test_an_adapter_is_exported_alone_or_within_its_weights(tiny: Settings, tmp_path: Path) -> None:
     import torch
-    from concertino_train.assembling import load_model
     from concertino_train.export import export
+    from concertino_train.factories import load_model
 
     result = run_rl(tiny("model.adapter={rank: 2}", "trainer.rl.steps=1"))
     assert result.model is not None
@@ -259,7 +259,7 @@ def test_how_often_is_saved_may_change_when_a_training_goes_on(tiny: Settings) -
     [
         ("rollout.group_size=1", "a group of one has nothing to compare with"),
         ("rollout.temperature=0.0", "all rollouts of a question would be the same"),
-        ("logging.sinks=[nothing]", "there is no sink 'nothing'"),
+        ("logging.trackers=[nothing]", "unknown tracker 'nothing'"),
         ("tasks.train=[]", "tasks.train: no tasks are given"),
         ("pool.make.name=practise", "expected one of practice"),
     ],

@@ -13,10 +13,13 @@ from xml.etree import ElementTree
 
 import pytest
 from concertino import UsageError
-from concertino_train import Episode, Scored
 from concertino_train.config import load_config
-from concertino_train.running import MetricsFile, TraceWriter, TrainingFolder, plot, read_metrics, smoothed
-from concertino_train.running._traces import choose
+from concertino_train.episodes import Episode
+from concertino_train.rewards import Scored
+from concertino_train.running import TrainingFolder, read_metrics
+from concertino_train.running.curves import plot, smoothed
+from concertino_train.running.metrics import MetricsFile
+from concertino_train.running.traces import TraceWriter, choose
 
 # -- figures -----------------------------------------------------------------------------------------------------------
 
@@ -50,7 +53,7 @@ def test_a_torn_last_line_is_passed_over_and_cut_off_by_who_goes_on(tmp_path: Pa
 def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"step":1}\nnonsense\n{"step":3}\n', encoding="utf-8")
-    with pytest.raises(UsageError, match=r"metrics.jsonl:2: is no line of figures"):
+    with pytest.raises(UsageError, match=r"metrics.jsonl:2: not a line of figures"):
         list(read_metrics(path))
 
 
@@ -63,7 +66,7 @@ def test_a_new_training_does_not_write_behind_an_old_one(tmp_path: Path) -> None
 
 def test_a_killed_process_leaves_whole_lines(tmp_path: Path) -> None:
     program = (
-        "import os, sys; from concertino_train.running import MetricsFile\n"
+        "import os, sys; from concertino_train.running.metrics import MetricsFile\n"
         "file = MetricsFile(sys.argv[1])\n"
         "for step in range(1, 51): file.write(step, {'reward': step / 50})\n"
         "os._exit(9)\n"
@@ -83,7 +86,7 @@ def test_a_folder_is_held_by_one_process_and_begun_once(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="another process trains in"):
             TrainingFolder(home.path, config, resume=True)
         home.metrics.write_text('{"step":1}\n')
-    with pytest.raises(UsageError, match=r"holds a training already; go on with it \(--resume\)"):
+    with pytest.raises(UsageError, match=r"holds a training already; continue it \(--resume\)"):
         TrainingFolder(home.path, config)
     with TrainingFolder(home.path, config, resume=True) as again:
         assert again.resumes
@@ -116,7 +119,7 @@ def test_a_restart_begins_anew_and_leaves_what_is_not_its_own(tmp_path: Path) ->
         home.metrics.write_text('{"step":1}\n')
         home.checkpoints.mkdir()
         (home.path / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match=r"begin anew \(--restart\)"):
+    with pytest.raises(UsageError, match=r"start over \(--restart\)"):
         TrainingFolder(tmp_path, config, force=True)
     with pytest.raises(UsageError, match="not both"):
         TrainingFolder(tmp_path, config, restart=True, resume=True)
@@ -209,8 +212,11 @@ def test_episodes_of_a_step_are_written_with_their_rewards(tmp_path: Path, make:
     home = tmp_path / "step-000005"
     assert [path.name for path in paths] == ["q-0.trace.jsonl", "r-0.trace.jsonl"]
     assert [episode.id for group in read_episodes(home / "episodes.jsonl").values() for episode in group] == [
-        "q-0", "q-1", "r-0", "r-1",
-    ]  # fmt: skip
+        "q-0",
+        "q-1",
+        "r-0",
+        "r-1",
+    ]
     rewards = [json.loads(line) for line in (home / "rewards.jsonl").read_text().splitlines()]
     assert rewards[0] == {"id": "q-0", "total": 1, "components": {"correct": 1}}
     writer.write(5, rollouts[:2], scored[:2])

@@ -1,7 +1,8 @@
-"""What watches a training: monitors, sinks, reporters, signals, and figures of a step."""
+"""What watches a training: monitors, trackers, reporters, signals, and figures of a step."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import logging
 import signal
@@ -15,25 +16,16 @@ from typing import Any
 
 import pytest
 from concertino import UsageError
-from concertino_train import Called, Episode, Round
-from concertino_train.config import MonitorSection, load_config
-from concertino_train.running import (
-    GracefulStop,
-    JsonReporter,
-    Monitors,
-    PlainReporter,
-    Reporter,
-    check_sinks,
-    clock,
-    episode_figures,
-    evenness,
-    launch_command,
-    launch_text,
-    open_sinks,
-    over_ranks,
-    reporter,
-)
-from concertino_train.running import _sinks as sinks
+from concertino_train.config import load_config
+from concertino_train.config.learning import MonitorSection
+from concertino_train.episodes import Called, Episode, EpisodeRound
+from concertino_train.running import Reporter
+from concertino_train.running.figures import episode_figures, evenness, over_ranks
+from concertino_train.running.launch import launch_command, launch_text
+from concertino_train.running.monitors import Monitors
+from concertino_train.running.progress import BarReporter, LineReporter, reporter
+from concertino_train.running.signals import GracefulStop
+from concertino_train.running.trackers import Trackers, check_trackers
 
 # -- monitors ----------------------------------------------------------------------------------------------------------
 
@@ -102,8 +94,15 @@ def test_monitors_go_on_where_they_were_written_down() -> None:
 
 def test_figures_of_a_step_are_means_and_shares(make: Callable[..., Episode]) -> None:
     calls = tuple(Called(name, status=status) for name, status in (("a", "OK"), ("b", "OK"), ("a", "TIMEOUT")))
-    one = make("one", True, units=3, usd=0.2, rounds=(Round(calls=calls), Round("final")), totals={"policy_tokens": 30})
-    two = make("two", False, units=1, rounds=(Round("unread", flaws=("no_call",)),), stop="format")
+    one = make(
+        "one",
+        True,
+        units=3,
+        usd=0.2,
+        rounds=(EpisodeRound(calls=calls), EpisodeRound("final")),
+        totals={"policy_tokens": 30},
+    )
+    two = make("two", False, units=1, rounds=(EpisodeRound("unread", flaws=("no_call",)),), stop="format")
     found = episode_figures([one, two])
     expected = {"success": 0.5, "format": 0.5, "rounds": 1.5, "calls": 1.5, "tokens": 15.0, "units": 2.0, "usd": 0.1}
     assert {name: found[name] for name in expected} == pytest.approx(expected)
@@ -118,49 +117,72 @@ def test_evenness_is_one_for_equal_shares_and_nothing_for_one_name() -> None:
     assert 0 < evenness({"a": 99, "b": 1}) < 0.1
 
 
-# -- sinks -------------------------------------------------------------------------------------------------------------
+# -- trackers ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_sink_that_is_missing_is_said_with_the_command_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sinks.importlib.util, "find_spec", lambda name: None)
+@pytest.fixture(autouse=True, scope="module")
+def _accelerate() -> None:
+    """The trainer makes accelerate's state before a tracker is opened."""
+    from accelerate import PartialState
+
+    PartialState(cpu=True)
+
+
+def test_a_tracker_that_is_missing_is_said_with_the_command_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     for name in ("tensorboard", "trackio", "wandb"):
         with pytest.raises(UsageError, match=f"{name} is not installed; pip install {name}, or leave it out"):
-            check_sinks([name])
-    with pytest.raises(UsageError, match=r"there is no sink 'tensorbord'; did you mean tensorboard\?"):
-        check_sinks(["tensorbord"])
-    check_sinks([])
+            check_trackers([name])
+    with pytest.raises(UsageError, match=r"unknown tracker 'tensorbord'; did you mean tensorboard\?"):
+        check_trackers(["tensorbord"])
+    check_trackers([])
 
 
-def test_a_board_is_told_every_step_and_closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def board(told: list[Any], log: Callable[..., None]) -> Any:
+    """A module in the place of trackio."""
+    run = SimpleNamespace(log=log, finish=lambda: told.append("finish"))
+
+    def init(**more: Any) -> Any:
+        told.append(("init", more["project"], more["name"], more["config"]))
+        return run
+
+    return SimpleNamespace(__spec__=object(), init=init)
+
+
+def test_a_tracker_is_told_every_step_and_closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     told: list[Any] = []
-    board = SimpleNamespace(
-        __spec__=object(), init=lambda **more: told.append(("init", more["project"], more["name"], more["config"])),
-        log=lambda figures, step: told.append((step, figures)), finish=lambda: told.append("finish"),
-    )  # fmt: skip
-    monkeypatch.setitem(sys.modules, "trackio", board)  # type: ignore[arg-type]
-    (sink,) = open_sinks(["trackio"], tmp_path, project="p", run="r", settings={"a": 1})
-    sink.take(1, {"reward": 0.5})
-    sink.close()
+    module = board(told, lambda figures, step: told.append((step, figures)))
+    monkeypatch.setitem(sys.modules, "trackio", module)
+    trackers = Trackers(["trackio"], tmp_path, project="p", run="r", settings={"a": 1})
+    trackers.log(1, {"reward": 0.5})
+    trackers.close()
     assert told == [("init", "p", "r", {"a": 1}), (1, {"reward": 0.5}), "finish"]
 
 
-def test_a_sink_that_breaks_is_said_once_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    class Broken(sinks.Sink):
-        name = "broken"
+def test_a_tracker_that_breaks_is_said_once_and_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[int] = []
 
-        def __init__(self) -> None:
-            self.asked = 0
+    def log(figures: Any, step: int) -> None:
+        asked.append(step)
+        raise RuntimeError("no room")
 
-        def _take(self, step: int, figures: Any) -> None:
-            self.asked += 1
-            raise RuntimeError("no room")
-
-    sink = Broken()
+    monkeypatch.setitem(sys.modules, "trackio", board([], log))
+    trackers = Trackers(["trackio"], tmp_path, project="p", run="r", settings={})
     with caplog.at_level(logging.WARNING):
-        sink.take(1, {})
-        sink.take(2, {})
-    assert sink.asked == 1
-    assert caplog.text.count("the sink broken failed and is left out from now on: no room") == 1
+        trackers.log(1, {})
+        trackers.log(2, {})
+    assert asked == [1]
+    assert caplog.text.count("the tracker trackio failed and is left out from now on: no room") == 1
+
+
+def test_tensorboard_writes_event_files_in_the_folder(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="tensorboard is absent")
+    trackers = Trackers(["tensorboard"], tmp_path, project="p", run="r", settings={"a": {"b": 1}})
+    trackers.log(1, {"reward": 0.5})
+    trackers.close()
+    assert list((tmp_path / "tensorboard").glob("events.*"))
 
 
 # -- reporters ---------------------------------------------------------------------------------------------------------
@@ -168,19 +190,19 @@ def test_a_sink_that_breaks_is_said_once_and_ends_nothing(caplog: pytest.LogCapt
 
 def test_a_line_shows_step_figures_speed_and_what_is_left() -> None:
     lines: list[str] = []
-    told = PlainReporter(lines.append)
+    told = LineReporter(lines.append)
     told.begin("rl", 10)
     told.step(5, {"reward": 1.25, "success": 0.5, "usd": 0.0, "tokens_per_second": 1240.0})
     told.step(6, {"reward": 1.5}, show=False)
     told.say("checkpoint-6")
     told.say("careful", "warning")
-    assert lines[0].startswith("step 5/10  reward 1.250  success 50%  1,240 tok/s  0:00 left")
+    assert lines[0].startswith("step 5/10  reward 1.250  success 50%  1,240 tok/s  00:00 left")
     assert lines[1:] == ["checkpoint-6", "warning: careful"]
 
 
 def test_json_lines_are_read_by_programs() -> None:
     lines: list[str] = []
-    told = JsonReporter(lines.append)
+    told = LineReporter(lines.append, as_json=True)
     told.begin("rl", 2)
     told.step(2, {"reward": 1.0})
     told.say("stopped", "warning")
@@ -207,16 +229,16 @@ def test_who_begins_to_tell_after_the_first_step_reckons_with_what_that_took() -
 
 
 def test_views_have_names() -> None:
-    assert isinstance(reporter("plain", print), PlainReporter)
-    assert isinstance(reporter("json", print), JsonReporter)
+    assert isinstance(reporter("plain", print), LineReporter)
+    assert isinstance(reporter("json", print), LineReporter)
+    assert isinstance(reporter("bar", print), BarReporter)
     assert type(reporter("none", print)) is Reporter
-    with pytest.raises(UsageError, match="expected auto, rich, plain, json or none"):
+    with pytest.raises(UsageError, match="expected auto, bar, plain, json or none"):
         reporter("loud", print)
-    assert [clock(5), clock(201), clock(3725)] == ["0:05", "3:21", "1:02:05"]
 
 
 def test_a_bar_is_drawn_on_a_terminal_and_says_what_happens_above_it(capsys: pytest.CaptureFixture[str]) -> None:
-    told = reporter("rich", print)
+    told = reporter("bar", print)
     told.begin("rl", 3)
     told.step(1, {"reward": 0.5})
     told.say("a note")
@@ -228,7 +250,7 @@ def test_a_bar_is_drawn_on_a_terminal_and_says_what_happens_above_it(capsys: pyt
 
 STOPPING = """
 import signal, sys, time
-from concertino_train.running import GracefulStop
+from concertino_train.running.signals import GracefulStop
 before = signal.getsignal(signal.SIGTERM)
 with GracefulStop(print) as stop:
     print("ready", flush=True)
@@ -254,7 +276,7 @@ def test_a_signal_asks_and_says_so(number: signal.Signals) -> None:
         process.send_signal(number)
         out = process.stdout.read()
     assert process.returncode == 0
-    assert out.splitlines()[0].startswith(f"{number.name}: the step under way is finished and a checkpoint is written")
+    assert out.splitlines()[0].startswith(f"{number.name}: finishing the step and writing a checkpoint")
     assert out.splitlines()[1] == number.name
 
 
@@ -295,7 +317,7 @@ def test_figures_of_ranks_become_one_by_how_many_tests_and_rollouts_they_are_of(
 
 
 def test_what_is_said_before_there_is_a_bar_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    reporter("rich", print).say("begins with what was taught")
+    reporter("bar", print).say("begins with what was taught")
     assert "begins with what was taught" in capsys.readouterr().err
 
 

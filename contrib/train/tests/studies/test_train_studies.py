@@ -10,26 +10,20 @@ from typing import Any
 import pytest
 from concertino import UsageError
 from concertino_train.config import load_config
-from concertino_train.studies import (
-    STUDIES,
-    Arm,
-    Estimate,
-    Expected,
-    Study,
-    StudyFailed,
-    Trained,
-    draw,
-    findings,
-    run_study,
-    table,
-)
-from concertino_train.studies import _running as running
-from concertino_train.studies._comparing import students_t
+from concertino_train.studies import STUDIES, Arm, Expected, Study, run_study
+from concertino_train.studies import runs as running
+from concertino_train.studies.comparison import IntervalEstimate, findings, students_t, table
+from concertino_train.studies.drawing import draw
+from concertino_train.studies.runs import StudyFailed, TrainedArm
 
 TWO = Study(
-    "two", "Which?", "paramanager/toy", (Arm("a"), Arm("b", learn=("rollout.group_size=4",)), Arm("c", learn=None)),
-    ("accuracy", "reward"), expects=(Expected("b", "accuracy", least=0.1),),
-)  # fmt: skip
+    "two",
+    "Which?",
+    "paramanager/toy",
+    (Arm("a"), Arm("b", learn=("rollout.group_size=4",)), Arm("c", learn=None)),
+    ("accuracy", "reward"),
+    expects=(Expected("b", "accuracy", least=0.1),),
+)
 
 
 @pytest.fixture
@@ -140,8 +134,8 @@ def test_differences_are_paired_by_seed(commands: list[tuple[str, str]], tmp_pat
 
 
 def test_one_seed_has_no_interval_and_what_cannot_be_worked_out_is_left_out() -> None:
-    assert Estimate.of([0.5]).text() == "0.500"
-    trained = [Trained("a", 0, {"metrics": {"accuracy": {"value": None}}}), Trained("b", 0, {"reward": 2.0})]
+    assert IntervalEstimate.of([0.5]).text() == "0.500"
+    trained = [TrainedArm("a", 0, {"metrics": {"accuracy": {"value": None}}}), TrainedArm("b", 0, {"reward": 2.0})]
     assert [(each.arm, each.measure) for each in findings(TWO, trained)] == [("b", "reward")]
 
 

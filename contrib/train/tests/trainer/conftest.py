@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from concertino_local.codec import ByteCodec
-from concertino_train.batches import Batch
 from concertino_train.groups import GroupKey
-from concertino_train.trajectories import Row
+from concertino_train.rollouts import Batch, BatchRow
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -51,14 +50,26 @@ def make_model(seed: int = 0, spread: float = 0.3) -> PreTrainedModel:
 
     torch.manual_seed(seed)
     config = Qwen3Config(
-        vocab_size=CODEC.size, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-        head_dim=8, intermediate_size=64, max_position_embeddings=256, tie_word_embeddings=True,
-        initializer_range=spread, bos_token_id=None, eos_token_id=CODEC.end_ids[0], pad_token_id=CODEC.pad_id,
-    )  # fmt: skip
+        vocab_size=CODEC.size,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        intermediate_size=64,
+        max_position_embeddings=256,
+        tie_word_embeddings=True,
+        initializer_range=spread,
+        bos_token_id=None,
+        eos_token_id=CODEC.end_ids[0],
+        pad_token_id=CODEC.pad_id,
+    )
     return Qwen3ForCausalLM(config).float()
 
 
-def make_row(rng: np.random.Generator, question: int, *, role: str = "orchestrator", turns: int | None = None) -> Row:
+def make_row(
+    rng: np.random.Generator, question: int, *, role: str = "orchestrator", turns: int | None = None
+) -> BatchRow:
     """A row of one to three turns with what others said between them."""
     mask: list[int] = []
     for number in range(turns or int(rng.integers(1, 4))):
@@ -66,7 +77,7 @@ def make_row(rng: np.random.Generator, question: int, *, role: str = "orchestrat
     prompt = tuple(np.random.default_rng(question).integers(0, 256, 5 + question % 4).tolist())
     ids = tuple(rng.integers(0, 256, len(mask)).tolist())
     logprobs = tuple(float(-rng.random() * 3) if trained else 0.0 for trained in mask)
-    return Row(GroupKey(f"q{question}"), role, prompt, ids, tuple(mask), logprobs)
+    return BatchRow(GroupKey(f"q{question}"), role, prompt, ids, tuple(mask), logprobs)
 
 
 def make_batch(seed: int, questions: int = 2, group: int = 4, *, roles: tuple[str, ...] = ("orchestrator",)) -> Batch:

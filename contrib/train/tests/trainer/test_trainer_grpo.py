@@ -11,9 +11,8 @@ import pytest
 import torch
 from concertino import UsageError
 from concertino_local.codec import ByteCodec
-from concertino_train.batches import Batch
-from concertino_train.plain import PlainTrainer
-from concertino_train.trainer import Algorithm, OrchestratorGRPOTrainer
+from concertino_train.rollouts import Batch
+from concertino_train.trainer import Algorithm, OrchestratorGRPOTrainer, PlainTrainer
 
 ONE = Algorithm(steps=1, questions_per_step=2, group_size=4, learning_rate=1e-3, max_grad_norm=0, device="cpu")
 GSPO = replace(ONE, loss="grpo", ratio="sequence", clip_low=3e-4, clip_high=4e-4)
@@ -132,9 +131,13 @@ def test_the_reference_is_the_policy_as_it_was(
     ids=["dapo", "gspo", "dr_grpo-sampled", "corrected"],
 )
 def test_weights_are_those_of_a_trainer_in_plain_torch(
-    settings: Algorithm, tiny: Callable[..., Any], made_batch: Callable[..., Batch], trained: Callable[..., Any],
-    parameters: Any, codec: ByteCodec,
-) -> None:  # fmt: skip
+    settings: Algorithm,
+    tiny: Callable[..., Any],
+    made_batch: Callable[..., Batch],
+    trained: Callable[..., Any],
+    parameters: Any,
+    codec: ByteCodec,
+) -> None:
     """All of it: layout, losses, clipping of gradients, schedule, with rows that differ in number from step to step."""
 
     def sample(tasks: list[int], step: int) -> Batch:

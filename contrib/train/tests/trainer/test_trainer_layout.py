@@ -10,11 +10,11 @@ import pytest
 import torch
 from concertino import UsageError
 from concertino_local.codec import ByteCodec
-from concertino_train.batches import Batch
-from concertino_train.trainer import TaskStream
-from concertino_train.trainer._layout import layout
-from concertino_train.trainer._reference import Reference
-from concertino_train.trainer._tensors import loss_mask, part, pieces, placed_tensors
+from concertino_train.rollouts import Batch
+from concertino_train.rollouts.task_stream import TaskStream
+from concertino_train.trainer.layout import layout
+from concertino_train.trainer.reference import ReferencePolicy
+from concertino_train.trainer.tensors import loss_mask, part, pieces, placed_tensors
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,7 +100,7 @@ def test_a_part_is_cut_to_its_longest_row(tensors: tuple[Batch, Any, dict[str, t
 
 def test_a_reference_leaves_the_model_as_it_was(tiny: Callable[..., Any], parameters: Any) -> None:
     model = tiny()
-    reference, start = Reference(model), parameters(model)
+    reference, start = ReferencePolicy(model), parameters(model)
     with torch.no_grad():
         for value in model.parameters():
             value.add_(1.0)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 from concertino_local.codec import ByteCodec
-from concertino_train.batches import Batch
-from concertino_train.losses import importance_weights, policy_loss, token_logprobs
-from concertino_train.trainer._layout import layout
-from concertino_train.trainer._tensors import loss_mask, placed_tensors, sequences
-from concertino_train.trainer._tokenizer import codec_tokenizer
+from concertino_train.rollouts import Batch
+from concertino_train.trainer.layout import layout
+from concertino_train.trainer.losses import importance_weights, policy_loss, token_logprobs
+from concertino_train.trainer.tensors import loss_mask, placed_tensors, sequences
+from concertino_train.trainer.tokenizer import codec_tokenizer
 
 CLOSE = 1e-6
 
@@ -24,14 +24,25 @@ def theirs(tiny: Callable[..., Any], codec: ByteCodec, tmp_path_factory: pytest.
     from trl import GRPOConfig, GRPOTrainer
 
     config = GRPOConfig(
-        output_dir=str(tmp_path_factory.mktemp("trl")), max_steps=1, num_generations=4, per_device_train_batch_size=8,
-        bf16=False, use_cpu=True, activation_checkpointing=False, report_to="none", disable_tqdm=True, beta=0.0,
+        output_dir=str(tmp_path_factory.mktemp("trl")),
+        max_steps=1,
+        num_generations=4,
+        per_device_train_batch_size=8,
+        bf16=False,
+        use_cpu=True,
+        activation_checkpointing=False,
+        report_to="none",
+        disable_tqdm=True,
+        beta=0.0,
         dataloader_pin_memory=False,
-    )  # fmt: skip
+    )
     trainer = GRPOTrainer(
-        model=tiny(), reward_funcs=[len], args=config, processing_class=codec_tokenizer(codec),
+        model=tiny(),
+        reward_funcs=[len],
+        args=config,
+        processing_class=codec_tokenizer(codec),
         train_dataset=Dataset.from_dict({"prompt": ["x"] * 8}),
-    )  # fmt: skip
+    )
     trainer.current_gradient_accumulation_steps = 1
     trainer.max_completion_length = 40
     trainer.vllm_importance_sampling_correction = True
@@ -89,10 +100,19 @@ def test_the_reference_loss_is_that_of_trl(
     expected = theirs._compute_loss(theirs.model, rows)
     expected_gradient = gradient(expected, theirs.model)
     result = policy_loss(
-        logprobs_of(theirs.model, rows), rows["old_per_token_logps"], rows["advantages"], loss_mask(rows), loss=loss,
-        ratio=level, clip_low=low, clip_high=high, kl=kl, kl_ratio=kl_ratio,
-        reference=rows["ref_per_token_logps"], row_tokens=40 if loss == "dr_grpo" else None,
-    )  # fmt: skip
+        logprobs_of(theirs.model, rows),
+        rows["old_per_token_logps"],
+        rows["advantages"],
+        loss_mask(rows),
+        loss=loss,
+        ratio=level,
+        clip_low=low,
+        clip_high=high,
+        kl=kl,
+        kl_ratio=kl_ratio,
+        reference=rows["ref_per_token_logps"],
+        row_tokens=40 if loss == "dr_grpo" else None,
+    )
     apart = (gradient(result.value, theirs.model) - expected_gradient).abs().max()
     assert abs(result.value.item() - expected.item()) <= CLOSE
     assert float(apart) <= CLOSE
@@ -111,9 +131,15 @@ def test_neither_loss_reads_a_masked_position(
     def losses(old: float, new: float) -> tuple[float, float]:
         spoilt = {name: rows[name] + old * hidden for name in ("old_per_token_logps", "ref_per_token_logps")}
         ours = policy_loss(
-            logprobs_of(theirs.model, rows) + new * hidden, spoilt["old_per_token_logps"], rows["advantages"],
-            loss_mask(rows), ratio=level, clip_high=0.28, kl=0.05, reference=spoilt["ref_per_token_logps"],
-        )  # fmt: skip
+            logprobs_of(theirs.model, rows) + new * hidden,
+            spoilt["old_per_token_logps"],
+            rows["advantages"],
+            loss_mask(rows),
+            ratio=level,
+            clip_high=0.28,
+            kl=0.05,
+            reference=spoilt["ref_per_token_logps"],
+        )
 
         def other_labels(*args: Any, **more: Any) -> Any:
             logprobs, *rest = score(*args, **more)

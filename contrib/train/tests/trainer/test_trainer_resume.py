@@ -12,19 +12,13 @@ import numpy as np
 import pytest
 from concertino import UsageError
 from concertino_local.codec import ByteCodec
-from concertino_train.batches import Batch
-from concertino_train.trainer import (
-    Algorithm,
-    OrchestratorGRPOTrainer,
-    StatefulPart,
-    complete_checkpoints,
-    latest_checkpoint,
-)
-from concertino_train.trainer._state import write_state
+from concertino_train.rollouts import Batch
+from concertino_train.running.checkpoints import StatefulPart, complete_checkpoints, latest_checkpoint, write_state
+from concertino_train.trainer import Algorithm, OrchestratorGRPOTrainer
 
 TEN = Algorithm(
     steps=10, questions_per_step=2, group_size=4, learning_rate=1e-2, schedule="linear", kl=0.05, device="cpu"
-)  # fmt: skip
+)
 
 
 class Buffered:
@@ -163,5 +157,5 @@ def test_a_checkpoint_of_other_ranks_or_another_format_is_refused(trainer: Calla
 def test_a_state_that_is_no_json_data_is_an_error_and_no_checkpoint(tmp_path: Path) -> None:
     for state in ({"a": object()}, {"a": float("nan")}):
         with pytest.raises(UsageError, match="no JSON data"):
-            write_state(tmp_path / "checkpoint-1", {"optimizer_step": 1, **state})
+            write_state(tmp_path / "checkpoint-1", 1, state)
     assert latest_checkpoint(tmp_path) is None

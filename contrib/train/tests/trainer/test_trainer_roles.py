@@ -12,7 +12,7 @@ import pytest
 import torch
 from concertino import UsageError
 from concertino_local.codec import ByteCodec
-from concertino_train.batches import Batch
+from concertino_train.rollouts import Batch
 from concertino_train.trainer import Algorithm, RoleTrainers, role_adapters, save_adapters
 
 ROLES = ("planner", "critic")
@@ -83,9 +83,12 @@ def test_old_and_reference_probabilities_are_those_of_the_rows_own_role(
 
 
 def test_adapters_are_saved_one_folder_each_and_load_alone(
-    adapted: Callable[[], Any], tiny: Callable[..., Any], made_batch: Callable[..., Batch],
-    trained: Callable[..., Any], tmp_path: Path,
-) -> None:  # fmt: skip
+    adapted: Callable[[], Any],
+    tiny: Callable[..., Any],
+    made_batch: Callable[..., Batch],
+    trained: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
     from peft import PeftModel
 
     model = adapted()
@@ -145,9 +148,13 @@ def test_roles_without_an_adapter_are_refused(
 
 
 def test_trainers_of_roles_take_turns_on_one_stream_of_rollouts(
-    tiny: Callable[..., Any], made_batch: Callable[..., Batch], codec: ByteCodec, tmp_path: Path, parameters: Any,
+    tiny: Callable[..., Any],
+    made_batch: Callable[..., Batch],
+    codec: ByteCodec,
+    tmp_path: Path,
+    parameters: Any,
     light: None,
-) -> None:  # fmt: skip
+) -> None:
     """Each model ends as if it had been trained alone on its rows, and every step is sampled by current weights."""
     models = {role: tiny(seed) for seed, role in enumerate(ROLES)}
     settings = replace(ONE, steps=3, steps_per_generation=2)
@@ -181,17 +188,26 @@ def test_trainers_of_roles_take_turns_on_one_stream_of_rollouts(
 
 
 def test_trainers_of_roles_resume_from_the_newest_step_that_all_have(
-    tiny: Callable[..., Any], made_batch: Callable[..., Batch], codec: ByteCodec, tmp_path: Path, parameters: Any,
+    tiny: Callable[..., Any],
+    made_batch: Callable[..., Batch],
+    codec: ByteCodec,
+    tmp_path: Path,
+    parameters: Any,
     light: None,
-) -> None:  # fmt: skip
+) -> None:
     settings = replace(ONE, steps=4)
 
     def trainers() -> tuple[dict[str, Any], RoleTrainers]:
         models = {role: tiny(seed) for seed, role in enumerate(ROLES)}
         pair = RoleTrainers(
-            models, settings, lambda tasks, step: made_batch(step + tasks[0], roles=ROLES), list(range(8)),
-            codec=codec, folder=tmp_path, save_every=1,
-        )  # fmt: skip
+            models,
+            settings,
+            lambda tasks, step: made_batch(step + tasks[0], roles=ROLES),
+            list(range(8)),
+            codec=codec,
+            folder=tmp_path,
+            save_every=1,
+        )
         return models, pair
 
     with pytest.raises(UsageError, match="no step of which every role"):

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from concertino import UsageError
-from concertino_train.trainer import Algorithm, check_trl, grpo_arguments
-from concertino_train.trainer import _contract as contract
+from concertino_train.trainer import Algorithm, check_trl, contract, grpo_arguments
 
 CPU = Algorithm(device="cpu")
 OTHERS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -72,17 +71,32 @@ def test_steps_between_checkpoints_and_log_lines_are_steps_of_rollouts(tmp_path:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"loss": "ppo"}, "loss='ppo'"), ({"ratio": "row"}, "ratio"), ({"clip_low": 0}, "clip_low"),
-        ({"clip_low": 1.0}, "clip_low"), ({"clip_high": -1}, "clip_high"), ({"kl": -0.1}, "kl"),
-        ({"kl": float("nan")}, "kl"), ({"kl_ratio": True}, "kl_ratio"), ({"loss": "dr_grpo"}, "row_tokens"),
-        ({"row_tokens": 5}, "row_tokens"), ({"old": "new"}, "old"), ({"correction": "some"}, "correction"),
-        ({"old": "sampled", "correction": "token_mask"}, "correction"), ({"correction_cap": 0}, "correction_cap"),
-        ({"temperature": 0}, "temperature"), ({"learning_rate": float("inf")}, "learning_rate"),
-        ({"schedule": "step"}, "schedule"), ({"warmup": -1}, "warmup"), ({"group_size": 1}, "group_size"),
-        ({"steps": 0}, "steps"), ({"micro_batch": 0}, "micro_batch"), ({"iterations": 0}, "iterations"),
-        ({"precision": "half"}, "precision"), ({"device": "tpu"}, "device"),
+        ({"loss": "ppo"}, "loss='ppo'"),
+        ({"ratio": "row"}, "ratio"),
+        ({"clip_low": 0}, "clip_low"),
+        ({"clip_low": 1.0}, "clip_low"),
+        ({"clip_high": -1}, "clip_high"),
+        ({"kl": -0.1}, "kl"),
+        ({"kl": float("nan")}, "kl"),
+        ({"kl_ratio": True}, "kl_ratio"),
+        ({"loss": "dr_grpo"}, "row_tokens"),
+        ({"row_tokens": 5}, "row_tokens"),
+        ({"old": "new"}, "old"),
+        ({"correction": "some"}, "correction"),
+        ({"old": "sampled", "correction": "token_mask"}, "correction"),
+        ({"correction_cap": 0}, "correction_cap"),
+        ({"temperature": 0}, "temperature"),
+        ({"learning_rate": float("inf")}, "learning_rate"),
+        ({"schedule": "step"}, "schedule"),
+        ({"warmup": -1}, "warmup"),
+        ({"group_size": 1}, "group_size"),
+        ({"steps": 0}, "steps"),
+        ({"micro_batch": 0}, "micro_batch"),
+        ({"iterations": 0}, "iterations"),
+        ({"precision": "half"}, "precision"),
+        ({"device": "tpu"}, "device"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_setting_is_refused_by_name(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=rf"Algorithm\({said}.*expected"):
         Algorithm(**wrong)
@@ -91,13 +105,22 @@ def test_a_wrong_setting_is_refused_by_name(wrong: dict[str, Any], said: str) ->
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("learning_rat", 1, "near: learning_rate"), ("beta", 0.1, "decided by Algorithm"), ("top_p", 0.9, "rollouts"),
-        ("use_vllm", True, "rollouts"), ("vllm_mode", "server", "rollouts"), ("scale_rewards", "none", "rewards"),
-        ("mask_truncated_completions", True, "rewards"), ("eval_steps", 3, "evaluated"), ("delta", 2.0, "the loss"),
-        ("entropy_coef", 0.1, "the loss"), ("sync_ref_model", True, "reference"), ("save_total_limit", 2, "keep"),
-        ("deepspeed", "x.json", "not supported"), ("log_completions", True, "decided"),
+        ("learning_rat", 1, "near: learning_rate"),
+        ("beta", 0.1, "decided by Algorithm"),
+        ("top_p", 0.9, "rollouts"),
+        ("use_vllm", True, "rollouts"),
+        ("vllm_mode", "server", "rollouts"),
+        ("scale_rewards", "none", "rewards"),
+        ("mask_truncated_completions", True, "rewards"),
+        ("eval_steps", 3, "evaluated"),
+        ("delta", 2.0, "the loss"),
+        ("entropy_coef", 0.1, "the loss"),
+        ("sync_ref_model", True, "reference"),
+        ("save_total_limit", 2, "keep"),
+        ("deepspeed", "x.json", "not supported"),
+        ("log_completions", True, "decided"),
     ],
-)  # fmt: skip
+)
 def test_an_argument_that_trl_would_ignore_is_refused(name: str, value: Any, said: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=said):
         grpo_arguments(CPU, tmp_path, more={name: value})
@@ -156,7 +179,7 @@ def test_a_trainer_without_the_state_that_is_read_is_refused() -> None:
 
 
 def test_settings_are_read_without_torch() -> None:
-    code = "import sys; from concertino_train.trainer import Algorithm, TaskStream; print('torch' in sys.modules)"
+    code = "import sys, concertino_train.config, concertino_train.factories; print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 

@@ -11,13 +11,44 @@ from typing import TYPE_CHECKING
 import concertino as ct
 
 if TYPE_CHECKING:
-    from concertino_train import Episode
+    from concertino_train.episodes import Episode
 
 ITEMS = [
-    "lamp", "rope", "kettle", "mirror", "ladder", "basket", "broom", "bucket", "candle", "chair", "clock", "drum",
-    "fork", "hammer", "jar", "key", "kite", "mat", "nail", "oven", "pan", "pillow", "plate", "pump", "razor", "saw",
-    "shelf", "soap", "stool", "tile", "torch", "towel", "vase", "wheel",
-]  # fmt: skip
+    "lamp",
+    "rope",
+    "kettle",
+    "mirror",
+    "ladder",
+    "basket",
+    "broom",
+    "bucket",
+    "candle",
+    "chair",
+    "clock",
+    "drum",
+    "fork",
+    "hammer",
+    "jar",
+    "key",
+    "kite",
+    "mat",
+    "nail",
+    "oven",
+    "pan",
+    "pillow",
+    "plate",
+    "pump",
+    "razor",
+    "saw",
+    "shelf",
+    "soap",
+    "stool",
+    "tile",
+    "torch",
+    "towel",
+    "vase",
+    "wheel",
+]
 PRICES = {item: 3 + 7 * number % 90 for number, item in enumerate(ITEMS)}
 STOCK = {item: 1 + 11 * number % 97 for number, item in enumerate(ITEMS)}
 COST = ("What does a {} cost?", "What would one {} cost me?", "Tell me the cost of a {}.", "Does a {} cost much?")

@@ -1,9 +1,10 @@
-"""`concertino train`: collect, teach, reinforce, measure, export; each from one settings file.
+"""`concertino train`: collect, sft, rl, eval, export; each from one settings file.
 
-_options   what several verbs take        _settings  from a command line to a training
-_dry_run   what would be done             _collect, _sft, _rl, _eval, _export, _recipes, _template  a verb each
+options   what several commands take      settings  from a command line to a training
+dry_run   what would be done              estimate  memory, tokens, arithmetic, money
+collect, sft, audit, rl, eval, export, study, recipes, template  a command each
 
-Invariant: `--help` imports no verb and no torch; results go to stdout, progress and errors to stderr.
+Invariant: `--help` imports no command and no torch; results go to stdout, progress and errors to stderr.
 """
 
 from __future__ import annotations
@@ -16,29 +17,31 @@ import click
 from concertino.cli import VerbGroup
 
 
-class Verb(NamedTuple):
-    """Where a verb is, as `module:attribute`, and its line in `--help`."""
+class Command(NamedTuple):
+    """Where a command is, as `module:attribute`, and its line in `--help`."""
 
     target: str
     help: str
 
 
 _HERE = __package__
-VERBS: dict[str, Verb] = {
-    "recipes": Verb(f"{_HERE}._recipes:recipes_command", "List the recipes that come along, or print one."),
-    "collect": Verb(f"{_HERE}._collect:collect_command", "Have a teacher work on tasks, and make a set of it."),
-    "sft": Verb(f"{_HERE}._sft:sft_command", "Teach a policy what good trajectories wrote."),
-    "audit": Verb("concertino_train.audit:audit_command", "Look for faults of a reward before training on it."),
-    "rl": Verb(f"{_HERE}._rl:rl_command", "Train a policy by reinforcement learning."),
-    "eval": Verb(f"{_HERE}._eval:eval_command", "Measure a checkpoint on tasks, also over another pool."),
-    "export": Verb(f"{_HERE}._export:export_command", "Write a checkpoint as a model that can be used at once."),
-    "study": Verb(f"{_HERE}._study:study_command", "Train arms that differ in one thing, over seeds, and compare."),
-    "inspect-template": Verb(f"{_HERE}._template:template_command", "Show what a chat template makes of a talk."),
+COMMANDS: dict[str, Command] = {
+    "recipes": Command(f"{_HERE}.recipes:recipes_command", "List the included recipes, or print one."),
+    "collect": Command(f"{_HERE}.collect:collect_command", "Collect teacher trajectories into a dataset."),
+    "sft": Command(f"{_HERE}.sft:sft_command", "Train a policy on good trajectories (SFT)."),
+    "audit": Command(f"{_HERE}.audit:audit_command", "Check a reward for faults before training on it."),
+    "rl": Command(f"{_HERE}.rl:rl_command", "Train a policy by reinforcement learning."),
+    "eval": Command(f"{_HERE}.eval:eval_command", "Evaluate a checkpoint on tasks, optionally with another pool."),
+    "export": Command(f"{_HERE}.export:export_command", "Export a checkpoint as a ready-to-use model."),
+    "study": Command(f"{_HERE}.study:study_command", "Train arms that differ in one thing, over seeds, and compare."),
+    "inspect-template": Command(
+        f"{_HERE}.template:template_command", "Show what a chat template makes of a conversation."
+    ),
 }
 """In the order of a training."""
 
 
-@click.group("train", cls=VerbGroup, verbs=VERBS, subcommand_metavar="VERB [ARGS]...")
+@click.group("train", cls=VerbGroup, verbs=COMMANDS, subcommand_metavar="COMMAND [ARGS]...")
 def train() -> None:
     """Train an orchestrator: collect, sft, rl, eval, export.
 
@@ -49,4 +52,4 @@ def train() -> None:
         sys.path.insert(0, here)
 
 
-__all__ = ["VERBS", "train"]
+__all__ = ["COMMANDS", "train"]

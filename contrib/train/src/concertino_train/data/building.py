@@ -1,4 +1,4 @@
-"""Making a set: trajectories are chosen, rewritten and filtered, and written with a card.
+"""Making a set: trajectories are selected, rewritten, filtered, and written with a data card.
 
     results and traces -> choose -> rewrite, if asked -> GAP's filters, if asked
                        -> conversations.jsonl, left_out.jsonl, card.json, README.md
@@ -27,7 +27,7 @@ from .files import NAME, encoded_line, write_conversations
 from .gap import GapSettings, gap_filter
 from .rewriting import NotParallel, Rewritten, Target, parallelised
 from .selecting import SelectionSettings, select
-from .trajectories import LeftOut, PoolOf, Trajectory, read_trajectories, tools_of
+from .trajectories import LeftOutTrajectory, PoolOf, Trajectory, read_trajectories, tools_of
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,18 @@ class DataSet:
 
     folder: Path
     examples: tuple[Example, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[LeftOutTrajectory, ...]
     card: Mapping[str, Any]
 
 
 def make_set(
-    results: str | Path | Sequence[str | Path], folder: str | Path, settings: SetSettings | None = None, *,
-    pool: Pool | PoolOf | None = None, codec: Codec | None = None,
-) -> DataSet:  # fmt: skip
+    results: str | Path | Sequence[str | Path],
+    folder: str | Path,
+    settings: SetSettings | None = None,
+    *,
+    pool: Pool | PoolOf | None = None,
+    codec: Codec | None = None,
+) -> DataSet:
     """Make a set of conversations from results files and their traces.
 
     Args:
@@ -187,7 +191,7 @@ class _Pools:
 
 
 def _examples(
-    chosen: Sequence[Trajectory], settings: SetSettings, pools: _Pools, left: list[LeftOut]
+    chosen: Sequence[Trajectory], settings: SetSettings, pools: _Pools, left: list[LeftOutTrajectory]
 ) -> Iterator[Example]:
     for one in chosen:
         trace = Trace.load(one.trace)
@@ -197,7 +201,7 @@ def _examples(
                 continue
             except (NotParallel, TraceError) as error:
                 if not settings.keep_serial:
-                    left.append(LeftOut(one.key, one.source, "not rewritten", str(error)))
+                    left.append(LeftOutTrajectory(one.key, one.source, "not rewritten", str(error)))
                     continue
         found = conversations_of(
             trace, task=one.key.task, tools=pools.tools(one), others=settings.others, exact=settings.exact
@@ -207,7 +211,9 @@ def _examples(
         if kept:
             yield Example(one, tuple(kept))
         else:
-            left.append(LeftOut(one.key, one.source, "nothing to teach", "of the roles asked for" if roles else ""))
+            left.append(
+                LeftOutTrajectory(one.key, one.source, "nothing to learn", "of the roles asked for" if roles else "")
+            )
 
 
 def _rewritten(one: Trajectory, trace: Trace, target: Target, pools: _Pools, exact: bool) -> Example:

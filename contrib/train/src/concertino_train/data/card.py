@@ -1,4 +1,4 @@
-"""The card of a set: what is in it, what it was made of, and what was left out; for people and for programs.
+"""The data card of a set: what is in it, what it was made of, and what was left out; for people and for programs.
 
     README.md   for people          card.json   the same figures
 
@@ -21,16 +21,22 @@ from concertino_local.codec import Codec
 from .encoding import encode, token_lengths
 from .examples import Example, conversations_in
 from .gap import is_parallel
-from .trajectories import REASONS, LeftOut
+from .trajectories import REASONS, LeftOutTrajectory
 
 FORMAT = 1
 """Version of the files of a set."""
 
 
 def card_of(
-    examples: Sequence[Example], *, sources: Sequence[str | Path] = (), left_out: Sequence[LeftOut] = (),
-    notes: Sequence[str] = (), settings: Mapping[str, Any] | None = None, codec: Codec | None = None, sha256: str = "",
-) -> dict[str, Any]:  # fmt: skip
+    examples: Sequence[Example],
+    *,
+    sources: Sequence[str | Path] = (),
+    left_out: Sequence[LeftOutTrajectory] = (),
+    notes: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    codec: Codec | None = None,
+    sha256: str = "",
+) -> dict[str, Any]:
     """The figures of a set.
 
     Args:

@@ -3,7 +3,7 @@
 It is an evaluation of concertino-bench, so it is resumable, bounded in $, and each of its runs is graded. A teacher is
 a system; at several temperatures it is several systems, `teacher@0.7` and so on.
 
-The invariant: the same call goes on where the last one stopped, and repeats no finished run.
+The invariant: the same call continues where the last one stopped, and repeats no finished run.
 """
 
 from __future__ import annotations
@@ -50,11 +50,22 @@ class Collection:
 
 
 async def collect(
-    teachers: System | Sequence[System], tasks: Selection | Sequence[Selection], pool: Pool, folder: str | Path, *,
-    samples: int = 8, temperatures: Sequence[float] = (), seed: int = 0, budget: Budget | None = None,
-    graders: Sequence[Grader] | None = None, grader: str = "", concurrency: int = 16, max_usd: float | None = None,
-    executor: Executor | None = None, on_progress: Callable[[Progress], None] | None = None,
-) -> Collection:  # fmt: skip
+    teachers: System | Sequence[System],
+    tasks: Selection | Sequence[Selection],
+    pool: Pool,
+    folder: str | Path,
+    *,
+    samples: int = 8,
+    temperatures: Sequence[float] = (),
+    seed: int = 0,
+    budget: Budget | None = None,
+    graders: Sequence[Grader] | None = None,
+    grader: str = "",
+    concurrency: int = 16,
+    max_usd: float | None = None,
+    executor: Executor | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Collection:
     """Have teachers work on tasks, and keep traces and results.
 
     Args:
@@ -69,7 +80,7 @@ async def collect(
         graders: who may grade; by default those that are installed.
         grader: name of the grader for all tasks.
         concurrency: runs at once.
-        max_usd: no further run begins once so many $ are spent.
+        max_usd: no further run begins once this many $ are spent.
         executor: shared with others.
         on_progress: told after every run.
 
@@ -85,14 +96,25 @@ async def collect(
         systems = [_at(system, temperature) for system in systems for temperature in temperatures]
     selections = [tasks] if isinstance(tasks, Selection) else list(tasks)
     evaluation = Evaluation(
-        selections, systems, samples=samples, seed=seed, budget=budget or Budget(), grader=grader, max_usd=max_usd,
+        selections,
+        systems,
+        samples=samples,
+        seed=seed,
+        budget=budget or Budget(),
+        grader=grader,
+        max_usd=max_usd,
         title="collected trajectories",
-    )  # fmt: skip
+    )
     target = Path(folder)
     outcome = await evaluate(
-        evaluation, pool, target / RESULTS, graders=installed_graders() if graders is None else graders,
-        concurrency=concurrency, executor=executor, on_progress=on_progress,
-    )  # fmt: skip
+        evaluation,
+        pool,
+        target / RESULTS,
+        graders=installed_graders() if graders is None else graders,
+        concurrency=concurrency,
+        executor=executor,
+        on_progress=on_progress,
+    )
     return Collection(target, target / RESULTS, outcome)
 
 

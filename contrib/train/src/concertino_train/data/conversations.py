@@ -1,4 +1,4 @@
-"""Role conversations: what a policy read and wrote, message by message, and which of its texts it is taught.
+"""Role conversations: what a policy read and wrote, message by message, and which of its texts are trained on.
 
     messages   system, user, assistant, user, assistant …    as the policy read them
     own        which assistant messages the policy wrote      the last message is one
@@ -17,7 +17,7 @@ from typing import Any
 
 from concertino import Message, Trace, UsageError
 
-from .replaying import Replayed, Spoken, Tools, replayed
+from .replaying import ReplayedTrace, Spoken, Tools, replayed
 
 OTHERS = ("summariser",)
 """Roles that no policy plays unless told otherwise."""
@@ -84,9 +84,16 @@ class Conversation:
 
 
 def conversations_of(
-    trace: Trace | Replayed, *, run: str = "", pool: str = "", task: str = "", question: str = "", tools: Tools = (),
-    others: Collection[str] = OTHERS, exact: bool = False,
-) -> list[Conversation]:  # fmt: skip
+    trace: Trace | ReplayedTrace,
+    *,
+    run: str = "",
+    pool: str = "",
+    task: str = "",
+    question: str = "",
+    tools: Tools = (),
+    others: Collection[str] = OTHERS,
+    exact: bool = False,
+) -> list[Conversation]:
     """The conversations of a run, whatever its strategy.
 
     Args:
@@ -126,9 +133,17 @@ def _joined(id: str, line: Sequence[Spoken], exact: bool, about: Mapping[str, st
             faults[len(messages)] = wrong
         messages.append(replace(Message.of(said.reply), extra={}))
     return Conversation(
-        id, tuple(messages), tuple(own), tuple(place for place in own if place not in faults), faults,
-        line[0].role, line[0].part, line[0].tools, models=tuple(dict.fromkeys(said.model for said in line)), **about,
-    )  # fmt: skip
+        id,
+        tuple(messages),
+        tuple(own),
+        tuple(place for place in own if place not in faults),
+        faults,
+        line[0].role,
+        line[0].part,
+        line[0].tools,
+        models=tuple(dict.fromkeys(said.model for said in line)),
+        **about,
+    )
 
 
 def faults_of(said: Spoken, exact: bool = False) -> tuple[str, ...]:

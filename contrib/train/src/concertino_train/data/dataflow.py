@@ -47,7 +47,7 @@ _SHORT_WORDS = frozenset(
 
 
 @dataclass(frozen=True)
-class Made:
+class MadeValue:
     """One call of a trajectory, in the order in which they were made.
 
     Attributes:
@@ -64,12 +64,12 @@ class Made:
     thought: str = ""
     written: Any = None
 
-    def repeats(self, other: Made) -> bool:
+    def repeats(self, other: MadeValue) -> bool:
         """Whether it is the very same call again."""
         return (self.name, self.arguments, self.written) == (other.name, other.arguments, other.written)
 
 
-def dependencies(known: str, calls: Sequence[Made], writes: Collection[str] = ()) -> list[frozenset[int]]:
+def dependencies(known: str, calls: Sequence[MadeValue], writes: Collection[str] = ()) -> list[frozenset[int]]:
     """For each call the places of the earlier calls whose end it needs.
 
     Args:
@@ -89,7 +89,7 @@ def dependencies(known: str, calls: Sequence[Made], writes: Collection[str] = ()
     return found
 
 
-def sources_of(known: str, calls: Sequence[Made], place: int) -> dict[str, int]:
+def sources_of(known: str, calls: Sequence[MadeValue], place: int) -> dict[str, int]:
     """Of a call's arguments, the words that came from earlier results, and from which one each."""
     flow = _Flow(known)
     for made in calls[:place]:
@@ -114,7 +114,7 @@ def rounds_of(needs: Sequence[Collection[int]], most: int) -> list[list[int]]:
 
 
 class _Flow:
-    """What came from where, as a trajectory goes on."""
+    """Which value came from which call, along a trajectory."""
 
     def __init__(self, known: str) -> None:
         words = list(_tokens(known))
@@ -123,7 +123,7 @@ class _Flow:
         self.origin: dict[str, int] = {}
         self.numbers: list[frozenset[str]] = []
 
-    def told(self, made: Made) -> None:
+    def told(self, made: MadeValue) -> None:
         """The policy's text with its call, then the result."""
         for text in (made.thought, *leaves(made.arguments)):
             self.known.update(word for word in _tokens(text) if word not in self.origin)

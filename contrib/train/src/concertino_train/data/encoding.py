@@ -23,7 +23,7 @@ IGNORED = -100
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedConversation:
     """One conversation as ids.
 
     Attributes:
@@ -56,7 +56,7 @@ class Encoded:
         return [tuple(each) for each in found]
 
 
-def encode(conversation: Conversation, codec: Codec) -> Encoded:
+def encode(conversation: Conversation, codec: Codec) -> EncodedConversation:
     """A conversation as ids and labels, up to its last taught turn.
 
     Raises:
@@ -84,15 +84,15 @@ def encode(conversation: Conversation, codec: Codec) -> Encoded:
         between = codec.onward(fresh, True, conversation.tools)
         ids += between
         labels += [IGNORED] * len(between)
-    return Encoded(conversation.id, tuple(ids), tuple(labels), prompt)
+    return EncodedConversation(conversation.id, tuple(ids), tuple(labels), prompt)
 
 
-def encode_all(conversations: Iterable[Conversation], codec: Codec) -> Iterator[Encoded]:
+def encode_all(conversations: Iterable[Conversation], codec: Codec) -> Iterator[EncodedConversation]:
     """One after the other; those that teach nothing are passed over."""
     return (encode(each, codec) for each in conversations if each.train)
 
 
-def token_lengths(encoded: Sequence[Encoded]) -> dict[str, float]:
+def token_lengths(encoded: Sequence[EncodedConversation]) -> dict[str, float]:
     """Figures of their lengths: least, median, 95th percentile and most tokens, and the share that is trained."""
     if not encoded:
         return {}

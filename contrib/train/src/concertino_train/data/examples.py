@@ -1,4 +1,4 @@
-"""An example: a trajectory that was taken, with the conversations that are made of it."""
+"""An example: a selected trajectory, with the conversations that are made of it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from concertino import UsageError
 from concertino_local.codec import Codec
 
 from .examples import Example
-from .trajectories import LeftOut, Trajectory
+from .trajectories import LeftOutTrajectory, Trajectory
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class GapSettings:
 
 def gap_filter(
     examples: Sequence[Example], settings: GapSettings | None = None, codec: Codec | None = None
-) -> tuple[list[Example], list[LeftOut]]:
+) -> tuple[list[Example], list[LeftOutTrajectory]]:
     """Those that pass, in order, and the others with why.
 
     Raises:
@@ -63,15 +63,15 @@ def gap_filter(
     """
     chosen = settings or GapSettings()
     kept: list[Example] = []
-    left: list[LeftOut] = []
+    left: list[LeftOutTrajectory] = []
     for example in examples:
         key, source = example.trajectory.key, example.trajectory.source
         count = searches_in(example.trajectory, chosen.searches)
         tokens = example.tokens(codec) if chosen.most_tokens is not None else 0
         if count < chosen.least_searches:
-            left.append(LeftOut(key, source, "simple", f"{count} searches"))
+            left.append(LeftOutTrajectory(key, source, "simple", f"{count} searches"))
         elif chosen.most_tokens is not None and tokens > chosen.most_tokens:
-            left.append(LeftOut(key, source, "long", f"{tokens} tokens"))
+            left.append(LeftOutTrajectory(key, source, "long", f"{tokens} tokens"))
         else:
             kept.append(example)
     if not kept:
@@ -97,7 +97,7 @@ def _matching(level: Any, patterns: Sequence[str]) -> list[int]:
     return [count for name, count in level.items() if any(fnmatch.fnmatchcase(name, each) for each in patterns)]
 
 
-def _in_ratio(kept: list[Example], settings: GapSettings, left: list[LeftOut]) -> list[Example]:
+def _in_ratio(kept: list[Example], settings: GapSettings, left: list[LeftOutTrajectory]) -> list[Example]:
     """As many of both kinds as the ratio allows."""
     share = settings.parallel_share
     if share is None:
@@ -122,7 +122,7 @@ def _in_ratio(kept: list[Example], settings: GapSettings, left: list[LeftOut]) -
     for place in sorted(gone):
         one = kept[place].trajectory
         kind_of = "parallel" if place in kinds[True] else "serial"
-        left.append(LeftOut(one.key, one.source, "ratio", kind_of))
+        left.append(LeftOutTrajectory(one.key, one.source, "ratio", kind_of))
     return [example for place, example in enumerate(kept) if place not in gone]
 
 

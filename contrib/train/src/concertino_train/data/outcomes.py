@@ -53,7 +53,7 @@ class OutcomeSettings:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedQuestion:
     """A question, as often as it was asked.
 
     Attributes:
@@ -74,7 +74,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Mixed:
-    """Questions by what came of them.
+    """Questions by their outcomes.
 
     Attributes:
         kept: with mixed outcomes, in the order of the results.
@@ -83,10 +83,10 @@ class Mixed:
         broken: samples that did not take place.
     """
 
-    kept: tuple[Asked, ...]
-    too_easy: tuple[Asked, ...] = ()
-    too_hard: tuple[Asked, ...] = ()
-    too_few: tuple[Asked, ...] = ()
+    kept: tuple[AskedQuestion, ...]
+    too_easy: tuple[AskedQuestion, ...] = ()
+    too_hard: tuple[AskedQuestion, ...] = ()
+    too_few: tuple[AskedQuestion, ...] = ()
     broken: int = 0
 
     @property
@@ -114,7 +114,7 @@ class Mixed:
 def mixed_outcomes(
     results: str | Path | Results | Sequence[str | Path], settings: OutcomeSettings | None = None
 ) -> Mixed:
-    """Sort the questions of results files by what came of them.
+    """Sort the questions of results files by their outcomes.
 
     Raises:
         UsageError: no question has mixed outcomes: says how many were all right and all wrong, and what to do; or the
@@ -124,7 +124,7 @@ def mixed_outcomes(
     if not isinstance(results, Results):
         results = read_all([results] if isinstance(results, str | Path) else list(results))
     counts, broken = _counted(_of_system(results, asked.system))
-    sorts: dict[str, list[Asked]] = {name: [] for name in ("kept", "too_easy", "too_hard", "too_few")}
+    sorts: dict[str, list[AskedQuestion]] = {name: [] for name in ("kept", "too_easy", "too_hard", "too_few")}
     for each in counts:
         sorts[_sort(each, asked)].append(each)
     found = Mixed(broken=broken, **{name: tuple(each) for name, each in sorts.items()})
@@ -145,7 +145,7 @@ def _of_system(results: Results, system: str) -> list[Item]:
     return [item for item in results.items if not system or fnmatch.fnmatchcase(item.key.system, system)]
 
 
-def _counted(items: Sequence[Item]) -> tuple[list[Asked], int]:
+def _counted(items: Sequence[Item]) -> tuple[list[AskedQuestion], int]:
     counts: dict[str, list[int]] = {}
     for item in items:
         pair = counts.setdefault(item.key.task, [0, 0])
@@ -153,10 +153,10 @@ def _counted(items: Sequence[Item]) -> tuple[list[Asked], int]:
             pair[0] += item.right
             pair[1] += 1
     broken = sum(bool(item.error) for item in items)
-    return [Asked(task, right, samples) for task, (right, samples) in counts.items()], broken
+    return [AskedQuestion(task, right, samples) for task, (right, samples) in counts.items()], broken
 
 
-def _sort(one: Asked, settings: OutcomeSettings) -> str:
+def _sort(one: AskedQuestion, settings: OutcomeSettings) -> str:
     if one.samples < settings.samples:
         return "too_few"
     if one.share >= settings.below:
@@ -205,7 +205,7 @@ def write_asked(
     return target
 
 
-def read_asked(path: str | Path) -> Iterator[Asked]:
+def read_asked(path: str | Path) -> Iterator[AskedQuestion]:
     """Read them back.
 
     Raises:
@@ -213,7 +213,7 @@ def read_asked(path: str | Path) -> Iterator[Asked]:
     """
     for number, line in enumerate(Path(path).read_text("utf-8").splitlines(), 1):
         try:
-            yield Asked(**json.loads(line))
+            yield AskedQuestion(**json.loads(line))
         except (ValueError, TypeError) as error:
             wanted = '{"task": "…", "right": 3, "samples": 8}'
             raise UsageError(f"{path}, line {number}: {error}; expected {wanted}") from error

@@ -1,4 +1,4 @@
-"""A trace gone through again: every text that a role wrote, with the conversation that it read and what came of it.
+"""A trace replayed: every text that a role wrote, with the conversation that it read and its result.
 
 A trace keeps of each question only the messages that were new. What a role read as a whole follows from the strategy:
 a chat goes on, a stateless prompt and the next turn of a role begin anew, a compacted history is told afresh. So the
@@ -39,7 +39,7 @@ class Spoken:
         flaws: codes of what the text lacks of the exact form, those without one plain reading.
         repaired: codes of flaws that had one plain reading, which was taken.
         unread: nothing could be read in it, so it was handed back.
-        calls: calls that came of it, with their observations.
+        calls: calls that it led to, with their observations.
         round: number of the plan that it led to, 0 for none.
     """
 
@@ -64,7 +64,7 @@ class Spoken:
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayedTrace:
     """A trace gone through again.
 
     Attributes:
@@ -100,7 +100,7 @@ def strategy_of(trace: Trace) -> Strategy:
     return found.from_json(said)
 
 
-def replayed(trace: Trace, tools: Tools = ()) -> Replayed:
+def replayed(trace: Trace, tools: Tools = ()) -> ReplayedTrace:
     """Go through a trace again.
 
     Args:
@@ -109,7 +109,7 @@ def replayed(trace: Trace, tools: Tools = ()) -> Replayed:
             calls, the released stateless prompts); a trace keeps it only where its reader needs it.
 
     Raises:
-        TraceError: the trace does not fit its strategy, or its run goes on.
+        TraceError: the trace does not fit its strategy, or its run has not ended.
         UsageError: its strategy is not installed, or its texts call natively and nobody said what could be called.
     """
     strategy = strategy_of(trace)
@@ -118,7 +118,7 @@ def replayed(trace: Trace, tools: Tools = ()) -> Replayed:
     done = replay(_with_ids(trace, known), _Overheard(strategy, heard))
     if not trace.finished:
         raise TraceError(f"{trace.path or trace.run_id}: the run has no end yet; resume it before it is taught")
-    return Replayed(tuple(heard.spoken), tuple(heard.rounds), tuple(heard.levels), done, strategy)
+    return ReplayedTrace(tuple(heard.spoken), tuple(heard.rounds), tuple(heard.levels), done, strategy)
 
 
 def _with_ids(trace: Trace, tools: Tools) -> Trace:

@@ -26,8 +26,8 @@ from concertino import Budget, Call, Message, ParallelRounds, Reply, Strategy, T
 from concertino.strategies import Act, Ask, Brief, DependencyPlan, Done, Machine
 
 from .conversations import OTHERS, Conversation, faults_of
-from .dataflow import Made, dependencies, leaves, rounds_of, sources_of
-from .replaying import Replayed, Spoken, Tools, judge, replayed
+from .dataflow import MadeValue, dependencies, leaves, rounds_of, sources_of
+from .replaying import ReplayedTrace, Spoken, Tools, judge, replayed
 from .trajectories import data_of
 
 Target = Literal["parallel-rounds", "dependency-plan"]
@@ -66,9 +66,14 @@ class Rewritten:
 
 
 def parallelised(
-    trace: Trace, target: Target | Strategy | None = None, *, tools: Tools = (), writes: Collection[str] = (),
-    task: str = "", exact: bool = False,
-) -> Rewritten:  # fmt: skip
+    trace: Trace,
+    target: Target | Strategy | None = None,
+    *,
+    tools: Tools = (),
+    writes: Collection[str] = (),
+    task: str = "",
+    exact: bool = False,
+) -> Rewritten:
     """Rewrite a trajectory with fewer rounds.
 
     Args:
@@ -86,7 +91,7 @@ def parallelised(
     told = replayed(trace, tools)
     own, last = _parts(told, exact)
     calls = [
-        Made(call.name, data_of(call), seen, _thought(said.reply.text) if number == 0 else "")
+        MadeValue(call.name, data_of(call), seen, _thought(said.reply.text) if number == 0 else "")
         for said in own
         for number, (call, seen) in enumerate(said.calls)
     ]
@@ -105,7 +110,7 @@ def parallelised(
     return Rewritten(conversation, tuple(map(tuple, rounds)), len(own), tuple(needs), names)
 
 
-def _parts(told: Replayed, exact: bool) -> tuple[list[Spoken], list[Spoken]]:
+def _parts(told: ReplayedTrace, exact: bool) -> tuple[list[Spoken], list[Spoken]]:
     """The texts with calls, and those behind the last of them."""
     name = told.strategy.name
     if name not in _SERIAL:
@@ -130,7 +135,7 @@ def _parts(told: Replayed, exact: bool) -> tuple[list[Spoken], list[Spoken]]:
     return own, spoken[behind:]
 
 
-def _as_written(trace: Trace, told: Replayed, tools: Tools, calls: Sequence[Made]) -> list[Any]:
+def _as_written(trace: Trace, told: ReplayedTrace, tools: Tools, calls: Sequence[MadeValue]) -> list[Any]:
     """The arguments of the calls as the policy wrote them: with their quotes, where the strategy has some."""
     if not getattr(told.strategy, "quotes", False):
         return [made.arguments for made in calls]
@@ -139,7 +144,9 @@ def _as_written(trace: Trace, told: Replayed, tools: Tools, calls: Sequence[Made
     return [data_of(call) for said in plain.spoken for call, _ in said.calls]
 
 
-def _needs(known: str, calls: Sequence[Made], written: Sequence[Any], writes: Collection[str]) -> list[frozenset[int]]:
+def _needs(
+    known: str, calls: Sequence[MadeValue], written: Sequence[Any], writes: Collection[str]
+) -> list[frozenset[int]]:
     """What each call needs: what it quotes, and what its own words hold."""
     places = {made.seen.call_id: place for place, made in enumerate(calls)}
     quoted = [
@@ -191,17 +198,27 @@ class _Writer:
     """One rewriting: the machine of the target, told new texts and shown the recorded observations."""
 
     def __init__(
-        self, trace: Trace, told: Replayed, strategy: ParallelRounds | DependencyPlan, own: Sequence[Spoken],
-        last: Sequence[Spoken], calls: Sequence[Made], written: Sequence[Any], needs: Sequence[frozenset[int]],
-        rounds: Sequence[Sequence[int]], tools: Tools,
-    ) -> None:  # fmt: skip
+        self,
+        trace: Trace,
+        told: ReplayedTrace,
+        strategy: ParallelRounds | DependencyPlan,
+        own: Sequence[Spoken],
+        last: Sequence[Spoken],
+        calls: Sequence[MadeValue],
+        written: Sequence[Any],
+        needs: Sequence[frozenset[int]],
+        rounds: Sequence[Sequence[int]],
+        tools: Tools,
+    ) -> None:
         self.trace, self.told, self.strategy = trace, told, strategy
         places = {made.seen.call_id: place for place, made in enumerate(calls)}
         numbered = {at: f"{number}.{n}" for number, row in enumerate(rounds, 1) for n, at in enumerate(row, 1)}
         self.moved = {name: numbered[place] for name, place in places.items()}
         quotes = getattr(strategy, "quotes", False)
-        self.written = [_each_text(value, self._requoted) if quotes else made.arguments
-                        for value, made in zip(written, calls, strict=True)]  # fmt: skip
+        self.written = [
+            _each_text(value, self._requoted) if quotes else made.arguments
+            for value, made in zip(written, calls, strict=True)
+        ]
         self.own, self.last, self.calls, self.needs, self.rounds = own, last, calls, needs, rounds
         self.tools = tuple(trace.setup.get("tools", ())) or tuple(tools)
         self.same = strategy == told.strategy
@@ -227,10 +244,18 @@ class _Writer:
         own = tuple(place for place, message in enumerate(messages) if message.role == "assistant")
         models = tuple(dict.fromkeys(said.model for said in (*self.own, *self.last)))
         return Conversation(
-            f"{self.trace.run_id}/rewritten", messages, own, own, task=task, question=self.trace.question,
-            run=self.trace.run_id, pool=str(self.trace.setup.get("pool", "")), strategy=self.strategy.name,
-            models=models, rewritten=self.told.strategy.name,
-        )  # fmt: skip
+            f"{self.trace.run_id}/rewritten",
+            messages,
+            own,
+            own,
+            task=task,
+            question=self.trace.question,
+            run=self.trace.run_id,
+            pool=str(self.trace.setup.get("pool", "")),
+            strategy=self.strategy.name,
+            models=models,
+            rewritten=self.told.strategy.name,
+        )
 
     def _begin(self) -> Machine:
         budget = Budget(**self.trace.setup.get("budget", {}))

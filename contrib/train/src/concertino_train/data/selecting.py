@@ -23,7 +23,7 @@ from typing import Any, Literal, get_args
 
 from concertino import UsageError
 
-from .trajectories import LeftOut, Trajectory
+from .trajectories import LeftOutTrajectory, Trajectory
 
 Recovery = Literal["first", "only", "any"]
 
@@ -74,7 +74,7 @@ class Selected:
     """
 
     trajectories: tuple[Trajectory, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[LeftOutTrajectory, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -83,26 +83,26 @@ class Selected:
         return dict(Counter(each.reason for each in self.left_out))
 
 
-def select(found: Iterable[Trajectory | LeftOut], settings: SelectionSettings | None = None) -> Selected:
+def select(found: Iterable[Trajectory | LeftOutTrajectory], settings: SelectionSettings | None = None) -> Selected:
     """Choose among trajectories, of one results file or of several.
 
     Raises:
         UsageError: nothing is left; says why, reason by reason.
     """
     chosen = settings or SelectionSettings()
-    left: list[LeftOut] = []
+    left: list[LeftOutTrajectory] = []
     questions: dict[str, list[Trajectory]] = {}
     excluded = {_same(text) for text in chosen.exclude}
     for each in found:
-        if isinstance(each, LeftOut):
+        if isinstance(each, LeftOutTrajectory):
             left.append(each)
         elif (reason := _unfit(each, chosen, excluded)) is not None:
-            left.append(LeftOut(each.key, each.source, reason))
+            left.append(LeftOutTrajectory(each.key, each.source, reason))
         else:
             questions.setdefault(_same(each.question), []).append(each)
     taken = _one_each(questions, chosen, left)
     if chosen.most is not None:
-        left += [LeftOut(each.key, each.source, "enough") for each in taken[chosen.most :]]
+        left += [LeftOutTrajectory(each.key, each.source, "enough") for each in taken[chosen.most :]]
         taken = taken[: chosen.most]
     notes: list[str] = []
     if chosen.tool_share is not None:
@@ -121,12 +121,12 @@ def _unfit(one: Trajectory, settings: SelectionSettings, excluded: Collection[st
     if settings.recovery == "only" and not one.recovered:
         return "no recovery"
     if not one.taught:
-        return "nothing to teach"
+        return "nothing to learn"
     return "few calls" if one.calls < settings.least_calls else None
 
 
 def _one_each(
-    questions: dict[str, list[Trajectory]], settings: SelectionSettings, left: list[LeftOut]
+    questions: dict[str, list[Trajectory]], settings: SelectionSettings, left: list[LeftOutTrajectory]
 ) -> list[Trajectory]:
     """The best of each question; questions come in the order of chance."""
     taken: list[Trajectory] = []
@@ -138,7 +138,7 @@ def _one_each(
             rest = [one for one in rest if one is not best]
             taken.append(best)
             calls.update(best.tools)
-        left += [LeftOut(one.key, one.source, "beaten") for one in rest]
+        left += [LeftOutTrajectory(one.key, one.source, "beaten") for one in rest]
     return taken
 
 
@@ -155,7 +155,9 @@ _ROUNDING = 1e-9
 """What is over by less, is not."""
 
 
-def _balanced(taken: list[Trajectory], share: float, left: list[LeftOut], notes: list[str]) -> list[Trajectory]:
+def _balanced(
+    taken: list[Trajectory], share: float, left: list[LeftOutTrajectory], notes: list[str]
+) -> list[Trajectory]:
     """What is left when no member has more than its share, as far as leaving out can do that."""
     beyond: set[str] = set()
     while True:
@@ -175,7 +177,7 @@ def _balanced(taken: list[Trajectory], share: float, left: list[LeftOut], notes:
                 "trajectories cannot change that, for none calls it less"
             )
             continue
-        left += [LeftOut(taken[place].key, taken[place].source, "balance", worst) for place in sorted(gone)]
+        left += [LeftOutTrajectory(taken[place].key, taken[place].source, "balance", worst) for place in sorted(gone)]
         taken = [one for place, one in enumerate(taken) if place not in gone]
 
 
@@ -198,7 +200,7 @@ def _leaving(taken: Sequence[Trajectory], name: str, share: float) -> set[int] |
     return gone
 
 
-def _nothing(left: Sequence[LeftOut]) -> str:
+def _nothing(left: Sequence[LeftOutTrajectory]) -> str:
     counts = Counter(each.reason for each in left)
     if not counts:
         return "there are no trajectories to choose from; collect some with a teacher"

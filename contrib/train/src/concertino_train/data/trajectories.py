@@ -18,7 +18,7 @@ from concertino_bench.items import Item, Key
 from concertino_bench.reports import read_results
 
 from .conversations import OTHERS, conversations_of
-from .replaying import Replayed, Spoken, replayed
+from .replaying import ReplayedTrace, Spoken, replayed
 
 PoolOf = Callable[[Item], Pool]
 """The pool that an item ran with, where tasks have worlds."""
@@ -90,7 +90,7 @@ REASONS: Mapping[str, str] = {
     "unparsable": "it gave no answer that could be read",
     "excluded": "its question is kept for something else",
     "no recovery": "only trajectories that recovered were asked for",
-    "nothing to teach": "every text of it has a fault",
+    "nothing to learn": "every text of it has a fault",
     "few calls": "it made fewer calls than were asked for",
     "beaten": "another trajectory of its question was taken",
     "balance": "one member would have had too large a share of all calls",
@@ -104,7 +104,7 @@ REASONS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class LeftOutTrajectory:
     """A trajectory that is not taken.
 
     Attributes:
@@ -121,7 +121,7 @@ class LeftOut:
 
     def __post_init__(self) -> None:
         if self.reason not in REASONS:
-            raise UsageError(f"LeftOut(reason={self.reason!r}): expected one of {', '.join(REASONS)}")
+            raise UsageError(f"LeftOutTrajectory(reason={self.reason!r}): expected one of {', '.join(REASONS)}")
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
@@ -130,9 +130,15 @@ class LeftOut:
 
 
 def read_trajectories(
-    results: str | Path, *, pool: Pool | PoolOf | None = None, others: Sequence[str] = OTHERS, exact: bool = False,
-    right_only: bool = True, systems: Sequence[str] = (), source: str = "",
-) -> Iterator[Trajectory | LeftOut]:  # fmt: skip
+    results: str | Path,
+    *,
+    pool: Pool | PoolOf | None = None,
+    others: Sequence[str] = OTHERS,
+    exact: bool = False,
+    right_only: bool = True,
+    systems: Sequence[str] = (),
+    source: str = "",
+) -> Iterator[Trajectory | LeftOutTrajectory]:
     """The trajectories of a results file, one by one, in its order.
 
     Args:
@@ -157,22 +163,22 @@ def read_trajectories(
         if systems and item.key.system not in systems:
             continue
         if item.error:
-            yield LeftOut(item.key, source, "broken", item.error)
+            yield LeftOutTrajectory(item.key, source, "broken", item.error)
         elif right_only and not item.right:
-            yield LeftOut(item.key, source, item.verdict.value, item.reason)
+            yield LeftOutTrajectory(item.key, source, item.verdict.value, item.reason)
         else:
             yield _read(item, path, source, pool, others, exact)
 
 
 def _read(
     item: Item, path: Path, source: str, pool: Pool | PoolOf | None, others: Sequence[str], exact: bool
-) -> Trajectory | LeftOut:
+) -> Trajectory | LeftOutTrajectory:
     if not item.trace or not (file := path.parent / item.trace).is_file():
-        return LeftOut(item.key, source, "no trace", item.trace or "the evaluation kept none")
+        return LeftOutTrajectory(item.key, source, "no trace", item.trace or "the evaluation kept none")
     try:
         return trajectory_of(item, Trace.load(file), source, tools_of(item, pool), others, exact)
     except TraceError as error:
-        return LeftOut(item.key, source, "unreadable", str(error))
+        return LeftOutTrajectory(item.key, source, "unreadable", str(error))
 
 
 def tools_of(item: Item, pool: Pool | PoolOf | None) -> list[dict[str, Any]]:
@@ -184,21 +190,32 @@ def tools_of(item: Item, pool: Pool | PoolOf | None) -> list[dict[str, Any]]:
 
 
 def trajectory_of(
-    item: Item, trace: Trace, source: str, tools: Sequence[Mapping[str, Any]] = (), others: Sequence[str] = OTHERS,
+    item: Item,
+    trace: Trace,
+    source: str,
+    tools: Sequence[Mapping[str, Any]] = (),
+    others: Sequence[str] = OTHERS,
     exact: bool = False,
-) -> Trajectory:  # fmt: skip
+) -> Trajectory:
     """What a choice looks at of one run.
 
     Raises:
-        TraceError: the trace does not fit its strategy, or its run goes on.
+        TraceError: the trace does not fit its strategy, or its run has not ended.
     """
     told = replayed(trace, tools)
     conversations = conversations_of(told, others=others, exact=exact)
     own = [said for said in told.spoken if said.part not in others and said.role not in others]
     calls = [pair for said in own for pair in said.calls]
     return Trajectory(
-        item.key, source, trace.path or Path(), item.verdict.value, trace.run_id,
-        item.pool or str(trace.setup.get("pool", "")), told.strategy.name, trace.question, item.stop,
+        item.key,
+        source,
+        trace.path or Path(),
+        item.verdict.value,
+        trace.run_id,
+        item.pool or str(trace.setup.get("pool", "")),
+        told.strategy.name,
+        trace.question,
+        item.stop,
         tools=_counted(seen.name for _, seen in calls if seen.status is not Status.PARSE_ERR),
         statuses=_counted(seen.status.value for _, seen in calls),
         models=_counted(_models(trace)),
@@ -209,10 +226,10 @@ def trajectory_of(
         widths=tuple(row for said in own for row in _widths(said, told)),
         taught=sum(len(each.train) for each in conversations),
         conversations=len(conversations),
-    )  # fmt: skip
+    )
 
 
-def repaired(told: Replayed, others: Sequence[str] = OTHERS) -> int:
+def repaired(told: ReplayedTrace, others: Sequence[str] = OTHERS) -> int:
     """How many failures of the policy were made good later.
 
     A failed call is, if a later text's call succeeded that has the same member, one that its error names as near, or an
@@ -268,7 +285,7 @@ def _models(trace: Trace) -> Iterator[str]:
     yield from (record["name"] for record in trace.of_kind("intent") if record["kind"] == "model")
 
 
-def _widths(said: Spoken, told: Replayed) -> Iterator[dict[str, int]]:
+def _widths(said: Spoken, told: ReplayedTrace) -> Iterator[dict[str, int]]:
     """What a text's calls had running side by side, level by level."""
     if said.calls:
         names = {call.id: seen.name for call, seen in said.calls if seen.status is not Status.PARSE_ERR}

@@ -21,7 +21,7 @@ from concertino_bench.environments.rewards import ALPHA, COEFFICIENTS, LAMBDAS, 
 
 from concertino_train.episodes import Episode, RoleTurn
 
-from ._term import Term, did_you_mean
+from .term import Term, did_you_mean
 
 __all__ = [
     "ALPHA",
@@ -140,11 +140,6 @@ class Team(_Turns):
     source = "AT-GRPO App. A.1.1 to A.1.5"
     meaning = "The reward that all roles share: a share of tests passed, a grid solved, a step nearer to the goal."
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """0 to 1."""
-        return 0.0, 1.0
-
     def of_turn(self, turn: RoleTurn, domain: str) -> float:
         """The team reward."""
         return turn.team
@@ -198,11 +193,6 @@ class Local(_WithLocal):
     formula = "m · Σ_l c_l s_l"
     source = "AT-GRPO App. A.1.1 to A.1.5"
     meaning = "What the role did by itself; 0 where it could not be worked out (m = 0)."
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """0 to 1."""
-        return 0.0, 1.0
 
     def of_turn(self, turn: RoleTurn, domain: str) -> float:
         """The local reward."""
@@ -259,11 +249,6 @@ class LambdaMix(_WithLocal):
         super().__post_init__()
         if self.share is not None and not 0 <= self.share <= 1:
             raise UsageError(f"{self.name}: share={self.share!r}; expected a number from 0 to 1")
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """0 to 1."""
-        return 0.0, 1.0
 
     def of_turn(self, turn: RoleTurn, domain: str) -> float:
         """The mix."""

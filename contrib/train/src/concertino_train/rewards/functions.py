@@ -13,7 +13,7 @@ from concertino import UsageError
 
 from concertino_train.episodes import Episode
 
-from ._term import UnpricedError, did_you_mean
+from .term import UnpricedError, did_you_mean
 
 SPENDING: dict[str, str] = {
     "units": "cost units",

@@ -11,8 +11,8 @@ from concertino_bench.graders.exact_match import normalise
 
 from concertino_train.episodes import Episode
 
-from ._term import Term
 from .functions import indicator
+from .term import Term
 
 Reading = Literal["paper", "as_released", "as_evaluated"]
 
@@ -41,7 +41,7 @@ def evaluated_exact_match(answer: str, gold: Sequence[str]) -> float:
 
 
 @dataclass(frozen=True)
-class ExactMatch(Term):
+class GapExactMatch(Term):
     """Eq. 10."""
 
     variant: Reading = "paper"
@@ -61,11 +61,6 @@ class ExactMatch(Term):
 
     def __post_init__(self) -> None:
         self._one_of("variant", ("paper", "as_released", "as_evaluated"))
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """0 or 1."""
-        return 0.0, 1.0
 
     def values(self, group: Sequence[Episode]) -> list[float]:
         """1 or 0 for each episode."""

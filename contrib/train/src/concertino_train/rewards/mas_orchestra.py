@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from concertino_train.episodes import Episode
 
-from ._term import Term
 from .functions import indicator
+from .term import Term
 
 RELEASED_EXECUTED, RELEASED_CORRECT = 0.1, 0.9
 """Weights of the released code's default; its recipe sets 0 and 1."""
@@ -31,18 +31,13 @@ def executed_reward(answered: bool, calls_ok: Sequence[bool] = ()) -> float:
 
 
 @dataclass(frozen=True)
-class Correct(Term):
+class CorrectAnswer(Term):
     """Eq. 3."""
 
     name = "mas-orchestra/correct"
     formula = "1[ŷ = y]"
     source = "MAS-Orchestra Eq. 3"
     meaning = "1 if the verdict is right; with several answers, if all of them are."
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """0 or 1."""
-        return 0.0, 1.0
 
     def values(self, group: Sequence[Episode]) -> list[float]:
         """1 or 0 for each episode."""
@@ -64,11 +59,6 @@ class Executed(Term):
         "Only the released code has this term, with the weight 0.1 beside 0.9 for the answer. A direct answer counts "
         "as executed whenever it is not empty, so any text earns 0.1."
     )
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """0 or 1."""
-        return 0.0, 1.0
 
     def values(self, group: Sequence[Episode]) -> list[float]:
         """1 or 0 for each episode."""

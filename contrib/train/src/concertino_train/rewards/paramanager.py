@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from concertino_train.episodes import Episode, Round
+from concertino_train.episodes import Episode, EpisodeRound
 
-from ._term import Term
 from .functions import indicator, soft_target, spent
+from .term import Term
 
 THETA_PAR, THETA_TOOL = 1.25, 3
 """Thresholds of Eq. 14 and 15 (Table 5)."""
@@ -90,7 +90,7 @@ def efficiency_reward(length: float, cost: float) -> float:
 # -- what the functions read of an episode -----------------------------------------------------------------------------
 
 
-def rounds_of(episode: Episode, final: Final = "count") -> list[Round]:
+def rounds_of(episode: Episode, final: Final = "count") -> list[EpisodeRound]:
     """The T rounds; with `leave_out`, without the one that only ends the run."""
     return [each for each in episode.policy_rounds if final == "count" or each.kind != "final"]
 
@@ -114,15 +114,8 @@ def cost_units(episode: Episode, final_units: float = FINAL_UNITS) -> float:
 # -- terms -------------------------------------------------------------------------------------------------------------
 
 
-class _Unit(Term):
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """0 to 1."""
-        return 0.0, 1.0
-
-
 @dataclass(frozen=True)
-class Task(_Unit):
+class TaskReward(Term):
     """Eq. 11."""
 
     name = "paramanager/task"
@@ -136,7 +129,7 @@ class Task(_Unit):
 
 
 @dataclass(frozen=True)
-class Format(_Unit):
+class Format(Term):
     """Eq. 12."""
 
     final: Final = "count"
@@ -158,7 +151,7 @@ class Format(_Unit):
 
 
 @dataclass(frozen=True)
-class Parallelism(_Unit):
+class Parallelism(Term):
     """Eq. 14."""
 
     theta_par: float = THETA_PAR
@@ -183,7 +176,7 @@ class Parallelism(_Unit):
 
 
 @dataclass(frozen=True)
-class Tools(_Unit):
+class Tools(Term):
     """Eq. 15."""
 
     theta_tool: int = THETA_TOOL
@@ -203,7 +196,7 @@ class Tools(_Unit):
 
 
 @dataclass(frozen=True)
-class Diversity(_Unit):
+class Diversity(Term):
     """Eq. 13."""
 
     theta_par: float = THETA_PAR
@@ -229,7 +222,7 @@ class Diversity(_Unit):
 
 
 @dataclass(frozen=True)
-class Length(_Unit):
+class Length(Term):
     """Eq. 16."""
 
     length_target: float = LENGTH_TARGET
@@ -256,7 +249,7 @@ class Length(_Unit):
 
 
 @dataclass(frozen=True)
-class Cost(_Unit):
+class CostReward(Term):
     """Eq. 17."""
 
     cost_target: float = COST_TARGET
@@ -282,7 +275,7 @@ class Cost(_Unit):
 
 
 @dataclass(frozen=True)
-class Efficiency(_Unit):
+class Efficiency(Term):
     """Eq. 18."""
 
     length_target: float = LENGTH_TARGET
@@ -294,14 +287,14 @@ class Efficiency(_Unit):
     formula = "½ (R_len + R_cost)"
     source = "ParaManager Eq. 18"
     meaning = "The mean of `paramanager/length` and `paramanager/cost`. Right and wrong answers earn it alike."
-    parameters: ClassVar[Mapping[str, str]] = {**Length.parameters, **Cost.parameters}
-    charges = Length.charges | Cost.charges
+    parameters: ClassVar[Mapping[str, str]] = {**Length.parameters, **CostReward.parameters}
+    charges = Length.charges | CostReward.charges
 
     def __post_init__(self) -> None:
         self._parts()
 
-    def _parts(self) -> tuple[Length, Cost]:
-        return Length(self.length_target, self.length_of), Cost(self.cost_target, self.final_units)
+    def _parts(self) -> tuple[Length, CostReward]:
+        return Length(self.length_target, self.length_of), CostReward(self.cost_target, self.final_units)
 
     def values(self, group: Sequence[Episode]) -> list[float]:
         """0 to 1 for each episode."""

@@ -10,8 +10,8 @@ from concertino import UsageError
 
 from concertino_train.episodes import Episode
 
-from ._term import Term
 from .functions import SPENDING, indicator, overlong, spent
+from .term import Term
 
 Money = Literal["all", "calls"]
 
@@ -24,11 +24,6 @@ class Correct(Term):
     formula = "correct(τ)"
     source = "here"
     meaning = "The score of the grade: 1 for right, 0 for wrong and unparsable."
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """0 to 1."""
-        return 0.0, 1.0
 
     def values(self, group: Sequence[Episode]) -> list[float]:
         """The score of each episode."""
@@ -44,11 +39,6 @@ class Answered(Term):
     source = "here"
     meaning = "1 for any answer that is not blank, right or wrong."
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """0 or 1."""
-        return 0.0, 1.0
-
     def values(self, group: Sequence[Episode]) -> list[float]:
         """1 or 0 for each episode."""
         return [indicator(episode.answered) for episode in group]
@@ -63,18 +53,29 @@ class OkCalls(Term):
     source = "here"
     meaning = "How reliably the policy calls."
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """0 to 1."""
-        return 0.0, 1.0
-
     def values(self, group: Sequence[Episode]) -> list[float]:
         """The share of each episode."""
         return [_share([call.ok for call in episode.calls]) for episode in group]
 
 
+class _Charge(Term):
+    """A term that takes away up to 1 for what its field `of` names."""
+
+    of: str
+
+    @property
+    def charged(self) -> frozenset[str]:
+        """Only `of`."""
+        return frozenset({self.of})
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """-1 to 0."""
+        return -1.0, 0.0
+
+
 @dataclass(frozen=True)
-class Spending(Term):
+class Spending(_Charge):
     """A price for whatever is spent, the same for right and wrong."""
 
     of: str = "units"
@@ -97,16 +98,6 @@ class Spending(Term):
         self._one_of("money", ("all", "calls"))
         self._above_zero("limit")
 
-    @property
-    def charged(self) -> frozenset[str]:
-        """Only `of`."""
-        return frozenset({self.of})
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """-1 to 0."""
-        return -1.0, 0.0
-
     def values(self, group: Sequence[Episode]) -> list[float]:
         """The charge of each episode."""
         own = self.money == "all"
@@ -114,7 +105,7 @@ class Spending(Term):
 
 
 @dataclass(frozen=True)
-class Overlong(Term):
+class Overlong(_Charge):
     """DAPO's soft punishment of long texts."""
 
     longest: int = 24_576
@@ -137,16 +128,6 @@ class Overlong(Term):
         self._above_zero("longest", "margin")
         if self.margin > self.longest:
             raise UsageError(f"{self.name}: margin={self.margin} is more than longest={self.longest}")
-
-    @property
-    def charged(self) -> frozenset[str]:
-        """Only `of`."""
-        return frozenset({self.of})
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """-1 to 0."""
-        return -1.0, 0.0
 
     def values(self, group: Sequence[Episode]) -> list[float]:
         """The punishment of each episode."""

@@ -19,8 +19,8 @@ from concertino_bench.metrics import Preference
 
 from concertino_train.episodes import Episode
 
-from ._term import Term, Variant
 from .functions import between, indicator, min_max, spent
+from .term import Term, Variant
 
 Clock = Literal["wall", "critical_path", "calls"]
 _CLOCKS = {"wall": "seconds", "critical_path": "critical_path", "calls": "call_seconds"}
@@ -118,18 +118,13 @@ def tool_feature(episode: Episode, pattern: str, feature: ToolFeature = "count")
 
 
 @dataclass(frozen=True)
-class Outcome(Term):
+class OutcomeReward(Term):
     """r_outcome."""
 
     name = "toolorchestra/outcome"
     formula = "1[solved(τ)]"
     source = "ToolOrchestra §3.2, r_outcome"
     meaning = "1 if the verdict is right."
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """0 or 1."""
-        return 0.0, 1.0
 
     def values(self, group: Sequence[Episode]) -> list[float]:
         """1 or 0 for each episode."""

@@ -1,26 +1,33 @@
-"""Rollouts: many runs in lock-step, with the policy as their model.
+"""Rollouts: many runs in lock-step, with the policy as their model, and the batches that are made of them.
 
-_assignment  what is rolled out, and how much may be written
-_engine      lock-step rounds: all calls at once, one batch for all that ask
-_talk        the token ids of every conversation
-_sharing     calls that a group makes alike are made once
-_turns       turns of role workflows, judged by their environment
-_tree        K candidates at every turn (AT-GRPO)
-_rollout     what comes back, and its reward
+assignment    what is rolled out, and how much may be written
+engine        lock-step rounds: all calls at once, one batch for all that ask
+conversations the token ids of every conversation
+sharing       calls that a group makes alike are made once
+turns         turns of role workflows, judged by their environment
+tree          K candidates at every turn (AT-GRPO)
+rollout       the result of a rollout, and its reward
+sequences     what a policy wrote, as token sequences, and the rows made of them
+batches       rollouts as rows with advantages
+task_stream   which questions a step asks
 """
 
-from ._assignment import Assignment, TokenLimits
-from ._engine import RolloutEngine, Timings
-from ._rollout import Candidate, Rollout, score_rollouts
-from ._tree import TreeSampler
+from .assignment import Assignment, TokenLimits
+from .batches import Batch
+from .engine import RolloutEngine
+from .rollout import Rollout, TurnCandidate, score_rollouts
+from .sequences import BatchRow, TokenSequence
+from .tree import TreeSampler
 
 __all__ = [
     "Assignment",
-    "Candidate",
+    "Batch",
+    "BatchRow",
     "Rollout",
     "RolloutEngine",
-    "Timings",
     "TokenLimits",
+    "TokenSequence",
     "TreeSampler",
+    "TurnCandidate",
     "score_rollouts",
 ]

@@ -1,30 +1,20 @@
-"""Studies: the same training several times with one thing changed, over seeds, with intervals.
+"""Studies: the same training several times with one thing changed, over seeds, with confidence intervals.
 
-_study      arms and what is compared
-_catalogue  those that come along
-_running    each training in a process of its own; goes on where it was interrupted
-_comparing  means, paired differences, tables
-_drawing    the same as a picture
+study       arms and what is compared
+catalogue   the studies that are included
+runs        each training in a process of its own; an interrupted study can be resumed
+comparison  means, paired differences, tables
+drawing     the same as a picture
 """
 
-from ._catalogue import STUDIES
-from ._comparing import Estimate, Finding, findings, table
-from ._drawing import draw
-from ._running import StudyFailed, Trained, run_study
-from ._study import SEEDS, Arm, Expected, Study
+from .catalogue import STUDIES
+from .runs import run_study
+from .study import Arm, Expected, Study
 
 __all__ = [
-    "SEEDS",
     "STUDIES",
     "Arm",
-    "Estimate",
     "Expected",
-    "Finding",
     "Study",
-    "StudyFailed",
-    "Trained",
-    "draw",
-    "findings",
     "run_study",
-    "table",
 ]

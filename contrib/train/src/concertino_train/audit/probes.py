@@ -1,0 +1,112 @@
+"""Probes: one thing of one episode is changed, its group is scored again, and only its own reward is compared.
+
+So what is found does not depend on what the episodes of a batch happen to be like: if dearer episodes of a batch are
+worse for other reasons, a reward that pays for spending still shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from concertino_train.episodes import Episode, Totals
+from concertino_train.rewards.functions import SPENDING
+from concertino_train.rewards.reward import Reward
+
+from .report import AuditFinding
+
+_MOST = 32
+"""Groups that are probed; each costs a score per episode, kind of spending and step."""
+_WHOLE = ("units", "usd", "seconds", "critical_path", "call_seconds")
+
+
+class Gain(NamedTuple):
+    """A change that paid."""
+
+    group: str
+    episode: str
+    what: str
+    before: float
+    after: float
+    was: float
+    now: float
+
+
+def probe_spending(groups: Mapping[str, Sequence[Episode]], reward: Reward, tolerance: float) -> list[AuditFinding]:
+    """Does an episode earn more by spending more?"""
+    gains: dict[str, Gain] = {}
+    where: dict[str, set[str]] = {}
+    for name, group in _some(groups):
+        for gain in _spending_gains(name, group, reward, tolerance):
+            where.setdefault(gain.what, set()).add(name)
+            best = gains.get(gain.what)
+            if best is None or gain.now - gain.was > best.now - best.was:
+                gains[gain.what] = gain
+    return [_spending_finding(gain, sorted(where[what])) for what, gain in gains.items()]
+
+
+def _spending_finding(gain: Gain, groups: Sequence[str]) -> AuditFinding:
+    return AuditFinding(
+        "fail",
+        "spending-pays",
+        f"episode {gain.episode} earns {gain.now:.4g} instead of {gain.was:.4g} if it spends {gain.after:.4g} instead "
+        f"of {gain.before:.4g} {SPENDING[gain.what]}, all else being equal",
+        f"Look for a sign: {gain.what} has to enter with a minus, in the bounds it is normalised by too",
+        tuple(groups[:5]),
+    )
+
+
+def _spending_gains(name: str, group: Sequence[Episode], reward: Reward, tolerance: float) -> Iterator[Gain]:
+    was = [scored.total for scored in reward.score(group)]
+    for what in SPENDING:
+        spent = [float(getattr(episode.totals, what)) for episode in group]
+        for place, episode in enumerate(group):
+            for more in _steps(spent, place):
+                changed = replace(episode, totals=_with(episode.totals, what, more))
+                now = reward.score([*group[:place], changed, *group[place + 1 :]])[place].total
+                if now > was[place] + tolerance * max(1.0, abs(was[place])):
+                    yield Gain(name, episode.id, what, spent[place], more, was[place], now)
+
+
+def _steps(spent: Sequence[float], place: int) -> list[float]:
+    """Larger values to try: the next that another episode spent, the largest, and more than anybody spent."""
+    above = [value for value in spent if value > spent[place]]
+    return sorted({*([min(above), max(above)] if above else ()), 2 * max(spent) + 1})
+
+
+def _with(totals: Totals, what: str, value: float) -> Totals:
+    changed: dict[str, Any] = {what: value if what in _WHOLE else int(value)}
+    return replace(totals, **changed)
+
+
+def probe_right(groups: Mapping[str, Sequence[Episode]], reward: Reward, tolerance: float) -> list[AuditFinding]:
+    """Does a wrong episode earn less by being right?"""
+    worst: tuple[str, str, float, float] | None = None
+    where: list[str] = []
+    for name, group in _some(groups):
+        was = [scored.total for scored in reward.score(group)]
+        for place, episode in enumerate(group):
+            if episode.right:
+                continue
+            righted = replace(episode, correct=1.0, verdict="right", answer=(episode.expected or (episode.answer,))[0])
+            now = reward.score([*group[:place], righted, *group[place + 1 :]])[place].total
+            if now < was[place] - tolerance * max(1.0, abs(was[place])):
+                where.append(name)
+                if worst is None or now - was[place] < worst[3] - worst[2]:
+                    worst = name, episode.id, was[place], now
+    if worst is None:
+        return []
+    _, episode_id, before, after = worst
+    seen = (
+        f"episode {episode_id} earns {after:.4g} instead of {before:.4g} if its answer is right, all else being equal"
+    )
+    change = "A right answer must never cost reward; look at the weights and signs of what depends on correct"
+    return [AuditFinding("fail", "right-hurts", seen, change, tuple(dict.fromkeys(where))[:5])]
+
+
+def _some(groups: Mapping[str, Sequence[Episode]]) -> Iterable[tuple[str, Sequence[Episode]]]:
+    """Groups that are probed: evenly from all of them."""
+    names = list(groups)
+    step = max(1, len(names) // _MOST)
+    return [(name, groups[name]) for name in names[::step][:_MOST]]

@@ -1,0 +1,64 @@
+"""`concertino train collect`: teacher trajectories, and the dataset made of them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from concertino_train.running.quiet import set_quiet_environment
+
+from .options import common_options, config_options, dry_run_option, view_option
+from .settings import settings, teller, write, write_json
+
+
+@click.command("collect")
+@config_options
+@dry_run_option
+@view_option
+@common_options
+def collect_command(
+    source: str, overrides: tuple[str, ...], output: Path | None, dry_run: bool, live: bool | None, as_json: bool
+) -> None:
+    """Have a teacher work on tasks, keep every run, and make a set of the best ones.
+
+    The same command continues where it was interrupted; finished runs are not repeated.
+
+    JSON: {"results", "runs", "right", "missing", "set", "examples", "left_out": {REASON: count}, "seconds"}
+
+    Ends with status 1 if runs are missing.
+    """
+    set_quiet_environment()
+    config = settings(source, overrides, output)
+    if dry_run:
+        _tell(config, as_json)
+        return
+    from concertino_train.collection import run_collection
+
+    result = run_collection(config, reporter=teller(as_json, live))
+    if as_json:
+        write_json(result.to_json())
+    else:
+        left = ", ".join(f"{count} {reason}" for reason, count in sorted(result.left_out.items())) or "none"
+        write(f"{result.right} of {result.runs} runs are right; {result.examples} examples in {result.set}")
+        write(f"left out: {left}")
+    if result.missing:
+        click.echo(f"{result.missing} runs are missing; the same command continues", err=True)
+        sys.exit(1)
+
+
+def _tell(config: object, as_json: bool) -> None:
+    """What would be done."""
+    from concertino_train.config.config import TrainConfig
+    from concertino_train.factories.questions import select_tasks
+
+    assert isinstance(config, TrainConfig)
+    section = config.data.collect
+    tasks = len(select_tasks(section.tasks or config.tasks.train, "data.collect.tasks"))
+    runs = tasks * section.samples * max(1, len(section.temperatures)) * max(1, section.pools)
+    if as_json:
+        write_json({"config": config.resolved(), "id": config.id, "tasks": tasks, "runs": runs})
+        return
+    write(config.text().rstrip(), "", f"id           {config.id}", f"runs         {runs} of {tasks} tasks")
+    write(f"output       {Path(config.trainer.output) / 'collected'}, {Path(config.trainer.output) / 'set'}")

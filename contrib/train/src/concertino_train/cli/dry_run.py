@@ -1,0 +1,42 @@
+"""`--dry-run`: the settings in full, what they would take, and the command for several processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from concertino_train.config.config import TrainConfig
+from concertino_train.running.launch import launch_command, launch_text
+
+from .estimate import estimate
+from .settings import write, write_json
+
+
+def dry_run(
+    config: TrainConfig,
+    verb: str,
+    source: str,
+    overrides: tuple[str, ...],
+    as_json: bool,
+    tflops: float | None,
+    note: str = "",
+) -> None:
+    """Tell what a verb would do.
+
+    Args:
+        config: the training.
+        verb: `rl`, `sft` or `eval`.
+        source, overrides: of the command line, for the launch command.
+        as_json: as JSON.
+        tflops: TFLOP/s of the device of one process; measured here where it is not given.
+        note: what it begins with.
+    """
+    found = estimate(config, verb, measure=True, rate=tflops and tflops * 1e12)
+    words = launch_command(config, verb, ["--config", source, "--output", config.trainer.output, *overrides])
+    if as_json:
+        data: dict[str, Any] = {"config": config.resolved(), "id": config.id, "estimate": found.to_json()}
+        write_json({**data, "note": note, "launch": launch_text(words)})
+        return
+    write(config.text().rstrip(), "", f"id           {config.id}", *([f"model        {note}"] if note else []))
+    write(*found.lines())
+    write(f"output       {Path(config.trainer.output) / verb}", f"launch       {launch_text(words)}")

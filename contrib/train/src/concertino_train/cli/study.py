@@ -1,0 +1,108 @@
+"""`concertino train study`: arms that differ in one thing, over seeds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from concertino_train.running.quiet import set_quiet_environment
+
+from .options import common_options
+from .settings import write, write_json
+
+if TYPE_CHECKING:
+    from concertino_train.studies.study import Study
+
+
+@click.command("study")
+@click.argument("names", nargs=-1, metavar="[NAME | KEY=VALUE]...")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    default=Path("studies"),
+    show_default=True,
+    help="Folder of all trainings; an interrupted study continues there.",
+)
+@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Trainings of each arm.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Trainings at once.")
+@common_options
+def study_command(names: tuple[str, ...], output: Path, seeds: int, jobs: int, as_json: bool) -> None:
+    """Train arms that differ in one thing, with several seeds, and compare them; without a name: list the studies.
+
+    Of several names, one study follows the other, and equal SFT runs are made once. KEY=VALUE changes settings
+    of all arms: trainer.rl.steps=10.
+
+    JSON: [{"study", "question", "recipe", "seeds", "findings": [{"arm", "measure", "value", "difference", "expected",
+    "held"}]}], or [{"name", "question", "recipe", "arms"}]
+    """
+    set_quiet_environment()
+    from concertino_train.studies.catalogue import STUDIES
+
+    settings = [each for each in names if "=" in each]
+    wanted = [_named(each) for each in names if "=" not in each]
+    if not wanted:
+        rows = [
+            {"name": s.name, "question": s.question, "recipe": s.recipe, "arms": [arm.name for arm in s.arms]}
+            for s in STUDIES.values()
+        ]
+        if as_json:
+            write_json(rows)
+        else:
+            write(*(f"{row['name']:<18} {row['question']}" for row in rows))
+        return
+    told = [_studied(study, output, seeds, jobs, settings, as_json) for study in wanted]
+    if as_json:
+        write_json(told)
+
+
+def _named(name: str) -> Study:
+    """The study of a name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    from concertino import UsageError
+    from concertino.schema import near_names
+
+    from concertino_train.studies.catalogue import STUDIES
+
+    if name in STUDIES:
+        return STUDIES[name]
+    near = near_names(name, list(STUDIES), limit=2)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(STUDIES)}"
+    raise UsageError(f"no study {name!r}; {hint}")
+
+
+def _studied(
+    study: Study, output: Path, seeds: int, jobs: int, settings: Sequence[str], as_json: bool
+) -> dict[str, Any]:
+    """Run one study, write what it found, and tell it."""
+    from concertino_train.running.curves import can_plot
+    from concertino_train.studies.comparison import findings, table
+    from concertino_train.studies.drawing import draw
+    from concertino_train.studies.runs import run_study
+
+    trained = run_study(
+        study, output, seeds=range(seeds), jobs=jobs, settings=settings, tell=lambda line: click.echo(line, err=True)
+    )
+    found = findings(study, trained)
+    text, home = table(study, found, seeds), output / study.name
+    if can_plot():
+        draw(study, found, home / "study.svg")
+    (home / "study.md").write_text(text, encoding="utf-8")
+    data = {
+        "study": study.name,
+        "question": study.question,
+        "recipe": study.recipe,
+        "seeds": seeds,
+        "findings": [each.to_json() for each in found],
+    }
+    (home / "study.json").write_text(json.dumps(data, indent=2), encoding="utf-8")
+    if not as_json:
+        click.echo(text, nl=False)
+    return data

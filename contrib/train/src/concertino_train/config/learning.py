@@ -1,0 +1,264 @@
+"""The sections of a settings file about learning, and about what is logged."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from .sections import Above, Amount, Count, Number, PreferenceSection, Schedule, Section, Share
+
+
+class AdvantageSection(Section):
+    """How rewards become advantages; see `concertino_train.groups.AdvantageSettings`."""
+
+    std: Literal["none", "group", "batch"] = "group"
+    ddof: Literal[0, 1] = 1
+    epsilon: Amount = 1e-6
+    baseline: Literal["mean", "leave_one_out"] = "mean"
+    clip: Above | None = None
+
+
+class FilterSection(Section):
+    """What is left out of an update; see `concertino_train.groups.Filters`."""
+
+    homogeneity: Above | None = None
+    format: bool = False
+    invalid: bool = False
+    overlong: Literal["keep", "drop"] = "keep"
+
+
+class SamplingSection(Section):
+    """Dynamic sampling (DAPO); see `concertino_train.groups.SamplerSettings`."""
+
+    enabled: bool = False
+    by: Literal["correct", "reward"] = "correct"
+    oversample: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
+    most_rounds: Count = 10
+    most_groups: Count | None = None
+    max_age: Number = 0
+
+
+class AlgorithmSection(Section):
+    """The update of reinforcement learning; see `concertino_train.trainer.Algorithm`.
+
+    Attributes:
+        grouping: whole rollouts of a question are compared, or the texts tried at one turn of one role, which needs
+            `rollout.tree`.
+        loss: what the loss of tokens is divided by: `grpo` each row by its length, `dapo` all tokens of the step,
+            `dr_grpo` the rows times `row_tokens`.
+        ratio: of each token, or of whole rows, normalised by length (GSPO).
+        clip_low, clip_high: the ratio has a gradient from 1 - low to 1 + high.
+        kl: weight of the distance to the policy as it was when training began; 0 for none.
+        row_tokens: constant length of a row, for `dr_grpo`.
+        old: log-probabilities that ratios are taken to: recomputed before the update, or as the sampler said.
+        correction, correction_cap: weights for samplers that compute otherwise than the trainer.
+        shuffle_rewards: a control: the rewards of a question's rollouts are dealt out among them at random, so that
+            there is nothing to learn; what changes all the same is not learning.
+        advantages, filters, sampling: before the update.
+    """
+
+    grouping: Literal["trajectory", "agent_turn"] = "trajectory"
+    loss: Literal["grpo", "dapo", "dr_grpo"] = "dapo"
+    ratio: Literal["token", "sequence"] = "token"
+    clip_low: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    clip_high: Above = 0.28
+    kl: Amount = 0.0
+    row_tokens: Count | None = None
+    old: Literal["recomputed", "sampled"] = "recomputed"
+    correction: Literal["none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"] = "none"
+    correction_cap: Above = 3.0
+    shuffle_rewards: bool = False
+    advantages: AdvantageSection = AdvantageSection()
+    filters: FilterSection = FilterSection()
+    sampling: SamplingSection = SamplingSection()
+
+
+class Optimisation(Section):
+    """What supervised and reinforcement learning share.
+
+    Attributes:
+        learning_rate: at the top of the schedule.
+        schedule: of the learning rate.
+        warmup: optimiser steps in which it rises from 0.
+        weight_decay: of AdamW.
+        max_grad_norm: gradients are scaled down to this norm; 0 for no bound.
+        micro_batch: rows of one forward pass, at most.
+        save_every: steps between checkpoints.
+    """
+
+    learning_rate: Above = 1e-6
+    schedule: Schedule = "constant"
+    warmup: Number = 0
+    weight_decay: Amount = 0.0
+    max_grad_norm: Amount = 1.0
+    micro_batch: Count = 8
+    save_every: Count = 20
+
+
+class SftTrainer(Optimisation):
+    """Optimisation of supervised learning.
+
+    Attributes:
+        steps: optimiser steps; by default as many as `epochs` make.
+        epochs: passes over the data.
+        batch: conversations of a step, over all processes.
+        max_tokens: of a conversation; as many as the model reads by default.
+        too_long: how longer ones are handled: `refuse` says which, `drop` leaves them out and counts them.
+        group_by_length: rows of similar length share a step.
+        loss: `nll`, or `dft`, weighted by the probability itself.
+        eval_every: steps between evaluations on `tasks.eval`; by default one at the end.
+    """
+
+    learning_rate: Above = 1e-5
+    schedule: Schedule = "cosine"
+    save_every: Count = 100
+    steps: Count | None = None
+    epochs: Above = 1.0
+    batch: Count = 32
+    max_tokens: Count | None = None
+    too_long: Literal["refuse", "drop"] = "refuse"
+    group_by_length: bool = True
+    loss: Literal["nll", "dft"] = "nll"
+    eval_every: Count | None = None
+
+
+class RlTrainer(Optimisation):
+    """Optimisation of reinforcement learning.
+
+    Attributes:
+        steps: batches of rollouts.
+        questions_per_step: of each, over all processes: a step has `questions_per_step * group_size` rollouts.
+        steps_per_generation: optimiser steps that the rows of a step are divided among.
+        iterations: how often the rows of a step are gone through.
+        eval_every: steps between evaluations on `tasks.eval`; by default only one at the end. Figures
+            of a step, these too, are of the weights before its update; those of the end are in `result.json`.
+        audit: how a first batch that fails the audit is handled: `refuse` trains nothing, `tell` warns and continues,
+            for where a batch of few groups may be all alike by chance.
+    """
+
+    steps: Count = 100
+    questions_per_step: Count = 8
+    steps_per_generation: Count = 1
+    iterations: Count = 1
+    eval_every: Count | None = None
+    audit: Literal["refuse", "tell"] = "refuse"
+
+
+class EvalTrainer(Section):
+    """How a checkpoint is measured.
+
+    Attributes:
+        samples: rollouts of each task.
+        temperature: 0 takes the most probable token.
+        batch: tasks that are rolled out together.
+        preferences: by `concertino train eval`, every task is asked once with each, and the runs are compared
+            (`obedience`); by default, and during a training, tasks are asked as they are.
+    """
+
+    samples: Count = 1
+    temperature: Amount = 0.0
+    batch: Count = 64
+    preferences: list[PreferenceSection] = Field(default_factory=list)
+
+
+class TrainerSection(Section):
+    """What is optimised, how, and where it goes.
+
+    Attributes:
+        output: folder of checkpoints, metrics, traces and figures.
+        seed: of everything that is drawn.
+        device: `auto` is the first accelerator, else the CPU.
+        precision: of computing; `auto` is bfloat16 on an accelerator, float32 on a CPU.
+        threads: of torch in one process; torch's own choice by default.
+        gradient_checkpointing: less memory for more time.
+        accelerate: a file of accelerate, or a preset of TRL (`multi_gpu`), for the launch command. Reinforcement
+            learning works with data-parallel ones alone.
+        processes, nodes: for the launch command.
+        keep: checkpoints that are kept; one more with a model for each role, which a crash leaves at different steps.
+        sft, rl, eval: of each kind of work.
+    """
+
+    output: str = "out"
+    seed: int = 0
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    threads: Count | None = None
+    gradient_checkpointing: bool = False
+    accelerate: str = ""
+    processes: Count = 1
+    nodes: Count = 1
+    keep: Count = 2
+    sft: SftTrainer = SftTrainer()
+    rl: RlTrainer = RlTrainer()
+    eval: EvalTrainer = EvalTrainer()
+
+
+class TraceSection(Section):
+    """Rollouts that are written as trace files while training.
+
+    Attributes:
+        every: steps between them; 0 for none.
+        keep: rollouts of such a step.
+    """
+
+    every: Number = 10
+    keep: Count = 4
+
+
+class MonitorSection(Section):
+    """When a training looks as if it were collapsing; None switches a monitor off.
+
+    Attributes:
+        patience: steps in a row that a figure has to be bad.
+        warmup: steps at the beginning that are not looked at.
+        tool_entropy: least entropy of the shares of called members, as a part of the greatest possible.
+        rounds: mean rounds at least.
+        length: mean tokens of a rollout at least, as a part of the mean over the first steps.
+        longer: ... and at most, as a multiple of it.
+        zero_variance: greatest share of groups whose rewards are all equal.
+        format: least share of rollouts in the exact form.
+        stop: end the training, with a checkpoint, instead of only warning.
+    """
+
+    patience: Count = 5
+    warmup: Number = 5
+    tool_entropy: Share | None = 0.1
+    rounds: Amount | None = None
+    length: Share | None = 0.25
+    longer: Above | None = 4.0
+    zero_variance: Share | None = 0.9
+    format: Share | None = 0.5
+    stop: bool = False
+
+
+class LoggingSection(Section):
+    """What is logged during a training. `metrics.jsonl` is always written.
+
+    Attributes:
+        every: steps between lines of progress.
+        trackers: where figures go besides the file: `tensorboard`, `trackio`, `wandb`. None by default.
+        project, run: names that trackers show.
+        traces: rollouts as trace files.
+        plot_every: steps between drawings of `plot.svg`; at the end it is drawn in any case; 0 for only then.
+        monitors: signs of collapse.
+    """
+
+    every: Count = 1
+    trackers: list[str] = Field(default_factory=list)
+    project: str = "concertino"
+    run: str = ""
+    traces: TraceSection = TraceSection()
+    plot_every: Number = 20
+    monitors: MonitorSection = MonitorSection()
+
+
+class RolesSection(Section):
+    """Who plays the roles of a workflow.
+
+    Attributes:
+        policies: all roles `shared` one policy, or each role has one: a `lora` adapter over one model, or a `full`
+            model.
+    """
+
+    policies: Literal["shared", "lora", "full"] = "shared"

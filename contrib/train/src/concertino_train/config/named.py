@@ -1,0 +1,142 @@
+"""Objects that settings name: functions, the strategy, the reward.
+
+It stands beside the settings because a name that cannot be made is an error of the settings file.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from concertino import Strategy, UsageError
+from concertino.schema import near_names
+
+from .sections import Named, StrategySection
+
+if TYPE_CHECKING:
+    from concertino_train.rewards.reward import Reward
+
+
+MAKERS: Mapping[str, str] = {"practice": "concertino_train.practice:practice_workflow"}
+"""Functions that make strategies, by the names that settings files use."""
+
+
+def make_named(section: Named, known: Mapping[str, str], key: str, **more: Any) -> Any:
+    """What a function gives that settings name, with their arguments.
+
+    Args:
+        section: a name of `known` or `module:function`, and arguments.
+        known: `module:function` by name.
+        key: of the settings, for errors.
+        more: further arguments.
+
+    Raises:
+        UsageError: there is no such function, or it refuses the arguments.
+    """
+    target = known.get(section.name, section.name)
+    module, colon, attribute = target.partition(":")
+    if not colon:
+        raise UsageError(f"{key}: got {section.name!r}; expected one of {', '.join(known)}, or module:function")
+    try:
+        function = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"{key}: {target} cannot be imported: {error}") from error
+    arguments = {**section.settings, **more}
+    try:
+        return function(**arguments)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{key}: {section.name} refuses {section.settings}: {error}") from error
+
+
+def make_strategy(section: StrategySection) -> Strategy:
+    """The strategy that a section such as `rollout.strategy` describes.
+
+    Args:
+        section: its name and its settings.
+
+    Raises:
+        UsageError: there is no such strategy or setting, or it refuses a value; gives near names.
+    """
+    from concertino.strategies import BUILT_IN, strategy_by_name
+
+    settings = section.settings
+    if "make" in settings:
+        return _made(section)
+    if section.name == "role-workflow" and ("environment" in settings or "file" in settings):
+        return _workflow(settings)
+    if section.name in BUILT_IN:
+        kind = strategy_by_name(section.name)
+    else:
+        from concertino.plugins import default_manager
+
+        kind = strategy_by_name(section.name, default_manager().strategies())
+    known: list[str] = [each.name for each in fields(kind)] if is_dataclass(kind) else []
+    _known(section.name, settings, known)
+    try:
+        return kind.from_json({"name": section.name, **settings})
+    except (TypeError, ValueError, KeyError) as error:
+        raise UsageError(f"the strategy {section.name!r} refuses {settings}: {error}") from error
+
+
+def _made(section: StrategySection) -> Strategy:
+    """What a function gives: `{name: role-workflow, make: practice, turns: 2}`."""
+    settings = section.settings
+    called = type(section)(name=str(settings.pop("make")), **settings)
+    strategy = make_named(called, MAKERS, "rollout.strategy.make")
+    if not isinstance(strategy, Strategy) or strategy.name != section.name:
+        got = strategy.name if isinstance(strategy, Strategy) else type(strategy).__name__
+        raise UsageError(f"rollout.strategy: {called.name} gave {got}; expected the strategy {section.name!r}")
+    return strategy
+
+
+def _workflow(settings: Mapping[str, Any]) -> Strategy:
+    """A workflow of concertino-bench by its environment, or one of a file."""
+    from concertino.strategies import RoleWorkflow
+
+    given = dict(settings)
+    if "file" in given:
+        file = given.pop("file")
+        if given:
+            raise UsageError(f"role-workflow with file and {', '.join(given)}: its settings stand in {file}")
+        return RoleWorkflow.load(Path(str(file)))
+    from concertino_bench.environments import workflow_for
+
+    environment = str(given.pop("environment"))
+    _known("role-workflow", given, [*(each.name for each in fields(RoleWorkflow)), "python"])
+    try:
+        return workflow_for(environment, **given)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"role-workflow, environment={environment!r}: {error}") from error
+
+
+def _known(name: str, given: Mapping[str, Any], known: list[str]) -> None:
+    for key in given:
+        if key not in known:
+            near = near_names(key, known)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known) or 'none'}"
+            raise UsageError(f"the strategy {name!r} has no setting {key!r}; {hint}")
+
+
+def make_reward(section: Mapping[str, Any]) -> Reward:
+    """The reward that the section `reward` describes, made of installed terms and presets.
+
+    Raises:
+        UsageError: an unknown key, term, preset or parameter, with near names; or a value that cannot be.
+    """
+    from concertino_train.rewards import PRESETS, TERMS
+    from concertino_train.rewards.installed import installed_rewards
+    from concertino_train.rewards.reward import Reward
+
+    wanted = {str(section.get("preset", ""))} - {""}
+    entries = section.get("terms", {})
+    if isinstance(entries, Mapping):
+        terms = {str(entry["term"]) for entry in entries.values() if isinstance(entry, Mapping) and "term" in entry}
+    else:
+        terms = set()
+    if terms <= TERMS.keys() and wanted <= PRESETS.keys():
+        return Reward.from_json(section)
+    catalogue = installed_rewards()  # imports every plugin; only for what does not come with this one
+    return Reward.from_json(section, terms=catalogue.terms, presets=catalogue.presets)

@@ -1,0 +1,325 @@
+"""What a training is made of, as data: the sections of a settings file.
+
+Every key has a default, so that a file says only what differs; there is no key that nothing reads. Numbers that count
+say what they count: questions, rollouts, rows, tokens, steps. A *step* of reinforcement learning samples a batch of
+rollouts and makes `updates` optimiser steps of it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Count = Annotated[int, Field(ge=1)]
+Number = Annotated[int, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Above = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Schedule = Literal["constant", "linear", "cosine"]
+
+
+class Section(BaseModel):
+    """A table of settings: nothing unknown, nothing of a wrong type, nothing that changes later."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+# -- the model ---------------------------------------------------------------------------------------------------------
+
+
+class PriceSection(Section):
+    """$ per million tokens of one model.
+
+    Attributes:
+        input: that it reads.
+        output: that it writes.
+        cached: that it has read before; like `input` by default.
+    """
+
+    input: Amount
+    output: Amount
+    cached: Amount | None = None
+
+
+class NewModel(Section):
+    """A model created from scratch, for small trainings and tests; see `concertino_train.tiny`.
+
+    Attributes:
+        layers, hidden, heads: of the transformer.
+        key_heads: heads of keys and values; as many as `heads` by default.
+        feed_forward: width inside a layer; three times `hidden` by default.
+        context: positions.
+        tokenizer: folder of one; by default one is made for the training's own texts.
+        vocabulary: tokens of the one that is made, at most.
+        common_lines: lines that most conversations have, such as those of a prompt, are one token each in it.
+    """
+
+    layers: Count = 4
+    hidden: Count = 128
+    heads: Count = 4
+    key_heads: Count | None = None
+    feed_forward: Count | None = None
+    context: Count = 2048
+    tokenizer: str = ""
+    vocabulary: Count = 1024
+    common_lines: bool = True
+
+
+class Adapter(Section):
+    """A LoRA adapter, which is trained instead of the whole model.
+
+    Attributes:
+        rank: of the update, r.
+        alpha: the update is scaled by alpha / r.
+        dropout: of its input, during SFT; in reinforcement learning there is none, because ratios would be noise.
+        targets: names of modules, or `all-linear`.
+    """
+
+    rank: Count = 16
+    alpha: Count = 32
+    dropout: Share = 0.0
+    targets: str | list[str] = "all-linear"
+
+
+class ModelSection(Section):
+    """The policy.
+
+    Attributes:
+        path: folder of the weights and the tokenizer, or a name in the local Hugging Face cache.
+        new: the model to create if there is no `path`.
+        adapter: train a LoRA adapter; without, all weights. A `path` that holds an adapter is trained further as it is,
+            and what is said here has to be what it was made with.
+        dtype: of the weights; `auto` is bfloat16 under an adapter on an accelerator, else float32.
+        attention: implementation of transformers, such as `sdpa`.
+        template: file of a chat template; by default the tokenizer's.
+        template_options: variables for the template, such as `enable_thinking: false`.
+        start: where reinforcement learning begins on the command line: `auto` with what supervised learning left in the
+            same output, if it did; `given` in any case with `path` or `new`.
+        prices: of its own tokens, for rewards that charge $.
+    """
+
+    path: str = ""
+    new: NewModel | None = None
+    adapter: Adapter | None = None
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    attention: str = "auto"
+    template: str = ""
+    template_options: dict[str, Any] = Field(default_factory=dict)
+    start: Literal["auto", "given"] = "auto"
+    prices: PriceSection | None = None
+
+
+# -- the pool and the questions ----------------------------------------------------------------------------------------
+
+
+class CostSection(Section):
+    """What a call of a tool or agent costs besides what it spends itself.
+
+    Attributes:
+        units: abstract cost units.
+        usd: $ of each call.
+    """
+
+    units: Amount = 1.0
+    usd: Amount = 0.0
+
+
+class PreferenceSection(Section):
+    """What a user prefers: what is said to the policy, and the weights that its reward uses.
+
+    Attributes:
+        text: appended to the question.
+        members: weight of each member, by name or pattern, 0 to 1.
+        accuracy, usd, seconds: weights of a right answer, of little money, of little time.
+    """
+
+    text: str = ""
+    members: dict[str, Share] = Field(default_factory=dict)
+    accuracy: Share = 0.0
+    usd: Share = 0.0
+    seconds: Share = 0.0
+
+
+class Variation(Section):
+    """What differs from question to question; all rollouts of a question have the same.
+
+    Attributes:
+        keep: probability with which each tool or agent stays in the pool.
+        always: patterns of members that stay.
+        rename: probability with which each tool or agent is shown under a neutral alias.
+        prices: price schedules, of which one is drawn: $ per million tokens by model.
+        costs: likewise of tools and agents: the cost of a call by name or pattern.
+        make: settings of `pool.make`, of which one table is drawn.
+        preferences: of which one is drawn.
+        preference_share: share of questions that have one.
+    """
+
+    keep: Share = 1.0
+    always: list[str] = Field(default_factory=list)
+    rename: Share = 0.0
+    prices: list[dict[str, PriceSection]] = Field(default_factory=list)
+    costs: list[dict[str, CostSection]] = Field(default_factory=list)
+    make: list[dict[str, Any]] = Field(default_factory=list)
+    preferences: list[PreferenceSection] = Field(default_factory=list)
+    preference_share: Share = 1.0
+
+    @property
+    def varies(self) -> bool:
+        """Whether pools differ; preferences do not count."""
+        return self.keep < 1 or self.rename > 0 or bool(self.prices or self.costs or self.make)
+
+
+class Named(BaseModel):
+    """A name, and settings of what it names next to it.
+
+    Attributes:
+        name: one that is known here, or `module:function`.
+    """
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+    name: str
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What stands beside the name."""
+        return dict(self.model_extra or {})
+
+
+class PoolSection(Section):
+    """What may be called. Models that roles are bound to play these roles; the policy plays all others.
+
+    Attributes:
+        make: a function that makes a pool, with its arguments: `{name: practice, mix: mono}`, or `module:function`.
+        file: a pool file.
+        members: patterns of installed members; everything installed if no source is given.
+        without: patterns of members that are left out.
+        offer: patterns of models that may be called as agents.
+        roles: models by role, `summariser` and `judge` for example.
+        variation: what differs from question to question; evaluations do without.
+    """
+
+    make: Named | None = None
+    file: str = ""
+    members: list[str] = Field(default_factory=list)
+    without: list[str] = Field(default_factory=list)
+    offer: list[str] = Field(default_factory=list)
+    roles: dict[str, str] = Field(default_factory=dict)
+    variation: Variation = Variation()
+
+
+class TaskSelection(Section):
+    """Some tasks of an installed set.
+
+    Attributes:
+        set: its name, or a TOML file that declares one; `concertino bench tasks` lists them.
+        options: of the set.
+        limit: greatest number of tasks.
+        seed: draws them at random from the whole set.
+    """
+
+    set: str
+    options: dict[str, Any] = Field(default_factory=dict)
+    limit: Count | None = None
+    seed: int | None = None
+
+
+class TasksSection(Section):
+    """The questions.
+
+    Attributes:
+        train: to learn from.
+        eval: to evaluate on.
+        outcomes: results files of earlier runs: only questions of `train` with mixed outcomes there are asked.
+        order: `shuffled` again in every pass, or `given`.
+    """
+
+    train: list[TaskSelection] = Field(default_factory=list)
+    eval: list[TaskSelection] = Field(default_factory=list)
+    outcomes: list[str] = Field(default_factory=list)
+    order: Literal["shuffled", "given"] = "shuffled"
+
+
+# -- rollouts ----------------------------------------------------------------------------------------------------------
+
+
+class StrategySection(Named):
+    """The paradigm: its name, and its own settings next to it.
+
+    Attributes:
+        name: an installed strategy. Of `role-workflow`, `environment` names one of concertino-bench's workflows, and
+            `file` a TOML file of your own. `make` names a function that makes the strategy of the settings beside it.
+    """
+
+    name: str = "parallel-rounds"
+
+
+class BudgetSection(Section):
+    """How much one rollout may use; see `concertino.Budget`."""
+
+    rounds: Count | None = None
+    parallel: Count | None = None
+    calls: Number | None = None
+    units: Amount | None = None
+    usd: Amount | None = None
+    tokens: Count | None = None
+    seconds: Above | None = None
+
+
+class TreeSection(Section):
+    """Tree sampling (AT-GRPO): at every turn of a role, `group_size` texts are tried, and one is chosen.
+
+    Attributes:
+        branch: the best one, or one drawn evenly.
+    """
+
+    branch: Literal["greedy", "sampled"] = "greedy"
+
+
+class ServerSection(Section):
+    """Sampling by a vLLM server that follows the weights.
+
+    Attributes:
+        args: for `vllm serve`.
+        executable: the command, where it is not found by itself.
+        attach: address of one that runs already.
+    """
+
+    args: list[str] = Field(default_factory=list)
+    executable: str = ""
+    attach: str = ""
+
+
+class RolloutSection(Section):
+    """How rollouts are made.
+
+    Attributes:
+        strategy: the paradigm.
+        group_size: rollouts of each question, G; with a tree, texts tried at each turn, K.
+        turn_tokens: tokens of one text, at most.
+        total_tokens: tokens that the policy samples in a rollout, at most.
+        context_tokens: tokens of one conversation, at most; that of the model by default.
+        temperature, top_p: of sampling.
+        batch: texts that are sampled at once; as many as the backend takes well by default, 256.
+        backend: who samples: the model in this process, or a vLLM server.
+        server: of `backend: vllm`.
+        budget: of each rollout.
+        tree: tree sampling; none by default.
+        share_calls: calls that rollouts of a group make alike are made once.
+        tool_threads: calls of members at once, of all rollouts together.
+    """
+
+    strategy: StrategySection = StrategySection()
+    group_size: Count = 8
+    turn_tokens: Count = 256
+    total_tokens: Count = 4096
+    context_tokens: Count | None = None
+    temperature: Amount = 1.0
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    batch: Count | None = None
+    backend: Literal["transformers", "vllm"] = "transformers"
+    server: ServerSection = ServerSection()
+    budget: BudgetSection = BudgetSection()
+    tree: TreeSection | None = None
+    share_calls: bool = False
+    tool_threads: Count = 4096

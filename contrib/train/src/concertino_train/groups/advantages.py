@@ -1,0 +1,136 @@
+"""Advantages: how much better a row is than the others of its group.
+
+A = (r - baseline) / (std + epsilon). The published systems differ in all of it: ParaManager Eq. 19 adds epsilon to the
+std of the group, ToolOrchestra has none and divides 0 by 0 where all are equal, AT-GRPO Eq. 1 takes the sample std, and
+libraries give a group of one the advantage of its raw reward. Here everything is a setting, and three things are not:
+a group of one, and one whose rewards are all equal, has advantages of 0 and counts in no denominator.
+
+The invariant: the advantages of a group add up to 0 (unless they are clipped), and the order of rows does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from concertino import UsageError
+
+from .keys import Bools, Floats, Groups, as_rewards, equal_within, per_group, spread
+
+Std = Literal["none", "group", "batch"]
+Baseline = Literal["mean", "leave_one_out"]
+
+
+@dataclass(frozen=True)
+class AdvantageSettings:
+    """How advantages are made.
+
+    Attributes:
+        std: what the difference is divided by: nothing (Dr. GRPO), the std of the group (GRPO), or that of all rows of
+            the batch that count (in a training of one process only).
+        ddof: 1 for the sample std (n - 1), 0 for the std of the population (n).
+        epsilon: added to the std.
+        baseline: the mean of the group, or of the others of the group (RLOO), which makes differences n / (n - 1)
+            times as large.
+        clip: greatest absolute advantage; None for no bound. ToolOrchestra's code clips at 3.
+        tolerance: rewards count as equal if they differ by less than this, relative to the largest above 1.
+    """
+
+    std: Std = "group"
+    ddof: Literal[0, 1] = 1
+    epsilon: float = 1e-6
+    baseline: Baseline = "mean"
+    clip: float | None = None
+    tolerance: float = 1e-9
+
+    def __post_init__(self) -> None:
+        expected = {
+            "std": self.std in ("none", "group", "batch"),
+            "ddof": self.ddof in (0, 1),
+            "epsilon": 0 <= self.epsilon < float("inf"),
+            "baseline": self.baseline in ("mean", "leave_one_out"),
+            "clip": self.clip is None or self.clip > 0,
+            "tolerance": 0 <= self.tolerance < 1,
+        }
+        for name, fine in expected.items():
+            if not fine:
+                raise UsageError(
+                    f"AdvantageSettings({name}={getattr(self, name)!r}): expected std none, group or batch; ddof 0 or "
+                    "1; epsilon 0 or more; baseline mean or leave_one_out; clip above 0 or None; tolerance below 1"
+                )
+
+
+class Advantages(NamedTuple):
+    """The result.
+
+    Attributes:
+        values: shape (n,): the advantage of each row; 0 where it does not count.
+        counted: shape (n,): rows that belong into denominators: their group has two rows or more, and their rewards
+            differ.
+        means: shape (g,): mean reward of each group.
+        stds: shape (g,): std of each group's rewards, with `ddof`; 0 for a group of one.
+    """
+
+    values: Floats
+    counted: Bools
+    means: Floats
+    stds: Floats
+
+
+def compute_advantages(
+    rewards: Sequence[float] | Floats,
+    groups: Groups,
+    settings: AdvantageSettings = AdvantageSettings(),
+    *,
+    include: Sequence[bool] | Bools | None = None,
+) -> Advantages:
+    """Advantages of rows within their groups.
+
+    Args:
+        rewards: shape (n,).
+        groups: of the n rows.
+        settings: how.
+        include: shape (n,): rows with a reward that means something; the others get 0, and move no mean. All of them by
+            default.
+
+    Raises:
+        UsageError: shapes differ, or a reward is not finite.
+    """
+    values = as_rewards(rewards, groups)
+    included = np.ones(len(values), bool) if include is None else np.asarray(include, bool)
+    counts = per_group(included.astype(np.float64), groups)
+    difference, means = _difference(values, groups, included, counts)
+    stds = np.sqrt(per_group(difference**2, groups) / np.maximum(1.0, counts - settings.ddof))
+    equal = equal_within(*spread(values, groups, included), settings.tolerance)
+    useful = (counts > 1) & ~equal
+    counted = included & useful[groups.index]
+    stds[equal | (counts < 2)] = 0.0
+    if settings.baseline == "leave_one_out":
+        difference = difference * (counts / np.maximum(1.0, counts - 1.0))[groups.index]
+    result = np.where(counted, difference / _divisor(values, stds, counted, groups, settings), 0.0)
+    if settings.clip is not None:
+        result = np.clip(result, -settings.clip, settings.clip)
+    return Advantages(result, counted, means, stds)
+
+
+def _difference(values: Floats, groups: Groups, included: Bools, counts: Floats) -> tuple[Floats, Floats]:
+    """r - mean, 0 for rows that are not included; the mean is taken off twice, which removes its rounding."""
+    divided_by = np.maximum(1.0, counts)
+    means = per_group(np.where(included, values, 0.0), groups) / divided_by
+    difference = np.where(included, values - means[groups.index], 0.0)
+    rest = per_group(difference, groups) / divided_by
+    return np.where(included, difference - rest[groups.index], 0.0), means
+
+
+def _divisor(values: Floats, stds: Floats, counted: Bools, groups: Groups, settings: AdvantageSettings) -> Floats:
+    """Shape (n,), above 0."""
+    if settings.std == "none":
+        return np.ones(len(values))
+    if settings.std == "group":
+        divisor = stds[groups.index] + settings.epsilon
+    else:
+        batch = float(np.std(values[counted], ddof=settings.ddof)) if counted.any() else 0.0
+        divisor = np.full(len(values), batch + settings.epsilon)
+    return np.where(counted, divisor, 1.0)

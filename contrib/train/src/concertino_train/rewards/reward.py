@@ -1,0 +1,211 @@
+"""A reward: named terms with weights, added up; made in Python or read from a file.
+
+    name: frugal
+    preset: paramanager                # terms to begin with; none by default
+    terms:
+      diversity: {weight: 0}           # the term of the preset, changed
+      efficiency: {cost_target: 4}
+      money: {term: shared/spending, of: usd, limit: 0.05, weight: 0.5}
+
+The invariants: the total is the sum of weight times component, all finite; a term of weight 0 is not computed; a key
+that nobody knows is an error that names near ones. So a file says all that the reward does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from concertino import UsageError
+
+from concertino_train.episodes import Episode
+
+from .plain import imported_term
+from .term import Term, did_you_mean
+
+
+class Weighted(NamedTuple):
+    """A term and what its value is multiplied with."""
+
+    term: Term
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The reward of one episode.
+
+    Attributes:
+        total: the sum of weight times component.
+        components: value of each term by its name in the reward, before weighting.
+    """
+
+    total: float
+    components: Mapping[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {"total": self.total, "components": dict(self.components)}
+
+
+@dataclass(frozen=True)
+class Reward:
+    """A weighted sum of terms.
+
+    Attributes:
+        name: for logs and error messages.
+        terms: by component name.
+        summary: one line.
+    """
+
+    name: str
+    terms: Mapping[str, Weighted]
+    summary: str = ""
+
+    def __post_init__(self) -> None:
+        for name, (_, weight) in self.terms.items():
+            if not isinstance(weight, (int, float)) or isinstance(weight, bool) or not 0 <= weight < math.inf:
+                raise UsageError(
+                    f"reward {self.name!r}, {name}: weight={weight!r}; expected a number, 0 or more: every term says "
+                    "by itself what is better"
+                )
+        if not any(weight for _, weight in self.terms.values()):
+            raise UsageError(f"reward {self.name!r}: no term has a weight above 0, so it would always be 0")
+
+    @property
+    def charges(self) -> frozenset[str]:
+        """What it may take reward away for, of `SPENDING`."""
+        return frozenset().union(*(term.charged for term, weight in self.terms.values() if weight))
+
+    def score(self, group: Sequence[Episode]) -> list[Scored]:
+        """Score episodes that are compared with each other.
+
+        Args:
+            group: G episodes of one group.
+
+        Returns:
+            G rewards, in the same order.
+
+        Raises:
+            UsageError: the episodes are of several groups, or lack what a term reads.
+            UnpricedError: a term charges $ that are not known.
+        """
+        if len(keys := {episode.group for episode in group}) > 1:
+            raise UsageError(
+                f"reward {self.name!r}: episodes of {len(keys)} groups ({', '.join(sorted(keys)[:3])}, ...); terms "
+                "compare the rollouts of one question, so score one group at a time"
+            )
+        columns = {name: self._column(name, term, group) for name, (term, weight) in self.terms.items() if weight}
+        return [
+            Scored(
+                math.fsum(self.terms[name].weight * column[place] for name, column in columns.items()),
+                {name: column[place] for name, column in columns.items()},
+            )
+            for place in range(len(group))
+        ]
+
+    def _column(self, name: str, term: Term, group: Sequence[Episode]) -> list[float]:
+        values = [float(value) for value in term.values(group)]
+        if len(values) != len(group):
+            raise UsageError(f"{term.name} gave {len(values)} values for {len(group)} episodes")
+        for value, episode in zip(values, group, strict=True):
+            if not math.isfinite(value):
+                raise UsageError(
+                    f"{term.name} ({name}) gave {value} for episode {episode.id!r}; expected a finite number"
+                )
+        return values
+
+    # -- as data -------------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data, from which `from_json` makes an equal reward without any preset."""
+        terms = {
+            name: {"term": term.name, **({"weight": weight} if weight != 1 else {}), **term.to_json()}
+            for name, (term, weight) in self.terms.items()
+        }
+        return {"name": self.name, **({"summary": self.summary} if self.summary else {}), "terms": terms}
+
+    @classmethod
+    def from_json(
+        cls, data: Any, *, terms: Mapping[str, type[Term]] | None = None, presets: Mapping[str, Reward] | None = None
+    ) -> Reward:
+        """A reward from data.
+
+        Args:
+            data: `{"name", "preset", "summary", "terms": {component: {"term", "weight", parameters}}}`.
+            terms: known terms; by default those that come with this package.
+            presets: known rewards to begin with; likewise.
+
+        Raises:
+            UsageError: an unknown key, term, preset or parameter, with near names; or a value that cannot be.
+        """
+        from . import PRESETS, TERMS
+
+        known, made = TERMS if terms is None else terms, PRESETS if presets is None else presets
+        if not isinstance(data, Mapping):
+            raise UsageError(f"a reward is a table with `terms`; got {type(data).__name__}")
+        _known_keys("reward", data, ("name", "preset", "summary", "terms"))
+        preset = data.get("preset", "")
+        if preset and preset not in made:
+            raise UsageError(f"there is no reward {preset!r} to begin with; {did_you_mean(str(preset), list(made))}")
+        found = dict(made[preset].terms) if preset else {}
+        given = data.get("terms", {})
+        if not isinstance(given, Mapping):
+            raise UsageError(f"terms={given!r}: expected a table of components")
+        for name, entry in given.items():
+            found[str(name)] = _weighted(str(name), entry, found, known)
+        summary = str(data.get("summary", made[preset].summary if preset else ""))
+        return cls(str(data.get("name", preset or "reward")), found, summary)
+
+    @classmethod
+    def load(cls, path: str | Path, **known: Any) -> Reward:
+        """A reward from a YAML or JSON file; further arguments are those of `from_json`.
+
+        Raises:
+            UsageError: as `from_json`, with the file; or it cannot be read.
+        """
+        file = Path(path)
+        try:
+            return cls.from_json(_read(file), **known)
+        except UsageError as error:
+            raise UsageError(f"{file}: {error}") from error
+
+
+def _weighted(name: str, entry: Any, found: Mapping[str, Weighted], known: Mapping[str, type[Term]]) -> Weighted:
+    """A term as it is given, or the one that is there, changed."""
+    where = f"terms.{name}"
+    if not isinstance(entry, Mapping):
+        raise UsageError(f"{where}: got {entry!r}; expected a table such as {{term: shared/correct, weight: 1}}")
+    given = dict(entry)
+    before = found.get(name)
+    word = given.pop("term", before.term.name if before else None)
+    if word is None:
+        hint = f"; {did_you_mean(name, list(found))}" if found else ""
+        raise UsageError(f"{where}: `term` is missing, and there is no component of that name to change{hint}")
+    if ":" in str(word):
+        known = {**known, word: imported_term(str(word))}
+    if word not in known:
+        raise UsageError(f"{where}: there is no term {word!r}; {did_you_mean(str(word), list(known))}")
+    weight = given.pop("weight", before.weight if before and before.term.name == word else 1.0)
+    parameters = {**before.term.to_json(), **given} if before and before.term.name == word else given
+    return Weighted(known[word].from_json(parameters, where), weight)
+
+
+def _known_keys(label: str, data: Mapping[str, Any], known: Sequence[str]) -> None:
+    for key in data:
+        if key not in known:
+            raise UsageError(f"{label}: unknown key {key!r}; {did_you_mean(str(key), known)}")
+
+
+def _read(file: Path) -> Any:
+    import yaml
+
+    try:
+        text = file.read_text(encoding="utf-8")
+        return json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise UsageError(f"cannot be read: {' '.join(str(error).split())}") from error

@@ -1,0 +1,315 @@
+"""From the questions of a step to its batch: rolled out, scored, sampled again where needed, grouped.
+
+    questions -> rollouts -> rewards -> (dynamic sampling: more questions) -> batch + figures + traces
+
+This is what a trainer calls at the beginning of every step. The invariants: a question is asked once, whatever is
+sampled on or kept for later; and with the same seed, weights and state a step is the same again, so a
+resumed training makes the batches that it would have made.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from concertino_train.episodes import Episode
+from concertino_train.factories.questions import Questions, in_batches
+from concertino_train.groups.advantages import AdvantageSettings
+from concertino_train.groups.filters import Filters
+from concertino_train.groups.sampler import DynamicSampler, Sampled, SamplerSettings
+from concertino_train.rewards.reward import Reward, Scored
+from concertino_train.rollouts.assignment import Assignment
+from concertino_train.rollouts.batches import Batch
+from concertino_train.rollouts.engine import RolloutEngine
+from concertino_train.rollouts.rollout import Rollout, TurnCandidate, score_rollouts
+from concertino_train.rollouts.sequences import TokenSequence
+from concertino_train.rollouts.tree import TreeSampler
+from concertino_train.running.figures import TESTS, episode_figures
+from concertino_train.running.traces import TraceWriter
+
+if TYPE_CHECKING:
+    from concertino_train.config.config import TrainConfig
+
+Compared = Mapping[str, Sequence[Episode]]
+"""Episodes by what they are compared within."""
+_ROUNDS_APART = 1_000_003
+"""Between the seeds of rounds of one step."""
+
+
+@dataclass
+class KeptRollout:
+    """What a batch needs of a rollout; a rollout that waits for a later step, or was read from a checkpoint."""
+
+    id: str
+    sequences: list[TokenSequence]
+    episode: Episode
+    reward: Scored
+    candidates: list[TurnCandidate] = field(default_factory=list)
+
+    @property
+    def group(self) -> str:
+        """What it is compared with."""
+        return self.episode.group
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        sequences = [sequence.to_json() for sequence in self.sequences]
+        return {
+            "id": self.id,
+            "sequences": sequences,
+            "episode": self.episode.to_json(),
+            "reward": self.reward.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> KeptRollout:
+        """The inverse of `to_json`."""
+        sequences = [TokenSequence.from_json(each) for each in data["sequences"]]
+        reward = Scored(data["reward"]["total"], data["reward"]["components"])
+        return cls(data["id"], sequences, Episode.from_json(data["episode"]), reward)
+
+
+class StepCollector:
+    """Makes the batch of every step.
+
+    Args:
+        config: the training.
+        engine: rolls out, with the policy in training.
+        questions: this rank's.
+        reward: of rollouts.
+        traces: writes some of them; None on ranks that do not.
+        tests: what is measured on while training, this rank's share; none by default.
+
+        before: called at the beginning of every step with its number from 1; gives a server the new weights.
+        first: called with the first batch of this process, and what is compared in it: episodes by group.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        engine: RolloutEngine,
+        questions: Questions,
+        reward: Reward,
+        *,
+        traces: TraceWriter | None = None,
+        tests: Sequence[Assignment] = (),
+        before: Callable[[int], None] | None = None,
+        first: Callable[[Batch, Compared], None] | None = None,
+    ) -> None:
+        self.config, self.engine, self.questions, self.reward = config, engine, questions, reward
+        self.traces, self.tests = traces, list(tests)
+        self._before, self._first = before, first
+        tree = config.rollout.tree
+        self._tree = TreeSampler(engine, reward, branch=tree.branch) if tree is not None else None
+        section = config.algorithm
+        self._advantages = AdvantageSettings(**section.advantages.model_dump())
+        self._filters = Filters(**section.filters.model_dump())
+        ranks = questions.ranks
+        sampling = section.sampling.model_dump()
+        groups = config.trainer.rl.questions_per_step // ranks
+        self._sampler = DynamicSampler(SamplerSettings(groups=max(1, groups), **sampling))
+        self._waiting: list[int] = []
+
+    # -- a step --------------------------------------------------------------------------------------------------------
+
+    def __call__(self, tasks: Sequence[Any], generation: int) -> Batch:
+        """The batch of a step.
+
+        Args:
+            tasks: one for each question of this rank; the questions themselves come from `questions`.
+            generation: number of the step, from 0.
+        """
+        step, began = generation + 1, time.monotonic()
+        before = replace(self.engine.timings)
+        if self._before is not None:
+            self._before(step)
+        measured = self._measure(step)
+        self._waiting += self.questions.numbers(len(tasks))
+        fresh, kept, figures = self._sampled(step)
+        rewards = [each.reward for each in kept]
+        if self.config.algorithm.shuffle_rewards:
+            rewards = shuffled(rewards, [each.group for each in kept], f"{self.config.trainer.seed} {step}")
+        batch = Batch.of(
+            cast("list[Rollout]", kept),
+            rewards,
+            grouping=self.config.algorithm.grouping,
+            advantage=self._advantages,
+            filters=self._filters,
+        )
+        if self._first is not None:
+            first, self._first = self._first, None
+            first(batch, _compared(fresh))
+        if self.traces is not None and self.traces.due(step):
+            self.traces.write(step, fresh, self._rewards(fresh))
+        offered = max((len(rollout.assignment.pool.actions) for rollout in fresh), default=0)
+        figures |= episode_figures([rollout.episode for rollout in fresh], offered)
+        figures |= self._spent(before, fresh, time.monotonic() - began)
+        return replace(batch, figures={**batch.figures, **figures, **measured})
+
+    def _sampled(self, step: int) -> tuple[list[Rollout], list[KeptRollout], dict[str, float]]:
+        """All rollouts of this step; those that make its batch, which may be older; figures of the sampling."""
+        sampler, fresh = self._sampler, list[Rollout]()
+        sampler.begin(step)
+        rounds = 0
+        while sampler.wanted() > 0:
+            rollouts = self._rolled_out(self._take(sampler.wanted()), step, rounds)
+            fresh += rollouts
+            sampler.offer(_groups(rollouts, self._rewards(rollouts), step))
+            rounds += 1
+        kept = [each for group in sampler.take() for each in cast("list[KeptRollout]", group.payload)]
+        enabled = sampler.settings.enabled
+        figures = {f"sampling/{name}": float(value) for name, value in sampler.figures().items()} if enabled else {}
+        return fresh, kept, figures
+
+    def _take(self, count: int) -> list[Assignment]:
+        """The next questions: those that wait, then new ones."""
+        self._waiting += self.questions.numbers(count - len(self._waiting))
+        taken, self._waiting = self._waiting[:count], self._waiting[count:]
+        return [self.questions.assignment(number) for number in taken]
+
+    def _rolled_out(self, assignments: Sequence[Assignment], step: int, number: int) -> list[Rollout]:
+        """One round; groups of later rounds and steps have names of their own, for they may share a batch."""
+        size, seed = self.config.rollout.group_size, self.config.trainer.seed
+        seed += number * _ROUNDS_APART + self.questions.rank
+        if self._tree is not None:
+            return self.engine.wait(self._tree.run(assignments, group_size=size, seed=seed, step=step))
+        rollouts = self.engine.run_sync(assignments, group_size=size, seed=seed, step=step)
+        if self._sampler.settings.enabled:
+            for rollout in rollouts:
+                rollout.id = f"{rollout.id}-{number}" if number else rollout.id
+                rollout.episode = replace(rollout.episode, group=f"{rollout.group}@{step}.{number}")
+        return rollouts
+
+    def _rewards(self, rollouts: Sequence[Rollout]) -> list[Scored]:
+        """Rewards; of a path through a tree the mean over the turns that were chosen, which is what was trained on."""
+        if self._tree is None:
+            return score_rollouts(rollouts, self.reward)
+        return [_mean([each.reward for each in rollout.candidates if each.chosen]) for rollout in rollouts]
+
+    def _spent(self, before: Any, rollouts: Sequence[Rollout], seconds: float) -> dict[str, float]:
+        """Where the time went, and how many tokens were sampled."""
+        now = self.engine.timings
+        spent = {name: getattr(now, name) - getattr(before, name) for name in ("generate", "environment", "grading")}
+        tokens = sum(rollout.sampled for rollout in rollouts)
+        figures = {f"seconds/{name}": value for name, value in spent.items()}
+        rate = tokens / spent["generate"] if spent["generate"] > 0 else 0.0
+        return {**figures, "sampled": float(tokens), "tokens_per_second": rate, "seconds/rollouts": seconds}
+
+    # -- measuring -----------------------------------------------------------------------------------------------------
+
+    def _measure(self, step: int) -> dict[str, float]:
+        """Figures of the tests, with the weights before this step, where they are due."""
+        every = self.config.trainer.rl.eval_every
+        return {} if every is None or (step - 1) % every else self.measure()
+
+    def measure(self) -> dict[str, float]:
+        """Figures of the tests with the weights as they are: `eval/success` and the like; nothing without tests."""
+        if not self.tests:
+            return {}
+        rollouts: list[Rollout] = []
+        for number, part in enumerate(in_batches(self.tests, self.config.trainer.eval.batch)):
+            rollouts += measured_rollouts(self.config, self.engine, part, number)
+        figures = episode_figures([rollout.episode for rollout in rollouts])
+        names = ("success", "format", "rounds", "calls", "tokens", "units", "usd")
+        return {TESTS: float(len(self.tests)), **{f"eval/{name}": figures[name] for name in names}}
+
+    # -- state ---------------------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that decides about the next steps, as plain JSON data."""
+        buffer = [replace(each, payload=[one.to_json() for one in each.payload]) for each in self._sampler.buffer]
+        dumped = {**self._sampler.dump(), "buffer": [each.to_json() for each in buffer]}
+        return {"sampler": dumped, "waiting": list(self._waiting), "questions": self.questions.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state_dict` was made."""
+        self._sampler = DynamicSampler.restore(self._sampler.settings, state["sampler"])
+        self._sampler.buffer = [
+            replace(each, payload=[KeptRollout.from_json(one) for one in each.payload]) for each in self._sampler.buffer
+        ]
+        self._waiting = list(state["waiting"])
+        self.questions.load_state_dict(state["questions"])
+
+
+def measured_rollouts(
+    config: TrainConfig, engine: RolloutEngine, tests: Sequence[Assignment], number: int = 0
+) -> list[Rollout]:
+    """Rollouts of tests at the temperature of evaluations; that of training is put back.
+
+    Args:
+        config: says how often each test is rolled out, and at which temperature.
+        engine: rolls out.
+        tests: at once.
+        number: of this batch of tests.
+    """
+    own, policies = config.trainer.eval, list(dict.fromkeys(engine.policies.values()))
+    usual = [(policy.temperature, policy.top_p) for policy in policies]
+    for policy in policies:
+        policy.temperature, policy.top_p = own.temperature, 1.0
+    try:
+        return engine.run_sync(tests, group_size=own.samples, seed=config.trainer.seed, step=number)
+    finally:
+        for policy, (temperature, top_p) in zip(policies, usual, strict=True):
+            policy.temperature, policy.top_p = temperature, top_p
+
+
+def shuffled(rewards: Sequence[Scored], groups: Sequence[str], seed: str) -> list[Scored]:
+    """Rewards shuffled within their groups: every group keeps its own, and they say nothing of the rollouts.
+
+    Args:
+        rewards: of rollouts.
+        groups: of the same rollouts.
+        seed: another one, another deal.
+    """
+    places: dict[str, list[int]] = {}
+    for place, group in enumerate(groups):
+        places.setdefault(group, []).append(place)
+    dealt = list(rewards)
+    for group, own in places.items():
+        order = list(own)
+        random.Random(f"shuffled {seed} {group}").shuffle(order)
+        for place, taken in zip(own, order, strict=True):
+            dealt[place] = rewards[taken]
+    return dealt
+
+
+def _compared(rollouts: Sequence[Rollout]) -> Compared:
+    """Whole rollouts by question, or the texts that were tried by role and turn."""
+    groups: dict[str, list[Episode]] = {}
+    for rollout in rollouts:
+        for episode in [each.episode for each in rollout.candidates] or [rollout.episode]:
+            groups.setdefault(episode.group, []).append(episode)
+    return groups
+
+
+def _groups(rollouts: Sequence[Rollout], scored: Sequence[Scored], step: int) -> list[Sampled]:
+    """Rollouts as groups, with what a batch needs of them."""
+    groups: dict[str, list[int]] = {}
+    for place, rollout in enumerate(rollouts):
+        groups.setdefault(rollout.group, []).append(place)
+    return [
+        Sampled(
+            name,
+            tuple(scored[n].total for n in places),
+            tuple(rollouts[n].episode.correct for n in places),
+            [_kept(rollouts[n], scored[n]) for n in places],
+            step,
+        )
+        for name, places in groups.items()
+    ]
+
+
+def _kept(rollout: Rollout, reward: Scored) -> KeptRollout:
+    return KeptRollout(rollout.id, rollout.sequences, rollout.episode, reward, rollout.candidates)
+
+
+def _mean(rewards: Sequence[Scored]) -> Scored:
+    if not rewards:
+        return Scored(0.0)
+    count = len(rewards)
+    names = dict.fromkeys(name for each in rewards for name in each.components)
+    parts = {name: sum(each.components.get(name, 0.0) for each in rewards) / count for name in names}
+    return Scored(sum(each.total for each in rewards) / count, parts)

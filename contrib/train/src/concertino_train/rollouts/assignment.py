@@ -1,0 +1,71 @@
+"""What is rolled out: a task, over a pool, by a strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from concertino import Budget, Pool, Strategy, UsageError
+from concertino_bench.metrics import Preference
+from concertino_bench.tasks import Task, World
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One question to roll out. All rollouts of a group have the same one, so their rewards can be compared.
+
+    Attributes:
+        task: what is asked, and what a right answer holds.
+        pool: what may be called, without the policy. Roles that it binds (but `orchestrator`) are played by its
+            models, all others by the policy.
+        strategy: the paradigm.
+        question: what is asked in the task's words and more, such as the user's preference; the task's question by
+            default.
+        budget: of each rollout.
+        preference: what the user prefers.
+        world: makes the world of a rollout.
+    """
+
+    task: Task
+    pool: Pool
+    strategy: Strategy
+    question: str = ""
+    budget: Budget | None = None
+    preference: Preference | None = None
+    world: Callable[[Task], World] | None = None
+
+    @property
+    def text(self) -> str:
+        """What is asked."""
+        return self.question or self.task.question
+
+
+@dataclass(frozen=True)
+class TokenLimits:
+    """How much a policy may write and read.
+
+    Attributes:
+        turn: tokens of one text.
+        total: sampled tokens of a whole rollout, over all roles.
+        context: tokens of one sequence, read and written; None for no limit but the policy's.
+    """
+
+    turn: int = 256
+    total: int = 4096
+    context: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("turn", "total", "context"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UsageError(f"TokenLimits({name}={value!r}): expected 1 or more")
+
+    def room(self, sampled: int, read: int) -> int:
+        """Tokens that the next text may have; 0 or less where there is no room.
+
+        Args:
+            sampled: tokens sampled so far in the rollout.
+            read: tokens of the sequence so far.
+        """
+        left = min(self.turn, self.total - sampled)
+        return left if self.context is None else min(left, self.context - read)

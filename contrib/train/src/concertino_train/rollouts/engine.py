@@ -1,0 +1,440 @@
+"""The rollout engine: many runs at once, in lock-step, with the policy in the place of their model.
+
+    every run:  act ... act          all calls of all runs at the same time, on one executor
+    all runs:   one batch            each run that asks is a row
+    every run:  tell, and so on      until all are done
+
+What makes a run is the same as everywhere: strategy, pool, executor, budget, events. The engine only plays the model:
+it keeps the token ids of every conversation, so that what the policy sampled is what it reads on, and what is trained.
+
+Invariants: every rollout that is begun is returned, however it ended; what a rollout holds depends on assignment, seed
+and weights, not on which others are in the batch; and no run is left open, whatever happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import hashlib
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn, TypeVar
+
+from concertino import (
+    Executor,
+    Limits,
+    ModelSpec,
+    Orchestrator,
+    Prices,
+    Reply,
+    Run,
+    Sampling,
+    SteppedRun,
+    Usage,
+    UsageError,
+)
+from concertino.core.events import CallStarted
+from concertino.strategies import Act, Ask
+from concertino_bench.grading import Grade, Grader, Submission, Verdict
+from concertino_bench.installed import installed_graders
+from concertino_bench.runner import Desk, choose_graders, grading_pool
+from concertino_bench.tasks import World
+from concertino_local.codec import Codec
+
+from concertino_train.episodes import Episode
+from concertino_train.policies import Policy, Prompt, Sample
+
+from .assignment import Assignment, TokenLimits
+from .conversations import Conversations, Encoder
+from .rollout import Rollout
+from .sequences import TokenSequence
+from .sharing import SharedCalls
+from .turns import RoleTurns, Scripts
+
+T = TypeVar("T")
+POLICY = "policy"
+"""The name under which the policy stands in the pools of rollouts."""
+
+
+@dataclass
+class Timings:
+    """Seconds of wall time by what was waited for.
+
+    Attributes:
+        generate: the policy.
+        environment: calls, and models that are not the policy.
+        grading: graders and rewards of turns.
+        total: all of it, the engine's own work included.
+    """
+
+    generate: float = 0.0
+    environment: float = 0.0
+    grading: float = 0.0
+    total: float = 0.0
+
+    def clear(self) -> None:
+        """Start over."""
+        self.generate = self.environment = self.grading = self.total = 0.0
+
+    @property
+    def own(self) -> float:
+        """What is left for the engine itself."""
+        return max(0.0, self.total - self.generate - self.environment - self.grading)
+
+
+@dataclass
+class Player:
+    """One rollout under way."""
+
+    assignment: Assignment
+    group: str
+    sample: int
+    run: SteppedRun
+    world: World | None
+    watch: RoleTurns
+    conversations: Conversations = field(default_factory=Conversations)
+    turn: int = 0
+
+    def asks(self) -> Ask | None:
+        """What the policy is asked, if it is."""
+        step = self.run.step
+        return step if isinstance(step, Ask) and not self._elsewhere(step) else None
+
+    def _elsewhere(self, step: Ask) -> bool:
+        return step.role != "orchestrator" and step.role in self.run.pool.roles
+
+    async def advance(self) -> None:
+        """Go on until the policy is asked, or the run is done."""
+        while not self.run.done and self.asks() is None:
+            if isinstance(self.run.step, Act):
+                await self.run.act()
+            else:
+                await self.run.ask()
+
+    def fork(self, run_id: str) -> Player:
+        """An independent copy, in a world of its own."""
+        world, pool = copy.deepcopy(self.world), None
+        if world is not None:
+            pool = self.assignment.pool.adding(*world.members())
+        run = self.run.fork(run_id, pool)
+        return replace(self, run=run, world=world, conversations=self.conversations.fork(), watch=self.watch.fork())
+
+
+class RolloutEngine:
+    """Rolls out.
+
+    Attributes:
+        timings: of all runs so far.
+        shared: with `share`, calls that could be shared (`asked`), and those that were not made again (`hits`).
+
+    Args:
+        policy: what is trained, or one for each role.
+        limits: how much it may write.
+        graders: who may grade; those of all installed distributions by default.
+        share: calls that the rollouts of a group make alike are made once.
+        prices: of the policy's tokens.
+        executor: shared with others; without one the engine has its own.
+        calls: of members, at once, where the engine has its own executor.
+    """
+
+    def __init__(
+        self,
+        policy: Policy | Mapping[str, Policy],
+        *,
+        limits: TokenLimits | None = None,
+        graders: Sequence[Grader] | None = None,
+        share: bool = False,
+        prices: Prices | None = None,
+        executor: Executor | None = None,
+        calls: int = 4096,
+    ) -> None:
+        self.policies = {"": policy} if isinstance(policy, Policy) else dict(policy)
+        self.limits = limits or TokenLimits()
+        self.share = share
+        self.timings = Timings()
+        self.shared = {"asked": 0, "hits": 0}
+        self._graders = list(graders) if graders is not None else None
+        self._leader = ModelSpec(POLICY, _nobody, description="the policy in training", prices=prices)
+        self._given = executor
+        self._executor, self._calls = executor, calls
+        self._threads = ThreadPoolExecutor(1, "policy")
+        self._scripts = Scripts()
+        self._encoders: dict[int, Encoder] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    # -- rolling out ---------------------------------------------------------------------------------------------------
+
+    async def run(
+        self, assignments: Sequence[Assignment], *, group_size: int = 1, seed: int = 0, step: int = 0
+    ) -> list[Rollout]:
+        """Roll out.
+
+        Args:
+            assignments: one for each group.
+            group_size: rollouts of each.
+            seed: of everything that is drawn; the same seed, step and weights give the same rollouts.
+            step: of training; part of the ids.
+
+        Returns:
+            `len(assignments) * group_size` rollouts, group by group.
+
+        Raises:
+            UsageError: a task has no grader, or a pool lacks what a grader or the strategy needs. Nothing has run.
+        """
+        with self.measured("total"):
+            desks = self.juries(assignments)
+            players = self.players(assignments, group_size, step)
+            try:
+                while any(not player.run.done for player in players):
+                    await self.advance(players)
+                    await self._ask([player for player in players if not player.run.done], seed)
+                return await self.finish(players, desks)
+            finally:
+                for player in players:
+                    await player.run.close()
+
+    def run_sync(self, assignments: Sequence[Assignment], **options: Any) -> list[Rollout]:
+        """`run` for programs without an event loop; the engine keeps one of its own."""
+        return self.wait(self.run(assignments, **options))
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the engine's own event loop."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+        return self._loop.run_until_complete(work)
+
+    def close(self) -> None:
+        """Release executor, threads and sandbox. May be called again."""
+        if self._given is None and self._executor is not None:
+            executor, self._executor = self._executor, None
+            if self._loop is not None:
+                self.wait(executor.aclose())
+        if self._loop is not None:
+            self._loop.close()
+            self._loop = None
+        self._threads.shutdown()
+        self._scripts.close()
+
+    async def aclose(self) -> None:
+        """`close`, on the event loop on which `run` was awaited."""
+        if self._given is None and self._executor is not None:
+            executor, self._executor = self._executor, None
+            await executor.aclose()
+        self.close()
+
+    # -- the parts -----------------------------------------------------------------------------------------------------
+
+    def players(self, assignments: Sequence[Assignment], group_size: int, step: int) -> list[Player]:
+        """Runs at their beginning, group by group."""
+        if group_size < 1:
+            raise UsageError(f"group_size={group_size}: expected 1 or more")
+        self._encoders.clear()
+        begun: list[Player] = []
+        for number, assignment in enumerate(assignments):
+            calls = SharedCalls(self.shared) if self.share else None
+            ids = [f"{step}-{number}-{sample}" for sample in range(group_size)]
+            begun.extend(self._player(assignment, run_id, sample, calls) for sample, run_id in enumerate(ids))
+        self._groups_differ(begun, group_size)
+        return begun
+
+    @staticmethod
+    def _groups_differ(players: Sequence[Player], group_size: int) -> None:
+        """A task that is asked twice in a step makes two groups."""
+        seen: dict[str, int] = {}
+        for start in range(0, len(players), group_size):
+            group = players[start : start + group_size]
+            count = seen[group[0].group] = seen.get(group[0].group, 0) + 1
+            for player in group:
+                player.group += f"#{count}" if count > 1 else ""
+
+    def _player(self, assignment: Assignment, run_id: str, sample: int, calls: SharedCalls | None) -> Player:
+        world = assignment.world(assignment.task) if assignment.world is not None else None
+        pool = assignment.pool if world is None else assignment.pool.adding(*world.members())
+        policy = next(iter(self.policies.values()))
+        sampling = Sampling(temperature=policy.temperature, max_tokens=self.limits.turn, seed=sample)
+        seat = calls.seat() if calls is not None else None
+        orchestrator = Orchestrator(
+            self._leader,
+            assignment.strategy,
+            executor=self.executor,
+            sampling=sampling,
+            before=[seat.before] if seat else [],
+            after=[seat.after] if seat else [],
+        )
+        run = orchestrator.stepped(assignment.text, pool=pool, budget=assignment.budget, run_id=run_id)
+        return Player(assignment, assignment.task.id, sample, run, world, RoleTurns(assignment.task, self._scripts))
+
+    @property
+    def executor(self) -> Executor:
+        """What runs the calls."""
+        if self._executor is None:
+            self._executor = Executor(limits=Limits(calls=self._calls))
+        return self._executor
+
+    async def advance(self, players: Sequence[Player]) -> None:
+        """All calls of all runs at the same time, until each waits for the policy or is done."""
+        with self.measured("environment"):
+            await asyncio.gather(*(player.advance() for player in players))
+        with self.measured("grading"):
+            for player in players:
+                if player.watch.domain:
+                    await self.in_thread(player.watch.look, player.run.machine)
+
+    async def _ask(self, players: Sequence[Player], seed: int) -> None:
+        """One batch: each run that asks is a row."""
+        asked = [(player, self.read(player)) for player in players]
+        rows = [(player, sequence) for player, sequence in asked if sequence is not None]
+        prompts = [self.prompt(player, sequence, seed) for player, sequence in rows]
+        samples, seconds = await self.generate(prompts)
+        for (player, sequence), sample in zip(rows, samples, strict=True):
+            self.tell(player, sequence, sample, seconds)
+
+    def read(self, player: Player) -> TokenSequence | None:
+        """The sequence on which a run's question is answered; None, and the run ends, where there is no room on it."""
+        step = player.asks()
+        if step is None:
+            return None
+        sequence = player.conversations.read(step, self.encoder(step.role))
+        if self.limits.room(player.conversations.sampled, len(sequence.ids)) >= 1:
+            return sequence
+        detail = f"{player.conversations.sampled} tokens were sampled (limit {self.limits.total}), and a context of "
+        detail += f"{len(sequence.ids)} read (limit {self.limits.context or 'none'})"
+        while not player.run.done:
+            player.run.finish("budget", detail)
+        return None
+
+    def prompt(self, player: Player, sequence: TokenSequence, seed: int, branch: int = 0) -> Prompt:
+        """What the policy is asked to continue."""
+        most = self.limits.room(player.conversations.sampled, len(sequence.ids))
+        step = player.run.step
+        if isinstance(step, Ask) and step.sampling is not None and step.sampling.max_tokens:
+            most = min(most, step.sampling.max_tokens)
+        drawn = f"{seed}:{player.run.id}:{player.group}:{player.sample}:{player.turn}:{branch}"
+        return Prompt(tuple(sequence.ids), most, sequence.role, _number(drawn))
+
+    async def generate(self, prompts: Sequence[Prompt]) -> tuple[list[Sample], float]:
+        """The policy's answers, and how long they took; each policy of a role gets its own batch."""
+        if not prompts:
+            return [], 0.0
+        started = time.monotonic()
+        samples: list[Sample | None] = [None] * len(prompts)
+        with self.measured("generate"):
+            for policy in dict.fromkeys(self.policies.values()):
+                places = [place for place, prompt in enumerate(prompts) if self.policy(prompt.role) is policy]
+                if batch := [prompts[place] for place in places]:
+                    found = await self.in_thread(policy.generate, batch)
+                    for place, sample in zip(places, found, strict=True):
+                        samples[place] = sample
+        return [sample for sample in samples if sample is not None], time.monotonic() - started
+
+    def tell(self, player: Player, sequence: TokenSequence, sample: Sample, seconds: float) -> None:
+        """Give a run what was sampled for it."""
+        step = player.asks()
+        assert step is not None
+        policy = self.policy(step.role)
+        read = len(sequence.ids)
+        reply = reply_of(policy.codec, step, tuple(sequence.ids), sample)
+        player.conversations.write(sequence, sample, reply.text, policy.codec, policy.version)
+        player.turn += 1
+        player.run.tell(replace(reply, usage=Usage(input_tokens=read, output_tokens=len(sample.ids))), seconds)
+
+    def encoder(self, role: str) -> Encoder:
+        """Between messages and what a role's policy reads; remembers what it encoded in this batch of rollouts."""
+        codec = self.policy(role).codec
+        if id(codec) not in self._encoders:
+            self._encoders[id(codec)] = Encoder(codec)
+        return self._encoders[id(codec)]
+
+    def policy(self, role: str) -> Policy:
+        """Who plays a role.
+
+        Raises:
+            UsageError: nobody does.
+        """
+        found = self.policies.get(role) or self.policies.get("")
+        if found is None:
+            raise UsageError(f"no policy plays the role {role!r}; there are policies for {', '.join(self.policies)}")
+        return found
+
+    async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Run something that blocks, one at a time, in the policy's thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+
+    @contextlib.contextmanager
+    def measured(self, what: str) -> Any:
+        """Add the seconds of a block to the timings."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            setattr(self.timings, what, getattr(self.timings, what) + time.monotonic() - started)
+
+    # -- ends ----------------------------------------------------------------------------------------------------------
+
+    def juries(self, assignments: Sequence[Assignment]) -> dict[str, Grader]:
+        """By task id, who grades it."""
+        if self._graders is None:
+            self._graders = installed_graders()
+        return choose_graders([assignment.task for assignment in assignments], self._graders)
+
+    async def finish(self, players: Sequence[Player], juries: Mapping[str, Grader]) -> list[Rollout]:
+        """Close the runs and grade what they answered."""
+        with self.measured("grading"):
+            return [await self._finished(player, juries[player.assignment.task.id]) for player in players]
+
+    async def _finished(self, player: Player, grader: Grader) -> Rollout:
+        assignment, run = player.assignment, await player.run.close()
+        grade = await self._grade(player, run, grader)
+        episode = Episode.of_run(
+            run,
+            grade,
+            group=player.group,
+            sample=player.sample,
+            pool=player.run.pool,
+            preference=assignment.preference,
+            turns=player.watch.turns,
+            domain=player.watch.domain,
+            others=[role for role in player.run.pool.roles if role != "orchestrator"],
+        )
+        return Rollout(run.id, assignment, player.sample, player.conversations.sequences, run, grade, episode)
+
+    async def _grade(self, player: Player, run: Run, grader: Grader) -> Grade:
+        task, world = player.assignment.task, player.world
+        if run.answer is None and world is None:
+            return Grade(Verdict.UNPARSABLE, f"no answer: {run.stop}", task.answers)
+        state = world.state() if world is not None else None
+        submission = Submission(run.answer or "", _calls(run), state, run.stop)
+        async with Desk(self.executor, grading_pool(player.run.pool, [grader]), f"grading-{run.id}") as desk:
+            return await grader.grade(task, submission, desk)
+
+
+def reply_of(codec: Codec, step: Ask, prompt: tuple[int, ...], sample: Sample) -> Reply:
+    """What a run is told: the text of a sample, with its token ids."""
+    reply = codec.read(sample.ids, step.tools)
+    return replace(
+        reply, finish_reason=sample.finish, token_ids=sample.ids, logprobs=sample.logprobs, prompt_token_ids=prompt
+    )
+
+
+def _calls(run: Run) -> list[dict[str, Any]]:
+    began = {event.call_id: event.arguments for event in run.events if isinstance(event, CallStarted)}
+    return [
+        {"name": call.name, "arguments": began.get(seen.call_id, {}), "status": seen.status.value}
+        for round_ in run.rounds
+        for call, seen in zip(round_.plan.calls, round_.observations, strict=True)
+    ]
+
+
+def _number(text: str) -> int:
+    """A seed of 63 bits."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+def _nobody() -> NoReturn:
+    raise UsageError(
+        "the policy is asked by the engine alone; a member of the pool that asks the model `policy` needs a role of "
+        "its own in the pool: [roles] worker = ..."
+    )

@@ -1,0 +1,175 @@
+"""Tree sampling (AT-GRPO, Algorithm 1): at every turn of every role, K texts are tried after one prompt.
+
+    snapshot -> K texts -> each acts on a copy of the run -> scored -> one is chosen, the others are dropped
+
+So every turn has a group of K rows with one identical prompt, whatever happened before, which whole rollouts of several
+roles never have. A run keeps the state of its environment among its own data, so a copy of it is a branch.
+
+The invariant: K candidates of a point differ in nothing but what was sampled there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from concertino import UsageError
+
+from concertino_train.episodes import Episode, EpisodeRound, Totals
+from concertino_train.groups.keys import GroupKey
+from concertino_train.rewards.reward import Reward
+
+from .assignment import Assignment
+from .engine import Player, RolloutEngine
+from .rollout import Rollout, TurnCandidate
+from .sequences import TokenSequence
+
+Branch = Literal["greedy", "sampled"]
+
+
+class TreeSampler:
+    """Rolls role workflows out as trees.
+
+    Args:
+        engine: which rolls out.
+        reward: of one role's turn: terms of `at-grpo/...`, which read `Episode.turns`.
+        branch: the candidate that a run continues with: `greedy`, the one with the greatest reward, the first of
+            equals (the paper's); or `sampled`, one drawn evenly, so that later prompts are as the policy would meet
+            them.
+    """
+
+    def __init__(self, engine: RolloutEngine, reward: Reward, *, branch: Branch = "greedy") -> None:
+        if branch not in ("greedy", "sampled"):
+            raise UsageError(f"TreeSampler(branch={branch!r}): expected 'greedy' or 'sampled'")
+        self.engine = engine
+        self.reward = reward
+        self.branch: Branch = branch
+
+    async def run(
+        self, assignments: Sequence[Assignment], *, group_size: int, seed: int = 0, step: int = 0
+    ) -> list[Rollout]:
+        """Roll out.
+
+        Args:
+            assignments: role workflows over tasks with an environment.
+            group_size: K, 2 or more.
+            seed, step: as of `RolloutEngine.run`.
+
+        Returns:
+            One rollout for each assignment: the path that was chosen, with all candidates.
+
+        Raises:
+            UsageError: K is below 2, or a task has no environment that judges turns.
+        """
+        if group_size < 2:
+            raise UsageError(f"group_size={group_size}: a tree needs 2 candidates or more at every turn")
+        engine = self.engine
+        with engine.measured("total"):
+            juries, players = engine.juries(assignments), engine.players(assignments, 1, step)
+            tried: list[list[TurnCandidate]] = [[] for _ in players]
+            try:
+                self._refuse_unjudged(players)
+                await engine.advance(players)
+                while any(not player.run.done for player in players):
+                    await self._branch(players, tried, group_size, seed)
+                rollouts = await engine.finish(players, juries)
+            finally:
+                for player in players:
+                    await player.run.close()
+        for rollout, candidates in zip(rollouts, tried, strict=True):
+            rollout.candidates = candidates
+        return rollouts
+
+    def run_sync(self, assignments: Sequence[Assignment], **options: Any) -> list[Rollout]:
+        """`run` for programs without an event loop."""
+        return self.engine.wait(self.run(assignments, **options))
+
+    @staticmethod
+    def _refuse_unjudged(players: Sequence[Player]) -> None:
+        for player in players:
+            if not player.watch.domain or not hasattr(player.run.machine, "said"):
+                raise UsageError(
+                    f"task {player.assignment.task.id}: tree sampling scores single turns, so it needs a role workflow "
+                    "over a task of concertino_bench.environments; roll whole trajectories out instead"
+                )
+
+    async def _branch(self, players: list[Player], tried: list[list[TurnCandidate]], k: int, seed: int) -> None:
+        """K candidates of every run that asks, and the choice among them."""
+        engine = self.engine
+        places, sequences = [], []
+        for place, player in enumerate(players):
+            sequence = engine.read(player)
+            if sequence is not None:
+                places.append(place)
+                sequences.append(sequence)
+        prompts = [
+            engine.prompt(players[place], sequence, seed, branch)
+            for place, sequence in zip(places, sequences, strict=True)
+            for branch in range(k)
+        ]
+        samples, seconds = await engine.generate(prompts)
+        forks: list[list[Player]] = []
+        for number, (place, sequence) in enumerate(zip(places, sequences, strict=True)):
+            player = players[place]
+            twins = [player.fork(f"{player.run.id}.{player.turn + 1}.{branch}") for branch in range(k)]
+            for twin, sample in zip(twins, samples[number * k :], strict=False):
+                engine.tell(twin, twin.conversations.sequences[player.conversations.place(sequence)], sample, seconds)
+            forks.append(twins)
+        befores = [(players[place].asks(), players[place].run.machine) for place in places]
+        roles = [(ask.role if ask else "", machine.role.name, machine.turn) for ask, machine in befores]  # type: ignore[attr-defined]
+        with engine.measured("environment"):
+            await asyncio.gather(*(twin.advance() for twins in forks for twin in twins))
+        for place, twins, sequence, (_, role, turn) in zip(places, forks, sequences, roles, strict=True):
+            where = players[place].conversations.place(sequence)
+            candidates = await self._scored(players[place], twins, where, role, turn)
+            chosen = self._choice(candidates, players[place], seed)
+            tried[place] += [
+                TurnCandidate(c.key, c.sequence, c.episode, c.reward, number == chosen)
+                for number, c in enumerate(candidates)
+            ]
+            for number, twin in enumerate(twins):
+                if number != chosen:
+                    await twin.run.close()
+            await players[place].run.close()
+            players[place] = twins[chosen]
+            await engine.in_thread(players[place].watch.look, players[place].run.machine)
+
+    async def _scored(
+        self, player: Player, twins: Sequence[Player], where: int, role: str, turn: int
+    ) -> list[TurnCandidate]:
+        key = GroupKey(player.group, role, player.turn + 1)
+        sequences = [twin.conversations.sequences[where] for twin in twins]
+        with self.engine.measured("grading"):
+            judged = [await self.engine.in_thread(twin.watch.candidate, twin.run.machine, turn, role) for twin in twins]
+        episodes = [
+            Episode(
+                twin.run.id,
+                str(key),
+                number,
+                judged[number].team,
+                "right" if judged[number].team >= 1 else "wrong",
+                rounds=(_round(role, sequences[number]),),
+                domain=twin.watch.domain,
+                turns=(judged[number],),
+                totals=Totals(policy_tokens=_tokens(sequences[number])),
+            )
+            for number, twin in enumerate(twins)
+        ]
+        rewards = self.reward.score(episodes)
+        return [TurnCandidate(key, *each) for each in zip(sequences, episodes, rewards, strict=True)]
+
+    def _choice(self, candidates: Sequence[TurnCandidate], player: Player, seed: int) -> int:
+        if self.branch == "sampled":
+            return random.Random(f"{seed}:{player.run.id}:{player.turn}").randrange(len(candidates))
+        totals = [each.reward.total for each in candidates]
+        return totals.index(max(totals))
+
+
+def _round(role: str, sequence: TokenSequence) -> EpisodeRound:
+    return EpisodeRound("said", role, (), (), _tokens(sequence), sequence.turns[-1].finish == "length")
+
+
+def _tokens(sequence: TokenSequence) -> int:
+    return sequence.turns[-1].end - sequence.turns[-1].start

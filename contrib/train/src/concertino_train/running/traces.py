@@ -1,0 +1,80 @@
+"""Rollouts as trace files during a training, so that people see what the policy does.
+
+    out/traces/step-000010/10-3-0.trace.jsonl    what `concertino traces show` takes
+    out/traces/step-000010/episodes.jsonl        what `concertino train audit` takes
+    out/traces/step-000010/rewards.jsonl         the reward of each, component by component
+
+The invariant: from the episodes of a step and the reward of the settings, the very rewards are computed again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .folder import clean_folder
+
+if TYPE_CHECKING:
+    from concertino_train.config.learning import TraceSection
+    from concertino_train.rewards.reward import Scored
+    from concertino_train.rollouts.rollout import Rollout
+
+
+class TraceWriter:
+    """Writes some rollouts of some steps.
+
+    Args:
+        folder: of the traces; each step gets a folder of its own.
+        settings: which steps, and how many rollouts of each.
+    """
+
+    def __init__(self, folder: str | Path, settings: TraceSection) -> None:
+        self.folder = Path(folder)
+        self.settings = settings
+
+    def due(self, step: int) -> bool:
+        """Whether a step is written: the first one, and every n-th."""
+        every = self.settings.every
+        return every > 0 and (step == 1 or step % every == 0)
+
+    def write(self, step: int, rollouts: Sequence[Rollout], scored: Sequence[Scored]) -> list[Path]:
+        """Write a step; what an interrupted training had written of it is replaced.
+
+        Args:
+            step: of the training, from 1.
+            rollouts: of the step.
+            scored: their rewards.
+
+        Returns:
+            The trace files.
+        """
+        home = clean_folder(self.folder / f"step-{step:06d}")
+        chosen = choose(rollouts, scored, self.settings.keep)
+        paths = [rollouts[place].run.write_trace(home / f"{rollouts[place].id}.trace.jsonl") for place in chosen]
+        _write(home / "episodes.jsonl", [rollout.episode.to_json() for rollout in rollouts])
+        rewards = zip(rollouts, scored, strict=True)
+        _write(home / "rewards.jsonl", [{"id": rollout.id, **reward.to_json()} for rollout, reward in rewards])
+        return paths
+
+
+def choose(rollouts: Sequence[Rollout], scored: Sequence[Scored], count: int) -> list[int]:
+    """Which rollouts show most, of the groups that differ most: the best of each, then the worst of each, and so on.
+
+    Returns:
+        Their places, at most `count`.
+    """
+    groups: dict[str, list[int]] = {}
+    for place, rollout in enumerate(rollouts):
+        groups.setdefault(rollout.group, []).append(place)
+    ranked = [sorted(places, key=lambda place: -scored[place].total) for places in groups.values()]
+    ranked.sort(key=lambda places: scored[places[-1]].total - scored[places[0]].total)
+    found: list[int] = []
+    for turn in range(len(rollouts)):
+        found += [places.pop(0 if turn % 2 == 0 else -1) for places in ranked if places]
+    return found[:count]
+
+
+def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")

@@ -1,0 +1,151 @@
+"""The included studies: claims of the five papers at toy size, on the practice domain.
+
+Each is a question that somebody has of a training; the sizes are those of the toy recipes, so that an arm takes minutes
+on one core. What is expected stands beside it, and a study says as readily that it did not happen.
+"""
+
+from __future__ import annotations
+
+from .study import Arm, Expected, Study
+
+_SPENDING = (
+    "reward={terms: {correct: {term: shared/correct}, format: {term: paramanager/format, weight: 0.2}, "
+    "spending: {term: shared/spending, of: units, limit: 30, weight: %s}}}"
+)
+_FRUGAL = (
+    "data.collect.teacher.careless=0",
+    "trainer.sft.steps=1000",
+    "trainer.rl.steps=120",
+    "trainer.rl.audit=tell",
+)
+"""What can be saved is to be learnt from recoveries, so the teacher gives up none; and to save without failing takes
+longer than to save. SftResult for that long, it sometimes fills a first batch with answers of which none is wrong."""
+_HELD = "algorithm.kl=0.1"
+"""With rewards that mean nothing Adam walks at random, ever further; a distance that costs something keeps it near."""
+_SERIAL = (
+    "rollout.strategy={name: serial-calls, prompt: brief, quotes: true, show_budget: false, max_rounds: 8}",
+    "rollout.turn_tokens=60",
+    "rollout.total_tokens=300",
+)
+_WAITING = "pool.make={name: practice, mix: mixed, latency: 0.2}"
+_WISHES = (
+    'trainer.eval.preferences=[{text: "Keep it cheap.", accuracy: 1.0, usd: 1.0}, {text: "Be sure.", accuracy: 1.0}]'
+)
+_OVER_TURNS = ("algorithm.grouping=trajectory", "rollout.tree=null")
+_SUDOKU = (
+    "rollout.strategy.environment=sudoku",
+    "tasks.train=[{set: environments/sudoku, options: {split: train, level: 4, blanks: 5, count: 600}}]",
+    "tasks.eval=[{set: environments/sudoku, options: {split: test, level: 4, blanks: 5, count: 200}}]",
+    "data.collect.tasks=[{set: environments/sudoku, options: {split: train, level: 4, blanks: 5, count: 1800, "
+    "start: 600}}]",
+)
+_MORE_TESTS = ("tasks.eval.0.options.count=500",)
+
+
+def _agent_turn(name: str, environment: str, settings: tuple[str, ...] = ()) -> Study:
+    return Study(
+        name,
+        f"On {environment}, do groups of one role's turn beat groups of whole rollouts, at as many sampled tokens?",
+        "at-grpo/toy",
+        (Arm("trajectory", learn=(_HELD, *_OVER_TURNS)), Arm("agent-turn", learn=(_HELD,)), Arm("taught", learn=None)),
+        ("accuracy", "calls", "rounds", "sampled_tokens", "learning_cpu_seconds"),
+        settings,
+        (Expected("agent-turn", "accuracy", least=0.0),),
+        _MORE_TESTS,
+    )
+
+
+STUDIES: dict[str, Study] = {
+    study.name: study
+    for study in (
+        Study(
+            "reinforcement",
+            "Does reinforcement learning add to what a teacher taught, and do rewards dealt out at random not?",
+            "paramanager/toy",
+            (
+                Arm("taught", learn=None),
+                Arm("reinforced", learn=(_HELD,)),
+                Arm("shuffled", learn=(_HELD, "algorithm.shuffle_rewards=true")),
+            ),
+            ("reward", "accuracy", "format_rate", "rounds", "calls", "units", "learning_cpu_seconds"),
+            (),
+            (Expected("reinforced", "reward", least=0.05), Expected("shuffled", "reward", least=-0.02, most=0.02)),
+            _MORE_TESTS,
+        ),
+        Study(
+            "parallel",
+            "SftResult alike, do rounds of parallel calls beat one call at a time, in accuracy and in time?",
+            "paramanager/toy",
+            (
+                Arm("serial", teach=_SERIAL, learn=None, measure=(_WAITING,)),
+                Arm("parallel", learn=None, measure=(_WAITING,)),
+            ),
+            ("accuracy", "critical_path", "rounds", "calls", "units", "output_tokens"),
+            (),
+            (Expected("parallel", "accuracy", least=0.0), Expected("parallel", "critical_path", most=0.0)),
+            _MORE_TESTS,
+        ),
+        Study(
+            "mixed-pool",
+            "SftResult alike, does a pool of members of several kinds beat one of a single kind?",
+            "paramanager/toy",
+            (
+                Arm("mono", teach=("pool.make.mix=mono",), learn=None),
+                Arm("mixed", learn=None),
+            ),
+            ("accuracy", "calls", "units", "unique_tools"),
+            (),
+            (Expected("mixed", "accuracy", least=0.0),),
+            _MORE_TESTS,
+        ),
+        Study(
+            "diversity",
+            "Does ParaManager's diversity reward lead to more different tools in a run?",
+            "paramanager/toy",
+            (
+                Arm("without", learn=("reward.terms.diversity.weight=0",)),
+                Arm("with"),
+            ),
+            ("unique_tools", "accuracy", "calls", "units"),
+            (),
+            (Expected("with", "unique_tools", least=0.0),),
+            _MORE_TESTS,
+        ),
+        Study(
+            "cost",
+            "Does a price on cost units lower spending, and what does it cost in success?",
+            "paramanager/toy",
+            (
+                Arm("weight-0", learn=(_HELD, _SPENDING % 0)),
+                Arm("weight-1", learn=(_HELD, _SPENDING % 1)),
+            ),
+            ("units", "calls", "accuracy"),
+            _FRUGAL,
+            (
+                Expected("weight-1", "units", most=0.0),
+                Expected("weight-1", "accuracy", least=-0.03),
+            ),
+            _MORE_TESTS,
+        ),
+        Study(
+            "preference",
+            "Is what the user prefers obeyed, and does reinforcement with preferences add to it?",
+            "toolorchestra/toy",
+            (Arm("taught", learn=None, measure=(_WISHES,)), Arm("reinforced", learn=(_HELD,), measure=(_WISHES,))),
+            (
+                "obedience",
+                "adherence",
+                "usd/Keep it cheap.",
+                "usd/Be sure.",
+                "success/Keep it cheap.",
+                "success/Be sure.",
+            ),
+            (),
+            (Expected("reinforced", "obedience", least=0.0),),
+            _MORE_TESTS,
+        ),
+        _agent_turn("agent-turn", "Plan-Path"),
+        _agent_turn("agent-turn-sudoku", "Sudoku 4×4", _SUDOKU),
+    )
+}
+"""By name."""

@@ -1,0 +1,230 @@
+"""Running a study: each training in a process of its own, several at once; finished ones are not repeated.
+
+    taught/KEY/        collected and taught once for all arms, of any study, that share it
+    STUDY/SEED/ARM/    trained from there, then measured: `eval.json`
+
+An interrupted study continues: trainings resume from their checkpoints, measured arms are read. The
+invariant: what is read was made with the settings that are asked for; anything else is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from concertino import ConcertinoError
+
+from concertino_train.config.config import load_config
+
+from .study import Arm, Study, check_seeds
+
+Tell = Callable[[str], None]
+_LOCKS: dict[str, threading.Lock] = {}
+"""By folder: who teaches there."""
+
+
+class StudyFailed(ConcertinoError):
+    """A training of a study failed; says which, with the end of what it printed."""
+
+
+@dataclass
+class TrainedArm:
+    """One arm with one seed, measured."""
+
+    arm: str
+    seed: int
+    result: dict[str, Any]
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def value(self, measure: str) -> float | None:
+        """A metric, a figure or the reward; None where it cannot be worked out."""
+        if measure == "reward":
+            return _number(self.result.get("reward"))
+        if measure in self.result.get("training", {}):
+            return _number(self.result["training"][measure])
+        if measure in self.result.get("metrics", {}):
+            return _number(self.result["metrics"][measure]["value"])
+        return _number(self.result.get("figures", {}).get(measure))
+
+
+def run_study(
+    study: Study,
+    folder: Path,
+    *,
+    seeds: Sequence[int],
+    jobs: int = 1,
+    settings: Sequence[str] = (),
+    tell: Tell = lambda line: None,
+) -> list[TrainedArm]:
+    """Run a study, or continue it.
+
+    Args:
+        folder: of all studies; what is taught is shared among those that teach alike.
+        seeds: with which each arm is trained.
+        jobs: trainings at once.
+        settings: `key=value` for all arms, behind those of the study.
+        tell: is told what begins and ends.
+
+    Raises:
+        StudyFailed: a training failed.
+    """
+    work = _Work(study, folder, tuple(settings), tell)
+    pairs = [(seed, arm) for seed in check_seeds(seeds) for arm in study.arms]
+    with ThreadPoolExecutor(jobs) as threads:
+        tasks = [threads.submit(work.train, arm, seed) for seed, arm in pairs]
+        try:
+            return [task.result() for task in tasks]
+        except BaseException:
+            work.stop()
+            for task in tasks:
+                task.cancel()
+            raise
+
+
+class _Work:
+    def __init__(self, study: Study, folder: Path, settings: tuple[str, ...], tell: Tell) -> None:
+        self.study, self.folder, self.settings, self.tell = study, folder, settings, tell
+        self._guard = threading.Lock()
+        self._running: set[subprocess.Popen[str]] = set()
+        self._stopped = False
+
+    def train(self, arm: Arm, seed: int) -> TrainedArm:
+        """Teach, train and measure one arm."""
+        home = self.folder / self.study.name / f"seed-{seed}" / arm.name
+        done = home / "eval.json"
+        key = self._key(arm, seed)
+        if done.exists():
+            return TrainedArm(arm.name, seed, _measured(done, key))
+        taught = self._teach(arm, seed)
+        model, training = taught, dict[str, float]()
+        if arm.learn is not None:
+            given = [*self._settings(arm, seed), *arm.learn, f"model.path={taught}"]
+            self._run("rl", home, [*given, "--resume"], f"{arm.name}, seed {seed}")
+            model = home / "rl" / "model"
+            training = _training(home / "rl")
+        given = [*self._all_settings(arm, seed), f"model.path={model}"]
+        result = self._run("eval", home, [*given, "--system", arm.name], f"{arm.name}, seed {seed}")
+        result |= {"training": training, "made_with": key}
+        home.mkdir(parents=True, exist_ok=True)
+        part = done.with_suffix(".part")
+        part.write_text(json.dumps(result), encoding="utf-8")
+        part.replace(done)
+        return TrainedArm(arm.name, seed, result)
+
+    def _teach(self, arm: Arm, seed: int) -> Path:
+        """The weights that an arm begins with; made once for all that share them."""
+        given = self._settings(arm, seed)
+        home = self.folder / "taught" / f"{self.study.recipe.replace('/', '-')}-{_taught(self.study.recipe, given)}"
+        with _LOCKS.setdefault(str(home), threading.Lock()):
+            model = home / "sft" / "model"
+            if not (model / "training.yaml").exists():
+                self._run("collect", home, given, f"trajectories, seed {seed}")  # continues where it was interrupted
+                self._run("sft", home, [*given, "--resume"], f"teaching, seed {seed}")
+            return model
+
+    def _settings(self, arm: Arm, seed: int) -> list[str]:
+        return [*self.study.settings, *arm.teach, f"trainer.seed={seed}", *self.settings]
+
+    def _all_settings(self, arm: Arm, seed: int) -> list[str]:
+        return [*self._settings(arm, seed), *(arm.learn or ()), *self.study.measure, *arm.measure]
+
+    def _key(self, arm: Arm, seed: int) -> str:
+        """Equal for equal settings of teaching, learning and measuring."""
+        return _hash(load_config(self.study.recipe, self._all_settings(arm, seed)).resolved())
+
+    def _run(self, verb: str, home: Path, given: Sequence[str], what: str) -> dict[str, Any]:
+        """One command in a process of its own; what it prints as JSON."""
+        command = [
+            sys.executable,
+            "-m",
+            "concertino",
+            "train",
+            verb,
+            "--config",
+            self.study.recipe,
+            "--output",
+            str(home),
+            "--json",
+            *given,
+        ]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+        with self._guard:
+            if self._stopped:
+                raise StudyFailed("the study was stopped")
+            # In a session of its own: Ctrl-C reaches the study alone, which asks each training once to end.
+            running = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=environment,
+                start_new_session=True,
+            )
+            self._running.add(running)
+        self.tell(f"{self.study.name}: {verb} {what}")
+        out, errors = running.communicate()
+        with self._guard:
+            self._running.discard(running)
+        if running.returncode:
+            raise StudyFailed(f"{self.study.name}: {verb} {what} failed ({running.returncode}):\n{errors[-3000:]}")
+        found: dict[str, Any] = json.loads(out)
+        return found
+
+    def stop(self) -> None:
+        """Ask all trainings under way to write a checkpoint and end."""
+        with self._guard:
+            self._stopped = True
+            for running in self._running:
+                running.terminate()
+
+
+def _taught(recipe: str, given: Sequence[str]) -> str:
+    """Equal for settings that teach the same: what only reinforcement and evaluation read is left out."""
+    data = load_config(recipe, given).resolved()
+    for section in ("reward", "algorithm", "logging"):
+        del data[section]
+    for section, keys in (("trainer", ("output", "rl", "eval")), ("tasks", ("eval",))):
+        for key in keys:
+            del data[section][key]
+    return _hash(data)
+
+
+def _hash(data: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _measured(path: Path, key: str) -> dict[str, Any]:
+    """The result of an arm that is done already.
+
+    Raises:
+        StudyFailed: it was made with other settings.
+    """
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if found.get("made_with") != key:
+        raise StudyFailed(
+            f"{path}: made with other settings than those that are asked for; remove {path.parent}, or give another "
+            "--output"
+        )
+    return found
+
+
+def _training(folder: Path) -> dict[str, float]:
+    """What the steps of reinforcement learning took: tokens that were sampled, CPU-seconds of all processes."""
+    from concertino_train.running.metrics import read_metrics
+
+    lines = list(read_metrics(folder / "metrics.jsonl"))
+    named = {"sampled_tokens": "sampled", "learning_cpu_seconds": "cpu_seconds"}
+    return {name: sum(float(line.get(key, 0.0)) for line in lines) for name, key in named.items()}
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
