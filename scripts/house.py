@@ -109,9 +109,15 @@ def _circles() -> Iterator[Figure]:
 
 
 def _public_names() -> Figure:
-    counts = {name: sum(map(len, _exports(imports).values())) for name, imports in _distributions().items()}
-    places = [f"{count:5}  {name}" for name, count in counts.items()]
-    return Figure("public names", str(sum(counts.values())), places)
+    total = distinct = 0
+    places = []
+    for name, imports in _distributions().items():
+        exports = _exports(imports)
+        listed, different = sum(map(len, exports.values())), len({each for names in exports.values() for each in names})
+        total, distinct = total + listed, distinct + different
+        places.append(f"{listed:5} {different:5}  {name}")
+        places += [f"{len(names):11}  {package}" for package, names in exports.items() if len(exports) > 1]
+    return Figure("public names, package by package; distinct ones", f"{total}; {distinct}", places)
 
 
 def _exports(imports: Imports) -> dict[str, list[str]]:

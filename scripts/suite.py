@@ -49,7 +49,8 @@ def run(suite: str, arguments: list[str], coverage: bool) -> int:
     """Run a suite; the exit status of pytest that tells how it ended."""
     select, narrowed = SUITES[suite], _names_paths(arguments)
     jobs = os.environ.get("JOBS", "3")
-    alone = [] if narrowed else [str(file) for file in tree_files() if file.suffix == ".py" and says_alone(file)]
+    files = [] if narrowed else [file for file in tree_files() if re.fullmatch(r"test_.*\.py", file.name)]
+    alone = [str(file) for file in files if says_alone(file)]
     once = ["-o", "session_timeout=0", "--timeout=0"] if suite == "soak" else []
     started = time.monotonic()
     first = _NO_TESTS

@@ -69,6 +69,7 @@ def recorded() -> list[tuple[Path, Recording]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_recorded_stream_cut_at_any_byte_holds_the_same_events(recorded: list[tuple[Path, Recording]]) -> None:
     for file, recording in recorded:
         body = recording.body[:2500]

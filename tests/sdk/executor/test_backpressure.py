@@ -186,11 +186,11 @@ async def test_as_many_turns_are_given_as_there_is_room_and_a_cancelled_one_is_p
     await asyncio.sleep(0)
     gate.ended()
     waiting[0].cancel()  # after it was given its turn
-    await asyncio.wait_for(waiting[1], 1)
+    await asyncio.wait_for(waiting[1], 60)
     await asyncio.sleep(0)
     assert not waiting[2].done()
     gate.ended()
-    await asyncio.wait_for(waiting[2], 1)
+    await asyncio.wait_for(waiting[2], 60)
 
 
 def test_an_agent_does_not_stand_in_the_way_of_its_own_throttled_model() -> None:

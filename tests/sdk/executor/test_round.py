@@ -51,7 +51,7 @@ async def test_a_round_of_a_hundred_calls_gives_a_hundred_observations_in_order_
             ct.Call("hanging", {"city": "x"}),
         ]
     async with Executor() as executor:
-        observations = await asyncio.wait_for(executor.run(calls, POOL), 5)
+        observations = await asyncio.wait_for(executor.run(calls, POOL), 60)
     statuses = ["OK"] * 6 + ["PARSE_ERR", "PARSE_ERR", "EXEC_ERR", "TIMEOUT"]
     assert [o.status for o in observations] == statuses * 10
     assert [o.call_id for o in observations] == [str(n) for n in range(1, 101)]

@@ -114,7 +114,7 @@ async def test_a_cancelled_run_keeps_what_was_done_and_leaves_nothing_running(
 
     pool = pool.replace("hang", _unlimited())
     handle = led_by(*turns).start("q", pool=pool, trace=tmp_path, on_event=watch)
-    await asyncio.wait_for(two_results.wait(), 5)
+    await asyncio.wait_for(two_results.wait(), 60)
     run = await handle.cancel()
     assert run.stop == "cancelled"
     assert [seen.content for seen in run.observations if seen.ok] == [3, 7]

@@ -231,6 +231,7 @@ async def batch(work: list[tuple[str, list[str]]], folder: Path) -> list[list[st
     return found
 
 
+@pytest.mark.slow
 async def test_a_thousand_reference_programs_give_the_results_that_other_code_worked_out(tmp_path: Path) -> None:
     made = [task for level in (1, 2, 3, 4) for task in tasks("code", 100 if level == 1 else 300, level=level, seed=5)]
     work = [
@@ -250,6 +251,7 @@ async def test_a_thousand_reference_programs_give_the_results_that_other_code_wo
     assert agreed == 1000
 
 
+@pytest.mark.slow
 async def test_a_thousand_answers_agree_with_scripts_that_try_them_out(tmp_path: Path) -> None:
     made = [task for level in (1, 2, 3, 4) for task in tasks("maths", 250, level=level, seed=5)]
     results = await batch([(task.metadata["instance"]["script"], [""]) for task in made], tmp_path)

@@ -144,6 +144,7 @@ def small_levels() -> Iterator[Level]:
             yield Level(tuple(task.metadata["instance"]["rows"]))
 
 
+@pytest.mark.slow
 def test_no_position_that_can_be_solved_is_called_lost_by_enumeration() -> None:
     levels = seen = lost = called = 0
     for level in small_levels():
@@ -159,6 +160,7 @@ def test_no_position_that_can_be_solved_is_called_lost_by_enumeration() -> None:
     assert called > 0.5 * lost  # the test finds most of what is lost, or it would be worth nothing
 
 
+@pytest.mark.slow
 def test_the_solver_agrees_with_enumeration_on_levels_that_can_and_cannot_be_solved() -> None:
     verdicts = {True: 0, False: 0}
     for level in small_levels():

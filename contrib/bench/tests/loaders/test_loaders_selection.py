@@ -114,6 +114,7 @@ def jaccard(one: str, other: str, n: int) -> float:
 QUESTIONS = st.lists(st.lists(st.sampled_from("abcde"), min_size=1, max_size=9).map(" ".join), max_size=12)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(QUESTIONS, QUESTIONS, st.integers(1, 3), st.sampled_from([0.2, 0.5, 0.6, 2 / 3, 0.8, 1.0]))
 def test_exactly_the_pairs_of_a_comparison_of_all_with_all_are_found(

@@ -68,6 +68,7 @@ def test_all_values_of_the_modulus_are_answers_and_none_is_much_more_frequent() 
     assert max(counts) < 110
 
 
+@pytest.mark.slow
 @EACH_AXIS
 def test_no_question_occurs_twice_in_a_thousand(axis: Axis) -> None:
     questions = [task.question for task in generate(axis, 2, 1000, rules=False)]

@@ -226,6 +226,7 @@ def test_a_system_of_an_unknown_strategy_is_told_by_what_it_used() -> None:
 # -- in a browser ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_a_browser_shows_the_page_without_an_error_or_a_request(
     browser: Any, make_results: Make, tmp_path: Path
@@ -254,6 +255,7 @@ def test_a_browser_shows_the_page_without_an_error_or_a_request(
     assert colours == ["rgb(20, 23, 29)", "rgb(230, 233, 239)"]
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_a_narrow_screen_scrolls_tables_and_plots_but_not_the_page(
     browser: Any, make_results: Make, tmp_path: Path
@@ -265,6 +267,7 @@ def test_a_narrow_screen_scrolls_tables_and_plots_but_not_the_page(
     assert browser.value("document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_a_click_on_a_heading_sorts_the_table(browser: Any, make_results: Make, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
@@ -284,6 +287,7 @@ def test_a_click_on_a_heading_sorts_the_table(browser: Any, make_results: Make, 
     assert state == "descending"
 
 
+@pytest.mark.slow
 def test_no_attack_runs_in_a_browser(browser: Any, attacked: Results, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text(build(attacked, resamples=20).html(), encoding="utf-8")
