@@ -29,9 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "providers" / "code" / "tests"))
 
 import jail_suite  # noqa: E402
-from concertino_code.execution import Ending  # noqa: E402
-from concertino_code.jailed import JailedSandbox  # noqa: E402
-from concertino_code.limits import Limits  # noqa: E402
+from concertino_code.sandbox import Ending, JailedSandbox, Limits  # noqa: E402
 
 SHARED = Path(os.environ.get("CONCERTINO_TEST_DATA", ROOT.parent / "shared" / "data")).parent / "attacks"
 SYMPY = "import sympy as s\nx = s.symbols('x')\nprint(s.solve(x**2 - 1, x), s.integrate(s.exp(-x), (x, 0, s.oo)))"
@@ -181,7 +179,7 @@ async def s2(scale: float) -> list[Row]:
 
 _CALLER = """
 import asyncio, sys
-from concertino_code.jailed import JailedSandbox
+from concertino_code.sandbox import JailedSandbox
 async def main():
     sandbox = JailedSandbox(preload=())
     runs = [asyncio.ensure_future(sandbox.run(sys.argv[1])) for _ in range(20)]

@@ -13,10 +13,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from concertino_code.execution import Ending
-from concertino_code.jailed import JailedSandbox
-from concertino_code.limits import Limits
-from concertino_code.sandbox import SandboxFault, SandboxUnavailable
+from concertino_code.sandbox.base import SandboxFault, SandboxUnavailable
+from concertino_code.sandbox.execution import Ending
+from concertino_code.sandbox.jailed import JailedSandbox
+from concertino_code.sandbox.limits import Limits
 from jail_suite import survivors
 
 pytestmark = pytest.mark.alone  # it counts marked processes, and those of `test_attacks.py` bear the same mark
@@ -72,10 +72,13 @@ async def test_output_comes_back_verbatim_and_apart(sandbox: JailedSandbox) -> N
         ("import os; os.kill(os.getpid(), 11)", Ending.SIGNAL, -11),
         ("import os; os._exit(0)", Ending.OK, 0),
         ("while True: pass", Ending.WALL, None),
-        ("import os\nfor _ in range(3): os.fork()\nx = bytearray(b'x') * (90 << 20)\nimport time; time.sleep(60)",
-         Ending.MEMORY, None),
+        (
+            "import os\nfor _ in range(3): os.fork()\nx = bytearray(b'x') * (90 << 20)\nimport time; time.sleep(60)",
+            Ending.MEMORY,
+            None,
+        ),
     ],
-)  # fmt: skip
+)
 async def test_every_way_to_end_has_its_name(
     sandbox: JailedSandbox, code: str, ending: Ending, exit_code: int | None
 ) -> None:
@@ -164,21 +167,40 @@ async def test_code_that_is_no_text_for_a_file_is_an_error_of_the_script(sandbox
 # -- as plain Python does it ---------------------------------------------------------------------------------------
 
 ORDINARY = [
-    "print(1)", "1/0", "def f():\n    return {}['x']\nf()", "raise ValueError('a\\nb')", "import nothing_there",
-    "print(", "x = 1\n  y = 2", "raise SystemExit", "raise SystemExit('bye')", "import sys; sys.exit(2)",
-    "assert 1 == 2, 'no'", "[1, 2][5]", "int('x')", "class A: pass\nA().b", "def g(n):\n    return g(n + 1)\ng(0)",
+    "print(1)",
+    "1/0",
+    "def f():\n    return {}['x']\nf()",
+    "raise ValueError('a\\nb')",
+    "import nothing_there",
+    "print(",
+    "x = 1\n  y = 2",
+    "raise SystemExit",
+    "raise SystemExit('bye')",
+    "import sys; sys.exit(2)",
+    "assert 1 == 2, 'no'",
+    "[1, 2][5]",
+    "int('x')",
+    "class A: pass\nA().b",
+    "def g(n):\n    return g(n + 1)\ng(0)",
     "try:\n    1/0\nexcept ZeroDivisionError as e:\n    raise RuntimeError('outer') from e",
-    "try:\n    1/0\nexcept ZeroDivisionError:\n    {}['k']", "raise KeyboardInterrupt",
-    "raise ExceptionGroup('g', [ValueError(1), TypeError(2)])", "import warnings; warnings.warn('careful')",
-    "e = ValueError('x'); e.add_note('a note'); raise e", "print(__name__, __file__[-7:], __builtins__.__name__)",
+    "try:\n    1/0\nexcept ZeroDivisionError:\n    {}['k']",
+    "raise KeyboardInterrupt",
+    "raise ExceptionGroup('g', [ValueError(1), TypeError(2)])",
+    "import warnings; warnings.warn('careful')",
+    "e = ValueError('x'); e.add_note('a note'); raise e",
+    "print(__name__, __file__[-7:], __builtins__.__name__)",
     "import sys; sys.stdout.write('no newline')",
     "import threading\nthreading.Thread(target=lambda: 1/0, name='T').start()",
     "import atexit; atexit.register(print, 'at exit'); print('before')",
-    "class D:\n    def __del__(self): print('gone')\nd = D()", "lambda: (yield)\nprint(undefined_name)",
-    "from math import nothing", "print(*[i for i in range(3)], sep='-', end='!')", "exec('1/0')",
-    "import sys; print(sys.argv[0][-7:], len(sys.argv))", "'abc'.foo(1,\n  2)",
+    "class D:\n    def __del__(self): print('gone')\nd = D()",
+    "lambda: (yield)\nprint(undefined_name)",
+    "from math import nothing",
+    "print(*[i for i in range(3)], sep='-', end='!')",
+    "exec('1/0')",
+    "import sys; print(sys.argv[0][-7:], len(sys.argv))",
+    "'abc'.foo(1,\n  2)",
     "async def a():\n    1/0\nimport asyncio; asyncio.run(a())",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("code", ORDINARY)
@@ -255,7 +277,7 @@ Semaphore = asyncio.Semaphore
 
 _CHILD = """
 import asyncio, sys
-from concertino_code.jailed import JailedSandbox
+from concertino_code.sandbox.jailed import JailedSandbox
 async def main():
     sandbox = JailedSandbox(preload=())
     runs = [asyncio.ensure_future(sandbox.run(sys.argv[1])) for _ in range(8)]

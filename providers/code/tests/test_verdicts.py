@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concertino_code.jailed import JailedSandbox
-from concertino_code.limits import Limits
+from concertino_code.sandbox.jailed import JailedSandbox
+from concertino_code.sandbox.limits import Limits
 
-NOT_REPRODUCIBLE = {
-    "HumanEval/133", "mbpp_724", "mbpp_170", "mbpp_798", "mbpp_419", "mbpp_598", "mbpp_67"
-}  # fmt: skip
+NOT_REPRODUCIBLE = {"HumanEval/133", "mbpp_724", "mbpp_170", "mbpp_798", "mbpp_419", "mbpp_598", "mbpp_67"}
 """Their record does not hold under plain Python 3.11 either, as the data's own notes say."""
 
 

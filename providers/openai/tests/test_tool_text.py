@@ -6,7 +6,7 @@ import json
 
 import pytest
 from concertino import ToolCall
-from concertino_openai._tool_text import call_in_error, read_call, read_calls
+from concertino_openai.chat.tool_text import call_in_error, read_call, read_calls
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 import pytest
 from aiohttp import web
 from concertino import ProviderError, SpecError
-from concertino_search._addresses import AddressRefused, Guard
-from concertino_search._fetching import Fetcher, GuardedResolver
+from concertino_search.web.addresses import AddressRefused, Guard
+from concertino_search.web.fetching import Fetcher, GuardedResolver
 
 CLOSED = {
     "127.0.0.1": "loopback",

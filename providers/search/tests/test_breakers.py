@@ -6,9 +6,9 @@ import socket
 
 import pytest
 from concertino import ProviderError
-from concertino_search._addresses import Guard
-from concertino_search._breakers import AFTER, REST_SECONDS, HostBreakers
-from concertino_search._fetching import Fetcher
+from concertino_search.web.addresses import Guard
+from concertino_search.web.breakers import AFTER, REST_SECONDS, HostBreakers
+from concertino_search.web.fetching import Fetcher
 
 
 class Clock:

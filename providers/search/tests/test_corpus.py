@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from concertino_search import CorpusError
-from concertino_search._corpus import corpus_hash, read_corpus
-from concertino_search._passages import Passage, PassageStore
+from concertino_search.index.corpus import corpus_hash, read_corpus
+from concertino_search.index.passages import Passage, PassageStore
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,7 +68,7 @@ def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path: Path) -> None:
 
 @given(st.text(st.sampled_from("ab.!? \n#北。"), max_size=200), st.integers(5, 40))
 def test_cutting_a_document_loses_no_character(text: str, limit: int) -> None:
-    from concertino_search._corpus import _parts
+    from concertino_search.index.corpus import _parts
 
     parts = [part for _, part in _parts(text, limit, False)]
     assert "".join("".join(parts).split()) == "".join(text.split())
@@ -119,7 +119,7 @@ def test_a_store_gives_back_every_passage_by_position_and_id(tmp_path: Path) -> 
 
 
 def test_ids_of_equal_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("concertino_search._passages._hash", lambda passage_id: 7)
+    monkeypatch.setattr("concertino_search.index.passages._hash", lambda passage_id: 7)
     PassageStore.write(tmp_path, [Passage("a", "", "1"), Passage("b", "", "2")])
     store = PassageStore(tmp_path)
     assert (store.find("a"), store.find("b"), store.find("c")) == (0, 1, None)

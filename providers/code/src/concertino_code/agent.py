@@ -13,7 +13,7 @@ from typing import Any
 
 from concertino import CallFailed, Context, Cost, Message, Observation, agent
 
-from .scripts import SCRIPT_CODES, unfenced
+from .tool import SCRIPT_CODES, unfenced
 
 ATTEMPTS = 3
 """Scripts that are written at most: one, and two repairs."""

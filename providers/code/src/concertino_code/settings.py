@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 from concertino import ProviderSettings, UsageError
 from concertino.schema import near_names
 
-from .limits import Limits
+from .sandbox.limits import Limits
 
 PREFIX = "CONCERTINO_CODE_"
 WHERE = f"[providers.code] or {PREFIX}..."
 """Where settings are made, as errors name it."""
-LEVELS = ("auto", "namespaces", "bubblewrap", "landlock", "limits", "docker", "sandboxfusion", "e2b")
-_WORDS = ("url", "image")
+LEVELS = ("auto", "namespaces", "bubblewrap", "landlock", "limits", "docker")
+_WORDS = ("image",)
 _PATHS = ("python", "bwrap")
 _FLAGS = ("allow_unsafe", "network")
 _KINDS: dict[str, type[float]] = {limit.name: float if limit.type == "float" else int for limit in fields(Limits)}
@@ -33,7 +33,7 @@ _YES = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": 
 
 
 @dataclass(frozen=True)
-class Settings:
+class CodeSettings:
     """What a person can set; see `KEYS`.
 
     Attributes:
@@ -43,7 +43,6 @@ class Settings:
         limits: what each script may use.
         python: the interpreter of local scripts; empty for this one.
         bwrap: path of the `bwrap` program; empty to look for it.
-        url: address of the SandboxFusion server, or of another E2B domain's API.
         image: the docker image, with a Python in it.
     """
 
@@ -53,11 +52,10 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     python: str = ""
     bwrap: str = ""
-    url: str = ""
     image: str = ""
 
 
-def read_settings(table: ProviderSettings | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+def read_settings(table: ProviderSettings | None = None, environ: Mapping[str, str] | None = None) -> CodeSettings:
     """The settings in force.
 
     Args:
@@ -77,9 +75,9 @@ def read_settings(table: ProviderSettings | None = None, environ: Mapping[str, s
     level = given["level"].text().lower() if "level" in given else "auto"
     if level not in LEVELS:
         raise UsageError(f"{given['level'].where} = {level!r}; expected one of {', '.join(LEVELS)}")
-    flags = {key: given[key].flag() for key in _FLAGS if key in given}
-    words = {key: given[key].text() for key in (*_WORDS, *_PATHS) if key in given}
-    return Settings(level, limits=_limits(given), **flags, **words)
+    flags: dict[str, Any] = {key: given[key].flag() for key in _FLAGS if key in given}
+    words: dict[str, Any] = {key: given[key].text() for key in (*_WORDS, *_PATHS) if key in given}
+    return CodeSettings(level, limits=_limits(given), **flags, **words)
 
 
 class _Value(NamedTuple):

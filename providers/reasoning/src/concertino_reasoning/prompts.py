@@ -9,9 +9,19 @@ from __future__ import annotations
 import re
 
 _BLOCKS = (
-    "task", "question", "record", "solution", "own_solution", "other_solution", "attempt", "feedback", "role", "text",
-    "wanted", "views",
-)  # fmt: skip
+    "task",
+    "question",
+    "record",
+    "solution",
+    "own_solution",
+    "other_solution",
+    "attempt",
+    "feedback",
+    "role",
+    "text",
+    "wanted",
+    "views",
+)
 _MARKS = re.compile(rf"<(?=/?(?:{'|'.join(_BLOCKS)})\b)")
 
 FORMAT = (

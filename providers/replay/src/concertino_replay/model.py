@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator
 
 from concertino import ChatRequest, FailureClass, Model, ProviderError, Reply, Usage
 
-from .recording import Answer, Recording
+from .recording import RecordedAnswer, Recording
 
 _PIECE = re.compile(r"\s*\S+\s*?|\s+\Z")
 _SHORTEST_SLEEP = 0.01
@@ -64,7 +64,7 @@ class ReplayModel(Model):
             yield piece
         yield reply
 
-    def _seconds(self, answer: Answer) -> float:
+    def _seconds(self, answer: RecordedAnswer) -> float:
         return self._latency * (answer.seconds or 0.0)
 
     def sample_question(self) -> str:
@@ -77,7 +77,7 @@ class ReplayModel(Model):
 
     # -- finding the answer ----------------------------------------------------------------------------------------
 
-    def _chosen(self, request: ChatRequest) -> Answer:
+    def _chosen(self, request: ChatRequest) -> RecordedAnswer:
         samples = self._answers[self._question(request)]
         seed, key = request.sampling.seed, request.idempotency_key
         if seed is None:
@@ -113,7 +113,7 @@ class ReplayModel(Model):
 
     # -- the reply -------------------------------------------------------------------------------------------------
 
-    def _reply(self, answer: Answer, request: ChatRequest) -> Reply:
+    def _reply(self, answer: RecordedAnswer, request: ChatRequest) -> Reply:
         usage = self._usage(answer, request)
         text, reason, written = answer.text, answer.finish_reason, usage.output_tokens
         for stop in filter(None, request.sampling.stop):
@@ -125,7 +125,7 @@ class ReplayModel(Model):
             text, reason, written = text[: len(text) * limit // written], "length", limit
         return Reply(text, usage=usage._replace(output_tokens=written), finish_reason=reason)
 
-    def _usage(self, answer: Answer, request: ChatRequest) -> Usage:
+    def _usage(self, answer: RecordedAnswer, request: ChatRequest) -> Usage:
         """What was recorded; what was not is counted here, and the reply says so."""
         read, written = answer.input_tokens, answer.output_tokens
         estimated = int(read is None or written is None)

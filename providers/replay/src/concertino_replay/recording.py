@@ -13,7 +13,7 @@ from typing import Any
 
 from concertino import Prices
 
-from .finding import QuestionIndex
+from .questions import QuestionIndex
 
 VERDICTS = ("correct", "numeric_correct", "strict_success", "success")
 """Names of verdicts that recordings may have."""
@@ -21,7 +21,7 @@ _PREFERRED = ("numeric_correct", "strict_success", "correct", "success")
 
 
 @dataclass(frozen=True)
-class Question:
+class RecordedQuestion:
     """A recorded question.
 
     Attributes:
@@ -38,7 +38,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class RecordedAnswer:
     """One recorded answer.
 
     Attributes:
@@ -62,7 +62,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Card:
+class RecordedModel:
     """What a file says of a model itself."""
 
     prices: Prices | None = None
@@ -76,20 +76,20 @@ class Recording:
     Args:
         questions: by id.
         answers: by model, then by question; several samples in the order of the file.
-        cards: what is known of the models themselves.
+        facts: what is known of the models themselves.
         sources: names of the files, for descriptions.
     """
 
     def __init__(
         self,
-        questions: Mapping[str, Question],
-        answers: Mapping[str, Mapping[str, Sequence[Answer]]],
-        cards: Mapping[str, Card] | None = None,
+        questions: Mapping[str, RecordedQuestion],
+        answers: Mapping[str, Mapping[str, Sequence[RecordedAnswer]]],
+        facts: Mapping[str, RecordedModel] | None = None,
         sources: Sequence[str] = (),
     ) -> None:
         self.questions = dict(questions)
         self.answers = {model: {q: tuple(given) for q, given in by.items()} for model, by in answers.items()}
-        self.cards = dict(cards or {})
+        self.facts = dict(facts or {})
         self.sources = tuple(sources)
 
     @property

@@ -1,0 +1,5 @@
+"""Agents that a person declares in a TOML file, without code."""
+
+from .file import load_agents
+
+__all__ = ["load_agents"]

@@ -1,0 +1,27 @@
+"""Methods: how one or several requests to models become a solution. An agent is a method with its parameters.
+
+Every method takes what it has when budget or time is over, and says so in the notes; with no solution at all it
+ends with the cause of its first failure.
+
+Invariant: the number of requests is bounded beforehand, and each method says by what.
+"""
+
+from .chosen import ChosenModel, choose, conversation, question_of, task_of
+from .debate import hold_debate
+from .extraction import extract_from
+from .reflexion import CriticLoop, reflect
+from .voting import ensemble, poll
+
+__all__ = [
+    "ChosenModel",
+    "CriticLoop",
+    "choose",
+    "conversation",
+    "ensemble",
+    "extract_from",
+    "hold_debate",
+    "poll",
+    "question_of",
+    "reflect",
+    "task_of",
+]

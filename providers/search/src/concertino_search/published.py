@@ -1,0 +1,38 @@
+"""What is published without any line of Python: decided by the settings when the plugin is loaded.
+
+Invariant: nothing is published that could only fail.
+"""
+
+from __future__ import annotations
+
+from concertino import AgentSpec, ToolSpec
+
+from .agents import AgentTools, deep_research, knowledge_searcher
+from .settings import SearchSettings
+from .tools import corpus_tools, fetch_page_tool, web_search_tool
+from .web.backends import chosen_backend
+
+PROVIDER = "search"
+
+
+def published_tools(settings: SearchSettings) -> list[ToolSpec]:
+    """`fetch_page`, and the searches that are configured."""
+    tools = [fetch_page_tool(allowed=settings.fetch_allow)]
+    if settings.corpus is not None:
+        tools += corpus_tools(settings.corpus, cache=settings.cache, about=settings.about, analyser=settings.analyser)
+    backend = chosen_backend(settings.web)
+    if backend is not None:
+        tools.append(web_search_tool(backend))
+    return tools
+
+
+def published_agents(settings: SearchSettings) -> list[AgentSpec]:
+    """The agents, with the searches that are configured; none where there is nothing to search."""
+    local = settings.corpus is not None
+    search = [f"{PROVIDER}/search"] if local else []
+    if chosen_backend(settings.web) is not None:
+        search.append(f"{PROVIDER}/web_search")
+    if not search:
+        return []
+    names = AgentTools(tuple(search), f"{PROVIDER}/read" if local else "", f"{PROVIDER}/fetch_page")
+    return [knowledge_searcher(names), deep_research(names)]
