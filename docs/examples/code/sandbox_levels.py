@@ -2,7 +2,7 @@
 
 import asyncio
 
-from concertino_code.sandbox import Limits, choose_level, open_sandbox
+from concertino_code.sandbox import ScriptLimits, choose_level, open_sandbox
 
 SCRIPTS = {
     "a sum": "print(6 * 7)",
@@ -15,7 +15,7 @@ SCRIPTS = {
 async def main() -> None:
     choice = await choose_level()
     print("level:", choice.level, "- passed over:", choice.explain() or "none")
-    async with await open_sandbox(limits=Limits(wall=1, memory_mb=256)) as sandbox:
+    async with await open_sandbox(limits=ScriptLimits(wall=1, memory_mb=256)) as sandbox:
         for name, code in SCRIPTS.items():
             execution = await sandbox.run(code)
             print(f"{name}: {execution.ending}, {execution.stdout.text.strip() or execution.explain()}")

@@ -21,9 +21,9 @@ from typing import Any
 from attacks import ATTACKS, Attack
 from concertino_code.sandbox.base import Sandbox
 from concertino_code.sandbox.execution import Ending, Execution
-from concertino_code.sandbox.limits import Limits
+from concertino_code.sandbox.limits import ScriptLimits
 
-LIMITS = Limits(wall=20.0, cpu=20.0)
+LIMITS = ScriptLimits(wall=20.0, cpu=20.0)
 """For scripts that end by themselves, however busy the machine is."""
 SHORT = LIMITS.with_(wall=1.5, cpu=2.0)
 """For scripts that must be ended."""

@@ -15,7 +15,7 @@ from aiohttp import web
 from concertino_code.sandbox.base import SandboxFault, SandboxUnavailable
 from concertino_code.sandbox.docker import DockerSandbox
 from concertino_code.sandbox.execution import Ending
-from concertino_code.sandbox.limits import Limits
+from concertino_code.sandbox.limits import ScriptLimits
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -107,8 +107,10 @@ async def test_a_script_ends_there_as_it_does_here(tmp_path: Path) -> None:
 async def test_time_and_output_are_bounded_there(tmp_path: Path) -> None:
     async with serving(tmp_path) as (stand_in, path):
         sandbox = DockerSandbox(socket=path)
-        late = await sandbox.run("print('early', flush=True)\nimport time; time.sleep(60)", limits=Limits(wall=0.7))
-        long = await sandbox.run("print('x' * 300_000)", limits=Limits(output_kb=1, wall=30))
+        late = await sandbox.run(
+            "print('early', flush=True)\nimport time; time.sleep(60)", limits=ScriptLimits(wall=0.7)
+        )
+        long = await sandbox.run("print('x' * 300_000)", limits=ScriptLimits(output_kb=1, wall=30))
     assert late.ending is Ending.WALL
     assert late.stdout.text == "early\n"
     assert long.stdout.total == 300_001
@@ -185,7 +187,7 @@ async def test_a_cancelled_execution_leaves_nothing_rented(after: float, tmp_pat
 
 async def test_a_container_has_no_network_and_no_rights(tmp_path: Path) -> None:
     async with serving(tmp_path) as (stand_in, path):
-        await DockerSandbox(socket=path, limits=Limits(processes=5, tree_mb=100)).run("print(1)")
+        await DockerSandbox(socket=path, limits=ScriptLimits(processes=5, tree_mb=100)).run("print(1)")
         (made,) = stand_in.specifications.values()
     host = made["HostConfig"]
     assert (host["NetworkMode"], host["ReadonlyRootfs"], host["CapDrop"]) == ("none", True, ["ALL"])

@@ -14,7 +14,7 @@ from concertino import Observation, Status
 from concertino.testing import run_call
 from concertino_code.jail.wire import pack
 from concertino_code.sandbox.jailed import JailedSandbox
-from concertino_code.sandbox.limits import Limits
+from concertino_code.sandbox.limits import ScriptLimits
 from concertino_code.settings import CodeSettings
 from concertino_code.tool import python_tool
 
@@ -114,7 +114,7 @@ STRANGE = {
 @pytest.mark.parametrize("name", STRANGE)
 async def test_a_strange_ending_is_one_observation_with_its_status(sandbox: JailedSandbox, name: str) -> None:
     script = STRANGE[name]
-    limits = Limits(wall=script.seconds, cpu=script.seconds)
+    limits = ScriptLimits(wall=script.seconds, cpu=script.seconds)
     seen = await run_call(python_tool(sandbox, settings=CodeSettings(limits=limits)), {"code": script.code})
     assert (seen.status, seen.error.code if seen.error else "") == (script.status, script.error), seen
     assert seen.attempts == 1
@@ -128,8 +128,8 @@ async def test_a_strange_ending_is_one_observation_with_its_status(sandbox: Jail
 
 async def test_the_sandbox_is_as_it_was_after_each_of_them(sandbox: JailedSandbox) -> None:
     for script in STRANGE.values():
-        await sandbox.run(script.code, limits=Limits(wall=min(script.seconds, 2.0), cpu=20))
-        done = await sandbox.run("print(6 * 7)", limits=Limits(wall=QUICK))
+        await sandbox.run(script.code, limits=ScriptLimits(wall=min(script.seconds, 2.0), cpu=20))
+        done = await sandbox.run("print(6 * 7)", limits=ScriptLimits(wall=QUICK))
         assert (done.ok, done.stdout.text) == (True, "42\n")
 
 

@@ -14,10 +14,10 @@ from concertino.executor import Executor
 from concertino.testing import ToolConformance, make_pool, run_call
 from concertino_code import concertino_examples
 from concertino_code.backend import Backend
-from concertino_code.sandbox.base import Sandbox, SandboxFault, SandboxUnavailable
+from concertino_code.sandbox.base import Sandbox, SandboxFault, SandboxUnavailable, Script
 from concertino_code.sandbox.execution import Ending, Execution, Stream
 from concertino_code.sandbox.jailed import JailedSandbox
-from concertino_code.sandbox.limits import Limits
+from concertino_code.sandbox.limits import ScriptLimits
 from concertino_code.settings import CodeSettings, read_settings
 from concertino_code.tool import _declare, published, python_tool, show, unfenced
 
@@ -30,10 +30,11 @@ class Broken(Sandbox):
 
     def __init__(self, *faults: SandboxFault) -> None:
         self.faults = list(faults)
-        self.seen: list[Limits | None] = []
+        self.seen: list[ScriptLimits] = []
+        self.limits = ScriptLimits()
 
-    async def run(self, code: str, *, limits: Limits | None = None, **_: Any) -> Execution:
-        self.seen.append(limits)
+    async def execute(self, script: Script) -> Execution:
+        self.seen.append(script.limits)
         if self.faults:
             raise self.faults.pop(0)
         return Execution(Ending.OK, 0, Stream(b"done\n", b"", 5), Stream())
@@ -57,7 +58,7 @@ async def run(sandbox: Sandbox, code: str, settings: CodeSettings | None = None,
 async def test_every_ending_has_its_status_its_code_and_its_output(
     sandbox: JailedSandbox, code: str, status: Status, error: str, content: dict[str, Any]
 ) -> None:
-    settings = CodeSettings(limits=Limits(wall=0.7 if "while" in code else 20))
+    settings = CodeSettings(limits=ScriptLimits(wall=0.7 if "while" in code else 20))
     seen = await run(sandbox, code, settings)
     assert (seen.status, seen.error.code if seen.error else "", seen.content) == (status, error, content)
     assert seen.attempts == 1
@@ -72,7 +73,7 @@ async def test_an_uncaught_exception_is_the_message_and_its_traceback_the_conten
 
 async def test_memory_beyond_the_limit_is_an_error_of_the_script(sandbox: JailedSandbox) -> None:
     code = "import os\nfor _ in range(3): os.fork()\nx = bytearray(b'x') * (90 << 20)\nimport time; time.sleep(60)"
-    seen = await run(sandbox, code, CodeSettings(limits=Limits(wall=60)))
+    seen = await run(sandbox, code, CodeSettings(limits=ScriptLimits(wall=60)))
     assert seen.error is not None
     assert (seen.status, seen.error.code) == (Status.EXEC_ERR, "memory_limit")
 
@@ -140,7 +141,7 @@ async def test_a_bad_artefact_name_is_explained(sandbox: JailedSandbox) -> None:
 
 async def test_calls_of_one_plan_run_side_by_side(sandbox: JailedSandbox) -> None:
     await sandbox.run("print(1)")
-    tool = python_tool(sandbox, settings=CodeSettings(limits=Limits(wall=60)))
+    tool = python_tool(sandbox, settings=CodeSettings(limits=ScriptLimits(wall=60)))
     async with Executor() as executor:
         seen = await executor.run([Call("python", {"code": f"print({n} ** 2)"}) for n in range(12)], make_pool(tool))
     assert [one.content for one in seen] == [{"stdout": f"{n * n}\n"} for n in range(12)]
@@ -200,7 +201,7 @@ def test_settings_come_from_the_environment() -> None:
         ("LEVEL", "chroot", "expected one of auto"),
         ("WALL", "soon", "expected a number"),
         ("WALL", "-1", "number > 0"),
-        ("WAL", "1", "is no setting; did you mean CONCERTINO_CODE_WALL"),
+        ("WAL", "1", "is not a setting; did you mean CONCERTINO_CODE_WALL"),
         ("NETWORK", "maybe", "expected 1 or 0"),
     ],
 )
@@ -265,6 +266,6 @@ class TestPython(ToolConformance):
 
 def test_the_tool_can_be_declared_inside_an_event_loop(namespaces: None) -> None:
     async def declare() -> str:
-        return python_tool(settings=CodeSettings(level="namespaces", limits=Limits(wall=3))).description
+        return python_tool(settings=CodeSettings(level="namespaces", limits=ScriptLimits(wall=3))).description
 
     assert "namespaces" in asyncio.run(declare())

@@ -9,7 +9,8 @@ from concertino.testing import check_package
 def test_importing_it_reads_nothing() -> None:
     program = (
         "import sys\n"
-        "sys.addaudithook(lambda event, args: print(args[0]) if event == 'open' and 'jsonl' in str(args[0]) else None)\n"
+        "shown = lambda event, args: print(args[0]) if event == 'open' and 'jsonl' in str(args[0]) else None\n"
+        "sys.addaudithook(shown)\n"
         "import concertino_replay\n"
         "print(*{'aiohttp', 'numpy', 'pydantic'} & set(sys.modules))"
     )

@@ -63,7 +63,7 @@ def test_two_files_are_one_recording(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (["{"], r"own\.jsonl:1: no JSON: .*; expected one object in each line"),
+        (["{"], r"own\.jsonl:1: invalid JSON: .*; expected one object in each line"),
         (["[1]"], r"own\.jsonl:1: list '\[1\]'; expected an object"),
         ([], r"own\.jsonl: it holds no row; expected"),
         ([{"prompt": "x"}], r":1: the keys are prompt; expected \{'model'"),

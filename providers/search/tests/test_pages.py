@@ -14,7 +14,7 @@ from aiohttp import web
 from concertino import ProviderError, ToolSpec
 from concertino.testing import ToolConformance, run_call
 from concertino_search import FetchLimits, fetch_page_tool
-from concertino_search.web.addresses import Guard
+from concertino_search.web.addresses import AddressGuard
 from concertino_search.web.fetching import Fetched, Fetcher
 from concertino_search.web.html import read_html
 from hypothesis import given
@@ -69,7 +69,7 @@ async def site() -> AsyncIterator[Site]:
 
 
 def fetcher(**limits: Any) -> Fetcher:
-    return Fetcher(Guard.of(["127.0.0.1/32"]), FetchLimits(**limits))
+    return Fetcher(AddressGuard.of(["127.0.0.1/32"]), FetchLimits(**limits))
 
 
 def page_tool(**options: Any) -> ToolSpec:

@@ -117,10 +117,10 @@ async def test_a_citation_that_does_not_hold_is_dropped_and_said(tools: list[Too
     assert found["report"] == "Nowak made it. [1]\nShe is from Łódź. [unsupported]"
     assert found["unsupported"] == ["She is from Łódź."]
     assert [(row["source"], row["why"]) for row in found["dropped"]] == [
-        ("film", "the quote does not stand in what was read of it"),
+        ("film", "the quote does not occur in what was read of it"),
         ("nowak", "this source was not read"),
         ("film", "the quote is shorter than 12 characters"),
-        ("film", "the quote does not stand in what was read of it"),
+        ("film", "the quote does not occur in what was read of it"),
         ("S9", "this source was not read"),
     ]
     assert "Golden Bear" not in model.requests[-1].messages[-1].text

@@ -218,13 +218,13 @@ for number, (program, inputs) in enumerate(json.loads(open("work.json").read()))
 
 async def batch(work: list[tuple[str, list[str]]], folder: Path) -> list[list[str]]:
     """Trusted programs on inputs, many in one sandbox run, by a loop that is not the package's."""
-    from concertino_code.sandbox import Limits, open_sandbox
+    from concertino_code.sandbox import ScriptLimits, open_sandbox
 
     found: list[list[str]] = []
     async with await open_sandbox() as sandbox:
         for start in range(0, len(work), 100):
             files = {"work.json": json.dumps(work[start : start + 100])}
-            done = await sandbox.run(_BATCH, files=files, limits=Limits())
+            done = await sandbox.run(_BATCH, files=files, limits=ScriptLimits())
             assert done.ok, done.explain()
             found += [json.loads(line) for line in done.stdout.text.splitlines()]
     return found

@@ -76,9 +76,7 @@ async def code_reasoner(subtask: str = "", model_id: str = "", *, ctx: Context) 
             raise CallFailed(seen)  # not the script's fault: no other script would do better
         messages += [Message("assistant", reply), Message("user", _complaint(seen))]
     if seen is None:
-        raise ValueError(
-            f"the model wrote no script in {ATTEMPTS} replies; ask another model, or put the task otherwise"
-        )
+        raise ValueError(f"the model wrote no script in {ATTEMPTS} replies; ask another model, or rephrase the task")
     raise CallFailed(Observation(seen.call_id, seen.name, seen.status, text, seen.error))
 
 

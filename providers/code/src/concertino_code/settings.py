@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from concertino import ProviderSettings, UsageError
 from concertino.schema import near_names
 
-from .sandbox.limits import Limits
+from .sandbox.limits import ScriptLimits
 
 PREFIX = "CONCERTINO_CODE_"
 WHERE = f"[providers.code] or {PREFIX}..."
@@ -26,7 +26,7 @@ LEVELS = ("auto", "namespaces", "bubblewrap", "landlock", "limits", "docker")
 _WORDS = ("image",)
 _PATHS = ("python", "bwrap")
 _FLAGS = ("allow_unsafe", "network")
-_KINDS: dict[str, type[float]] = {limit.name: float if limit.type == "float" else int for limit in fields(Limits)}
+_KINDS: dict[str, type[float]] = {limit.name: float if limit.type == "float" else int for limit in fields(ScriptLimits)}
 KEYS = ("level", *_FLAGS, *_WORDS, *_PATHS, *_KINDS)
 """All settings, as the table names them."""
 _YES = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
@@ -38,7 +38,7 @@ class CodeSettings:
 
     Attributes:
         level: which sandbox; `auto` takes the strongest local one that passes its self-test.
-        allow_unsafe: whether `limits`, which is no sandbox, may be used.
+        allow_unsafe: whether `limits`, which is not a sandbox, may be used.
         network: whether scripts may use the network.
         limits: what each script may use.
         python: the interpreter of local scripts; empty for this one.
@@ -49,7 +49,7 @@ class CodeSettings:
     level: str = "auto"
     allow_unsafe: bool = False
     network: bool = False
-    limits: Limits = field(default_factory=Limits)
+    limits: ScriptLimits = field(default_factory=ScriptLimits)
     python: str = ""
     bwrap: str = ""
     image: str = ""
@@ -115,12 +115,12 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, _Value]:
         if key not in KEYS:
             near = near_names(key, KEYS, limit=1)
             hint = f"did you mean {PREFIX}{near[0].upper()}?" if near else f"there are {', '.join(KEYS).upper()}"
-            raise UsageError(f"{PREFIX}{key.upper()} is no setting; {hint}")
+            raise UsageError(f"{PREFIX}{key.upper()} is not a setting; {hint}")
     return {key: _Value(PREFIX + key.upper(), value) for key, value in given.items() if value}
 
 
-def _limits(given: Mapping[str, _Value]) -> Limits:
-    bounds = Limits()
+def _limits(given: Mapping[str, _Value]) -> ScriptLimits:
+    bounds = ScriptLimits()
     for key in (key for key in _KINDS if key in given):
         try:
             bounds = bounds.with_(**{key: given[key].number(_KINDS[key])})

@@ -3,7 +3,7 @@
     exit status 0                       OK
     another one, a signal, memory       EXEC_ERR with the codes `script_error`, `script_signal`, `memory_limit`
     wall clock, CPU time                TIMEOUT with the codes `time_limit`, `cpu_limit`, and the output so far
-    the sandbox itself failed           a ProviderError: the executor repeats the call, and nobody blames the script
+    the sandbox itself failed           a ProviderError: the executor retries the call, and the script is not blamed
 
 The output is the content of the observation in every case.
 """
@@ -31,7 +31,7 @@ from concertino import (
 )
 
 from .backend import Backend, make_backend
-from .sandbox import Artefact, Ending, Execution, Limits, Sandbox, SandboxFault, SandboxUnavailable, Stream
+from .sandbox import Artefact, Ending, Execution, Sandbox, SandboxFault, SandboxUnavailable, ScriptLimits, Stream
 from .settings import CodeSettings, read_settings
 
 _FENCED = re.compile(r"\s*```[ \t]*(?:python[0-9.]*|py)?[ \t]*\r?\n(.*?)\r?\n?```\s*", re.DOTALL | re.IGNORECASE)
@@ -97,7 +97,7 @@ def _declare(backend: Backend, name: str, settings: CodeSettings) -> ToolSpec:
     )(python)
 
 
-def _within(limits: Limits, seconds: float) -> Limits:
+def _within(limits: ScriptLimits, seconds: float) -> ScriptLimits:
     """Limits that end the script before the call's deadline does, so that its output is kept."""
     return limits.with_(total=min(limits.total, max(0.01, 0.8 * seconds, seconds - _MARGIN)))
 

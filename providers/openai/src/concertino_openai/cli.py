@@ -64,7 +64,7 @@ def probe(
 
 
 def _show(probed: ProbeReport) -> None:
-    """The table, and the options below it. Colours are left out where stdout is no terminal."""
+    """The table, and the options below it. Colours are left out where stdout is not a terminal."""
     click.echo(f"{probed.model} at {probed.base_url}")
     width = max(len(finding.feature) for finding in probed.findings)
     for finding in probed.findings:

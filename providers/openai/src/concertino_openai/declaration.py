@@ -54,7 +54,7 @@ def model(
         options: further options, as in the README.
 
     Raises:
-        SpecError: an option cannot be; says which, what was given and what is expected.
+        SpecError: an option is invalid; says which, what was given and what is expected.
     """
     given: dict[str, Any] = {"server": server, "model": model, "base_url": base_url, "key_env": key_env, **options}
     chosen = {key: value for key, value in given.items() if value is not None and (key, value) != ("server", "openai")}
@@ -68,14 +68,14 @@ def model(
 
 
 def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
-    """A model of options, as they stand in a pool file.
+    """A model from options, as in a pool file.
 
     Args:
         name: its name in the pool.
         options: by name.
 
     Raises:
-        SpecError: an option cannot be; says which, what was given and what is expected.
+        SpecError: an option is invalid; says which, what was given and what is expected.
     """
     short = name.rpartition("/")[2]
     settings = OpenAISettings.of(options, f"model {name!r}", short)
@@ -112,7 +112,7 @@ def _key_of(server: str) -> str:
 
 
 def _at_home(settings: OpenAISettings) -> bool:
-    """Whether the server is the one that the price table speaks of."""
+    """Whether the server is the one whose prices the table lists."""
     return settings.base_url == PRESETS[settings.dialect.name].base_url
 
 

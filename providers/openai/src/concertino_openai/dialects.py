@@ -1,7 +1,7 @@
 """A dialect: what one kind of server wants to be sent, and what it sends back, as plain data.
 
 All "OpenAI-compatible" servers share one shape and differ in names, in what they enforce and in what they refuse. Each
-difference is one field here, and each field is also an option of a model, so a server that nobody has heard of needs
+difference is one field here, and each field is also an option of a model, so an unknown server needs
 no code. A preset says how it is known: `exercised` against the real server, or only read in its `documentation`.
 
 Invariant: nothing here is a rule about a *model*; what depends on the model is an option of the model.
@@ -40,8 +40,8 @@ class Dialect:
         logprobs: the server knows `logprobs`.
         token_ids: the server knows `return_token_ids`.
         seed: the server knows `seed`.
-        think: how thoughts stand in the text of servers that do not separate them: between `<think>` and `</think>`
-            (`tags`), up to `</think>` because the prompt has opened them (`open`), or not at all (`off`).
+        think: how thoughts are marked in the text of servers that do not separate them: between `<think>` and
+            `</think>` (`tags`), up to `</think>` because the prompt has opened them (`open`), or not at all (`off`).
         reasoning_field: the name under which an assistant message carries its thoughts back, `""` for never.
         null_content: an assistant message that only calls has `content: null`, else `""`.
         keeps_stop: the server leaves the text that stopped it at the end of the reply; it is taken away here.

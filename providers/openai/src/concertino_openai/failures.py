@@ -55,7 +55,7 @@ _AGAIN_LATER = frozenset({408, 409, 425})
 
 
 def from_response(status: int, headers: Mapping[str, str], body: bytes, where: str) -> ProviderError:
-    """The error of a response that is no reply.
+    """The error of a response that is not a reply.
 
     Args:
         status: the HTTP status.

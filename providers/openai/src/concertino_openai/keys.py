@@ -1,8 +1,8 @@
 """Keys: where one comes from, and that it goes nowhere but into its header.
 
-A key is named, never given: `key_env` names an environment variable, and the name can be looked up elsewhere first with
-`set_key_source` (a keyring, a vault). Names stand in pool files, traces and messages; keys stand in no object that
-prints itself, and `redact` takes them out of whatever a server says.
+A key is named, never given: `key_env` names an environment variable. `set_key_source` makes the name be looked up in
+another place first (a keyring, a vault). Names appear in pool files, traces and messages; keys appear in no object's
+`repr`, and `redact` removes them from whatever a server sends.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def set_key_source(source: KeySource | None) -> None:
         _source.append(source)
 
 
-class Key:
+class ApiKey:
     """The key of one name, looked up at first use.
 
     Args:
@@ -56,7 +56,7 @@ class Key:
         self._value: str | None = None
 
     def __repr__(self) -> str:
-        return f"Key({self._name!r})"
+        return f"ApiKey({self._name!r})"
 
     def headers(self) -> dict[str, str]:
         """The header with the key.

@@ -1,6 +1,6 @@
 """Options of a model: the one table that the code, the error messages and the README share.
 
-Options are plain JSON data, because they stand in pool files and traces. So a key is never an option, only its name.
+Options are plain JSON data, because pool files and traces hold them. So a key is never an option, only its name.
 `OpenAISettings.of` checks everything that can be checked without asking a server.
 """
 
@@ -27,13 +27,13 @@ _OURS = ("messages", "model", "n", "response_format", "stream", "stream_options"
 """Fields of a request that the provider writes itself."""
 
 
-_OVERRIDES = 'in a pool file it stands in the table [overrides."openai/<name>"]'
+_OVERRIDES = 'in a pool file it belongs in the table [overrides."openai/<name>"]'
 _OF_THE_SPEC = {
     **dict.fromkeys(("timeout", "context", "concurrency", "max_tokens"), _OVERRIDES),
-    **dict.fromkeys(("price", "prices"), 'in a pool file it stands in the table [prices."openai/<name>"]'),
-    "description": "in a pool file it stands in the table [descriptions]",
+    **dict.fromkeys(("price", "prices"), 'in a pool file it belongs in the table [prices."openai/<name>"]'),
+    "description": "in a pool file it belongs in the table [descriptions]",
 }
-"""What belongs to every model, whoever provides it, and where it is said."""
+"""What every model has, whatever its provider, and where it is set."""
 
 
 class Option(NamedTuple):
@@ -43,7 +43,7 @@ class Option(NamedTuple):
         type: what it is, in words.
         default: what holds without it, in words.
         about: what it does or bounds.
-        check: gives what is expected instead of a value that cannot be, `""` if it can.
+        check: gives what is expected for an invalid value, `""` if it can.
     """
 
     type: str
@@ -145,7 +145,7 @@ OPTIONS: Mapping[str, Option] = {
         "truth", "false", "ask the server once whether it serves this model, before the first request", _truth
     ),
     "price_file": Option(
-        "text", "`$CONCERTINO_OPENAI_PRICES`", "a price table that comes before the packaged one", _some_text
+        "text", "`$CONCERTINO_OPENAI_PRICES`", "a price table that takes precedence over the packaged one", _some_text
     ),
     "stream": Option("truth", _DIALECT, "stream on the wire, for single replies too", _truth),
     "stream_usage": Option("truth", _DIALECT, "ask for the usage at the end of a stream", _truth),
@@ -242,7 +242,7 @@ def _check(name: str, value: Any, place: str) -> None:
                 "variable and give that variable's name as key_env"
             )
         if name in _OF_THE_SPEC:
-            raise SpecError(f"{place}: {name!r} is no option of the provider; {_OF_THE_SPEC[name]}")
+            raise SpecError(f"{place}: {name!r} is not an option of the provider; {_OF_THE_SPEC[name]}")
         near = near_names(name, OPTIONS, limit=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(OPTIONS)}"
         raise SpecError(f"{place}: unknown option {name!r}; {hint}")

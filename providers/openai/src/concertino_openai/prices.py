@@ -2,7 +2,7 @@
 
 The table `prices.toml` is part of the package. A file of the same form, named by the option `price_file` or by the
 environment variable `CONCERTINO_OPENAI_PRICES`, is looked at first, and the prices of a pool win over both. A price
-that nobody has looked up stays unknown; it is never 0.
+that is not in any table is unknown; it is never 0.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def price_table(file: str | Path | None = None) -> Mapping[tuple[str, str], Pric
     """All entries that hold today, by server and model.
 
     Args:
-        file: a table whose entries come before those of the package; by default the one that the environment names.
+        file: a table whose entries take precedence over the package's; by default the one that the environment names.
 
     Raises:
         SpecError: a file cannot be read as a price table; says where and why.

@@ -327,7 +327,7 @@ class Probe:
         self._found("parallel calls", "yes" if calls > 1 else "unsure", f"{calls} of 2")
 
     async def _after_a_call(self) -> None:
-        """A conversation that goes on after a call, whose message has no content."""
+        """A conversation that continues after a call, whose message has no content."""
         call = {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{"a": 17, "b": 25}'}}
         result = {"role": "tool", "tool_call_id": "call_1", "content": "42"}
         for content, shown in ((None, "null"), ("", '""')):

@@ -97,7 +97,7 @@ def debate_agent(rounds: int = ROUNDS, temperature: float = WARM, units: float =
     )
     async def debate(roles: list[str], subtask: str = "", model: str = "", *, ctx: Context) -> str:
         """Let several roles solve a task, see each other's solutions and revise theirs; then a moderator decides.
-        Dear and slow; for tasks on which points of view differ, or where mistakes must be found by argument.
+        Expensive and slow; for tasks on which points of view differ, or where mistakes must be found by argument.
         """
         solver, moderator = choose(ctx, model), choose(ctx, model, role="moderator")
         return str(await hold_debate(solver, moderator, task_of(ctx, subtask), roles, rounds, sampling))
@@ -120,7 +120,7 @@ def reflexion_agent(rounds: int = ROUNDS, temperature: float = WARM, units: floa
 
     @agent(input_schema=TASK, cost=Cost(units=units), timeout=MANY_STEPS, retry_safe=True, models=("default", "critic"))
     async def reflexion(subtask: str = "", model: str = "", *, ctx: Context) -> str:
-        """Solve a task, have the solution criticised, and solve it anew until the critic is certain.
+        """Solve a task, have the solution criticised, and solve it again until the critic is certain.
         Slow; for hard tasks in which a mistake can be found by checking.
         """
         task, solver = task_of(ctx, subtask), choose(ctx, model)

@@ -83,7 +83,7 @@ CRITIC = (
 )
 REVISE = (
     "You see a task, your attempts at it so far, and what a critic said to each. Find out where the last attempt goes "
-    f"wrong, if it does, and solve the task anew, better. {FORMAT}"
+    f"wrong, if it does, and solve the task again, better. {FORMAT}"
 )
 
 EXTRACT = (

@@ -1,6 +1,6 @@
 """Recorded models as members of a pool: their names, descriptions and prices.
 
-Invariant: a name stands for one recorded model. Names that would be equal are an error that says how to change one.
+Invariant: a name means one recorded model. Equal names are an error that says how to change one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def pool(*paths: str | Path, **options: Any) -> Pool:
 
     Raises:
         RecordingError: a file cannot be read.
-        UsageError: an option or a name cannot be.
+        UsageError: an option or a name is invalid.
     """
     return Pool(models(*paths, **options)).offering("*")
 
@@ -66,7 +66,7 @@ def models(
 
     Raises:
         RecordingError: a file cannot be read; names file and line.
-        UsageError: an option or a name cannot be; says which.
+        UsageError: an option or a name is invalid; says which.
     """
     _check_options(describe, verdict, latency, draw)
     recording = read(*paths)
@@ -85,7 +85,7 @@ def pool_names(recorded: Sequence[str], names: Mapping[str, str]) -> dict[str, s
     """The pool name of each recorded model: its own, without the part before the last slash and what does not fit.
 
     Raises:
-        UsageError: two models would have one name, or `names` speaks of a model that was not recorded.
+        UsageError: two models would have one name, or `names` has a model that was not recorded.
     """
     for given in names:
         if given not in recorded:
@@ -109,7 +109,7 @@ def published(settings: ProviderSettings) -> list[ModelSpec]:
     """The models of the files that the settings name; none where they name none.
 
     Raises:
-        UsageError: a setting cannot be, or a file cannot be read.
+        UsageError: a setting is invalid, or a file cannot be read.
     """
     settings.check(SETTINGS)
     names = settings.get("names", {})
@@ -134,7 +134,7 @@ def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
     """One recorded model under a name of its own.
 
     Raises:
-        SpecError: an option is unknown or cannot be; names it, what was given and what is expected.
+        SpecError: an option is unknown or invalid; names it, what was given and what is expected.
         RecordingError: the file cannot be read.
     """
     for key in options:
@@ -190,7 +190,7 @@ def profile(recording: Recording, model: str, verdict: str = "") -> str:
     """What share of a model's recorded answers was right, in all and by group, and how long they were.
 
     Raises:
-        UsageError: nobody graded these answers, or not with this verdict.
+        UsageError: these answers were not graded, or not with this verdict.
     """
     known = recording.verdict_names()
     chosen = verdict or next(iter(known), "")

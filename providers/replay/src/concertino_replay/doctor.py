@@ -1,4 +1,4 @@
-"""What the doctor says of recordings: which files there are, and what they lack for which purpose."""
+"""What the doctor reports about recordings: which files there are, and what they lack for which purpose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of recorded answers, in three forms; which one a file has is told by its first row.
+"""Files of recorded answers, in three forms; the first row of a file shows which one it has.
 
 Own form, one answer in a line, or what is known of a model:
 
@@ -185,7 +185,7 @@ class _Builder:
 
 
 def _answer(row: Mapping[str, Any], text: str, where: str) -> RecordedAnswer:
-    """An answer with what is told of it beside its text."""
+    """An answer, with the fields beside its text."""
     return RecordedAnswer(
         _text(row, text, where, empty=True),
         _number(row, "input_tokens", where, whole=True),
@@ -212,7 +212,7 @@ def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise RecordingError(f"{where}: no JSON: {error}; expected one object in each line") from None
+            raise RecordingError(f"{where}: invalid JSON: {error}; expected one object in each line") from None
         if not isinstance(row, dict):
             raise RecordingError(f"{where}: {type(row).__name__} {line[:40]!r}; expected an object")
         yield where, row

@@ -2,7 +2,7 @@
 
 It reads the last user message, finds the recorded question in it, and gives what the real model answered, with the
 tokens that were counted then. Of several recorded samples the seed chooses one; without a seed it is the first, or with
-`draw` the one that the request's idempotency key chooses: as by lot, and the same when the request is repeated.
+`draw` the one that the request's idempotency key chooses: random, but the same when the request is repeated.
 
 Invariant: it never makes up an answer. A question that is not recorded is an error that says which one is near.
 """
@@ -44,7 +44,7 @@ class ReplayModel(Model):
         """Give the recorded answer to the last user message.
 
         Raises:
-            ProviderError: no question that was recorded for this model stands in it, or several do (CALLER).
+            ProviderError: the message holds no question that was recorded for this model, or several (CALLER).
         """
         answer = self._chosen(request)
         await asyncio.sleep(self._seconds(answer))

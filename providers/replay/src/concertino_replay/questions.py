@@ -3,7 +3,7 @@
 A text is compared as a sequence of words and signs, without case, with one kind of quote and dash; so neither curly
 apostrophes nor runs of blanks nor line breaks count, and a question is found inside any prompt that quotes it.
 
-Invariant: a question is found only if all of its words stand in the message side by side. Nothing is guessed: what is
+Invariant: a question is found only if the message holds all of its words side by side. Nothing is guessed: what is
 similar is only named in an error.
 """
 
@@ -24,7 +24,7 @@ _SIGNS = str.maketrans(
     }
 )
 _START = 8
-"""Words by which the beginnings of questions are told apart before they are compared as a whole."""
+"""Words by which questions are distinguished before they are compared as a whole."""
 
 
 class Near(NamedTuple):
@@ -50,7 +50,7 @@ def normalised(text: str) -> str:
 
 
 def _outer(spans: Iterable[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
-    """The spans that stand in no other one, in the order of the text; found in one sweep from its beginning."""
+    """The spans that no other one contains, in the order of the text; found in one sweep from its beginning."""
     reached = -1
     for begin, end, text in sorted(spans, key=lambda span: (span[0], -span[1])):
         if end > reached:  # else one that begins no later reaches as far
@@ -88,7 +88,7 @@ class QuestionIndex:
         """Ids of the questions that a message asks.
 
         A line `id: …` decides; so does a message that is an id and nothing else. Otherwise it is whatever question
-        stands in the message and is no part of another one that does.
+        the message holds, unless it is part of another one that the message holds.
         """
         named = list(dict.fromkeys(found for found in _ID_LINE.findall(message) if found in self._ids))
         if named:

@@ -43,10 +43,10 @@ class RecordedAnswer:
 
     Attributes:
         text: what the model wrote; empty where it gave no answer.
-        input_tokens, output_tokens: as the server counted them; None where nobody did.
+        input_tokens, output_tokens: as the server counted them; None if it did not.
         seconds: how long it took.
         usd: what it cost, where that was recorded.
-        verdicts: what graders said of it, by name; None where one could not tell.
+        verdicts: the verdicts of graders, by name; None where one could not decide.
         finish_reason: why it ended.
         several_turns: the tokens are those of a conversation of which only the last text was recorded.
     """
@@ -63,7 +63,7 @@ class RecordedAnswer:
 
 @dataclass(frozen=True)
 class RecordedModel:
-    """What a file says of a model itself."""
+    """What a file says about a model itself."""
 
     prices: Prices | None = None
     description: str = ""
@@ -114,7 +114,7 @@ class Recording:
             verdict: which verdict is `correct`; by default the strictest that the recording has.
 
         Yields:
-            `id`, `question`, `group`, `gold`, `model`, `sample`, `text`, `correct` (None where nobody graded it),
+            `id`, `question`, `group`, `gold`, `model`, `sample`, `text`, `correct` (None if it was not graded),
             `input_tokens`, `output_tokens`, `seconds` and `usd` (None where they were not recorded).
         """
         chosen = verdict or next(iter(self.verdict_names()), "")

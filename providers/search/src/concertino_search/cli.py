@@ -1,4 +1,4 @@
-"""`concertino search-index`: build the index of a corpus beforehand, so that no call has to wait for it."""
+"""`concertino search-index`: build the index of a corpus in advance, so that no call has to wait for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a doctor says of search: whether the corpus has an index of what it holds now, and who is asked for the web."""
+"""What the doctor reports: whether the index of the corpus is up to date, and which web service is used."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ TextKind = Literal["passage", "query"]
 FORMAT = 1
 """Version of the files; another one means another key."""
 PASSAGE_CHARS = 1200
-"""Characters of a passage that is cut from a document, unless told otherwise."""
+"""Characters of a passage that is cut from a document, by default."""
 EXACT_UP_TO = 100_000
 """Passages whose vectors are compared one by one; with 384 numbers each, that reads 150 MB per batch."""
 
 
 @runtime_checkable
-class Embedder(Protocol):
+class TextEmbedder(Protocol):
     """What dense retrieval needs of a model.
 
     Attributes:
@@ -56,7 +56,7 @@ class IndexOptions:
     variant: Variant = "lucene"
     titles: bool = True
     passage_chars: int = PASSAGE_CHARS
-    embedder: Embedder | None = None
+    embedder: TextEmbedder | None = None
     exact_up_to: int = EXACT_UP_TO
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@
     web           CONCERTINO_SEARCH_WEB         a web back-end; without it, the first whose key or address is set
     fetch_allow   CONCERTINO_FETCH_ALLOW        private networks that pages may be fetched from
 
-Invariant: a variable wins over the table, key by key; keys of services stand in the environment alone.
+Invariant: a variable wins over the table, key by key; keys of services are read from the environment only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from concertino import ProviderSettings, UsageError
 from concertino.schema import near_names
 
 from .analysis import analyser
-from .web.addresses import Guard
+from .web.addresses import AddressGuard
 from .web.backends import BACKENDS
 
 VARIABLES = {
@@ -88,7 +88,7 @@ def _checked(settings: SearchSettings, where: Mapping[str, str]) -> SearchSettin
     except UsageError as error:
         raise UsageError(f"{where['analyser']}: {error}") from None
     try:
-        Guard.of(settings.fetch_allow)
+        AddressGuard.of(settings.fetch_allow)
     except UsageError as error:
         raise UsageError(f"{where['fetch_allow']}: {error}") from None
     if settings.web and settings.web not in BACKENDS:

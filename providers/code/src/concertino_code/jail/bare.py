@@ -24,7 +24,7 @@ from . import landlock, rootfs, seccomp, status
 from . import syscalls as sc
 from .launch import Setting, Streams, die_with_parent, wait_for, work_or_report
 from .memory import Tree
-from .worker import Job, start_script
+from .worker import JailJob, start_script
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
@@ -57,7 +57,7 @@ class Pack:
         """Kill what is left, and remove the folder."""
         while True:
             members = self._tree.members([os.getpid()])[1:]
-            for number in (signal.SIGSTOP, signal.SIGKILL):  # first nobody may fork any more
+            for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first, so that none can fork
                 for pid in members:
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         os.kill(pid, number)
@@ -92,7 +92,7 @@ def _remove(folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def launch(job: Job, setting: Setting, streams: Streams) -> Pack:
+def launch(job: JailJob, setting: Setting, streams: Streams) -> Pack:
     """Start the script. Called in the supervisor."""
     sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
     box = tempfile.mkdtemp(prefix="concertino-box-", dir=setting.options.get("scratch") or tempfile.gettempdir())
@@ -105,7 +105,7 @@ def launch(job: Job, setting: Setting, streams: Streams) -> Pack:
     return Pack(keeper, setting, box)
 
 
-def _keep(job: Job, setting: Setting, streams: Streams, box: str) -> NoReturn:
+def _keep(job: JailJob, setting: Setting, streams: Streams, box: str) -> NoReturn:
     """Between supervisor and script: wait, and report."""
     sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
     die_with_parent(os.getppid())
@@ -124,7 +124,7 @@ def _keep(job: Job, setting: Setting, streams: Streams, box: str) -> NoReturn:
     os._exit(0)
 
 
-def _worker(job: Job, setting: Setting, streams: Streams, box: str) -> NoReturn:
+def _worker(job: JailJob, setting: Setting, streams: Streams, box: str) -> NoReturn:
     """The script's process."""
 
     def confine() -> None:

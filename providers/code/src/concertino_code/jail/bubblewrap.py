@@ -5,7 +5,7 @@
     supervisor (adopts orphans) ── keeper (waits, reports) ── bwrap ── bwrap's process 1 ── worker (the script)
 
 For machines where only the installed `bwrap` may make user namespaces (an AppArmor profile that names it, say).
-Libraries are imported anew by every script. Exit statuses 129 to 192 are read as signals, as bwrap reports them. /box,
+Libraries are imported again by every script. Exit statuses 129 to 192 are read as signals, as bwrap reports them. /box,
 /tmp and /dev/shm each have the size limit, and give no artefacts back. The keeper is never root: bwrap started by root
 leaves /proc/sys writable.
 """
@@ -22,7 +22,7 @@ from . import syscalls as sc
 from .bare import Pack
 from .launch import SCRIPT_USER, Setting, Streams, die_with_parent, wait_for, work_or_report
 from .memory import address_space
-from .worker import Job, start_script
+from .worker import JailJob, start_script
 
 _MODULE = "/run/concertino_jail"
 _OWN_PROCESSES = 8
@@ -40,7 +40,7 @@ def prepare(setting: Setting) -> None:
     setting.options["bwrap"] = program
 
 
-def _arguments(job: Job, setting: Setting, job_handle: int, status_handle: int) -> list[str]:
+def _arguments(job: JailJob, setting: Setting, job_handle: int, status_handle: int) -> list[str]:
     """The command line of bwrap."""
     size = str(job.bytes_of("disk_bytes"))
     words = [setting.options["bwrap"], "--unshare-all", "--die-with-parent", "--new-session", "--clearenv"]
@@ -58,7 +58,7 @@ def _arguments(job: Job, setting: Setting, job_handle: int, status_handle: int) 
     return [*words, "-I", "-c", BOOT, _MODULE, "bubblewrap", str(job_handle), str(status_handle)]
 
 
-def launch(job: Job, setting: Setting, streams: Streams) -> Pack:
+def launch(job: JailJob, setting: Setting, streams: Streams) -> Pack:
     """Start bwrap. Called in the supervisor."""
     sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
     keeper = os.fork()
@@ -71,7 +71,7 @@ def launch(job: Job, setting: Setting, streams: Streams) -> Pack:
     return Pack(keeper, setting, "")
 
 
-def _keep(job: Job, setting: Setting, streams: Streams) -> NoReturn:
+def _keep(job: JailJob, setting: Setting, streams: Streams) -> NoReturn:
     parent = os.getppid()
     if setting.user is not None:
         sc.become(setting.user)
@@ -97,7 +97,7 @@ def _keep(job: Job, setting: Setting, streams: Streams) -> NoReturn:
     os._exit(0)
 
 
-def _packed(job: Job, setting: Setting) -> bytes:
+def _packed(job: JailJob, setting: Setting) -> bytes:
     message: dict[str, Any] = {
         "limits": job.limits,
         "files": list(job.files),
@@ -118,7 +118,7 @@ def _worker(job_handle: int, report: int) -> NoReturn:
     assert unpacked is not None
     message, (code, stdin, *files) = unpacked
     named = dict(zip(message["files"], files, strict=True))
-    job = Job(code.decode("utf-8", "surrogatepass"), message["limits"], stdin, named, [], message["seed"])
+    job = JailJob(code.decode("utf-8", "surrogatepass"), message["limits"], stdin, named, [], message["seed"])
     program = seccomp.build(network=message["network"])
     start_script(
         job, (1, 2, report), rootfs.BOX, "/tmp", (address_space(), _OWN_PROCESSES), lambda: seccomp.apply(program)

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 from . import rootfs, seccomp, status
 from . import syscalls as sc
 from .launch import SCRIPT_USER, Setting, Streams, die_with_parent, wait_for, work_or_report
-from .worker import Job, start_script
+from .worker import JailJob, start_script
 
 _FRESH = sc.CLONE_NEWNS | sc.CLONE_NEWPID | sc.CLONE_NEWIPC | sc.CLONE_NEWUTS | sc.CLONE_NEWCGROUP
 _OWN_PROCESSES = 3
@@ -68,7 +68,7 @@ class Jail:
         return None
 
 
-def launch(job: Job, setting: Setting, streams: Streams) -> Jail:
+def launch(job: JailJob, setting: Setting, streams: Streams) -> Jail:
     """Start the jail. Called in the supervisor, which enters the namespaces on the way."""
     flags = _FRESH | (0 if setting.network else sc.CLONE_NEWNET)
     alive, lifeline = os.pipe()
@@ -92,7 +92,7 @@ def launch(job: Job, setting: Setting, streams: Streams) -> Jail:
     return Jail(init)
 
 
-def _init(job: Job, setting: Setting, streams: Streams, alive: int) -> NoReturn:
+def _init(job: JailJob, setting: Setting, streams: Streams, alive: int) -> NoReturn:
     """Process 1 of the jail."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)  # from inside, process 1 gets no signal that it has no handler for
@@ -120,7 +120,7 @@ def _init(job: Job, setting: Setting, streams: Streams, alive: int) -> NoReturn:
     os._exit(0)
 
 
-def _worker(job: Job, setting: Setting, streams: Streams) -> NoReturn:
+def _worker(job: JailJob, setting: Setting, streams: Streams) -> NoReturn:
     """The script's process."""
     os.setsid()
     start_script(

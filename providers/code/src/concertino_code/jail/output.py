@@ -7,7 +7,7 @@ import os
 _CHUNK = 1 << 18
 
 
-class Kept:
+class BoundedOutput:
     """The bounded memory of one stream."""
 
     def __init__(self, limit: int) -> None:

@@ -104,7 +104,7 @@ def build(*, network: bool = False, one_session: bool = False) -> bytes:
         program.add(_RETURN, _EPERM)
     program.forbid(call["clone3"], _ENOSYS)
     program.decide(call["clone"], _FIRST_ARGUMENT, (_NEW_NAMESPACE,), _EPERM, _ALLOW, _ANY_BIT)
-    program.decide(call["prlimit64"], _FIRST_ARGUMENT, (0,), _ALLOW, _EPERM, _EQUAL)  # its own limits, nobody else's
+    program.decide(call["prlimit64"], _FIRST_ARGUMENT, (0,), _ALLOW, _EPERM, _EQUAL)  # its own limits only
     program.decide(call["ioctl"], _SECOND_ARGUMENT, _TERMINAL_INJECTION, _EPERM, _ALLOW, _EQUAL)
     families = _INTERNET if network else _UNIX
     if one_session:

@@ -18,19 +18,19 @@ from typing import Any
 from . import status, wire
 from .launch import Setting, Started, Streams
 from .memory import Tree
-from .output import Kept
-from .worker import Job
+from .output import BoundedOutput
+from .worker import JailJob
 
 SETUP_SECONDS = 20.0
 _TICK = 0.01
 _PIPE_BYTES = 1 << 18
 _DRAINING = 0.05
 
-Launch = Callable[[Job, Setting, Streams], Started]
+Launch = Callable[[JailJob, Setting, Streams], Started]
 
 
 def serve(connection: socket.socket, setting: Setting, launch: Launch) -> None:
-    """Receive what to run, run it, send what came of it."""
+    """Receive what to run, run it, send the result."""
     received = wire.receive(connection, SETUP_SECONDS)
     if received is None:
         return
@@ -42,12 +42,12 @@ def serve(connection: socket.socket, setting: Setting, launch: Launch) -> None:
     try:
         connection.sendall(wire.pack(result, blobs))
     except OSError:
-        return  # nobody waits any more
+        return  # the caller is gone
 
 
-def _job(message: dict[str, Any], blobs: list[bytes]) -> Job:
+def _job(message: dict[str, Any], blobs: list[bytes]) -> JailJob:
     code, stdin, *files = blobs
-    return Job(
+    return JailJob(
         code.decode("utf-8", "surrogatepass"),
         message["limits"],
         stdin,
@@ -60,18 +60,18 @@ def _job(message: dict[str, Any], blobs: list[bytes]) -> Job:
 class _Execution:
     """The life of one."""
 
-    def __init__(self, job: Job, connection: socket.socket, setting: Setting, launch: Launch) -> None:
+    def __init__(self, job: JailJob, connection: socket.socket, setting: Setting, launch: Launch) -> None:
         self._job = job
         self._connection = connection
         self._setting = setting
         self._launch = launch
         self._tree = Tree(setting.processes)
         self._report = status.Reader()
-        self._outputs = [Kept(job.bytes_of("output_bytes")) for _ in range(2)]
+        self._outputs = [BoundedOutput(job.bytes_of("output_bytes")) for _ in range(2)]
         self._peak = 0
 
     def run(self) -> tuple[dict[str, Any], list[bytes]]:
-        """The result, and the blobs that it speaks of."""
+        """The result, and its blobs."""
         zygote = os.pidfd_open(self._setting.zygote)
         ours: list[int] = []
         theirs: list[int] = []
@@ -137,7 +137,7 @@ class _Execution:
         return over
 
     @staticmethod
-    def _rest(handle: int, sink: Kept | status.Reader) -> None:
+    def _rest(handle: int, sink: BoundedOutput | status.Reader) -> None:
         """What still lies in a pipe whose writers are gone; a writer that is not gone is not waited for."""
         end = time.monotonic() + _DRAINING
         while sink.drain(handle):

@@ -27,7 +27,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], list[bytes]] | None:
     """The message and its blobs; None while bytes are missing.
 
     Raises:
-        ValueError: this is no message.
+        ValueError: this is not a message.
     """
     if len(data) < _HEADER.size:
         return None

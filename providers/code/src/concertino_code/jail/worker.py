@@ -29,7 +29,7 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass
-class Job:
+class JailJob:
     """What is to be run, and within what bounds; the wire form is `from_json`."""
 
     code: str
@@ -45,7 +45,7 @@ class Job:
 
 
 def start_script(
-    job: Job,
+    job: JailJob,
     streams: tuple[int, int, int],
     box: str,
     temporary: str,
@@ -81,7 +81,7 @@ def start_script(
     _run_script(job, box)
 
 
-def _set_limits(job: Job, spare_address_space: int, spare_processes: int) -> None:
+def _set_limits(job: JailJob, spare_address_space: int, spare_processes: int) -> None:
     """The kernel's limits of every process in the jail."""
     hard = {
         resource.RLIMIT_CORE: 0,
@@ -123,12 +123,13 @@ def _take_standard_streams(stdin: bytes, stdout: int, stderr: int, keep: int) ->
 
 
 def _set_environment(home: str, temporary: str) -> None:
-    """An environment that tells nothing of the host."""
+    """An environment that reveals nothing about the host."""
     os.environ.clear()
     os.environ.update(PATH=_PATH, HOME=home, TMPDIR=temporary, LANG="C.UTF-8", PWD=home, MALLOC_ARENA_MAX="2")
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
-    if sys.modules.get("tempfile") is not None:
-        sys.modules["tempfile"].tempdir = None  # type: ignore[attr-defined]
+    tempfile: Any = sys.modules.get("tempfile")
+    if tempfile is not None:
+        tempfile.tempdir = None  # it may have been found by the zygote
 
 
 def _reset_signals() -> None:
@@ -158,7 +159,7 @@ def _give_up_rights() -> None:
     sc.prctl(sc.PR_SET_DUMPABLE, 1)
 
 
-def _run_script(job: Job, box: str) -> NoReturn:
+def _run_script(job: JailJob, box: str) -> NoReturn:
     """Run the code as `python main.py` in the working folder would, and end the process."""
     _fresh_randomness(job.seed)
     path = os.path.join(box, MAIN)
@@ -208,7 +209,7 @@ def _run(source: str, path: str, main: types.ModuleType) -> int:
 
 
 def _report(error: BaseException) -> int:
-    """What the interpreter does about an exception that nobody caught; gives the exit status."""
+    """What the interpreter does about an uncaught exception; returns the exit status."""
     try:
         if isinstance(error, SystemExit):
             if error.code is None:
@@ -231,8 +232,8 @@ def _end(main: types.ModuleType, status: int) -> int:
     import atexit
     import threading
 
-    wait_for_threads = threading._shutdown  # type: ignore[attr-defined]
-    for ending in (wait_for_threads, atexit._run_exitfuncs, lambda: _clear(main.__dict__)):
+    interpreter: Any = threading  # whose `_shutdown` is what the interpreter itself calls
+    for ending in (interpreter._shutdown, atexit._run_exitfuncs, lambda: _clear(main.__dict__)):
         try:
             ending()
         except BaseException as error:

@@ -6,12 +6,12 @@ async with await open_sandbox() as sandbox:
     execution = await sandbox.run("print(6 * 7)")
 """
 
-from .base import Sandbox, SandboxFault, SandboxUnavailable
+from .base import Sandbox, SandboxFault, SandboxUnavailable, Script
 from .docker import DockerSandbox
 from .execution import Artefact, Ending, Execution, Stream
 from .jailed import JailedSandbox
 from .levels import LevelChoice, choose_level, choose_level_now, open_sandbox
-from .limits import Limits
+from .limits import ScriptLimits
 
 __all__ = [
     "Artefact",
@@ -20,10 +20,11 @@ __all__ = [
     "Execution",
     "JailedSandbox",
     "LevelChoice",
-    "Limits",
     "Sandbox",
     "SandboxFault",
     "SandboxUnavailable",
+    "Script",
+    "ScriptLimits",
     "Stream",
     "choose_level",
     "choose_level_now",

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Self
 
 from .execution import Execution
-from .limits import Limits
+from .limits import ScriptLimits
 
 
 class SandboxFault(Exception):
@@ -35,18 +36,31 @@ class SandboxUnavailable(SandboxFault):
     """This machine, or this service, offers no sandbox that was asked for. Trying again will not help."""
 
 
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What one execution runs, checked: see `Sandbox.run`."""
+
+    code: bytes
+    limits: ScriptLimits
+    stdin: bytes = b""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    artefacts: Sequence[str] = ()
+    seed: int | None = None
+
+
 class Sandbox(ABC):
     """Runs Python scripts, each in a world of its own that ends with it."""
 
     level = ""
     """What kind it is, in one word: `namespaces`, `landlock`, `docker` and so on."""
+    limits: ScriptLimits
+    """Of an execution that names none."""
 
-    @abstractmethod
     async def run(
         self,
         code: str,
         *,
-        limits: Limits | None = None,
+        limits: ScriptLimits | None = None,
         stdin: str | bytes = b"",
         files: Mapping[str, bytes | str] | None = None,
         artefacts: Sequence[str] = (),
@@ -64,8 +78,15 @@ class Sandbox(ABC):
 
         Raises:
             SandboxFault: the sandbox failed.
-            ValueError: a name of a file leaves the folder.
+            ValueError: a name of a file leaves the folder, or there is too much to send.
         """
+        named = {_check_name(name): _to_bytes(content) for name, content in (files or {}).items()}
+        wanted = [_check_name(name) for name in artefacts]
+        return await self.execute(Script(_to_bytes(code), limits or self.limits, _to_bytes(stdin), named, wanted, seed))
+
+    @abstractmethod
+    async def execute(self, script: Script) -> Execution:
+        """Run a checked script; raises as `run` does."""
 
     @property
     @abstractmethod
@@ -84,7 +105,7 @@ class Sandbox(ABC):
         await self.close()
 
 
-def check_name(name: str) -> str:
+def _check_name(name: str) -> str:
     """A relative file name that stays in the folder.
 
     Raises:
@@ -96,6 +117,6 @@ def check_name(name: str) -> str:
     return path.as_posix()
 
 
-def to_bytes(content: bytes | str) -> bytes:
+def _to_bytes(content: bytes | str) -> bytes:
     """Text as UTF-8; lone surrogates stay what they are."""
     return content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")

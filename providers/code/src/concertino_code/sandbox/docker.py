@@ -17,13 +17,13 @@ import struct
 import time
 import uuid
 import zlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from .base import Sandbox, SandboxFault, SandboxUnavailable, check_name, to_bytes
+from .base import Sandbox, SandboxFault, SandboxUnavailable, Script
 from .execution import Ending, Execution, Stream, execution_of
-from .limits import DEFAULT, Limits
+from .limits import DEFAULT, ScriptLimits
 from .runner import MARK
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class DockerSandbox(Sandbox):
         self,
         image: str = IMAGE,
         *,
-        limits: Limits = DEFAULT,
+        limits: ScriptLimits = DEFAULT,
         network: bool = False,
         socket: str | None = None,
         url: str = "",
@@ -76,26 +76,16 @@ class DockerSandbox(Sandbox):
         network = "the network is open" if self.network else "there is no network"
         return f"Each script runs alone in a container of {self.image}; {network}. Limit: {self.limits.wall:g} s."
 
-    async def run(
-        self,
-        code: str,
-        *,
-        limits: Limits | None = None,
-        stdin: str | bytes = b"",
-        files: Mapping[str, bytes | str] | None = None,
-        artefacts: Sequence[str] = (),
-        seed: int | None = None,
-    ) -> Execution:
-        """As `Sandbox.run` says."""
-        limits = limits or self.limits
+    async def execute(self, script: Script) -> Execution:
+        """Run a checked script; raises as `run` does."""
         job = _pack(
             {
-                "code": _encode(to_bytes(code)),
-                "limits": limits.to_wire(),
-                "stdin": _encode(to_bytes(stdin)),
-                "files": {check_name(name): _encode(to_bytes(data)) for name, data in (files or {}).items()},
-                "artefacts": [check_name(name) for name in artefacts],
-                "seed": seed,
+                "code": _encode(script.code),
+                "limits": script.limits.to_wire(),
+                "stdin": _encode(script.stdin),
+                "files": {name: _encode(data) for name, data in script.files.items()},
+                "artefacts": list(script.artefacts),
+                "seed": script.seed,
             }
         )
         most = _ARGUMENT_CHARS * _MOST_ARGUMENTS
@@ -103,10 +93,10 @@ class DockerSandbox(Sandbox):
             raise ValueError(f"code and files are {len(job)} bytes when packed; docker takes {most}")
         name = f"concertino-{uuid.uuid4().hex}"
         # Shielded: a container whose creation was cancelled half-way could not be removed.
-        made = asyncio.ensure_future(self._create(name, self._specification(job, limits)))
+        made = asyncio.ensure_future(self._create(name, self._specification(job, script.limits)))
         try:
             await asyncio.shield(made)
-            return await self._follow(name, limits)
+            return await self._follow(name, script.limits)
         except SandboxFault as error:
             raise type(error)(str(error), executed=error.executed and self.network) from error
         finally:
@@ -115,7 +105,7 @@ class DockerSandbox(Sandbox):
     async def _create(self, name: str, specification: dict[str, Any]) -> None:
         await self._ask("POST", f"/containers/create?name={name}", specification)
 
-    async def _follow(self, name: str, limits: Limits) -> Execution:
+    async def _follow(self, name: str, limits: ScriptLimits) -> Execution:
         """Attach, start, read to the end, and look at what ended it."""
         began = time.monotonic()
         path = f"/containers/{name}/attach?stream=1&stdout=1&stderr=1"
@@ -141,7 +131,7 @@ class DockerSandbox(Sandbox):
             with contextlib.suppress(SandboxFault):
                 await self._ask("DELETE", f"/containers/{name}?force=1&v=1")
 
-    def _specification(self, job: str, limits: Limits) -> dict[str, Any]:
+    def _specification(self, job: str, limits: ScriptLimits) -> dict[str, Any]:
         words = [job[place : place + _ARGUMENT_CHARS] for place in range(0, len(job), _ARGUMENT_CHARS)]
         runner = resources.files(__package__).joinpath("runner.py").read_text(encoding="utf-8")
         start = f"{runner}\n\nmain(''.join(sys.argv[1:]))\n"
@@ -246,7 +236,7 @@ def _unframed(data: bytes) -> str:
     return text.decode("utf-8", "replace")
 
 
-def _read_result(output: str, limits: Limits) -> Execution:
+def _read_result(output: str, limits: ScriptLimits) -> Execution:
     """The execution that the runner's line describes.
 
     Raises:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .limits import Limits
+from .limits import ScriptLimits
 
 
 class Ending(enum.StrEnum):
@@ -21,7 +21,7 @@ class Ending(enum.StrEnum):
     SIGNAL = "signal"
     """A signal ended it: a crash, or its own doing."""
     MEMORY = "memory"
-    """All its processes together held more memory than `Limits.tree_mb`."""
+    """All its processes together held more memory than `ScriptLimits.tree_mb`."""
     WALL = "wall"
     """The wall clock ran out."""
     CPU = "cpu"
@@ -48,7 +48,7 @@ class Stream:
 
     @property
     def text(self) -> str:
-        """The stream as text; what is no UTF-8 becomes U+FFFD, and a line says how much is missing."""
+        """The stream as text; what is not UTF-8 becomes U+FFFD, and a line says how much is missing."""
         if not self.cut:
             return (self.head + self.tail).decode("utf-8", "replace")
         head, tail = self.head.decode("utf-8", "replace"), self.tail.decode("utf-8", "replace")
@@ -121,8 +121,8 @@ def _last_line(stream: Stream) -> str:
     return lines[-1].strip() if lines else ""
 
 
-def execution_of(result: Mapping[str, Any], blobs: Sequence[bytes], limits: Limits) -> Execution:
-    """The record of what a supervisor, or a runner elsewhere, answered."""
+def execution_of(result: Mapping[str, Any], blobs: Sequence[bytes], limits: ScriptLimits) -> Execution:
+    """The record of what a supervisor, or the runner in a container, answered."""
     out_head, out_tail, err_head, err_tail, *data = (bytes(blob) for blob in blobs)
     totals = result["totals"]
     ending, code = _ending(result, limits)
@@ -142,7 +142,7 @@ def execution_of(result: Mapping[str, Any], blobs: Sequence[bytes], limits: Limi
     )
 
 
-def _ending(result: Mapping[str, Any], limits: Limits) -> tuple[Ending, int | None]:
+def _ending(result: Mapping[str, Any], limits: ScriptLimits) -> tuple[Ending, int | None]:
     """How it ended, from what its supervisor saw."""
     if result["reason"] == "memory":
         return Ending.MEMORY, None

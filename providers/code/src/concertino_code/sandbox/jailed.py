@@ -17,16 +17,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from concertino_code import jail
 from concertino_code.jail import wire
 
-from .base import Sandbox, SandboxFault, SandboxUnavailable, check_name, to_bytes
+from .base import Sandbox, SandboxFault, SandboxUnavailable, Script
 from .execution import Execution, execution_of
-from .limits import DEFAULT, Limits
+from .limits import DEFAULT, ScriptLimits
 
 PRELOAD = ("numpy", "sympy")
 SCRIPT_USER = 61000
@@ -56,7 +56,7 @@ class JailedSandbox(Sandbox):
         self,
         level: str = "namespaces",
         *,
-        limits: Limits = DEFAULT,
+        limits: ScriptLimits = DEFAULT,
         network: bool = False,
         preload: Sequence[str] = PRELOAD,
         python: str | os.PathLike[str] | None = None,
@@ -99,26 +99,16 @@ class JailedSandbox(Sandbox):
         zygote = self._zygote
         return zygote.process.pid if zygote is not None and zygote.owner == os.getpid() else None
 
-    async def run(
-        self,
-        code: str,
-        *,
-        limits: Limits | None = None,
-        stdin: str | bytes = b"",
-        files: Mapping[str, bytes | str] | None = None,
-        artefacts: Sequence[str] = (),
-        seed: int | None = None,
-    ) -> Execution:
-        """As `Sandbox.run` says."""
-        limits = limits or self.limits
-        named = {check_name(name): to_bytes(content) for name, content in (files or {}).items()}
+    async def execute(self, script: Script) -> Execution:
+        """Run a checked script; raises as `run` does."""
+        limits = script.limits
         message = {
             "limits": {**limits.to_wire(), "until": time.monotonic() + limits.total},
-            "files": list(named),
-            "artefacts": [check_name(name) for name in artefacts],
-            "seed": seed,
+            "files": list(script.files),
+            "artefacts": list(script.artefacts),
+            "seed": script.seed,
         }
-        request = wire.pack(message, [to_bytes(code), to_bytes(stdin), *named.values()])
+        request = wire.pack(message, [script.code, script.stdin, *script.files.values()])
         if len(request) > wire.MOST_BYTES:
             raise ValueError(f"code, stdin and files are {len(request)} bytes; at most {wire.MOST_BYTES} are taken")
         try:
@@ -131,7 +121,7 @@ class JailedSandbox(Sandbox):
             raise SandboxFault(f"the sandbox could not be set up: {result['fault']}")
         return execution_of(result, blobs, limits)
 
-    async def _exchange(self, request: bytes, limits: Limits) -> tuple[dict[str, Any], list[bytes]]:
+    async def _exchange(self, request: bytes, limits: ScriptLimits) -> tuple[dict[str, Any], list[bytes]]:
         """One request to a supervisor, and its answer."""
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
@@ -225,7 +215,7 @@ class _Zygote:
             except BlockingIOError:
                 await asyncio.sleep(0.005)  # more executions at once than a socket's queue holds
             except OSError:
-                return  # it died: the connection tells, as it does when it dies later
+                return  # it died, which the connection shows, now as later
 
     def last_words(self) -> str:
         """Why it could not start, if that is how it ended."""
@@ -235,7 +225,7 @@ class _Zygote:
             except BlockingIOError:
                 break
             except OSError:
-                continue  # told once, before what it said, where it left a request unread
+                continue  # reported once, before its message, if it left a request unread
             if not data:
                 break
             self._said = json.loads(data).get("fault", "")

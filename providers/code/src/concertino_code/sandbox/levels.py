@@ -19,7 +19,7 @@ from typing import Any
 
 from .base import Sandbox, SandboxUnavailable
 from .jailed import JailedSandbox
-from .limits import DEFAULT, Limits
+from .limits import DEFAULT, ScriptLimits
 from .selftest import self_test
 
 SAFE_LEVELS: tuple[str, ...] = ("namespaces", "bubblewrap", "landlock")
@@ -77,7 +77,7 @@ async def choose_level(
     if allow_unsafe and level in ("auto", "limits"):
         return LevelChoice("limits", refused)
     if level == "limits":
-        refused["limits"] = "it is no sandbox; say allow_unsafe=True (CONCERTINO_CODE_ALLOW_UNSAFE=1) to use it"
+        refused["limits"] = "it is not a sandbox; say allow_unsafe=True (CONCERTINO_CODE_ALLOW_UNSAFE=1) to use it"
     return LevelChoice("", refused)
 
 
@@ -103,7 +103,7 @@ def choose_level_now(level: str = "auto", **options: Any) -> LevelChoice:
 async def open_sandbox(
     level: str = "auto",
     *,
-    limits: Limits = DEFAULT,
+    limits: ScriptLimits = DEFAULT,
     network: bool = False,
     allow_unsafe: bool = False,
     python: str | os.PathLike[str] | None = None,
@@ -115,7 +115,7 @@ async def open_sandbox(
         level: `auto` for the strongest that works, or one of `namespaces`, `bubblewrap`, `landlock`, `limits`.
         limits: of an execution that names none.
         network: whether scripts may use this machine's network, loopback included.
-        allow_unsafe: whether `limits`, which is no sandbox, may be taken where nothing else works.
+        allow_unsafe: whether `limits`, which is not a sandbox, may be taken where nothing else works.
         python: the interpreter of the scripts, by default this one.
         bwrap: path of the `bwrap` program.
 

@@ -9,7 +9,7 @@ _KB, _MB = 1 << 10, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ScriptLimits:
     """The bounds of one execution.
 
     Attributes:
@@ -44,9 +44,9 @@ class Limits:
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e9:
-                raise ValueError(f"Limits: {field.name}={value!r}; expected a number > 0")
+                raise ValueError(f"ScriptLimits: {field.name}={value!r}; expected a number > 0")
         if self.descriptors < 8:
-            raise ValueError(f"Limits: descriptors={self.descriptors}; an interpreter needs at least 8")
+            raise ValueError(f"ScriptLimits: descriptors={self.descriptors}; an interpreter needs at least 8")
 
     def with_(self, **changes: Any) -> Self:
         """A copy with some limits changed."""
@@ -70,5 +70,5 @@ class Limits:
         }
 
 
-DEFAULT = Limits()
+DEFAULT = ScriptLimits()
 """The limits of an execution that names none."""

@@ -1,4 +1,4 @@
-"""Runs a script inside a container or a virtual machine of somebody else's, and prints one line about it.
+"""Runs a script inside a container, and prints one line about it.
 
 This file is sent there as text: standard library only, no import of the package. The boundary is the container's; the
 limits here are for order. The line holds the same record as that of a jail on this machine.
@@ -24,7 +24,7 @@ from typing import IO, Any
 MARK = "concertino-result:"
 
 
-class Kept:
+class StreamEnds:
     """Both ends of a stream."""
 
     def __init__(self, source: IO[bytes], limit: int) -> None:
@@ -87,7 +87,7 @@ def _execute(job: dict[str, Any], limits: dict[str, float], box: str) -> dict[st
     )
     assert process.stdout is not None
     assert process.stderr is not None
-    kept = [Kept(stream, int(limits["output_bytes"])) for stream in (process.stdout, process.stderr)]
+    kept = [StreamEnds(stream, int(limits["output_bytes"])) for stream in (process.stdout, process.stderr)]
     reason = ""
     try:
         process.wait(limits["wall"])

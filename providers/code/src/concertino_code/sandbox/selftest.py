@@ -1,7 +1,7 @@
 """The self-test: a sandbox is used only after a script inside it has tried to get out, and failed.
 
 One script makes ten attempts on things that this process lays out for it: a readable file, a loopback port, an
-abstract socket, a process to signal. A second one forks and never ends. A sandbox that passes is no proof; one that
+abstract socket, a process to signal. A second one forks and never ends. A sandbox that passes is not a proof; one that
 does not is refused, with the attempt that succeeded.
 """
 

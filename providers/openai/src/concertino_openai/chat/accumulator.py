@@ -1,7 +1,7 @@
 """The fold: chunks of a stream, or one plain answer, become the same `Reply`.
 
 A plain answer is a stream of one chunk whose delta is called `message`; that is all the difference there is. Each
-chunk is looked at once. What a server may leave out, send twice, name otherwise or send as another type is decided
+chunk is looked at once. What a server may leave out, send twice, name differently or send as another type is handled
 here and nowhere else.
 
 Invariant: the reply depends on what was said, not on how it was cut into chunks; and the pieces that `feed` and `reply`
@@ -28,7 +28,7 @@ class ReplyAccumulator:
 
     Args:
         dialect: how the server speaks.
-        tools: tools were offered, so calls may stand in the text.
+        tools: tools were offered, so the text may hold calls.
         endpoint: what the reply's opaque data belongs to.
         stops: texts that were to end the reply.
     """
@@ -131,7 +131,7 @@ class ReplyAccumulator:
         """The last piece of text, and the whole reply.
 
         Args:
-            request: what was asked, to estimate what a server does not tell.
+            request: what was asked, to estimate what a server does not report.
             count: estimates the tokens of a text.
         """
         channels = self._channels
@@ -167,7 +167,7 @@ class ReplyAccumulator:
         )
 
     def usage(self, request: ChatRequest, count: Callable[[str], int]) -> Usage:
-        """What has been consumed so far: as the server told it, else by all that was written."""
+        """The usage so far: as the server reported it, else estimated from all that was written."""
         if isinstance(self._usage, dict):
             return read_usage(self._usage)
         channels = self._channels

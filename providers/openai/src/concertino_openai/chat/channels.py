@@ -1,7 +1,7 @@
 """The channels of a text: thoughts, what the reader is to see, and calls that the server did not read.
 
 Some servers hand on everything that the model writes. Then thoughts stand at the beginning, between `<think>` and
-`</think>`, and calls stand in `<tool_call>` blocks. Blank space between the channels belongs to none of them.
+`</think>`, and calls are in `<tool_call>` blocks. Blank space between the channels belongs to none of them.
 
 Invariant: what comes out depends on the text alone, never on how it was cut into pieces; and what was shown once is
 never taken back. So a piece that may be the beginning of a tag is held until that is known.
@@ -21,7 +21,7 @@ class Channels:
 
     Args:
         think: how thoughts are marked.
-        calls: calls may stand in the text, because tools were offered.
+        calls: the text may hold calls, because tools were offered.
         stops: texts that end the reply and that the server leaves in it.
     """
 

@@ -159,7 +159,7 @@ def read_plain(body: bytes, reply: ReplyAccumulator, settings: OpenAISettings) -
         raise from_error(error.get("error", error) if isinstance(error, dict) else error, where, begun=False)
     if not answer.get("choices"):
         failure = FailureClass.MAYBE_EXECUTED if "choices" in answer else FailureClass.CALLER
-        text = redact(f"{where} answered with JSON that is no chat completion: {shorten(json.dumps(answer))}")
+        text = redact(f"{where} answered with JSON that is not a chat completion: {shorten(json.dumps(answer))}")
         raise ProviderError(text, failure=failure)
     try:
         text = reply.feed(answer)

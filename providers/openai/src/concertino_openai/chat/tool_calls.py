@@ -33,7 +33,7 @@ class _Call:
         return arguments_text("".join(self.parts) if self.data is None else self.data)
 
     def continued_by(self, id_: str, name: str) -> bool:
-        """Whether a fragment with this id and name goes on with this call."""
+        """Whether a fragment with this id and name continues this call."""
         if not name or not self.name:
             return True
         if name != self.name or (id_ and self.id and id_ != self.id):

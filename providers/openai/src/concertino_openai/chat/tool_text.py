@@ -1,6 +1,6 @@
 """Calls that a server left in the text, in the form of Hermes and Qwen: `<tool_call>{"name": ..., "arguments": ...}`.
 
-The arguments are taken out as they were written, not read and written anew, so that whoever reads them sees what the
+The arguments are taken out as they were written, not read and written again, so that whoever reads them sees what the
 model wrote: a duplicate key, a number too large, a list. A block that cannot be read is a call all the same, with the
 name if one can be seen and with the raw text, because the model has to be told what was wrong with it.
 """
@@ -53,7 +53,7 @@ def _parts(text: str) -> Iterator[tuple[bool, str]]:
         limit = len(text) if following < 0 else following
         end = text.find(_CLOSE, begin, limit)
         if end < 0 and not text[begin:limit].lstrip().startswith("{"):
-            yield False, text[position:limit]  # somebody only mentions the tag
+            yield False, text[position:limit]  # the text only mentions the tag
             position = limit
             continue
         yield False, text[position:start]

@@ -33,7 +33,7 @@ def read_usage(reported: Mapping[str, Any]) -> Usage:
 
 
 def estimate_usage(request: ChatRequest, written: str, count: Callable[[str], int]) -> Usage:
-    """The usage of a request whose server tells none: an estimate, and marked as one."""
+    """The usage of a request whose server reports none: an estimate, marked as one."""
     asked = sum(count(message.text) + 4 for message in request.messages)
     if request.tools:
         asked += count(json.dumps(request.tools))

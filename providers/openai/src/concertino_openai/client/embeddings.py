@@ -42,7 +42,7 @@ class Embedder:
         options: as for a model.
 
     Raises:
-        SpecError: an option cannot be.
+        SpecError: an option is invalid.
     """
 
     def __init__(self, *, dimensions: int | None = None, batch: int = 256, **options: Any) -> None:

@@ -19,7 +19,7 @@ from concertino import FailureClass, ProviderError
 from yarl import URL
 
 from concertino_openai.failures import from_response, not_an_api, shorten
-from concertino_openai.keys import Key, redact
+from concertino_openai.keys import ApiKey, redact
 from concertino_openai.options import OpenAISettings
 
 from .sessions import Sessions
@@ -43,7 +43,7 @@ class ServerClient:
         self.base_url = settings.base_url
         self.chat_url = URL(f"{settings.base_url}/chat/completions")
         self._max_reply_bytes = settings.max_reply_bytes
-        self._key = Key(settings.key_env, settings.dialect.key_header)
+        self._key = ApiKey(settings.key_env, settings.dialect.key_header)
         self._headers = {"Content-Type": "application/json", **(settings.headers or {})}
         self._timeout = ClientTimeout(sock_connect=settings.connect_timeout, sock_read=settings.idle_timeout)
         self._proxy = settings.proxy

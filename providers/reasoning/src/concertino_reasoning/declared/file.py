@@ -26,7 +26,7 @@ from concertino.schema import near_names
 from concertino_reasoning.agents import AGENTS
 from concertino_reasoning.parameters import MODEL, SUBTASK, arguments
 
-from .recipe import Recipe, Step, runner
+from .recipe import Recipe, RecipeStep, runner
 
 KINDS = ("single", "samples", "critique", "pipeline")
 _COMMON = ("kind", "description", "parameters", "units", "timeout", "output")
@@ -199,11 +199,11 @@ def _parameters(table: _Table) -> dict[str, str]:
     return {name: inner.text(name) for name in inner.data}
 
 
-def _steps(table: _Table, known: tuple[str, ...]) -> tuple[Step, ...]:
+def _steps(table: _Table, known: tuple[str, ...]) -> tuple[RecipeStep, ...]:
     given = table.take("steps", list, f"one or more tables [[{table.place}.steps]]")
     if len(given) not in _STEPS or not all(isinstance(step, dict) for step in given):
         table.refuse(f"steps holds {len(given)} items; expected 1 to {_STEPS.stop - 1} tables [[{table.place}.steps]]")
-    steps: list[Step] = []
+    steps: list[RecipeStep] = []
     for number, data in enumerate(given, 1):
         inner = _Table(table.file, f"{table.place}.steps, step {number}", data)
         inner.check_keys(("name", *_STEP))
@@ -215,12 +215,12 @@ def _steps(table: _Table, known: tuple[str, ...]) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _step(name: str, table: _Table, known: tuple[str, ...]) -> Step:
+def _step(name: str, table: _Table, known: tuple[str, ...]) -> RecipeStep:
     for key in ("prompt", "system", "critic", "revise"):
         if isinstance(table.data.get(key), str):
             _check_places(table, key, known if key in ("prompt", "system") else ())
     temperature = table.number("temperature", 0) if "temperature" in table.data else None
-    return Step(
+    return RecipeStep(
         name,
         table.text("prompt"),
         table.text("system", ""),

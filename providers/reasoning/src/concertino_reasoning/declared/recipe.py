@@ -22,7 +22,7 @@ _PLACE = re.compile(r"\{\{\s*(.*?)\s*\}\}")
 
 
 @dataclass(frozen=True)
-class Step:
+class RecipeStep:
     """One prompt.
 
     Attributes:
@@ -49,7 +49,7 @@ class Recipe:
     """A declared agent: its kind (`custom.KINDS`) and the parameters of that kind; others are not looked at."""
 
     kind: str
-    steps: tuple[Step, ...]
+    steps: tuple[RecipeStep, ...]
     samples: int = 5
     rounds: int = 5
     critic: str = ""
@@ -108,11 +108,11 @@ async def _pipeline(recipe: Recipe, values: dict[str, str], ctx: Context, model:
     return await solver.solve_once(_request(step, values), step.sampling, free=recipe.free)
 
 
-def _solver(ctx: Context, step: Step, model: str) -> ChosenModel:
+def _solver(ctx: Context, step: RecipeStep, model: str) -> ChosenModel:
     return choose(ctx, model or step.model)
 
 
-def _request(step: Step, values: Mapping[str, str], *, plain: bool = False) -> Any:
+def _request(step: RecipeStep, values: Mapping[str, str], *, plain: bool = False) -> Any:
     """The messages of a step. Each place is filled once; what is filled in is not read for places."""
     system = step.system or ("" if plain else prompts.FORMAT)
     return conversation(_fill(system, values), _fill(step.prompt, values))

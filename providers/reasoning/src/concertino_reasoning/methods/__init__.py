@@ -3,7 +3,7 @@
 Every method takes what it has when budget or time is over, and says so in the notes; with no solution at all it
 ends with the cause of its first failure.
 
-Invariant: the number of requests is bounded beforehand, and each method says by what.
+Invariant: the number of requests has a bound that each method documents.
 """
 
 from .chosen import ChosenModel, choose, conversation, question_of, task_of

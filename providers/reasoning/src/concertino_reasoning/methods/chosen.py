@@ -162,7 +162,7 @@ def describe_failures(results: Sequence[object], what: str = "requests") -> str:
     return f"{len(failed)} of {len(results)} {what} failed; the first: {code_of(failed[0])} ({failed[0]})"
 
 
-class Pace:
+class RoundPace:
     """Whether there is time for another step, judged by the longest one so far."""
 
     def __init__(self, context: Context) -> None:

@@ -10,7 +10,7 @@ from concertino_reasoning import prompts
 from concertino_reasoning.prompts import block
 from concertino_reasoning.solutions import Solution
 
-from .chosen import ChosenModel, Pace, code_of, conversation, ends_work, failures_of
+from .chosen import ChosenModel, RoundPace, code_of, conversation, ends_work, failures_of
 from .voting import Poll, seeded, vote_of
 
 
@@ -22,7 +22,7 @@ async def hold_debate(
     A role that gives nothing in a round keeps its last solution. The round in which budget or time ends is the last.
     At most `len(roles) * rounds + 1` requests; a round's are made at once.
     """
-    pace, views = Pace(solver.context), dict[int, Solution]()
+    pace, views = RoundPace(solver.context), dict[int, Solution]()
     held, failed = 0, list[CallFailed]()
     for number in range(rounds):
         if number and not pace.has_time_for(2):

@@ -1,6 +1,6 @@
 """Extracting: one value out of a text, with the passage that states it.
 
-The model answers in JSON; whether its passage really stands in the text is looked up, not believed. Where no model
+The model answers in JSON; whether its passage really occurs in the text is checked. Where no model
 can say, an answer that the text marks itself (a box, an answer block, an answer line) is taken by rule.
 
 Invariant: what is given is in the text word for word, or a note says that it is not.
@@ -52,7 +52,7 @@ async def extract_from(solver: ChosenModel, text: str, wanted: str) -> Solution:
         return Solution(NOT_STATED, NOT_STATED, marked=False).noting(cut)
     quote = data["quote"].strip()
     solution = Solution(value, value, f"The text says: {quote}" if quote else "")
-    return solution.noting(cut, "" if _stands(quote, text) else "the passage does not stand in the text word for word")
+    return solution.noting(cut, "" if _stands(quote, text) else "the passage does not occur in the text word for word")
 
 
 def _stands(quote: str, text: str) -> bool:

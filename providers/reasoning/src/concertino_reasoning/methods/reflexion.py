@@ -12,7 +12,7 @@ from concertino_reasoning import prompts
 from concertino_reasoning.prompts import block
 from concertino_reasoning.solutions import Solution
 
-from .chosen import ChosenModel, Conversation, Pace, code_of, conversation
+from .chosen import ChosenModel, Conversation, RoundPace, code_of, conversation
 
 _VERDICT = re.compile(r"<verdict>\s*(\w+)", re.IGNORECASE)
 _FEEDBACK = re.compile(r"<feedback>(.*?)(?:</feedback>|<verdict>|\Z)", re.DOTALL)
@@ -30,11 +30,11 @@ class CriticLoop:
 async def reflect(
     solver: ChosenModel, critic: ChosenModel, task: str, loop: CriticLoop, rounds: int, sampling: Sampling
 ) -> Solution:
-    """Solve, then let a critic check and solve anew, until the critic is certain, at most `rounds` times.
+    """Solve, then let a critic check and solve again, until the critic is certain, at most `rounds` times.
 
     The last attempt that came back stands. At most `1 + 2 * rounds` requests, one after another.
     """
-    pace = Pace(solver.context)
+    pace = RoundPace(solver.context)
     attempts = [await solver.solve_once(loop.first, sampling)]
     feedbacks: list[str] = []
     pace.step_ended()

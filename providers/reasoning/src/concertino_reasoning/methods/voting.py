@@ -14,7 +14,7 @@ from concertino import CallFailed, Sampling
 from concertino_reasoning import prompts
 from concertino_reasoning.prompts import block
 from concertino_reasoning.solutions import Solution
-from concertino_reasoning.votes import Vote, count_votes
+from concertino_reasoning.votes import VoteOutcome, count_votes
 
 from .chosen import ChosenModel, Conversation, code_of, conversation, describe_failures, ends_work, failures_of
 
@@ -24,7 +24,7 @@ class Poll:
     """The samples of a vote, in the order of their numbers, and its outcome."""
 
     samples: tuple[Solution | CallFailed, ...]
-    vote: Vote
+    vote: VoteOutcome
 
     def chosen(self) -> Solution:
         """The first sample of the winner; without any vote the first sample there is.
@@ -50,7 +50,7 @@ async def poll(solver: ChosenModel, requests: Sequence[Conversation], sampling: 
     return Poll(tuple(samples), vote_of(samples))
 
 
-def vote_of(samples: Sequence[Solution | CallFailed]) -> Vote:
+def vote_of(samples: Sequence[Solution | CallFailed]) -> VoteOutcome:
     """The vote over the solutions that mark their answer."""
     return count_votes([s.answer if isinstance(s, Solution) and s.marked else None for s in samples])
 
@@ -71,7 +71,7 @@ async def ensemble(solver: ChosenModel, task: str, requests: Sequence[Conversati
     views = "\n".join(block("solution", one.body, number=str(n)) for n, one in enumerate(solutions, 1))
     settled = await solver.solve(conversation(prompts.AGGREGATE, f"{block('task', task)}\n{views}"), sampling)
     if isinstance(settled, CallFailed):
-        return chosen.noting(f"nobody settled it: {code_of(settled)} ({settled})")
+        return chosen.noting(f"it was not settled: {code_of(settled)} ({settled})")
     return settled.noting(result.vote.describe(decided=False), describe_failures(result.samples, "samples"), _SETTLED)
 
 

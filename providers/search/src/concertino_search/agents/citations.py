@@ -1,7 +1,7 @@
-"""Citations: does a quote stand in what was read?
+"""Citations: does a quote occur in what was read?
 
 A quote is compared by its words as a reader sees them: blanks, typographic quotation marks, dashes, case and the marks
-of Markdown do not count, and an ellipsis inside a quote stands for what was left out. Anything else counts.
+of Markdown do not count, and an ellipsis inside a quote means what was left out. Anything else counts.
 
 Invariant: a citation that is kept names a source that was read, and its quote stands there, in order.
 """
@@ -66,7 +66,7 @@ def _bare(text: str) -> str:
 
 
 def stands_in(quote: str, text: str) -> bool:
-    """Whether the parts of a quote stand in a text, one after another."""
+    """Whether the parts of a quote occur in a text, one after another."""
     where = 0
     whole = normalised(text)
     parts = [_bare(part) for part in _ELLIPSIS.split(quote)]
@@ -92,5 +92,5 @@ def why_dropped(citation: Citation, read: Mapping[str, Source]) -> str:
     if len(_bare(citation.quote)) < min(LEAST_QUOTE, len(_bare(source.text))):
         return f"the quote is shorter than {LEAST_QUOTE} characters"
     if not stands_in(citation.quote, source.text):
-        return "the quote does not stand in what was read of it"
+        return "the quote does not occur in what was read of it"
     return ""

@@ -102,7 +102,7 @@ def deep_research(
         f"{provider}/deep_research" if provider else "deep_research",
         "Researches a question that takes several steps: plans, searches in parallel, reads sources, searches again "
         "for what is missing, and writes a short report in which every citation was checked against the source. Slow "
-        "and dear; for a single fact use knowledge_searcher.",
+        "and expensive; for a single fact use knowledge_searcher.",
         TASK_SCHEMA,
         _DeepResearch(names or AgentTools(), limits or ResearchLimits()),
         cost=Cost(units=1),

@@ -6,7 +6,7 @@ index = await open_index("corpus.jsonl")
 [hits] = await index.search(["what a kiwi smells"], k=5)
 """
 
-from concertino_search.options import Embedder
+from concertino_search.options import TextEmbedder
 
 from .cache import build_index, default_cache, open_index
 from .embedding import EncodingEmbedder, HashingEmbedder, ServedEmbedder
@@ -14,13 +14,13 @@ from .index import Hit, Index
 from .passages import Passage
 
 __all__ = [
-    "Embedder",
     "EncodingEmbedder",
     "HashingEmbedder",
     "Hit",
     "Index",
     "Passage",
     "ServedEmbedder",
+    "TextEmbedder",
     "build_index",
     "default_cache",
     "open_index",

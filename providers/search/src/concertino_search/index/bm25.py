@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
-import bm25s  # type: ignore[import-untyped]
+import bm25s  # type: ignore[import-untyped]  # it has no type hints
 import numpy as np
 
 from concertino_search.errors import CorpusError
@@ -26,7 +26,7 @@ from concertino_search.options import VARIANTS, Variant
 from .ranking import Ranked, Scores, best_of_rows, padded
 
 _OKAPI_FLOOR = 0.25
-"""Part of the mean idf that a term has which stands in more than half of the passages."""
+"""Part of the mean idf that a term in more than half of the passages has."""
 
 _CELLS = 1 << 18
 """Scores that are added up together (1 MB), unless one query has more; as many as stay in a processor's cache."""
@@ -48,7 +48,7 @@ class Bm25:
         """Index the terms of passages, in order.
 
         Raises:
-            CorpusError: k1, b or the variant cannot be.
+            CorpusError: k1, b or the variant is invalid.
         """
         if not (0 <= k1 < math.inf and 0 <= b <= 1):
             raise CorpusError(f"k1={k1!r}, b={b!r}; expected k1 >= 0 and b between 0 and 1")

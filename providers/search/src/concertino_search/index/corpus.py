@@ -93,7 +93,7 @@ def _text_of(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise CorpusError(f"{file}: byte {error.start} is no UTF-8; convert the file") from None
+        raise CorpusError(f"{file}: byte {error.start} is not UTF-8; convert the file") from None
 
 
 # -- JSON Lines --------------------------------------------------------------------------------------------------------
@@ -111,10 +111,10 @@ def _line(raw: bytes, where: str, default_id: str) -> Passage:
     try:
         data = json.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise CorpusError(f"{where}: byte {error.start} of the line is no UTF-8") from None
+        raise CorpusError(f"{where}: byte {error.start} of the line is not UTF-8") from None
     except (json.JSONDecodeError, RecursionError) as error:
         said = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else "nested too deep"
-        raise CorpusError(f"{where}: no JSON: {said}; expected one object per line") from None
+        raise CorpusError(f"{where}: invalid JSON: {said}; expected one object per line") from None
     if not isinstance(data, dict):
         raise CorpusError(f'{where}: {type(data).__name__}; expected an object such as {{"id": …, "text": …}}')
     text = _field(data, _TEXT_KEYS, where)

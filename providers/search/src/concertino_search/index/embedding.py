@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from concertino_search.analysis import analyser
 from concertino_search.errors import CorpusError
-from concertino_search.options import Embedder, TextKind
+from concertino_search.options import TextEmbedder, TextKind
 
 Vectors = npt.NDArray[np.float32]
 """One unit vector per row."""
@@ -117,7 +117,7 @@ class HashingEmbedder:
         return found
 
 
-async def embed_all(embedder: Embedder, texts: Sequence[str], kind: TextKind) -> Vectors:
+async def embed_all(embedder: TextEmbedder, texts: Sequence[str], kind: TextKind) -> Vectors:
     """Unit vectors of texts; a vector of zeros stays one.
 
     Raises:

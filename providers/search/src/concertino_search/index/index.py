@@ -12,7 +12,7 @@ from typing import Any
 
 from concertino_search.analysis import analyser
 from concertino_search.errors import CorpusError, IndexDamaged
-from concertino_search.options import FORMAT, Embedder, Mode
+from concertino_search.options import FORMAT, Mode, TextEmbedder
 from concertino_search.snippets import sentences
 
 from .bm25 import Bm25
@@ -49,7 +49,7 @@ class Index:
         IndexDamaged: the folder holds no complete index.
     """
 
-    def __init__(self, folder: Path, embedder: Embedder | None = None) -> None:
+    def __init__(self, folder: Path, embedder: TextEmbedder | None = None) -> None:
         meta = read_meta(folder)
         if meta is None:
             raise IndexDamaged(f"{folder}: no complete index; delete the folder, and it is built again")
@@ -67,7 +67,7 @@ class Index:
 
     @property
     def mode(self) -> Mode:
-        """How it searches unless told otherwise: `hybrid` with an embedder, else `bm25`."""
+        """How it searches by default: `hybrid` with an embedder, else `bm25`."""
         return "hybrid" if self._vectors is not None else "bm25"
 
     def terms(self, text: str) -> list[str]:

@@ -15,7 +15,7 @@ Ranked = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 """Positions of passages, best first, and their scores."""
 Scores = npt.NDArray[np.floating]
 GROUP = 32
-"""Passages whose greatest score stands for all of them in the first look at a row; they lie evenly spread in it."""
+"""Passages represented by their greatest score in the first pass over a row; they lie evenly spread in it."""
 
 
 RANK_CONSTANT = 60

@@ -55,7 +55,7 @@ class VectorIndex:
         if queries.shape[1] != self.dimensions:
             raise CorpusError(
                 f"the embedder gives {queries.shape[1]} numbers, the index holds {self.dimensions}; name the embedder "
-                "otherwise where its vectors changed, and the index is built anew"
+                "otherwise where its vectors changed, and the index is built again"
             )
         found: list[Ranked] = []
         for start in range(0, len(queries), _AT_ONCE):

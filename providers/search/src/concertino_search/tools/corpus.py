@@ -2,7 +2,7 @@
 
     pool = Pool([*corpus_tools("wiki.jsonl"), …])
 
-The index is opened at the first call, and built where there is none; `open_index` does it beforehand.
+The index is opened at the first call, and built where there is none; `open_index` does it in advance.
 
 Invariant: a result is never cut by its caller. Texts are shortened to fit, from the least relevant end, and a note says
 so.
@@ -113,7 +113,7 @@ def corpus_tools(
         options: fields of `IndexOptions`.
 
     Raises:
-        CorpusError: an option cannot be.
+        CorpusError: an option is invalid.
     """
     if not isinstance(corpus, Corpus):
         corpus = Corpus(corpus, IndexOptions(**options), cache=cache)

@@ -46,7 +46,7 @@ def fetch_page_tool(
         concurrency: pages that are fetched at once.
 
     Raises:
-        SpecError: an option cannot be.
+        SpecError: an option is invalid.
     """
     if allowed is None:
         allowed = tuple(filter(None, (net.strip() for net in os.environ.get("CONCERTINO_FETCH_ALLOW", "").split(","))))
@@ -103,9 +103,9 @@ class _FetchPage:
         robots: bool,
         resolve: Resolve | None,
     ) -> None:
-        from concertino_search.web.addresses import PORTS, Guard
+        from concertino_search.web.addresses import PORTS, AddressGuard
 
-        self._guard = Guard.of(allowed, ports or PORTS)
+        self._guard = AddressGuard.of(allowed, ports or PORTS)
         self._limits, self._obeys, self._resolve = limits, robots, resolve
         self._opened: tuple[Fetcher, Robots | None] | None = None
 

@@ -1,6 +1,6 @@
 """Addresses: which hosts may be connected to, decided for the address itself and not for its name.
 
-A page is fetched for a model that may have been told the address by another page, so nothing inside the own network
+A page is fetched for a model that may have the address from another page, so nothing inside the own network
 may be reachable. Three gates, each enough alone:
 
 1. The URL: http or https, a plain host, no credentials, a usual port, no spelling that parsers read differently.
@@ -28,7 +28,7 @@ IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 PORTS = (80, 443, 8080, 8443)
-"""Ports that may be asked, unless told otherwise; an allowed network may be asked on any."""
+"""Ports that may be requested by default; an allowed network may be requested on any."""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _CLOSED = tuple(
     ipaddress.ip_network(text)
@@ -49,7 +49,7 @@ _CLOSED = tuple(
         "fec0::/10",
     )
 )
-"""Networks that are closed whatever this version of Python says of them."""
+"""Networks that are closed, whatever this version of Python considers them."""
 _NUMERIC_END = re.compile(r"(?:^|\.)(?:0[xX][0-9A-Fa-f]*|[0-9]+)\.?$")
 _HOST = re.compile(r"^[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?$")
 _LOCAL_NAMES = (".localhost", ".local", ".internal", ".intranet", ".lan", ".home.arpa", ".onion")
@@ -60,7 +60,7 @@ class AddressRefused(OSError):
 
 
 @dataclass(frozen=True)
-class Guard:
+class AddressGuard:
     """What may be connected to.
 
     Attributes:
@@ -72,11 +72,11 @@ class Guard:
     ports: Sequence[int] = field(default=PORTS)
 
     @classmethod
-    def of(cls, allowed: Sequence[str] = (), ports: Sequence[int] = PORTS) -> Guard:
+    def of(cls, allowed: Sequence[str] = (), ports: Sequence[int] = PORTS) -> AddressGuard:
         """A guard of networks as texts.
 
         Raises:
-            SpecError: a text is no address or network.
+            SpecError: a text is not an address or network.
         """
         try:
             return cls(tuple(ipaddress.ip_network(text.strip(), strict=False) for text in allowed), tuple(ports))
@@ -84,7 +84,7 @@ class Guard:
             raise SpecError(f"allowed={list(allowed)!r}: {error}; expected networks such as '10.0.0.0/8'") from None
 
     def check_url(self, text: str) -> URL:
-        """A URL that may be asked, as far as it can be told before its name is resolved.
+        """A URL that may be requested, as far as can be checked before its name is resolved.
 
         Raises:
             AddressRefused: says what about it is refused.
@@ -95,7 +95,7 @@ class Guard:
             url = URL(text).with_fragment(None)
             port = url.port
         except (ValueError, TypeError, UnicodeError) as error:
-            raise AddressRefused(f"no URL: {error}") from None
+            raise AddressRefused(f"invalid URL: {error}") from None
         if url.scheme not in ("http", "https"):
             raise AddressRefused(f"scheme {url.scheme or '(none)'!r}; expected http:// or https://")
         if url.raw_user is not None or url.raw_password is not None or "@" in url.raw_authority:
@@ -121,7 +121,7 @@ class Guard:
         if _NUMERIC_END.search(bare):
             raise AddressRefused(f"host {host!r} is a number in an unusual spelling; write the address as 192.0.2.1")
         if not _HOST.match(bare):
-            raise AddressRefused(f"host {host!r} is no name")
+            raise AddressRefused(f"host {host!r} is not a host name")
         if (bare == "localhost" or f".{bare}".endswith(_LOCAL_NAMES)) and not self.allowed:
             raise AddressRefused(f"host {host!r} is a local name")
         return None
@@ -135,7 +135,7 @@ class Guard:
         try:
             address = ipaddress.ip_address(text)
         except ValueError:
-            raise AddressRefused(f"{text!r} is no numeric address") from None
+            raise AddressRefused(f"{text!r} is not a numeric address") from None
         if self._opened(address):
             return
         for meant in _meant(address):

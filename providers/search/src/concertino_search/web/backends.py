@@ -115,7 +115,7 @@ def _duckduckgo(url: str, query: str, k: int, key: str) -> WebRequest:
 
 
 def _listed(*path: str, url: str, text: str) -> Callable[[Any], Iterable[WebResult]]:
-    """Results that stand in a list of objects at a path of the answer."""
+    """Results in a list of objects at a path of the answer."""
 
     def results(data: Any) -> Iterable[WebResult]:
         for name in path:

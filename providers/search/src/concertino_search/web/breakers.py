@@ -1,7 +1,7 @@
 """Breakers: a host that keeps failing is left alone for a while, so that calls do not wait for it one after the other.
 
 A host is *open* (not asked) after `AFTER` failures in a row, for `REST_SECONDS`; then one request tries it again. Only
-what speaks of the host counts: it cannot be reached, does not answer in time, breaks off, or answers 5xx. A refusal, a
+what is about the host counts: it cannot be reached, does not answer in time, breaks off, or answers 5xx. A refusal, a
 missing page or a wrong key is an answer.
 
 Invariant: one success forgets all failures of its host; no host counts against another.
@@ -30,12 +30,12 @@ class HostBreakers:
         self._open_until: dict[str, float] = {}
 
     def refusal(self, host: str) -> str:
-        """Why a host is not asked now; empty if it may be asked. Whoever asks has to `record` what came of it."""
+        """Why a host is not asked now; empty if it may be asked. Whoever asks has to `record` the outcome."""
         left = self._open_until.get(host, 0.0) - self._clock()
         if left > 0:
             return f"{host} failed {self._failures[host]} times in a row and is left alone for {left:.0f} s"
         if host in self._open_until:
-            self._open_until[host] = self._clock() + REST_SECONDS  # one tries; the others wait for what comes of it
+            self._open_until[host] = self._clock() + REST_SECONDS  # one tries; the others wait for the outcome
         return ""
 
     def record(self, host: str, *, ok: bool) -> None:

@@ -4,7 +4,7 @@ Redirects are followed by hand, so that every hop passes the same gates (`_addre
 so that a small answer that unpacks into a large one stops at the limit. Nothing of the caller goes along: no cookies,
 no referrer, no credentials, and no proxy of the environment, which would connect in our place.
 
-Invariant: no more than about `max_bytes` are read, unpacked or kept, whatever the server says of its length.
+Invariant: no more than about `max_bytes` are read, unpacked or kept, whatever length the server declares.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from yarl import URL
 from concertino_search.errors import call_failed
 from concertino_search.options import FetchLimits
 
-from .addresses import AddressRefused, Guard
+from .addresses import AddressGuard, AddressRefused
 from .breakers import HostBreakers
 
 USER_AGENT = "concertino-search (fetches single pages on request)"
@@ -101,8 +101,10 @@ class Fetcher:
         resolve: resolves names; by default the system does.
     """
 
-    def __init__(self, guard: Guard | None = None, limits: FetchLimits | None = None, resolve: Resolve | None = None):
-        self.guard = guard or Guard()
+    def __init__(
+        self, guard: AddressGuard | None = None, limits: FetchLimits | None = None, resolve: Resolve | None = None
+    ):
+        self.guard = guard or AddressGuard()
         self.limits = limits or FetchLimits()
         self._resolve = resolve
         self._breakers = HostBreakers()
@@ -115,7 +117,7 @@ class Fetcher:
             robots: is asked before each hop, and raises where the hop is not welcome.
 
         Raises:
-            ProviderError: says what was refused, by whom, and what to do otherwise.
+            ProviderError: says what was refused, by whom, and what to do instead.
         """
         try:
             async with asyncio.timeout(self.limits.seconds):
@@ -255,7 +257,7 @@ class _Unpacker:
 class GuardedResolver(AbstractResolver):
     """Resolves names, and refuses those with any address that is not to be connected to."""
 
-    def __init__(self, guard: Guard, resolve: Resolve | None = None) -> None:
+    def __init__(self, guard: AddressGuard, resolve: Resolve | None = None) -> None:
         self._guard = guard
         self._resolve = resolve or _system
 

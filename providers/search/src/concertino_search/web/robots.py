@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from concertino import ProviderError
-from protego import Protego  # type: ignore[import-untyped, unused-ignore]
+from protego import Protego
 
 from concertino_search.errors import call_failed
 
