@@ -28,7 +28,7 @@ from .helpers import (
 
 QUESTION = "How many hours has a week, less 126?"
 CERTAIN = "<feedback>It holds.</feedback><verdict>correct</verdict>"
-DOUBT = "<feedback>RecipeStep 2 is wrong.</feedback><verdict>wrong</verdict>"
+DOUBT = "<feedback>Step 2 is wrong.</feedback><verdict>wrong</verdict>"
 
 
 async def run(name: str, model: ct.Model, arguments: dict[str, Any] | None = None, **options: Any) -> ct.Observation:
@@ -328,17 +328,17 @@ async def test_a_critic_that_is_certain_ends_the_loop() -> None:
     assert answer_of(seen) == "\\boxed{2}"
     assert notes_of(seen) == "- the critic is certain of attempt 2 of at most 6"
     assert "<solution>" in texts(model.requests[1])
-    assert "RecipeStep 2 is wrong." in texts(model.requests[2])
+    assert "Step 2 is wrong." in texts(model.requests[2])
 
 
 async def test_each_revision_sees_every_attempt_with_its_feedback() -> None:
-    doubts = [DOUBT.replace("RecipeStep 2", f"RecipeStep {n}") for n in range(1, 6)]
+    doubts = [DOUBT.replace("Step 2", f"Step {n}") for n in range(1, 6)]
     script = [solution("0"), *(turn for n, doubt in enumerate(doubts, 1) for turn in (doubt, solution(str(n))))]
     with ScriptedModel(*script) as model:
         seen = await run("reflexion", model)
     shown = model.requests[-1].messages[1].text
     assert shown.count("<attempt number=") == shown.count("<feedback number=") == 5
-    assert shown.index("RecipeStep 1 is wrong.") < shown.index("\\boxed{1}") < shown.index("RecipeStep 5 is wrong.")
+    assert shown.index("Step 1 is wrong.") < shown.index("\\boxed{1}") < shown.index("Step 5 is wrong.")
     assert answer_of(seen) == "\\boxed{5}"
     assert "attempt 6 stands, not approved: the critic was never certain" in notes_of(seen)
 

@@ -14,7 +14,7 @@ from .helpers import TASK, Worker, answer_of, notes_of, pool_of, run_virtually, 
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "agents.toml"
 QUESTION = "What is the question?"
-DOUBT = "<feedback>RecipeStep 2 is wrong.</feedback><verdict>wrong</verdict>"
+DOUBT = "<feedback>Step 2 is wrong.</feedback><verdict>wrong</verdict>"
 CERTAIN = "<feedback>It holds.</feedback><verdict>correct</verdict>"
 
 

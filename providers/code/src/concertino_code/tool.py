@@ -31,7 +31,7 @@ from concertino import (
 )
 
 from .backend import Backend, make_backend
-from .sandbox import Artefact, Ending, Execution, Sandbox, SandboxFault, SandboxUnavailable, ScriptLimits, Stream
+from .sandbox import Artefact, Ending, Execution, Sandbox, SandboxFault, SandboxUnavailable, Stream
 from .settings import CodeSettings, read_settings
 
 _FENCED = re.compile(r"\s*```[ \t]*(?:python[0-9.]*|py)?[ \t]*\r?\n(.*?)\r?\n?```\s*", re.DOTALL | re.IGNORECASE)
@@ -76,7 +76,9 @@ def _declare(backend: Backend, name: str, settings: CodeSettings) -> ToolSpec:
             code: a whole script; print what you want to know.
             artefacts: names of files that the script writes and you want back.
         """
-        allowed = _within(limits, ctx.remaining_seconds())
+        # The script ends before the call's deadline does, so that its output is kept.
+        seconds = ctx.remaining_seconds()
+        allowed = limits.with_(total=min(limits.total, max(0.01, 0.8 * seconds, seconds - _MARGIN)))
         try:
             sandbox = backend.sandbox()
             done = await sandbox.run(unfenced(code), limits=allowed, artefacts=artefacts or ())
@@ -95,11 +97,6 @@ def _declare(backend: Backend, name: str, settings: CodeSettings) -> ToolSpec:
         retry_safe=not settings.network,
         max_chars=32_768,
     )(python)
-
-
-def _within(limits: ScriptLimits, seconds: float) -> ScriptLimits:
-    """Limits that end the script before the call's deadline does, so that its output is kept."""
-    return limits.with_(total=min(limits.total, max(0.01, 0.8 * seconds, seconds - _MARGIN)))
 
 
 def observe(done: Execution, call_id: str = "", name: str = "python") -> dict[str, Any]:

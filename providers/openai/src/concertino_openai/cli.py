@@ -1,4 +1,4 @@
-"""`concertino probe URL`: what a server of models really does, as a table, as JSON, or as options for a pool file."""
+"""`concertino probe URL`: what a model server really does, as a table, as JSON, or as options for a pool file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLOURS = {"yes": "green", "no": "yellow", "ignored": "yellow", "refused": "red
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Silence that is waited for.",
+    help="Time without a byte after which to give up.",
 )
 @click.option("--toml", "name", metavar="NAME", help="Print only the table of a pool file for openai/NAME.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")

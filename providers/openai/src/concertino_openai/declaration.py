@@ -1,6 +1,6 @@
-"""Declaring models: options become a `ModelSpec`, from Python, from a pool file, or from a price table.
+"""Declarations: options become a `ModelSpec`, from Python, from a pool file, or from the price table.
 
-Nothing is asked of any server here, and aiohttp is not imported: a declared model costs nothing until it is used.
+No server is asked, and aiohttp is not imported: a declared model costs nothing until it is used.
 """
 
 from __future__ import annotations
@@ -59,12 +59,11 @@ def model(
     given: dict[str, Any] = {"server": server, "model": model, "base_url": base_url, "key_env": key_env, **options}
     chosen = {key: value for key, value in given.items() if value is not None and (key, value) != ("server", "openai")}
     spec = declare(name, chosen)
-    changes: dict[str, Any] = {"timeout": timeout, "max_tokens": max_tokens}
-    changes |= {"concurrency": concurrency} if concurrency is not None else {}
-    changes |= {"description": description} if description else {}
-    changes |= {"context": context} if context is not None else {}
-    changes |= {} if prices is _UNKNOWN else {"prices": prices}
-    return spec.with_(**changes)
+    further = {"concurrency": concurrency, "context": context, "description": description or None}
+    changes: dict[str, Any] = {name: value for name, value in further.items() if value is not None}
+    if prices is not _UNKNOWN:
+        changes["prices"] = prices
+    return spec.with_(timeout=timeout, max_tokens=max_tokens, **changes)
 
 
 def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
@@ -77,9 +76,10 @@ def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
     Raises:
         SpecError: an option is invalid; says which, what was given and what is expected.
     """
-    short = name.rpartition("/")[2]
-    settings = OpenAISettings.of(options, f"model {name!r}", short)
-    entry = find_price(settings.dialect.name, settings.model, settings.price_file) if _at_home(settings) else None
+    settings = OpenAISettings.of(options, f"model {name!r}", name.rpartition("/")[2])
+    server, entry = settings.dialect.name, None
+    if settings.base_url == PRESETS[server].base_url:  # at any other address, a model of this name may cost anything
+        entry = find_price(server, settings.model, settings.price_file)
     return ModelSpec(
         name,
         partial(_open, {**options, "model": settings.model}),
@@ -94,7 +94,8 @@ def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
 
 def priced_models() -> list[ModelSpec]:
     """The models of the price table whose server's key is in the environment."""
-    return [_priced(entry) for entry in price_table().values() if os.environ.get(_key_of(entry.server))]
+    with_key = {name for name, preset in PRESETS.items() if preset.key_env and os.environ.get(preset.key_env)}
+    return [_priced(entry) for entry in price_table().values() if entry.server in with_key]
 
 
 def _priced(entry: PriceEntry) -> ModelSpec:
@@ -105,15 +106,6 @@ def _priced(entry: PriceEntry) -> ModelSpec:
     options = {"model": entry.model} if server == "openai" else {"server": server, "model": entry.model}
     spec = declare(name[:64], options)
     return spec if not entry.note else spec.with_(description=f"{spec.description} Prices: {entry.note}.")
-
-
-def _key_of(server: str) -> str:
-    return PRESETS[server].key_env if server in PRESETS else ""
-
-
-def _at_home(settings: OpenAISettings) -> bool:
-    """Whether the server is the one whose prices the table lists."""
-    return settings.base_url == PRESETS[settings.dialect.name].base_url
 
 
 def _open(options: Mapping[str, Any]) -> Model:

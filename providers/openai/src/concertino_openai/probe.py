@@ -1,8 +1,8 @@
 """A probe: fewer than twenty tiny requests that find out what a server really does, whatever it promises.
 
-Servers pass over fields that they do not know, and answer 200 all the same. So each feature is asked for in such a way
-that the answer shows whether it was there: a schema whose only value no model would say by itself, a bound that the
-reply cannot miss, the same request twice. What is found becomes the options of a model.
+Servers ignore fields that they do not know, and answer 200 all the same. So each feature is requested in a way that the
+answer shows whether it was applied: a schema whose only value no model would write by itself, a limit that the reply
+cannot miss, the same request twice. The findings become the options of a model.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FeatureFinding:
 
     Attributes:
         feature: which.
-        verdict: whether it is there; `ignored`: asked for, answered 200, and nothing of it seen.
+        verdict: whether the server has it; `ignored`: requested, answered with 200, and without effect.
         detail: what was seen.
     """
 
@@ -134,8 +134,8 @@ class _Answer:
         return (self.data.get("usage") or {}).get("completion_tokens")
 
     @property
-    def words(self) -> str:
-        """What it says instead of an answer."""
+    def shown(self) -> str:
+        """The status and the beginning of the body, for a finding."""
         return f"{self.status}: {shorten(self.body.decode('utf-8', 'replace'), 120)}"
 
 
@@ -273,7 +273,7 @@ class Probe:
         streamed = "event-stream" in answer.kind
         self._changes["stream"] = streamed
         if not streamed:
-            self._found("stream", "no" if answer.status == 200 else "refused", answer.words)
+            self._found("stream", "no" if answer.status == 200 else "refused", answer.shown)
             return
         parser = EventParser(self._settings.max_event_bytes)
         events = parser.feed(answer.body) + parser.finish()
@@ -300,7 +300,7 @@ class Probe:
             return
         answer = await self._ask(_COUNT, stop=[stop])
         if stop not in answer.text:
-            self._found("stop", "yes" if answer.ok else "refused", "" if answer.ok else answer.words)
+            self._found("stop", "yes" if answer.ok else "refused", "" if answer.ok else answer.shown)
             return
         kept = answer.text.endswith(stop)
         self._changes["keeps_stop"] = kept
@@ -319,7 +319,7 @@ class Probe:
         elif answer.ok:
             self._found("tools", "unsure", f"the model answered {shorten(answer.text, 60)!r}")
         else:
-            self._found("tools", "refused", answer.words)
+            self._found("tools", "refused", answer.shown)
 
     async def _calling_twice(self) -> None:
         answer = await self._ask(_CALLING_TWICE, tools=[_ADD], **{str(self._changes["max_tokens_field"]): 80})
@@ -337,7 +337,7 @@ class Probe:
                 self._changes["null_content"] = content is None
                 self._found("results of calls", "yes", f"content {shown} beside calls")
                 return
-        self._found("results of calls", "refused", answer.words)
+        self._found("results of calls", "refused", answer.shown)
 
     # -- what can be asked for -----------------------------------------------------------------------------------------
 
@@ -358,14 +358,14 @@ class Probe:
         there = bool((answer.choice.get("logprobs") or {}).get("content"))
         self._changes["logprobs"] = there
         self._found(
-            "logprobs", "yes" if there else "ignored" if answer.ok else "refused", "" if answer.ok else answer.words
+            "logprobs", "yes" if there else "ignored" if answer.ok else "refused", "" if answer.ok else answer.shown
         )
 
     async def _token_ids(self) -> None:
         answer = await self._ask(return_token_ids=True)
         there = bool(answer.choice.get("token_ids"))
         self._changes["token_ids"] = there
-        detail = f"{len(answer.choice['token_ids'])} ids" if there else "" if answer.ok else answer.words
+        detail = f"{len(answer.choice['token_ids'])} ids" if there else "" if answer.ok else answer.shown
         self._found("token ids", "yes" if there else "ignored" if answer.ok else "refused", detail)
 
     async def _seed(self) -> None:
@@ -376,11 +376,11 @@ class Probe:
         self._changes["seed"] = one.ok
         same = one.text == other.text
         verdict: Verdict = "refused" if not one.ok else "yes" if same else "ignored"
-        self._found("seed", verdict, "the same text twice" if one.ok and same else "" if one.ok else one.words)
+        self._found("seed", verdict, "the same text twice" if one.ok and same else "" if one.ok else one.shown)
 
     async def _unknown_parameter(self) -> None:
         answer = await self._ask(no_such_parameter=1)
-        self._found("unknown parameter", "ignored" if answer.ok else "refused", "" if answer.ok else answer.words)
+        self._found("unknown parameter", "ignored" if answer.ok else "refused", "" if answer.ok else answer.shown)
 
     async def _unknown_model(self) -> None:
         answer = await self._say({**self._base, "messages": _PING, "model": "no-such-model"})

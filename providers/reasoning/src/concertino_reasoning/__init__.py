@@ -12,7 +12,7 @@ from __future__ import annotations
 from concertino import AgentSpec, ProviderSettings, hookimpl
 
 from .agents import AGENTS, debate_agent, ensemble_agent, final_answer, reflexion_agent, self_consistency_agent
-from .declared import load_agents
+from .declared.file import load_agents
 from .examples import concertino_examples as concertino_examples
 
 __all__ = [

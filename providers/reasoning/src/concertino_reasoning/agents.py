@@ -14,18 +14,11 @@ from __future__ import annotations
 from concertino import AgentSpec, Context, Cost, Sampling, SpecError, agent
 
 from . import prompts
-from .methods import (
-    CriticLoop,
-    choose,
-    conversation,
-    ensemble,
-    extract_from,
-    hold_debate,
-    poll,
-    question_of,
-    reflect,
-    task_of,
-)
+from .methods.chosen import choose, conversation, question_of, task_of
+from .methods.debate import hold_debate
+from .methods.extraction import extract_from
+from .methods.reflexion import CriticLoop, reflect
+from .methods.voting import ensemble, poll
 from .parameters import MODEL, ROLES, SUBTASK, TASK, TEXT, WANTED, WORK, arguments
 from .prompts import block
 from .record import write_record

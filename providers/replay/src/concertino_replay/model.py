@@ -105,11 +105,9 @@ class ReplayModel(Model):
         if near is None or near.share < 0.1:
             count = len(self._recording.questions)
             return f"{told}, and none of the {count} questions is like it; ask a recorded one word for word"
-        like = f"the nearest question is {near.id!r} ({near.share:.0%} of the words), {self._shown(near.id)}"
+        question = _short(self._recording.questions[near.id].text)
+        like = f"the nearest question is {near.id!r} ({near.share:.0%} of the words), {question!r}"
         return f"{told}; {like}; ask it word for word, or by a line 'id: {near.id}'"
-
-    def _shown(self, question: str) -> str:
-        return repr(_short(self._recording.questions[question].text))
 
     # -- the reply -------------------------------------------------------------------------------------------------
 

@@ -16,14 +16,18 @@ from typing import Any
 
 from concertino import AgentSpec, Finding, ProviderSettings, ToolSpec, hookimpl
 
-from .agents import AgentTools, ResearchLimits, deep_research, knowledge_searcher
+from .agents.gathered import AgentTools
+from .agents.knowledge import knowledge_searcher
+from .agents.research import ResearchLimits, deep_research
 from .doctor import findings
 from .errors import CorpusError, IndexDamaged
 from .examples import examples_of
 from .options import FetchLimits, IndexOptions
 from .published import published_agents, published_tools
 from .settings import read_settings
-from .tools import Corpus, corpus_tools, fetch_page_tool, web_search_tool
+from .tools.corpus import Corpus, corpus_tools
+from .tools.pages import fetch_page_tool
+from .tools.web import web_search_tool
 from .web.backends import BACKENDS, WebBackend, WebRequest, WebResult
 
 __all__ = [

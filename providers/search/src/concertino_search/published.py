@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from concertino import AgentSpec, ToolSpec
 
-from .agents import AgentTools, deep_research, knowledge_searcher
+from .agents.gathered import AgentTools
+from .agents.knowledge import knowledge_searcher
+from .agents.research import deep_research
 from .settings import SearchSettings
-from .tools import corpus_tools, fetch_page_tool, web_search_tool
+from .tools.corpus import corpus_tools
+from .tools.pages import fetch_page_tool
+from .tools.web import web_search_tool
 from .web.backends import chosen_backend
 
 PROVIDER = "search"

@@ -109,7 +109,9 @@ class _Execution:
                 return reason, now - begun
             if running and now - looked >= _TICK:
                 looked = now
-                if self._holds_too_much(started):
+                over, held = self._tree.exceeds(started.roots, self._job.bytes_of("tree_bytes"))
+                self._peak = max(self._peak, held)
+                if over:
                     return "memory", now - begun
             ready = [handle for handle, _ in poll.poll(_TICK * 1000)]
             for handle in self._read(outputs, ready):
@@ -130,11 +132,6 @@ class _Execution:
     def _read(self, outputs: dict[int, int], ready: list[int]) -> list[int]:
         """Take what the script wrote; gives the streams that have ended."""
         return [handle for handle in outputs.keys() & ready if not self._outputs[outputs[handle]].drain(handle)]
-
-    def _holds_too_much(self, started: Started) -> bool:
-        over, held = self._tree.exceeds(started.roots, self._job.bytes_of("tree_bytes"))
-        self._peak = max(self._peak, held)
-        return over
 
     @staticmethod
     def _rest(handle: int, sink: BoundedOutput | status.Reader) -> None:

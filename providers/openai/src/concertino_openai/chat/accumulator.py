@@ -1,7 +1,7 @@
-"""The fold: chunks of a stream, or one plain answer, become the same `Reply`.
+"""`ReplyAccumulator`: chunks of a stream, or one plain answer, become the same `Reply`.
 
-A plain answer is a stream of one chunk whose delta is called `message`; that is all the difference there is. Each
-chunk is looked at once. What a server may leave out, send twice, name differently or send as another type is handled
+A plain answer is a stream of one chunk whose delta is called `message`; there is no other difference. Each chunk is
+read once. What a server may leave out, send twice, name differently or send as another type is handled
 here and nowhere else.
 
 Invariant: the reply depends on what was said, not on how it was cut into chunks; and the pieces that `feed` and `reply`
@@ -24,7 +24,7 @@ from .usage import estimate_usage, read_usage
 
 
 class ReplyAccumulator:
-    """Gathers one reply.
+    """Accumulates one reply.
 
     Args:
         dialect: how the server speaks.
@@ -66,10 +66,8 @@ class ReplyAccumulator:
         self.begun = False
         self.finish_reason = ""
 
-    # -- taking ----------------------------------------------------------------------------------------------------
-
     def feed(self, chunk: Mapping[str, Any]) -> str:
-        """Take a chunk, or a whole plain answer; give the text that can be shown now."""
+        """Take a chunk, or a whole plain answer; returns the text that can be shown now."""
         if not self._origin:
             self._origin = {name: value for name in ("id", "model") if (value := chunk.get(name))}
         if usage := chunk.get("usage"):
@@ -86,8 +84,9 @@ class ReplyAccumulator:
             self.finish_reason = reason
         if ids := choice.get("token_ids"):
             self._token_ids = _extended(self._token_ids, ids)
-        if logprobs := choice.get("logprobs"):
-            self._take_logprobs(logprobs)
+        logprobs = choice.get("logprobs")
+        if isinstance(logprobs, dict) and (tokens := logprobs.get("content")):
+            self._logprobs = _extended(self._logprobs, [token.get("logprob") for token in tokens])
         delta = choice.get("delta") or choice.get("message")
         return self._delta(delta) if delta else ""
 
@@ -115,17 +114,10 @@ class ReplyAccumulator:
         self.begun = True
         return self._channels.feed(content if isinstance(content, str) else _joined(content))
 
-    def _take_logprobs(self, logprobs: Any) -> None:
-        tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
-        if tokens:
-            self._logprobs = _extended(self._logprobs, [token.get("logprob") for token in tokens])
-
     def add_unreadable_call(self, call: ToolCall) -> None:
         """The server could not read the model's call, and this is what is known of it."""
         self._broken = call
         self.finish_reason = self.finish_reason or "tool_calls"
-
-    # -- giving ----------------------------------------------------------------------------------------------------
 
     def reply(self, request: ChatRequest, count: Callable[[str], int]) -> tuple[str, Reply]:
         """The last piece of text, and the whole reply.
@@ -148,7 +140,7 @@ class ReplyAccumulator:
         text, thoughts = "".join(channels.shown), "".join(channels.thoughts).strip()
         extra: dict[str, Any] = dict(self._origin)
         if not text and thoughts and not calls and self.finish_reason != "length":
-            # A parser that waits for the end of thoughts takes a reply without thoughts for one.
+            # A server's parser that waits for `</think>` takes a reply without thoughts for thoughts.
             text, last, thoughts = thoughts, thoughts, ""
             extra["text_from"] = "reasoning"
         if self._refused:
@@ -177,7 +169,7 @@ class ReplyAccumulator:
         return estimate_usage(request, "".join([*channels.thoughts, *channels.shown, *channels.block, *calls]), count)
 
     def _tokens(self, extra: dict[str, Any]) -> tuple[tuple[int, ...] | None, tuple[float, ...] | None]:
-        """Token ids and their log-probabilities; unequal numbers of them are of no use to anyone."""
+        """Token ids and their log-probabilities; unequal numbers of them are useless, and dropped."""
         ids, logprobs = self._token_ids, self._logprobs
         if logprobs is not None and None in logprobs:
             logprobs = None
@@ -187,7 +179,7 @@ class ReplyAccumulator:
         return tuple(ids) if ids is not None else None, tuple(logprobs) if logprobs is not None else None
 
     def _with_opaque(self, extra: dict[str, Any]) -> dict[str, Any]:
-        """With what the server wants back, and whose it is."""
+        """With the opaque data that the server wants back, and the endpoint that it belongs to."""
         if self._details:
             self._opaque["reasoning_details"] = _merged(self._details)
         if self._opaque:
@@ -211,7 +203,7 @@ def _joined(parts: Any) -> str:
 
 
 def _merged(details: list[Any]) -> list[Any]:
-    """Fragments of thoughts that a stream cut: those of one index and type, in a row, are one."""
+    """Join the fragments of thoughts: those of one index and type, in a row, are one."""
     whole: list[Any] = []
     for detail in details:
         last = whole[-1] if whole else None

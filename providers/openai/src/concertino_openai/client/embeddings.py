@@ -1,4 +1,4 @@
-"""Embeddings: a capability of its own, since the servers that chat and those that embed are seldom the same."""
+"""`Embedder`: an embedding model behind an OpenAI-compatible server. It is seldom the server of the chat."""
 
 from __future__ import annotations
 

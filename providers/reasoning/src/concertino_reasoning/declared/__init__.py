@@ -1,5 +1,1 @@
 """Agents that a person declares in a TOML file, without code."""
-
-from .file import load_agents
-
-__all__ = ["load_agents"]

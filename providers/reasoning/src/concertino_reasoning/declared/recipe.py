@@ -14,7 +14,9 @@ from typing import Any
 from concertino import Context, Sampling
 
 from concertino_reasoning import prompts
-from concertino_reasoning.methods import ChosenModel, CriticLoop, choose, conversation, poll, reflect, task_of
+from concertino_reasoning.methods.chosen import ChosenModel, choose, conversation, task_of
+from concertino_reasoning.methods.reflexion import CriticLoop, reflect
+from concertino_reasoning.methods.voting import poll
 from concertino_reasoning.record import write_record
 from concertino_reasoning.solutions import Solution
 

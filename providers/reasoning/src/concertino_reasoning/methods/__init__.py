@@ -5,23 +5,3 @@ ends with the cause of its first failure.
 
 Invariant: the number of requests has a bound that each method documents.
 """
-
-from .chosen import ChosenModel, choose, conversation, question_of, task_of
-from .debate import hold_debate
-from .extraction import extract_from
-from .reflexion import CriticLoop, reflect
-from .voting import ensemble, poll
-
-__all__ = [
-    "ChosenModel",
-    "CriticLoop",
-    "choose",
-    "conversation",
-    "ensemble",
-    "extract_from",
-    "hold_debate",
-    "poll",
-    "question_of",
-    "reflect",
-    "task_of",
-]

@@ -37,7 +37,8 @@ async def hold_debate(
             break
     if not views:
         raise failed[0]
-    notes = [_held(held, rounds, roles, views), _lost(failed)]
+    lost = f"{len(failed)} turns failed; the first: {code_of(failed[0])} ({failed[0]})" if failed else ""
+    notes = [_held(held, rounds, roles, views), lost]
     shown = "\n".join(block("solution", views[at].body, role=roles[at]) for at in sorted(views))
     decided = await moderator.solve(conversation(prompts.MODERATOR, f"{block('task', task)}\n{shown}"), sampling)
     if isinstance(decided, Solution):
@@ -61,7 +62,3 @@ def _turn(task: str, roles: Sequence[str], at: int, views: dict[int, Solution]) 
 def _held(held: int, rounds: int, roles: Sequence[str], views: dict[int, Solution]) -> str:
     last = "; ".join(f"{roles[at]}: {' '.join(views[at].answer.split())[:60]}" for at in sorted(views))
     return f"{held} of {rounds} rounds with {len(roles)} roles; at the end {last}"
-
-
-def _lost(failed: Sequence[CallFailed]) -> str:
-    return f"{len(failed)} turns failed; the first: {code_of(failed[0])} ({failed[0]})" if failed else ""

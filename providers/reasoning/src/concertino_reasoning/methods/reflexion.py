@@ -41,7 +41,8 @@ async def reflect(
     for _ in range(rounds):
         if not pace.has_time_for(2):
             return attempts[-1].noting(_stopped(attempts, "there is no time for another"))
-        checked = await critic.ask(conversation(loop.critic, _to_check(task, attempts[-1])), sampling)
+        to_check = f"{block('task', task)}\n{block('solution', attempts[-1].body)}"
+        checked = await critic.ask(conversation(loop.critic, to_check), sampling)
         pace.step_ended()
         if isinstance(checked, CallFailed):
             return attempts[-1].noting(_stopped(attempts, f"no critic ({code_of(checked)})"))
@@ -63,10 +64,6 @@ def read_verdict(text: str) -> tuple[bool, str]:
     said = _FEEDBACK.search(text)
     feedback = (said[1] if said else _VERDICT.sub("", text).replace("</verdict>", "")).strip()
     return bool(verdicts) and verdicts[-1].lower() == "correct", feedback or "(no feedback)"
-
-
-def _to_check(task: str, attempt: Solution) -> str:
-    return f"{block('task', task)}\n{block('solution', attempt.body)}"
 
 
 def _history(task: str, attempts: Sequence[Solution], feedbacks: Sequence[str]) -> str:

@@ -136,7 +136,7 @@ class _DeepResearch:
 
 
 class _Research:
-    """One call: the question, the gathered and the notebook."""
+    """One call: the question, what was gathered, and the notebook."""
 
     def __init__(self, agent: _DeepResearch, context: Context, task: str, model: str) -> None:
         self._agent, self._limits = agent, agent._limits

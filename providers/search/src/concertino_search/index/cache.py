@@ -136,7 +136,7 @@ async def _write(corpus: Path, folder: Path, options: IndexOptions) -> None:
 
 
 def _seal(folder: Path, options: IndexOptions, passages: int) -> None:
-    """Write last what the folder holds."""
+    """Write the description last: a folder that has it is complete."""
     sizes = {file.name: file.stat().st_size for file in sorted(folder.iterdir())}
     meta = {"options": options.to_json(), "passages": passages, "files": sizes}
     (folder / META).write_text(json.dumps(meta, indent=1), encoding="utf-8")
@@ -233,7 +233,7 @@ class _Stamp:
 
 
 def _fingerprint(corpus: Path) -> tuple[str, float]:
-    """AgentTools, sizes and times of a corpus' files as a hash, and the latest of the times."""
+    """Names, sizes and times of a corpus' files as a hash, and the latest of the times."""
     digest, latest = hashlib.sha256(), 0.0
     for file in corpus_files(corpus):
         known = file.stat()
