@@ -16,7 +16,7 @@ from concertino import CallFailed, Context, Cost, Message, Observation, agent
 from .tool import SCRIPT_CODES, unfenced
 
 ATTEMPTS = 3
-"""Scripts that are written at most: one, and two repairs."""
+"""Scripts per call, at most: one, and two repairs."""
 
 INSTRUCTION = """You solve a task by writing one Python script. It runs at once, in an empty folder without a network, \
 and all you learn of it is what it prints.

@@ -1,10 +1,10 @@
-"""A dialect: what one kind of server wants to be sent, and what it sends back, as plain data.
+"""A dialect: what one kind of server expects and what it sends back, as plain data.
 
-All "OpenAI-compatible" servers share one shape and differ in names, in what they enforce and in what they refuse. Each
+All OpenAI-compatible servers share one protocol and differ in names, in what they enforce and in what they refuse. Each
 difference is one field here, and each field is also an option of a model, so an unknown server needs
-no code. A preset says how it is known: `exercised` against the real server, or only read in its `documentation`.
+no code. A preset says how it is known: `exercised` against the real server, or only from its `documentation`.
 
-Invariant: nothing here is a rule about a *model*; what depends on the model is an option of the model.
+Invariant: nothing here depends on the *model*; what does is an option of the model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ THINK_STYLES: tuple[str, ...] = get_args(ThinkStyle)
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one kind of server speaks.
+    """The dialect of one kind of server.
 
     Attributes:
         name: name of the preset.
@@ -153,4 +153,4 @@ PRESETS: Mapping[str, Dialect] = MappingProxyType(
         )
     }
 )
-"""The servers that are known by name."""
+"""The servers with a name, and their dialects."""

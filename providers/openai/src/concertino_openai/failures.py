@@ -1,9 +1,9 @@
-"""Failures: whatever a server answers instead of a reply becomes a `ProviderError` of the right class.
+"""Failures: what a server answers instead of a reply becomes a `ProviderError` of the right class.
 
 Servers put an error into an object (`{"error": {"message", "code"}}`), a text (`{"error": "..."}`), a detail
 (`{"detail": ...}`), a list with one of these, plain text, HTML, a 200, or an event of a stream. The class decides about
-repeating, so it is decided by what the error says before what its number says: a prompt that is too long stays too
-long, whether the server calls it 400 or 500.
+repeating, so the text of an error decides before its status does: a prompt that is too long stays too long,
+whether the status is 400 or 500.
 
     what it says                                        class
     context length, content filter, invalid parameter   CALLER, with any status
@@ -117,7 +117,7 @@ def _error(status: int, said: str, code: str, answered: str, after: float | None
 
 
 def not_an_api(status: int, said: str, where: str) -> ProviderError:
-    """A page for people: behind the address is a web server, or a proxy whose server is away."""
+    """A web page: the address belongs to a web server, or to a proxy whose server is down."""
     title = _TITLE.search(said)
     text = shorten(_TAGS.sub(" ", title.group(1) if title else said))
     gone = status >= 500 or status in (408, 429)

@@ -1,4 +1,4 @@
-"""Keys: where one comes from, and that it goes nowhere but into its header.
+"""Keys: where a key comes from, and that it goes only into its header.
 
 A key is named, never given: `key_env` names an environment variable. `set_key_source` makes the name be looked up in
 another place first (a keyring, a vault). Names appear in pool files, traces and messages; keys appear in no object's
@@ -27,7 +27,7 @@ _known: set[str] = set()
 
 
 def set_key_source(source: KeySource | None) -> None:
-    """Ask a function for keys before the environment.
+    """Look keys up with a function before the environment.
 
         concertino_openai.set_key_source(lambda name: keyring.get_password("concertino", name))
 
@@ -72,7 +72,7 @@ class ApiKey:
         return {self._header: prefix + self._value}
 
     def forget(self) -> None:
-        """It was refused: look it up again next time."""
+        """Look it up again next time, because it was refused."""
         self._value = None
 
     def _look_up(self) -> str:

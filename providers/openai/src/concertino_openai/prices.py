@@ -1,4 +1,4 @@
-"""Prices: what a model costs, from a table with a date and a source for every entry.
+"""Prices of models, from a table with a date and a source for every entry.
 
 The table `prices.toml` is part of the package. A file of the same form, named by the option `price_file` or by the
 environment variable `CONCERTINO_OPENAI_PRICES`, is looked at first, and the prices of a pool win over both. A price

@@ -27,7 +27,7 @@ OPTIONS = ("file", "model", "describe", "verdict", "latency", "draw")
 _DESCRIBE = ("plain", "profile")
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
 _LONGEST = 60
-"""Characters of a name: `ask_` stands before it where a model is offered as an agent."""
+"""Characters of a name: `ask_` is put before it where a model is offered as an agent."""
 
 
 def pool(*paths: str | Path, **options: Any) -> Pool:

@@ -20,7 +20,7 @@ from .recording import RecordedAnswer, Recording
 
 _PIECE = re.compile(r"\s*\S+\s*?|\s+\Z")
 _SHORTEST_SLEEP = 0.01
-"""Seconds; a stream saves up shorter ones, which event loops keep badly."""
+"""Seconds; a stream adds shorter ones up, because event loops sleep them inexactly."""
 _SHOWN = 36
 
 

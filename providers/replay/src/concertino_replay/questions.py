@@ -103,6 +103,7 @@ class QuestionIndex:
         whole = f" {' '.join(words)} "
         if whole in self._by_text:
             return [whole]
+        # A recording may hold thousands of questions: those whose first words differ are never compared.
         spans: list[tuple[int, int, str]] = []
         at = 0
         for place, word in enumerate(words):

@@ -71,7 +71,7 @@ class RecordedModel:
 
 
 class Recording:
-    """Questions and answers.
+    """A recording of questions and answers.
 
     Args:
         questions: by id.

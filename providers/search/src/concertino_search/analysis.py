@@ -55,7 +55,7 @@ def _words(text: str) -> list[str]:
 
 
 class _Stems(dict[str, str]):
-    """Stems by word, worked out at the first use of each, for all threads; forgotten when there are many.
+    """Stems by word, computed at the first use of each, for all threads; cleared when there are many.
 
     A mapping, since `map` over its items takes a fifth of the time of a call per word. A stemmer is not thread-safe, so
     each thread has its own.

@@ -1,6 +1,6 @@
-"""What is published without any line of Python: decided by the settings when the plugin is loaded.
+"""What the plugin publishes, decided by the settings when it is loaded.
 
-Invariant: nothing is published that could only fail.
+Invariant: no published member can only fail.
 """
 
 from __future__ import annotations

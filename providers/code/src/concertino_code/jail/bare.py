@@ -41,7 +41,7 @@ def prepare(setting: Setting) -> None:
         setting.program = seccomp.build(network=setting.network, one_session=True)
 
 
-class Pack:
+class ProcessGroup:
     """One execution: a keeper, its script, and whatever they left."""
 
     def __init__(self, keeper: int, setting: Setting, box: str) -> None:
@@ -69,7 +69,7 @@ class Pack:
 
 
 def _reap() -> bool:
-    """Reap what has ended; says whether children are left."""
+    """Reap what has ended; returns whether children are left."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -92,7 +92,7 @@ def _remove(folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def launch(job: JailJob, setting: Setting, streams: Streams) -> Pack:
+def launch(job: JailJob, setting: Setting, streams: Streams) -> ProcessGroup:
     """Start the script. Called in the supervisor."""
     sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
     box = tempfile.mkdtemp(prefix="concertino-box-", dir=setting.options.get("scratch") or tempfile.gettempdir())
@@ -102,7 +102,7 @@ def launch(job: JailJob, setting: Setting, streams: Streams) -> Pack:
     if keeper == 0:
         work_or_report(streams.status, lambda: _keep(job, setting, streams, box))
     streams.close()
-    return Pack(keeper, setting, box)
+    return ProcessGroup(keeper, setting, box)
 
 
 def _keep(job: JailJob, setting: Setting, streams: Streams, box: str) -> NoReturn:

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from . import BOOT, rootfs, seccomp, status, wire
 from . import syscalls as sc
-from .bare import Pack
+from .bare import ProcessGroup
 from .launch import SCRIPT_USER, Setting, Streams, die_with_parent, wait_for, work_or_report
 from .memory import address_space
 from .worker import JailJob, start_script
@@ -58,7 +58,7 @@ def _arguments(job: JailJob, setting: Setting, job_handle: int, status_handle: i
     return [*words, "-I", "-c", BOOT, _MODULE, "bubblewrap", str(job_handle), str(status_handle)]
 
 
-def launch(job: JailJob, setting: Setting, streams: Streams) -> Pack:
+def launch(job: JailJob, setting: Setting, streams: Streams) -> ProcessGroup:
     """Start bwrap. Called in the supervisor."""
     sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
     keeper = os.fork()
@@ -68,7 +68,7 @@ def launch(job: JailJob, setting: Setting, streams: Streams) -> Pack:
     if setting.user is not None:
         sc.become(setting.user)
         sc.prctl(sc.PR_SET_DUMPABLE, 0)
-    return Pack(keeper, setting, "")
+    return ProcessGroup(keeper, setting, "")
 
 
 def _keep(job: JailJob, setting: Setting, streams: Streams) -> NoReturn:

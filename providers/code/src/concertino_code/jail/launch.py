@@ -47,7 +47,7 @@ class Streams:
     status: int
 
     def close(self) -> None:
-        """In processes that have no use for them."""
+        """Close them in a process that does not use them."""
         for handle in (self.stdout, self.stderr, self.status):
             os.close(handle)
 
@@ -62,11 +62,11 @@ class Started(Protocol):
         """Kill all processes of it, and return when none is left."""
 
     def finish(self) -> dict[str, Any] | None:
-        """After its status pipe has closed: reap everything, and say how the script's process ended, if it knows."""
+        """After its status pipe has closed: reap everything, and return how the script's process ended, if known."""
 
 
 def die_with_parent(parent: int) -> None:
-    """From now on, SIGKILL when the parent dies; at once if it has died already."""
+    """Have the kernel send SIGKILL when the parent dies; exit at once if it has died already."""
     sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)

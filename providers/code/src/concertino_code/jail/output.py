@@ -30,7 +30,7 @@ class BoundedOutput:
                 del self._tail[: -self._last]
 
     def drain(self, handle: int) -> bool:
-        """Read what has come; says whether more can come."""
+        """Read what has arrived; returns whether more can arrive."""
         try:
             data = os.read(handle, _CHUNK)
         except BlockingIOError:

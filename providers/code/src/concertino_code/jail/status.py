@@ -42,7 +42,7 @@ class Reader:
         self._buffer = bytearray()
 
     def drain(self, handle: int) -> bool:
-        """Read what has come; says whether more can come."""
+        """Read what has arrived; returns whether more can arrive."""
         try:
             data = os.read(handle, 1 << 18)
         except BlockingIOError:
@@ -94,7 +94,7 @@ def collect(handle: int, box: int, names: list[str], most_bytes: int) -> None:
 
 
 def _read(source: int, most: int) -> bytes:
-    """At most so many bytes, whatever the size was said to be."""
+    """At most so many bytes, whatever size was reported."""
     data = bytearray()
     while len(data) < most and (more := os.read(source, min(1 << 20, most - len(data)))):
         data += more

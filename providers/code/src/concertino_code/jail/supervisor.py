@@ -130,7 +130,7 @@ class _Execution:
         return "setup" if not running and now - begun >= SETUP_SECONDS else ""
 
     def _read(self, outputs: dict[int, int], ready: list[int]) -> list[int]:
-        """Take what the script wrote; gives the streams that have ended."""
+        """Take what the script wrote; returns the streams that have ended."""
         return [handle for handle in outputs.keys() & ready if not self._outputs[outputs[handle]].drain(handle)]
 
     @staticmethod
@@ -142,7 +142,7 @@ class _Execution:
                 return
 
     def _early_end(self) -> str:
-        """It ended before the script began: what it had to say about that."""
+        """Why it ended before the script began."""
         said = (self._outputs[1].head + self._outputs[1].tail).decode("utf-8", "replace").strip()
         return f"it ended before the script began: {said.splitlines()[-1][:200] if said else 'it said nothing'}"
 

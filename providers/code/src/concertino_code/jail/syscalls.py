@@ -123,7 +123,7 @@ def _mounts_below(target: str) -> list[str]:
 
 
 def pivot_root_here() -> None:
-    """Make the working folder the root, and let go of the old one."""
+    """Make the working folder the root, and unmount the old one."""
     syscall("pivot_root", b".", b".")
     unmount(".")
     os.chdir("/")
@@ -142,7 +142,7 @@ def map_user(inside: int, user: int, group: int) -> None:
 
 
 def drop_capabilities() -> None:
-    """Give up every capability, for good."""
+    """Drop every capability, for good."""
     for number in range(64):
         if _libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0) < 0:
             break

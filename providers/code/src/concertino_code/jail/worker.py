@@ -151,7 +151,7 @@ def _write_files(files: dict[str, bytes]) -> None:
 
 
 def _give_up_rights() -> None:
-    """No capability, and no program that would bring one."""
+    """Drop all capabilities, and the right to gain any by starting a program."""
     os.nice(5)
     with contextlib.suppress(OSError):
         sc.drop_capabilities()  # without namespaces there are none to drop, nor the right to
@@ -248,7 +248,7 @@ def _end(main: types.ModuleType, status: int) -> int:
 
 
 def _clear(names: dict[str, Any]) -> None:
-    """Let go of the script's objects, so that files are written and finalizers run."""
+    """Release the script's objects, so that files are written and finalizers run."""
     for private in (True, False):
         for name in list(names):
             if name != "__builtins__" and (name.startswith("_") and not name.startswith("__")) is private:

@@ -118,7 +118,7 @@ def main(descriptor: str, configuration: str) -> None:
 
 
 def _preload(names: list[str]) -> list[str]:
-    """Load the common modules and these libraries, with what they load only when first used; gives those installed."""
+    """Load the common modules and these libraries, with what they load at first use; returns those installed."""
     loaded = []
     for name in (*_STANDARD, *names) if names else ():
         try:
@@ -147,7 +147,7 @@ def _prepare(config: dict[str, Any]) -> tuple[Setting, Launch]:
 
 
 def _only_readable_paths(network: bool) -> None:
-    """Editable installs and the like lie where no script can look."""
+    """Remove the paths of editable installs and the like, which no script can read."""
     allowed = rootfs.readable(network)
     sys.path[:] = [path for path in sys.path if any(os.path.realpath(path).startswith(top + "/") for top in allowed)]
 

@@ -94,7 +94,7 @@ class Sandbox(ABC):
         """What a script can and cannot do here, for the one who writes scripts."""
 
     async def close(self) -> None:  # noqa: B027 - most have nothing to give back
-        """Give everything back. May be called twice."""
+        """Release everything. May be called twice."""
 
     async def __aenter__(self) -> Self:
         return self

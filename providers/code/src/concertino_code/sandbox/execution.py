@@ -12,14 +12,14 @@ from .limits import ScriptLimits
 
 
 class Ending(enum.StrEnum):
-    """How an execution ended. All but OK are the script's doing; a fault of the sandbox is a `SandboxFault`."""
+    """How an execution ended. All but OK are caused by the script; a failure of the sandbox is a `SandboxFault`."""
 
     OK = "ok"
     """Exit status 0."""
     EXIT = "exit"
-    """Another exit status, an uncaught exception included."""
+    """Another exit status, also after an uncaught exception."""
     SIGNAL = "signal"
-    """A signal ended it: a crash, or its own doing."""
+    """A signal ended it: a crash, or one that it sent to itself."""
     MEMORY = "memory"
     """All its processes together held more memory than `ScriptLimits.tree_mb`."""
     WALL = "wall"
@@ -57,7 +57,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Artefact:
-    """A file that was asked back. `error` says why there is none."""
+    """A file to give back. `error` says why there is none."""
 
     data: bytes = b""
     error: str = ""

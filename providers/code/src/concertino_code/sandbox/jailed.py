@@ -114,7 +114,7 @@ class JailedSandbox(Sandbox):
         try:
             result, blobs = await self._exchange(request, limits)
         except _ZygoteDied:
-            if self.network:
+            if self.network:  # then the script may have had effects outside
                 raise SandboxFault("the sandbox's process died; the script may have run", executed=True) from None
             result, blobs = await self._exchange(request, limits)
         if "fault" in result:
@@ -153,7 +153,7 @@ class JailedSandbox(Sandbox):
             return self._zygote
 
     def _died(self, zygote: _Zygote) -> Exception:
-        """A connection broke: what the zygote had to say about it."""
+        """The error of a broken connection, with what the zygote reported."""
         why = zygote.last_words()
         if why:
             return SandboxUnavailable(f"the level {self.level!r} cannot be used here: {why}")

@@ -72,7 +72,7 @@ def _targets() -> Iterator[dict[str, object]]:
 
 
 async def self_test(sandbox: Sandbox, *, network: bool = False) -> str:
-    """Let scripts try to get out; gives what they could do, empty if nothing."""
+    """Let scripts try to get out; returns what they could do, empty if nothing."""
     limits = DEFAULT.with_(wall=5.0)
     try:
         with _targets() as given:

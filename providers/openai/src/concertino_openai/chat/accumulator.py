@@ -27,7 +27,7 @@ class ReplyAccumulator:
     """Accumulates one reply.
 
     Args:
-        dialect: how the server speaks.
+        dialect: of the server.
         tools: tools were offered, so the text may hold calls.
         endpoint: what the reply's opaque data belongs to.
         stops: texts that were to end the reply.
@@ -75,7 +75,7 @@ class ReplyAccumulator:
         if ids := chunk.get("prompt_token_ids"):
             self._prompt_ids = ids
         for choice in chunk.get("choices") or ():
-            if not choice.get("index"):
+            if not choice.get("index"):  # only one choice was asked for, and some servers omit its number
                 return self._choice(choice)
         return ""
 
@@ -91,6 +91,7 @@ class ReplyAccumulator:
         return self._delta(delta) if delta else ""
 
     def _delta(self, delta: Mapping[str, Any]) -> str:
+        # Servers use either name, and OpenRouter both; its details also hold signatures that it wants back.
         thought = delta.get("reasoning") or delta.get("reasoning_content")
         if details := delta.get("reasoning_details"):
             self._details += details

@@ -1,9 +1,9 @@
 """The channels of a text: thoughts, what the reader is to see, and calls that the server did not read.
 
-Some servers hand on everything that the model writes. Then thoughts stand at the beginning, between `<think>` and
+Some servers pass on everything that the model writes. Then thoughts are at the beginning, between `<think>` and
 `</think>`, and calls are in `<tool_call>` blocks. Blank space between the channels belongs to none of them.
 
-Invariant: what comes out depends on the text alone, never on how it was cut into pieces; and what was shown once is
+Invariant: the result depends on the text alone, never on how it was cut into pieces; and what was shown once is
 never taken back. So a piece that may be the beginning of a tag is held until that is known.
 """
 
@@ -17,7 +17,7 @@ _THINK, _UNTHINK, _CALL = "<think>", "</think>", "<tool_call>"
 
 
 class Channels:
-    """Takes a text apart as it comes.
+    """Splits a text into its channels as it arrives.
 
     Args:
         think: how thoughts are marked.
@@ -38,7 +38,7 @@ class Channels:
         self.block: list[str] = []  # everything from the first `<tool_call>` on, and the blank space before it
 
     def feed(self, piece: str) -> str:
-        """Take a piece; give what of it can be shown."""
+        """Take a piece; returns the part that can be shown."""
         text = self._step(self._held + piece if self._held else piece)
         if text:
             self.shown.append(text)
@@ -50,7 +50,7 @@ class Channels:
         self._lead = True
 
     def finish(self, called: bool) -> str:
-        """The text has ended; give what was held and is text after all.
+        """Take the end of the text; returns what was held and is text after all.
 
         Args:
             called: the reply has calls, so blank space at the end is dropped.

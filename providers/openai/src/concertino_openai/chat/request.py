@@ -1,7 +1,7 @@
 """Requests: a `ChatRequest` as the body that a server of some dialect wants.
 
-What is the same for every request is worked out once. Opaque data of a server (`extra`) goes back to the endpoint that
-it came from and to no other, because a signature of one model makes another refuse the conversation.
+What every request shares is computed once. Opaque data of a server (`extra`) goes back to the endpoint that it came
+from and to no other, because the signature of one model makes another refuse the conversation.
 
 Invariant: the request is read, never changed.
 """
@@ -29,7 +29,7 @@ class RequestWriter:
 
     Args:
         model: the name that the server knows it by.
-        dialect: how the server speaks.
+        dialect: of the server.
         endpoint: whose opaque data may be sent.
         extra: further fields for every request.
     """
@@ -92,6 +92,7 @@ class RequestWriter:
             if message.role == "assistant":
                 written.append(self._assistant(message, len(written), waiting))
             elif message.role == "tool":
+                # Results without an id belong to the calls without one, in order.
                 call_id = message.call_id or (waiting.pop(0) if waiting else "call")
                 written.append({"role": "tool", "tool_call_id": call_id, "content": message.text})
             elif message.text or message.role != "system":
@@ -149,7 +150,7 @@ class RequestWriter:
 
 
 def _instruct(messages: list[dict[str, Any]], text: str) -> None:
-    """Say it in the system message; many servers take only one, and only at the beginning."""
+    """Add a text to the system message; many servers accept only one, and only at the beginning."""
     if messages and messages[0]["role"] == "system":
         messages[0] = {"role": "system", "content": f"{messages[0]['content']}\n\n{text}"}
     else:

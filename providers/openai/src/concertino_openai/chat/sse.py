@@ -1,7 +1,7 @@
-"""Server-sent events: bytes in, the data of whole events out, however the bytes were cut.
+"""Server-sent events: bytes in, the data of whole events out.
 
 A line ends with `\\n`, `\\r\\n` or `\\r`; an empty line ends an event; several `data:` lines of an event are joined by
-line breaks. Comments and the fields `event`, `id` and `retry` are passed over; a field `error`, as llama.cpp's server
+line breaks. Comments and the fields `event`, `id` and `retry` are ignored; a field `error`, as llama.cpp's server
 has sent it, counts as data. There is no limit per line, but one per event, because a server may send half a megabyte of
 token ids in one and must not be able to fill the memory.
 
@@ -19,7 +19,7 @@ class EventTooLarge(Exception):
 
 
 class MalformedEvent(str):
-    """The data of an event in which lines stood that are no field at all.
+    """The data of an event that also has lines without a field.
 
     Servers that print an error into an event do not always escape its line breaks. `raw` is everything, as printed.
     """
@@ -48,7 +48,7 @@ class EventParser:
         self._begun = False
 
     def feed(self, piece: bytes) -> list[str]:
-        """Take the next bytes; give the data of the events that they end.
+        """Take the next bytes; returns the data of the events that they end.
 
         Raises:
             EventTooLarge: the event under way is longer than the limit; earlier ones have been given.
@@ -65,7 +65,7 @@ class EventParser:
         return events if self._room >= self._held_size else self._too_large(events)
 
     def finish(self) -> list[str]:
-        """The stream has ended. What stands after the last empty line counts as an event too; it may be torn off.
+        """Take the end of the stream. What follows the last empty line counts as an event too; it may be torn off.
 
         Raises:
             EventTooLarge: the last event is longer than the limit.
@@ -79,7 +79,7 @@ class EventParser:
         return [self._event()] if self._data else []
 
     def _lines(self, piece: bytes) -> list[bytes]:
-        """The lines that a piece ends; what follows on them is held."""
+        """The lines that a piece ends; the rest is held."""
         if self._after_return or b"\r" in piece:
             piece = self._plain_breaks(piece)
         lines = piece.split(b"\n")
@@ -96,13 +96,13 @@ class EventParser:
         return lines
 
     def _too_large(self, events: list[str]) -> list[str]:
-        """Give what came before; the next call raises."""
+        """Return the events before it; the next call raises."""
         self._room = -1
         self._held.clear()
         self._held_size = 0
         self._data.clear()
         if events:
-            return events
+            return events  # they were complete before the large one began
         raise EventTooLarge(f"an event of more than {self._limit:,} bytes")
 
     def _plain_breaks(self, piece: bytes) -> bytes:
@@ -123,7 +123,7 @@ class EventParser:
         return line
 
     def _line(self, line: bytes) -> bool:
-        """Take a whole line; says whether there was room for it."""
+        """Take a whole line; returns whether there was room for it."""
         if line.startswith(b"data:"):
             self._data.append((line[6:] if line[5:6] == b" " else line[5:]).decode("utf-8", "replace"))
         else:

@@ -1,4 +1,4 @@
-"""Calls that a server has read: fragments of a stream, or whole, become `ToolCall`s.
+"""Calls that a server has parsed: whole, or as fragments of a stream, they become `ToolCall`s.
 
 A fragment belongs to the call of its `index`; without one to the call of its `id`; without both to the last call, or
 to a new one if it has a name. Some servers number every call of a turn 0: another id, or another name, or a name after

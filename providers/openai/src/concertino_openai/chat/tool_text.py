@@ -1,8 +1,8 @@
-"""Calls that a server left in the text, in the form of Hermes and Qwen: `<tool_call>{"name": ..., "arguments": ...}`.
+"""Calls that a server left in the text, in the format of Hermes and Qwen: `<tool_call>{"name": ..., "arguments": ...}`.
 
-The arguments are taken out as they were written, not read and written again, so that whoever reads them sees what the
-model wrote: a duplicate key, a number too large, a list. A block that cannot be read is a call all the same, with the
-name if one can be seen and with the raw text, because the model has to be told what was wrong with it.
+The arguments are kept as they were written, not parsed and serialised again, so that validation sees what the model
+wrote: a duplicate key, a number too large, a list. A block that cannot be parsed is still a call, with its
+name if there is one and with the raw text, because the model has to learn what was wrong with it.
 """
 
 from __future__ import annotations

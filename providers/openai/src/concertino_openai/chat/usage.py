@@ -1,7 +1,7 @@
-"""What a server says was consumed, in concertino's words.
+"""The usage that a server reports, as concertino's `Usage`.
 
 Cached tokens are a part of the prompt, reasoning tokens a part of the reply, as in `concertino.Usage`; a server that
-counts thoughts beside the reply is recognised by its total. Money is taken only from a server that states it.
+counts thoughts beside the reply is recognised by its total. Only a server that states a cost sets `usd`.
 """
 
 from __future__ import annotations

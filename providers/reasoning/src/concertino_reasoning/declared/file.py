@@ -178,7 +178,7 @@ def _check_clash(name: str, table: _Table) -> None:
 
 
 def _belongs(data: Mapping[str, Any], kind: str) -> str:
-    """For an unknown key that another kind knows: which."""
+    """Which kinds know an unknown key, for the message."""
     for key in data:
         if key not in (*_COMMON, *_OF_KIND[kind]):
             others = [other for other in KINDS if key in _OF_KIND[other]]

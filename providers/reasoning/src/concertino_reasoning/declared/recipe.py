@@ -48,7 +48,7 @@ class RecipeStep:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A declared agent: its kind (`custom.KINDS`) and the parameters of that kind; others are not looked at."""
+    """A declared agent: its kind (`file.KINDS`) and the parameters of that kind; others are ignored."""
 
     kind: str
     steps: tuple[RecipeStep, ...]

@@ -69,6 +69,7 @@ class ChosenModel:
         results: list[Solution | CallFailed] = list(await self.context.gather(self.solve(*r) for r in requests))
         waiting = [i for i, result in enumerate(results) if _refused(result)]
         progress = len(waiting) < len(results)
+        # A reply that was cut off shows that the budget is used up, not only reserved.
         while waiting and progress and not any(_cut(result) for result in results):
             again = await self.context.gather(self.solve(*requests[i]) for i in waiting)
             for i, result in zip(waiting, again, strict=True):

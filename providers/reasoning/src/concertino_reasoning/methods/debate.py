@@ -25,7 +25,7 @@ async def hold_debate(
     pace, views = RoundPace(solver.context), dict[int, Solution]()
     held, failed = 0, list[CallFailed]()
     for number in range(rounds):
-        if number and not pace.has_time_for(2):
+        if number and not pace.has_time_for(2):  # this round, and the moderator
             break
         requests = [(_turn(task, roles, at, views), seeded(sampling, at)) for at in range(len(roles))]
         replies = await solver.solve_all(requests)

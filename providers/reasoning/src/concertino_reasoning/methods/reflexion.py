@@ -39,7 +39,7 @@ async def reflect(
     feedbacks: list[str] = []
     pace.step_ended()
     for _ in range(rounds):
-        if not pace.has_time_for(2):
+        if not pace.has_time_for(2):  # a check is useless without time to act on it
             return attempts[-1].noting(_stopped(attempts, "there is no time for another"))
         to_check = f"{block('task', task)}\n{block('solution', attempts[-1].body)}"
         checked = await critic.ask(conversation(loop.critic, to_check), sampling)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 LEAST_QUOTE = 12
-"""Characters of the shortest quote; a bare year or name stands almost anywhere and shows nothing."""
+"""Characters of the shortest quote; a bare year or name occurs almost anywhere and proves nothing."""
 _ELLIPSIS = re.compile(r"\s*(?:\[\s*)?(?:…|\.{3,})(?:\s*\])?\s*")
 _SAME = str.maketrans(
     {

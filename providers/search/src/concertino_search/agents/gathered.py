@@ -119,6 +119,7 @@ class GatheredSources:
         calls = [Call(self.names.fetch, {"url": page, "max_chars": chars}) for page in pages if self.names.fetch]
         if passages and self.names.read:
             calls.append(Call(self.names.read, {"ids": passages}))
+        # Without a tool to read a source with, what the search showed of it counts as read.
         read = [one for one in wanted if not (self.names.fetch if one in pages else self.names.read)]
         self.read.update({source_id: self.found[source_id] for source_id in read})
         seen = await self.context.run(calls) if calls else []

@@ -39,9 +39,9 @@ _STAMPS, _BUILDING = "stamps", ".building-"
 _RACE = 2.0
 """Seconds after a change within which a second change may leave the same time stamp."""
 _ABANDONED = 24 * 3600.0
-"""Seconds after which an unfinished build is taken for one whose process died."""
+"""Seconds after which an unfinished build is considered abandoned."""
 _BATCH = 256
-"""Passages that are analysed or embedded between two moments at which a build can be cancelled."""
+"""Passages that are analysed or embedded at once; between them, a build can be cancelled."""
 
 
 def default_cache() -> Path:
@@ -152,13 +152,14 @@ def _begin(folder: Path) -> Path:
 
 
 def _put(building: Path, folder: Path) -> None:
-    """Give a finished index its name; one that is there already and complete is kept."""
+    """Give a finished index its final name; a complete one that is there already is kept."""
     for _ in range(3):
         try:
             building.rename(folder)
         except OSError:
             if read_meta(folder) is not None:
                 return
+            # A damaged index is in the way. It is renamed, since another process may still have it open.
             aside = folder.with_name(f"{_BUILDING}damaged-{secrets.token_hex(4)}")
             try:
                 folder.rename(aside)
@@ -176,7 +177,7 @@ def _key(content: str, options: IndexOptions) -> str:
 
 
 def _sweep(cache: Path) -> None:
-    """Remove what builds of processes that died have left."""
+    """Remove unfinished builds of processes that died."""
     for folder in cache.glob(f"{_BUILDING}*"):
         try:
             old = time.time() - folder.stat().st_mtime > _ABANDONED
@@ -212,7 +213,7 @@ class _Stamp:
         return bool(self._known.get("index"))
 
     def write(self, content: str, folder: Path) -> None:
-        """Remember the content, and remove the index before the last one of this path."""
+        """Store the content's hash, and remove the index before the last one of this path."""
         known = self._known
         if known.get("content") == content and self.content() is not None:
             return

@@ -23,9 +23,9 @@ from .vectors import VectorIndex
 
 META = "meta.json"
 _AT_ONCE = 64
-"""Queries that BM25 ranks between two moments at which others have their turn."""
+"""Queries that BM25 ranks at once; between them, other tasks run."""
 _SPLIT = 500
-"""Long passages whose sentences stay analysed; the rounds of an agent meet the same ones again."""
+"""Long passages whose sentences are cached; the rounds of an agent find the same ones again."""
 _FUSED_DEPTH = 5
 """A hybrid search fuses the best `5 k` of each ranking, 50 at least."""
 
@@ -82,7 +82,7 @@ class Index:
     async def search(
         self, queries: Sequence[str], k: int = 10, *, mode: Mode | None = None, weights: tuple[float, float] = (1, 1)
     ) -> list[list[Hit]]:
-        """The best passages of each query; equal queries are worked out once.
+        """The best passages of each query; equal queries are computed once.
 
         It computes on the running loop, and gives others their turn between parts of a batch.
 

@@ -47,7 +47,7 @@ class VectorIndex:
         return int(self._array.shape[1])
 
     def search(self, queries: Vectors, k: int) -> list[Ranked]:
-        """The best `k` passages of each query, by cosine; those at a right angle or beyond are none.
+        """The best `k` passages of each query, by cosine; those with a cosine of 0 or less are left out.
 
         Raises:
             CorpusError: the queries have another length than the passages.

@@ -76,7 +76,7 @@ class Corpus:
         return self._index
 
     def refresh(self) -> Self:
-        """Have the next use look whether the corpus changed."""
+        """Make the next use check whether the corpus changed."""
         self._index = None
         return self
 

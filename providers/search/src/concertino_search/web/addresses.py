@@ -56,7 +56,7 @@ _LOCAL_NAMES = (".localhost", ".local", ".internal", ".intranet", ".lan", ".home
 
 
 class AddressRefused(OSError):
-    """An address is not to be connected to; says which and why."""
+    """An address must not be connected to; says which and why."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""Breakers: a host that keeps failing is left alone for a while, so that calls do not wait for it one after the other.
+"""Breakers: a host that keeps failing is not asked for a while, so that calls do not wait for it one after another.
 
-A host is *open* (not asked) after `AFTER` failures in a row, for `REST_SECONDS`; then one request tries it again. Only
-what is about the host counts: it cannot be reached, does not answer in time, breaks off, or answers 5xx. A refusal, a
-missing page or a wrong key is an answer.
+A breaker is *open* (its host is not asked) after `AFTER` failures in a row, for `REST_SECONDS`. Then one request tries
+the host again. Only failures of the host count: it cannot be reached, does not answer in time, breaks off, or answers
+5xx. A refusal, a missing page or a wrong key is an answer.
 
 Invariant: one success forgets all failures of its host; no host counts against another.
 """
@@ -30,16 +30,16 @@ class HostBreakers:
         self._open_until: dict[str, float] = {}
 
     def refusal(self, host: str) -> str:
-        """Why a host is not asked now; empty if it may be asked. Whoever asks has to `record` the outcome."""
+        """Why a host is not asked now; empty if it may be asked, and then the caller must `record` the outcome."""
         left = self._open_until.get(host, 0.0) - self._clock()
         if left > 0:
             return f"{host} failed {self._failures[host]} times in a row and is left alone for {left:.0f} s"
         if host in self._open_until:
-            self._open_until[host] = self._clock() + REST_SECONDS  # one tries; the others wait for the outcome
+            self._open_until[host] = self._clock() + REST_SECONDS  # one request tries it, the others wait
         return ""
 
     def record(self, host: str, *, ok: bool) -> None:
-        """Note whether a request to a host came to an answer."""
+        """Record whether a host answered a request."""
         if ok:
             self._failures.pop(host, None)
             self._open_until.pop(host, None)

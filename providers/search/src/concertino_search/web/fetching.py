@@ -214,7 +214,7 @@ class Fetcher:
 
 
 class _Unpacker:
-    """Gathers a body, unpacked, up to a limit."""
+    """Collects a body, unpacked, up to a limit."""
 
     def __init__(self, coding: str, limit: int, shown: str) -> None:
         coding = coding.strip().lower()
@@ -255,7 +255,7 @@ class _Unpacker:
 
 
 class GuardedResolver(AbstractResolver):
-    """Resolves names, and refuses those with any address that is not to be connected to."""
+    """Resolves names, and refuses those with any address that must not be connected to."""
 
     def __init__(self, guard: AddressGuard, resolve: Resolve | None = None) -> None:
         self._guard = guard

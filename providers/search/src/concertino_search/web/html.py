@@ -41,7 +41,7 @@ _ANY_TAG = re.compile(r"<[^<>]{0,2000}>")
 _UNSEEN = re.compile(r"<(?:script|style)\b", re.IGNORECASE)
 _UNSEEN_END = re.compile(r"</(?:script|style)\b[^<>]{0,100}>?", re.IGNORECASE)
 _CLIMB = 64
-"""Ancestors that are looked at for the block of a text; pages that nest deeper are not written by people."""
+"""Ancestors that are searched for the block of a text; people do not write pages that nest deeper."""
 _BLANKS = re.compile(r"[ \t\r\n\f\v\u00a0\u200b]+")
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 
