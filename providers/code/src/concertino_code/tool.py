@@ -18,17 +18,7 @@ import platform
 import re
 from typing import Any
 
-from concertino import (
-    CallFailed,
-    Context,
-    ErrorInfo,
-    FailureClass,
-    Observation,
-    ProviderError,
-    Status,
-    ToolSpec,
-    tool,
-)
+from concertino import CallFailed, Context, ErrorInfo, FailureClass, Observation, ProviderError, Status, ToolSpec, tool
 
 from .backend import Backend, make_backend
 from .sandbox import Artefact, Ending, Execution, Sandbox, SandboxFault, SandboxUnavailable, Stream
