@@ -139,7 +139,7 @@ async def raw(port: int, stream: bool) -> tuple[Ask, Callable[[], Awaitable[None
 async def concertino(port: int, stream: bool) -> tuple[Ask, Callable[[], Awaitable[None]]]:
     """The provider by itself: request written, reply read, usage counted."""
     import concertino as ct
-    from concertino_openai import OpenAIModel
+    from concertino_openai.client import OpenAIModel
 
     model = OpenAIModel(model="m", server="vllm", base_url=f"http://127.0.0.1:{port}/v1", stream=stream)
     request = ct.ChatRequest([ct.Message(m["role"], m["content"]) for m in MESSAGES])  # type: ignore[arg-type]

@@ -29,9 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "providers" / "code" / "tests"))
 
 import jail_suite  # noqa: E402
-from concertino_code.execution import Ending  # noqa: E402
-from concertino_code.jailed import JailedSandbox  # noqa: E402
-from concertino_code.limits import Limits  # noqa: E402
+from concertino_code.sandbox import Ending, JailedSandbox, ScriptLimits  # noqa: E402
 
 SHARED = Path(os.environ.get("CONCERTINO_TEST_DATA", ROOT.parent / "shared" / "data")).parent / "attacks"
 SYMPY = "import sympy as s\nx = s.symbols('x')\nprint(s.solve(x**2 - 1, x), s.integrate(s.exp(-x), (x, 0, s.oo)))"
@@ -39,7 +37,7 @@ FOUR = (
     "import ctypes, os, time\nctypes.CDLL(None).prctl(15, b'cncSURV', 0, 0, 0)\nos.fork(); os.fork()\n"
     "print('up', flush=True)\ntime.sleep(60)"
 )
-LONG = Limits(wall=120, cpu=120)
+LONG = ScriptLimits(wall=120, cpu=120)
 
 
 @dataclass
@@ -162,7 +160,7 @@ async def s2(scale: float) -> list[Row]:
                         await sandbox.run(FOUR)
                 return True
             if number % 50 == 1:
-                return (await sandbox.run(FOUR, limits=Limits(wall=0.05))).ending is Ending.WALL
+                return (await sandbox.run(FOUR, limits=ScriptLimits(wall=0.05))).ending is Ending.WALL
             return (await sandbox.run("print(1)", limits=LONG)).ok
 
         good = await spread(count, 8, one)
@@ -181,7 +179,7 @@ async def s2(scale: float) -> list[Row]:
 
 _CALLER = """
 import asyncio, sys
-from concertino_code.jailed import JailedSandbox
+from concertino_code.sandbox import JailedSandbox
 async def main():
     sandbox = JailedSandbox(preload=())
     runs = [asyncio.ensure_future(sandbox.run(sys.argv[1])) for _ in range(20)]
@@ -254,7 +252,9 @@ async def s5(scale: float) -> list[Row]:
     async with JailedSandbox() as sandbox:
         await sandbox.run("print(1)")
         before, began = resident(os.getpid()), time.monotonic()
-        flood = await sandbox.run("import os\nb = b'x' * 65536\nwhile True: os.write(1, b)", limits=Limits(wall=3))
+        flood = await sandbox.run(
+            "import os\nb = b'x' * 65536\nwhile True: os.write(1, b)", limits=ScriptLimits(wall=3)
+        )
         seconds, more = time.monotonic() - began, resident(os.getpid()) - before
         code = "import os\nb = b'x' * (1 << 20)\nfor _ in range(1024): os.write(1, b)"
         whole = await sandbox.run(code, limits=LONG)

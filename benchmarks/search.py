@@ -33,14 +33,15 @@ DATA = Path(os.environ.get("CONCERTINO_TEST_DATA", Path(__file__).parents[2] / "
 QUERIES = 1000
 OPENING = """
 import asyncio, json, sys, time
-from concertino_search import IndexOptions, open_index
+from concertino_search import IndexOptions
+from concertino_search.index import open_index
 from pathlib import Path
 async def work():
     began = time.perf_counter()
     index = await open_index(sys.argv[1], cache=Path(sys.argv[2]))
     await index.search(["who directed it"], 5)
     return time.perf_counter() - began
-import concertino_search._index
+import concertino_search.index
 print(asyncio.run(work()) * 1000)
 """
 
@@ -70,7 +71,8 @@ def _rows(cache: Path, count: int, repeat: int) -> list[Row]:
 
 
 async def _oracle(cache: Path) -> Row:
-    from concertino_search import IndexOptions, open_index
+    from concertino_search import IndexOptions
+    from concertino_search.index import open_index
 
     options = IndexOptions(analyser="whitespace", variant="okapi", titles=False)
     index = await open_index(DATA / "bm25_hotpot_pool" / "corpus.jsonl", options, cache=cache)
@@ -86,7 +88,8 @@ async def _oracle(cache: Path) -> Row:
 
 
 def _building(cache: Path, repeat: int) -> list[Row]:
-    from concertino_search import IndexOptions, build_index
+    from concertino_search import IndexOptions
+    from concertino_search.index import build_index
 
     corpus = DATA / "bm25_hotpot_pool" / "corpus.jsonl"
     seconds = []
@@ -104,7 +107,8 @@ def _building(cache: Path, repeat: int) -> list[Row]:
 
 def _batches(cache: Path, mode: Any, count: int, repeat: int) -> list[Row]:
     from concertino import Call, Executor, Pool
-    from concertino_search import Corpus, HashingEmbedder, IndexOptions, corpus_tools
+    from concertino_search import Corpus, IndexOptions, corpus_tools
+    from concertino_search.index import HashingEmbedder
 
     options = IndexOptions(embedder=HashingEmbedder() if mode == "dense" else None)
     corpus = Corpus(DATA / "bm25_hotpot_pool" / "corpus.jsonl", options, cache=cache)
@@ -150,7 +154,8 @@ def _questions(count: int) -> list[str]:
 
 
 async def _recall(cache: Path) -> list[Row]:
-    from concertino_search import HashingEmbedder, IndexOptions, open_index
+    from concertino_search import IndexOptions
+    from concertino_search.index import HashingEmbedder, open_index
 
     pooled = {p["title"]: p["text"] for row in _lines("hotpotqa/items_150.jsonl") for p in row["paragraphs"]}
     corpus = cache / "hotpotqa.jsonl"
@@ -185,7 +190,7 @@ def _real_embedder() -> Any:
         return None
     from importlib import import_module
 
-    from concertino_search import EncodingEmbedder
+    from concertino_search.index import EncodingEmbedder
 
     module, _, function = named.partition(":")
     return EncodingEmbedder(getattr(import_module(module), function)(), name=named)

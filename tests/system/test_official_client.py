@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import concertino as ct
 import pytest
-from concertino_openai import OpenAIModel
+from concertino_openai.client import OpenAIModel
 from script import SCRIPT, Exchange
 
 openai = pytest.importorskip("openai", reason="the official client is not installed; `make setup` adds it")

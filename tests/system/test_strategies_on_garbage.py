@@ -15,7 +15,7 @@ import concertino as ct
 import pytest
 from concertino.strategies import BUILT_IN, Strategy
 from concertino.testing import fake_agent, fake_tool
-from concertino_openai import OpenAIModel
+from concertino_openai.client import OpenAIModel
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
 

@@ -2,8 +2,7 @@
 
 import asyncio
 
-from concertino_code.choosing import choose, open_sandbox
-from concertino_code.limits import Limits
+from concertino_code.sandbox import ScriptLimits, choose_level, open_sandbox
 
 SCRIPTS = {
     "a sum": "print(6 * 7)",
@@ -14,14 +13,14 @@ SCRIPTS = {
 
 
 async def main() -> None:
-    choice = await choose()
+    choice = await choose_level()
     print("level:", choice.level, "- passed over:", choice.explain() or "none")
-    async with await open_sandbox(limits=Limits(wall=1, memory_mb=256)) as sandbox:
+    async with await open_sandbox(limits=ScriptLimits(wall=1, memory_mb=256)) as sandbox:
         for name, code in SCRIPTS.items():
-            done = await sandbox.run(code)
-            print(f"{name}: {done.ending}, {done.stdout.text.strip() or done.explain()}")
-        done = await sandbox.run("open('out.csv', 'w').write(input())", stdin="1,2", artefacts=["out.csv"])
-        print("a file:", done.artefacts["out.csv"].data)
+            execution = await sandbox.run(code)
+            print(f"{name}: {execution.ending}, {execution.stdout.text.strip() or execution.explain()}")
+        execution = await sandbox.run("open('out.csv', 'w').write(input())", stdin="1,2", artefacts=["out.csv"])
+        print("a file:", execution.artefacts["out.csv"].data)
 
 
 asyncio.run(main())

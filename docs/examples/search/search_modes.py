@@ -3,7 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from concertino_search import HashingEmbedder, IndexOptions, open_index
+from concertino_search import IndexOptions
+from concertino_search.index import HashingEmbedder, open_index
 
 
 async def search(cache: Path) -> None:

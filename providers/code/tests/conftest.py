@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from concertino_code.choosing import choose_now
-from concertino_code.jailed import JailedSandbox
+from concertino_code.sandbox.jailed import JailedSandbox
+from concertino_code.sandbox.levels import choose_level_now
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -26,7 +26,7 @@ def shared_attacks(shared_data: Path) -> Path:
 @pytest.fixture(scope="session")
 def namespaces() -> None:
     """Skips where this machine grants no namespaces."""
-    choice = choose_now(level="namespaces")
+    choice = choose_level_now(level="namespaces")
     if not choice.level:
         if os.environ.get("CI"):
             pytest.fail(choice.explain())

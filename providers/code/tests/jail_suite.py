@@ -19,11 +19,11 @@ from random import Random
 from typing import Any
 
 from attacks import ATTACKS, Attack
-from concertino_code.execution import Ending, Execution
-from concertino_code.limits import Limits
-from concertino_code.sandbox import Sandbox
+from concertino_code.sandbox.base import Sandbox
+from concertino_code.sandbox.execution import Ending, Execution
+from concertino_code.sandbox.limits import ScriptLimits
 
-LIMITS = Limits(wall=20.0, cpu=20.0)
+LIMITS = ScriptLimits(wall=20.0, cpu=20.0)
 """For scripts that end by themselves, however busy the machine is."""
 SHORT = LIMITS.with_(wall=1.5, cpu=2.0)
 """For scripts that must be ended."""
@@ -99,9 +99,12 @@ class Victim:
     def aim(self, code: str) -> str:
         """The script with the addresses of this victim."""
         for name, value in (
-            ("PPID", os.getpid()), ("TCP", self.port), ("ABS", self.abstract), ("UNIX", self.unix),
+            ("PPID", os.getpid()),
+            ("TCP", self.port),
+            ("ABS", self.abstract),
+            ("UNIX", self.unix),
             ("HOST", self.folder),
-        ):  # fmt: skip
+        ):
             code = code.replace(f"@@{name}@@", str(value))
         return code
 

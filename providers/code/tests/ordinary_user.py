@@ -14,9 +14,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import jail_suite
-from concertino_code._jail import syscalls as sc
-from concertino_code.jailed import JailedSandbox
-from concertino_code.selftest import self_test
+from concertino_code.jail import syscalls as sc
+from concertino_code.sandbox.jailed import JailedSandbox
+from concertino_code.sandbox.selftest import self_test
 
 NOBODY = 65534
 

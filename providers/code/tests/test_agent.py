@@ -9,8 +9,8 @@ import pytest
 from concertino import AgentSpec, Budget, Model, Status, ToolSpec
 from concertino.testing import AgentConformance, ScriptedModel, fake_tool, make_pool, run_call
 from concertino_code.agent import ATTEMPTS, code_reasoner, extract_code
-from concertino_code.jailed import JailedSandbox
-from concertino_code.settings import Settings, read_settings
+from concertino_code.sandbox.jailed import JailedSandbox
+from concertino_code.settings import CodeSettings, read_settings
 from concertino_code.tool import published, python_tool
 
 RIGHT = "<reasoning>Add them.</reasoning>\n<code>\nprint('total', sum(range(11)))\n</code>"
@@ -19,7 +19,7 @@ WRONG = "<reasoning>Quickly.</reasoning><code>print(totl)</code>"
 
 @pytest.fixture
 def python(sandbox: JailedSandbox) -> ToolSpec:
-    return python_tool(sandbox, settings=Settings())
+    return python_tool(sandbox, settings=CodeSettings())
 
 
 async def test_a_script_is_written_run_and_shown_whole(python: ToolSpec) -> None:

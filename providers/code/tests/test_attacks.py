@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concertino_code.jailed import JailedSandbox
+from concertino_code.sandbox.jailed import JailedSandbox
 from jail_suite import ATTACKS, assault, read_attacks
 
 KNOWN_GAPS = {

@@ -6,13 +6,13 @@ import sys
 from typing import Any
 
 import pytest
-from concertino_code._jail import seccomp, syscalls
-from concertino_code.choosing import SAFE_LEVELS, choose, choose_now, open_sandbox
 from concertino_code.doctor import findings
-from concertino_code.jailed import JailedSandbox
-from concertino_code.sandbox import SandboxUnavailable
-from concertino_code.selftest import self_test
-from concertino_code.settings import Settings
+from concertino_code.jail import seccomp, syscalls
+from concertino_code.sandbox.base import SandboxUnavailable
+from concertino_code.sandbox.jailed import JailedSandbox
+from concertino_code.sandbox.levels import SAFE_LEVELS, choose_level, choose_level_now, open_sandbox
+from concertino_code.sandbox.selftest import self_test
+from concertino_code.settings import CodeSettings
 from concertino_code.tool import python_tool
 
 
@@ -21,25 +21,25 @@ async def test_limits_alone_fail_the_self_test_and_are_never_chosen_unasked(name
     reason = await self_test(bare)
     await bare.close()
     assert reason
-    choice = await choose("limits")
+    choice = await choose_level("limits")
     assert (choice.level, choice.safe) == ("", False)
     assert "allow_unsafe" in choice.explain()
 
 
 async def test_limits_are_used_where_they_are_allowed_and_say_what_they_are() -> None:
-    choice = await choose("limits", allow_unsafe=True)
+    choice = await choose_level("limits", allow_unsafe=True)
     assert (choice.level, choice.safe) == ("limits", False)
-    tool = python_tool(settings=Settings(level="limits", allow_unsafe=True))
+    tool = python_tool(settings=CodeSettings(level="limits", allow_unsafe=True))
     assert "NOT a sandbox" in tool.description
 
 
 async def test_namespaces_are_chosen_where_they_work(namespaces: None) -> None:
-    choice = await choose()
+    choice = await choose_level()
     assert (choice.level, dict(choice.refused), choice.safe) == ("namespaces", {}, True)
 
 
 async def test_a_level_that_cannot_be_used_is_refused_with_the_reason() -> None:
-    choice = await choose("bubblewrap", bwrap="/nowhere/bwrap")
+    choice = await choose_level("bubblewrap", bwrap="/nowhere/bwrap")
     assert choice.level == ""
     assert "bwrap is not installed" in choice.refused["bubblewrap"]
     with pytest.raises(SandboxUnavailable, match="bwrap is not installed"):
@@ -55,8 +55,8 @@ async def test_a_weaker_level_is_taken_when_a_stronger_one_fails(
         tried.append(sandbox.level)
         return "" if sandbox.level == "landlock" else f"{sandbox.level} is forbidden"
 
-    monkeypatch.setattr("concertino_code.choosing.self_test", only_landlock)
-    choice = await choose()
+    monkeypatch.setattr("concertino_code.sandbox.levels.self_test", only_landlock)
+    choice = await choose_level()
     assert tried == list(SAFE_LEVELS)
     assert choice.level == "landlock"
     assert choice.explain() == "namespaces: namespaces is forbidden; bubblewrap: bubblewrap is forbidden"
@@ -64,11 +64,11 @@ async def test_a_weaker_level_is_taken_when_a_stronger_one_fails(
 
 async def test_other_systems_have_no_local_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert "needs Linux" in (await choose()).explain()
+    assert "needs Linux" in (await choose_level()).explain()
 
 
 async def test_a_choice_can_be_made_inside_an_event_loop(namespaces: None) -> None:
-    assert choose_now(level="namespaces").level == "namespaces"
+    assert choose_level_now(level="namespaces").level == "namespaces"
 
 
 async def test_scripts_get_the_network_only_where_it_is_allowed(namespaces: None) -> None:
@@ -123,8 +123,8 @@ def run_filter(program: bytes, architecture: int, number: int, first: int = 0, s
 
 
 def test_the_doctor_names_the_level_and_what_was_passed_over(namespaces: None) -> None:
-    assert [(one.level, one.text) for one in findings(Settings())] == [
+    assert [(one.level, one.text) for one in findings(CodeSettings())] == [
         ("ok", "scripts run at the level namespaces, which passed its self-test")
     ]
-    assert [one.level for one in findings(Settings(level="bubblewrap", bwrap="/nowhere/bwrap"))] == ["error"]
-    assert [one.level for one in findings(Settings(level="limits", allow_unsafe=True))] == ["warning"]
+    assert [one.level for one in findings(CodeSettings(level="bubblewrap", bwrap="/nowhere/bwrap"))] == ["error"]
+    assert [one.level for one in findings(CodeSettings(level="limits", allow_unsafe=True))] == ["warning"]

@@ -13,10 +13,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from concertino_code.execution import Ending
-from concertino_code.jailed import JailedSandbox
-from concertino_code.limits import Limits
-from concertino_code.sandbox import SandboxFault, SandboxUnavailable
+from concertino_code.sandbox.base import SandboxFault, SandboxUnavailable
+from concertino_code.sandbox.execution import Ending
+from concertino_code.sandbox.jailed import JailedSandbox
+from concertino_code.sandbox.limits import ScriptLimits
 from jail_suite import survivors
 
 pytestmark = pytest.mark.alone  # it counts marked processes, and those of `test_attacks.py` bear the same mark
@@ -72,15 +72,18 @@ async def test_output_comes_back_verbatim_and_apart(sandbox: JailedSandbox) -> N
         ("import os; os.kill(os.getpid(), 11)", Ending.SIGNAL, -11),
         ("import os; os._exit(0)", Ending.OK, 0),
         ("while True: pass", Ending.WALL, None),
-        ("import os\nfor _ in range(3): os.fork()\nx = bytearray(b'x') * (90 << 20)\nimport time; time.sleep(60)",
-         Ending.MEMORY, None),
+        (
+            "import os\nfor _ in range(3): os.fork()\nx = bytearray(b'x') * (90 << 20)\nimport time; time.sleep(60)",
+            Ending.MEMORY,
+            None,
+        ),
     ],
-)  # fmt: skip
+)
 async def test_every_way_to_end_has_its_name(
     sandbox: JailedSandbox, code: str, ending: Ending, exit_code: int | None
 ) -> None:
     wall = 0.5 if ending is Ending.WALL else 20.0
-    done = await sandbox.run(code, limits=Limits(wall=wall))
+    done = await sandbox.run(code, limits=ScriptLimits(wall=wall))
     assert (done.ending, done.exit_code) == (ending, exit_code), done
 
 
@@ -89,17 +92,17 @@ async def test_cpu_time_of_all_threads_is_bounded(sandbox: JailedSandbox) -> Non
         "import os, signal\nfor _ in range(3): os.fork()\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\n"
         "while True: pass"
     )
-    done = await sandbox.run(code, limits=Limits(wall=60, cpu=1))
+    done = await sandbox.run(code, limits=ScriptLimits(wall=60, cpu=1))
     assert done.ending is Ending.CPU
 
 
 async def test_output_of_a_timeout_is_kept(sandbox: JailedSandbox) -> None:
-    done = await sandbox.run("print('first', flush=True)\nwhile True: pass", limits=Limits(wall=0.5))
+    done = await sandbox.run("print('first', flush=True)\nwhile True: pass", limits=ScriptLimits(wall=0.5))
     assert (done.ending, done.stdout.text) == (Ending.WALL, "first\n")
 
 
 async def test_long_output_keeps_both_ends_and_the_true_count(sandbox: JailedSandbox) -> None:
-    done = await sandbox.run("for i in range(100000): print(f'{i:09d}')", limits=Limits(output_kb=1, wall=30))
+    done = await sandbox.run("for i in range(100000): print(f'{i:09d}')", limits=ScriptLimits(output_kb=1, wall=30))
     assert done.ok
     assert done.stdout.total == 1_000_000
     assert done.stdout.head.startswith(b"000000000\n000000001")
@@ -114,7 +117,7 @@ async def test_a_script_may_have_some_dozen_threads(sandbox: JailedSandbox) -> N
         "threads = [threading.Thread(target=work) for _ in range(24)]\n"
         "for t in threads: t.start()\nfor t in threads: t.join()\nprint(len(total))"
     )
-    assert (await sandbox.run(code, limits=Limits(wall=60))).stdout.text == "24\n"
+    assert (await sandbox.run(code, limits=ScriptLimits(wall=60))).stdout.text == "24\n"
 
 
 async def test_a_script_reads_its_input_and_its_files(sandbox: JailedSandbox) -> None:
@@ -164,21 +167,40 @@ async def test_code_that_is_no_text_for_a_file_is_an_error_of_the_script(sandbox
 # -- as plain Python does it ---------------------------------------------------------------------------------------
 
 ORDINARY = [
-    "print(1)", "1/0", "def f():\n    return {}['x']\nf()", "raise ValueError('a\\nb')", "import nothing_there",
-    "print(", "x = 1\n  y = 2", "raise SystemExit", "raise SystemExit('bye')", "import sys; sys.exit(2)",
-    "assert 1 == 2, 'no'", "[1, 2][5]", "int('x')", "class A: pass\nA().b", "def g(n):\n    return g(n + 1)\ng(0)",
+    "print(1)",
+    "1/0",
+    "def f():\n    return {}['x']\nf()",
+    "raise ValueError('a\\nb')",
+    "import nothing_there",
+    "print(",
+    "x = 1\n  y = 2",
+    "raise SystemExit",
+    "raise SystemExit('bye')",
+    "import sys; sys.exit(2)",
+    "assert 1 == 2, 'no'",
+    "[1, 2][5]",
+    "int('x')",
+    "class A: pass\nA().b",
+    "def g(n):\n    return g(n + 1)\ng(0)",
     "try:\n    1/0\nexcept ZeroDivisionError as e:\n    raise RuntimeError('outer') from e",
-    "try:\n    1/0\nexcept ZeroDivisionError:\n    {}['k']", "raise KeyboardInterrupt",
-    "raise ExceptionGroup('g', [ValueError(1), TypeError(2)])", "import warnings; warnings.warn('careful')",
-    "e = ValueError('x'); e.add_note('a note'); raise e", "print(__name__, __file__[-7:], __builtins__.__name__)",
+    "try:\n    1/0\nexcept ZeroDivisionError:\n    {}['k']",
+    "raise KeyboardInterrupt",
+    "raise ExceptionGroup('g', [ValueError(1), TypeError(2)])",
+    "import warnings; warnings.warn('careful')",
+    "e = ValueError('x'); e.add_note('a note'); raise e",
+    "print(__name__, __file__[-7:], __builtins__.__name__)",
     "import sys; sys.stdout.write('no newline')",
     "import threading\nthreading.Thread(target=lambda: 1/0, name='T').start()",
     "import atexit; atexit.register(print, 'at exit'); print('before')",
-    "class D:\n    def __del__(self): print('gone')\nd = D()", "lambda: (yield)\nprint(undefined_name)",
-    "from math import nothing", "print(*[i for i in range(3)], sep='-', end='!')", "exec('1/0')",
-    "import sys; print(sys.argv[0][-7:], len(sys.argv))", "'abc'.foo(1,\n  2)",
+    "class D:\n    def __del__(self): print('gone')\nd = D()",
+    "lambda: (yield)\nprint(undefined_name)",
+    "from math import nothing",
+    "print(*[i for i in range(3)], sep='-', end='!')",
+    "exec('1/0')",
+    "import sys; print(sys.argv[0][-7:], len(sys.argv))",
+    "'abc'.foo(1,\n  2)",
     "async def a():\n    1/0\nimport asyncio; asyncio.run(a())",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("code", ORDINARY)
@@ -233,7 +255,7 @@ async def test_nothing_is_left_after_hundreds_of_executions(sandbox: JailedSandb
                     async with asyncio.timeout(0.05):
                         await sandbox.run(FOUR)
             elif number % 10 == 1:
-                assert (await sandbox.run(FOUR, limits=Limits(wall=0.1))).ending is Ending.WALL
+                assert (await sandbox.run(FOUR, limits=ScriptLimits(wall=0.1))).ending is Ending.WALL
             else:
                 assert (await sandbox.run("print(1)")).ok
 
@@ -255,7 +277,7 @@ Semaphore = asyncio.Semaphore
 
 _CHILD = """
 import asyncio, sys
-from concertino_code.jailed import JailedSandbox
+from concertino_code.sandbox.jailed import JailedSandbox
 async def main():
     sandbox = JailedSandbox(preload=())
     runs = [asyncio.ensure_future(sandbox.run(sys.argv[1])) for _ in range(8)]
@@ -346,7 +368,7 @@ async def test_an_interpreter_that_is_not_there_is_named(namespaces: None) -> No
 
 async def test_a_jail_that_cannot_be_set_up_is_no_fault_of_the_script(quick_sandbox: JailedSandbox) -> None:
     with pytest.raises(SandboxFault, match="No space left"):
-        await quick_sandbox.run("print(1)", limits=Limits(inodes=5), files={f"f{n}": b"" for n in range(9)})
+        await quick_sandbox.run("print(1)", limits=ScriptLimits(inodes=5), files={f"f{n}": b"" for n in range(9)})
 
 
 # -- one against another -------------------------------------------------------------------------------------------
@@ -355,7 +377,7 @@ async def test_a_jail_that_cannot_be_set_up_is_no_fault_of_the_script(quick_sand
 async def test_a_flood_of_output_costs_the_caller_no_memory(sandbox: JailedSandbox) -> None:
     await sandbox.run("print(1)")
     before = resident(os.getpid())
-    done = await sandbox.run("import os\nb = b'x' * 65536\nwhile True: os.write(1, b)", limits=Limits(wall=1))
+    done = await sandbox.run("import os\nb = b'x' * 65536\nwhile True: os.write(1, b)", limits=ScriptLimits(wall=1))
     assert done.ending is Ending.WALL
     assert done.stdout.total > 1 << 20
     assert resident(os.getpid()) - before < 2_000
@@ -363,7 +385,7 @@ async def test_a_flood_of_output_costs_the_caller_no_memory(sandbox: JailedSandb
 
 async def test_a_gigabyte_of_output_is_no_timeout(sandbox: JailedSandbox) -> None:
     code = "import os\nb = b'x' * (1 << 20)\nfor _ in range(1024): os.write(1, b)"
-    done = await sandbox.run(code, limits=Limits(wall=60, cpu=60))
+    done = await sandbox.run(code, limits=ScriptLimits(wall=60, cpu=60))
     assert done.ok, done
     assert done.stdout.total == 1 << 30
     assert done.stdout.cut > 0
@@ -371,8 +393,8 @@ async def test_a_gigabyte_of_output_is_no_timeout(sandbox: JailedSandbox) -> Non
 
 async def test_memory_of_a_tree_is_bounded_and_the_others_are_unharmed(sandbox: JailedSandbox) -> None:
     bomb = "import os\nfor _ in range(3): os.fork()\nx = []\nwhile True: x.append(bytearray(b'x') * (4 << 20))"
-    runs = [sandbox.run(bomb, limits=Limits(tree_mb=200, wall=60, cpu=60)) for _ in range(3)]
-    *bombs, other = await asyncio.gather(*runs, sandbox.run("print(sum(range(10**6)))", limits=Limits(wall=60)))
+    runs = [sandbox.run(bomb, limits=ScriptLimits(tree_mb=200, wall=60, cpu=60)) for _ in range(3)]
+    *bombs, other = await asyncio.gather(*runs, sandbox.run("print(sum(range(10**6)))", limits=ScriptLimits(wall=60)))
     assert {done.ending for done in bombs} == {Ending.MEMORY}
     assert all(done.peak_bytes < 2 * 200 << 20 for done in bombs), [done.peak_bytes >> 20 for done in bombs]
     assert other.ok
@@ -380,12 +402,12 @@ async def test_memory_of_a_tree_is_bounded_and_the_others_are_unharmed(sandbox: 
 
 async def test_a_fork_bomb_takes_no_process_from_another_script(sandbox: JailedSandbox) -> None:
     bomb = "import os, time\nwhile True:\n    try: os.fork()\n    except OSError: time.sleep(0.05)"
-    bombs = [asyncio.ensure_future(sandbox.run(bomb, limits=Limits(wall=30, cpu=30))) for _ in range(2)]
+    bombs = [asyncio.ensure_future(sandbox.run(bomb, limits=ScriptLimits(wall=30, cpu=30))) for _ in range(2)]
     code = (
         "import threading\nfor _ in range(8): threading.Thread(target=int).start()\n"
         "import os\nif os.fork() == 0: os._exit(0)\nos.wait(); print('ok')"
     )
-    done = await asyncio.gather(*(sandbox.run(code, limits=Limits(wall=60)) for _ in range(12)))
+    done = await asyncio.gather(*(sandbox.run(code, limits=ScriptLimits(wall=60)) for _ in range(12)))
     for running in bombs:
         running.cancel()
     await asyncio.gather(*bombs, return_exceptions=True)

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import pytest
 from concertino import Observation, Status
 from concertino.testing import run_call
-from concertino_code._jail.wire import pack
-from concertino_code.jailed import JailedSandbox
-from concertino_code.limits import Limits
-from concertino_code.settings import Settings
+from concertino_code.jail.wire import pack
+from concertino_code.sandbox.jailed import JailedSandbox
+from concertino_code.sandbox.limits import ScriptLimits
+from concertino_code.settings import CodeSettings
 from concertino_code.tool import python_tool
 
 SPOOFED = {"reason": "", "seconds": 0.1, "peak": 0, "totals": [7, 0], "files": {}, "code": 0, "cpu": 0.1}
@@ -51,7 +51,9 @@ STRANGE = {
     "a forged result": Strange(SPOOF, FAILED, "script_error", {"stdout": "", "exit_code": 9}),
     "a forged result on its own stream": Strange(
         f"import os\nos.write(1, {pack(SPOOFED, [b'x', b'', b'', b''])!r})\nraise SystemExit(4)",
-        FAILED, "script_error", {"stdout": '"totals": [7, 0]', "exit_code": 4},
+        FAILED,
+        "script_error",
+        {"stdout": '"totals": [7, 0]', "exit_code": 4},
     ),
     "half a character": Strange(
         "print('\\ud800')", FAILED, "script_error", {"stdout": "", "stderr": "surrogates not allowed", "exit_code": 1}
@@ -61,11 +63,16 @@ STRANGE = {
     ),
     "bytes that are no text": Strange(
         "import os\nos.write(1, bytes(range(256)) * 10)\nos.write(2, b'\\xff\\xfe\\0')",
-        OK, "", {"stdout": "\x00\x01", "stderr": "\ufffd\ufffd\x00"},
+        OK,
+        "",
+        {"stdout": "\x00\x01", "stderr": "\ufffd\ufffd\x00"},
     ),
     "200 MB in one line": Strange(
         "import os\nfor _ in range(200): os.write(1, b'x' * (1 << 20))\nos.write(1, b'the end')",
-        OK, "", {"stdout": "the end"}, 60.0,
+        OK,
+        "",
+        {"stdout": "the end"},
+        60.0,
     ),
     "all descriptors closed": Strange(
         "import os\nprint('a', flush=True)\nos.closerange(0, 256)", OK, "", {"stdout": "a"}
@@ -79,27 +86,36 @@ STRANGE = {
     ),
     "a stop": Strange(
         "import os, signal\nprint('a', flush=True)\nos.kill(os.getpid(), signal.SIGSTOP)",
-        LATE, "time_limit", {"stdout": "a"}, SLOW,
+        LATE,
+        "time_limit",
+        {"stdout": "a"},
+        SLOW,
     ),
     "an exit handler that hangs": Strange(
         "import atexit, threading\natexit.register(threading.Event().wait)\nprint('done', flush=True)",
-        LATE, "time_limit", {"stdout": "done"}, SLOW,
+        LATE,
+        "time_limit",
+        {"stdout": "done"},
+        SLOW,
     ),
     "a thread that never ends": Strange(
         "import threading\nthreading.Thread(target=threading.Event().wait).start()\nprint('done', flush=True)",
-        LATE, "time_limit", {"stdout": "done"}, SLOW,
+        LATE,
+        "time_limit",
+        {"stdout": "done"},
+        SLOW,
     ),
     "a real-time signal": Strange(
         "import os\nos.kill(os.getpid(), 40)", FAILED, "script_signal", {"stdout": "", "exit_code": -40}
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", STRANGE)
 async def test_a_strange_ending_is_one_observation_with_its_status(sandbox: JailedSandbox, name: str) -> None:
     script = STRANGE[name]
-    limits = Limits(wall=script.seconds, cpu=script.seconds)
-    seen = await run_call(python_tool(sandbox, settings=Settings(limits=limits)), {"code": script.code})
+    limits = ScriptLimits(wall=script.seconds, cpu=script.seconds)
+    seen = await run_call(python_tool(sandbox, settings=CodeSettings(limits=limits)), {"code": script.code})
     assert (seen.status, seen.error.code if seen.error else "") == (script.status, script.error), seen
     assert seen.attempts == 1
     well_formed(seen)
@@ -112,8 +128,8 @@ async def test_a_strange_ending_is_one_observation_with_its_status(sandbox: Jail
 
 async def test_the_sandbox_is_as_it_was_after_each_of_them(sandbox: JailedSandbox) -> None:
     for script in STRANGE.values():
-        await sandbox.run(script.code, limits=Limits(wall=min(script.seconds, 2.0), cpu=20))
-        done = await sandbox.run("print(6 * 7)", limits=Limits(wall=QUICK))
+        await sandbox.run(script.code, limits=ScriptLimits(wall=min(script.seconds, 2.0), cpu=20))
+        done = await sandbox.run("print(6 * 7)", limits=ScriptLimits(wall=QUICK))
         assert (done.ok, done.stdout.text) == (True, "42\n")
 
 

@@ -13,12 +13,12 @@ from concertino import Call, Observation, ProviderSettings, Status, ToolSpec, Us
 from concertino.executor import Executor
 from concertino.testing import ToolConformance, make_pool, run_call
 from concertino_code import concertino_examples
-from concertino_code.backends import Backend
-from concertino_code.execution import Ending, Execution, Stream
-from concertino_code.jailed import JailedSandbox
-from concertino_code.limits import Limits
-from concertino_code.sandbox import Sandbox, SandboxFault, SandboxUnavailable
-from concertino_code.settings import Settings, read_settings
+from concertino_code.backend import Backend
+from concertino_code.sandbox.base import Sandbox, SandboxFault, SandboxUnavailable, Script
+from concertino_code.sandbox.execution import Ending, Execution, Stream
+from concertino_code.sandbox.jailed import JailedSandbox
+from concertino_code.sandbox.limits import ScriptLimits
+from concertino_code.settings import CodeSettings, read_settings
 from concertino_code.tool import _declare, published, python_tool, show, unfenced
 
 
@@ -30,17 +30,18 @@ class Broken(Sandbox):
 
     def __init__(self, *faults: SandboxFault) -> None:
         self.faults = list(faults)
-        self.seen: list[Limits | None] = []
+        self.seen: list[ScriptLimits] = []
+        self.limits = ScriptLimits()
 
-    async def run(self, code: str, *, limits: Limits | None = None, **_: Any) -> Execution:
-        self.seen.append(limits)
+    async def execute(self, script: Script) -> Execution:
+        self.seen.append(script.limits)
         if self.faults:
             raise self.faults.pop(0)
         return Execution(Ending.OK, 0, Stream(b"done\n", b"", 5), Stream())
 
 
-async def run(sandbox: Sandbox, code: str, settings: Settings | None = None, **options: Any) -> Observation:
-    tool = python_tool(sandbox, settings=settings or Settings()).with_(**options)
+async def run(sandbox: Sandbox, code: str, settings: CodeSettings | None = None, **options: Any) -> Observation:
+    tool = python_tool(sandbox, settings=settings or CodeSettings()).with_(**options)
     return await run_call(tool, {"code": code})
 
 
@@ -57,7 +58,7 @@ async def run(sandbox: Sandbox, code: str, settings: Settings | None = None, **o
 async def test_every_ending_has_its_status_its_code_and_its_output(
     sandbox: JailedSandbox, code: str, status: Status, error: str, content: dict[str, Any]
 ) -> None:
-    settings = Settings(limits=Limits(wall=0.7 if "while" in code else 20))
+    settings = CodeSettings(limits=ScriptLimits(wall=0.7 if "while" in code else 20))
     seen = await run(sandbox, code, settings)
     assert (seen.status, seen.error.code if seen.error else "", seen.content) == (status, error, content)
     assert seen.attempts == 1
@@ -72,7 +73,7 @@ async def test_an_uncaught_exception_is_the_message_and_its_traceback_the_conten
 
 async def test_memory_beyond_the_limit_is_an_error_of_the_script(sandbox: JailedSandbox) -> None:
     code = "import os\nfor _ in range(3): os.fork()\nx = bytearray(b'x') * (90 << 20)\nimport time; time.sleep(60)"
-    seen = await run(sandbox, code, Settings(limits=Limits(wall=60)))
+    seen = await run(sandbox, code, CodeSettings(limits=ScriptLimits(wall=60)))
     assert seen.error is not None
     assert (seen.status, seen.error.code) == (Status.EXEC_ERR, "memory_limit")
 
@@ -99,13 +100,13 @@ async def test_a_sandbox_that_stays_broken_is_unavailable() -> None:
 
 async def test_a_script_that_may_have_acted_outside_is_not_repeated() -> None:
     broken = Broken(SandboxFault("the connection broke", executed=True))
-    seen = await run(broken, "print(1)", Settings(network=True))
+    seen = await run(broken, "print(1)", CodeSettings(network=True))
     assert seen.error is not None
     assert (seen.error.code, seen.attempts) == ("unknown_outcome", 1)
 
 
 async def test_without_any_sandbox_every_call_says_why() -> None:
-    tool = _declare(Backend(None, "namespaces: forbidden here"), "python", Settings())
+    tool = _declare(Backend(None, "namespaces: forbidden here"), "python", CodeSettings())
     assert "NOT AVAILABLE" in tool.description
     seen = await run_call(tool, {"code": "print(1)"})
     assert seen.error is not None
@@ -119,7 +120,7 @@ async def test_a_missing_sandbox_is_never_tried_again() -> None:
 
 
 async def test_artefacts_are_shown_as_text_where_they_are_text(sandbox: JailedSandbox) -> None:
-    tool = python_tool(sandbox, settings=Settings())
+    tool = python_tool(sandbox, settings=CodeSettings())
     code = (
         "open('a.txt', 'w').write('hello'); open('b.bin', 'wb').write(b'\\xff\\x00'); open('c', 'w').write('x' * 9999)"
     )
@@ -133,14 +134,14 @@ async def test_artefacts_are_shown_as_text_where_they_are_text(sandbox: JailedSa
 
 
 async def test_a_bad_artefact_name_is_explained(sandbox: JailedSandbox) -> None:
-    seen = await run_call(python_tool(sandbox, settings=Settings()), {"code": "pass", "artefacts": ["../x"]})
+    seen = await run_call(python_tool(sandbox, settings=CodeSettings()), {"code": "pass", "artefacts": ["../x"]})
     assert seen.error is not None
     assert "relative name" in seen.error.message
 
 
 async def test_calls_of_one_plan_run_side_by_side(sandbox: JailedSandbox) -> None:
     await sandbox.run("print(1)")
-    tool = python_tool(sandbox, settings=Settings(limits=Limits(wall=60)))
+    tool = python_tool(sandbox, settings=CodeSettings(limits=ScriptLimits(wall=60)))
     async with Executor() as executor:
         seen = await executor.run([Call("python", {"code": f"print({n} ** 2)"}) for n in range(12)], make_pool(tool))
     assert [one.content for one in seen] == [{"stdout": f"{n * n}\n"} for n in range(12)]
@@ -170,20 +171,28 @@ def test_a_fence_around_the_whole_code_is_taken_off(given: str, expected: str) -
 
 
 def test_the_description_names_the_level_and_the_limits(sandbox: JailedSandbox) -> None:
-    text = python_tool(sandbox, settings=Settings()).description
+    text = python_tool(sandbox, settings=CodeSettings()).description
     assert "Sandbox level: namespaces." in text
     assert "no network" in text
     assert "10 s" in text
 
 
 def test_settings_come_from_the_environment() -> None:
-    settings = read_settings(environ={
-        "CONCERTINO_CODE_LEVEL": "landlock", "CONCERTINO_CODE_WALL": "2.5", "CONCERTINO_CODE_MEMORY_MB": "256",
-        "CONCERTINO_CODE_NETWORK": "1", "OTHER": "x",
-    })  # fmt: skip
+    settings = read_settings(
+        environ={
+            "CONCERTINO_CODE_LEVEL": "landlock",
+            "CONCERTINO_CODE_WALL": "2.5",
+            "CONCERTINO_CODE_MEMORY_MB": "256",
+            "CONCERTINO_CODE_NETWORK": "1",
+            "OTHER": "x",
+        }
+    )
     assert (settings.level, settings.limits.wall, settings.limits.memory_mb, settings.network) == (
-        "landlock", 2.5, 256, True,
-    )  # fmt: skip
+        "landlock",
+        2.5,
+        256,
+        True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -192,7 +201,7 @@ def test_settings_come_from_the_environment() -> None:
         ("LEVEL", "chroot", "expected one of auto"),
         ("WALL", "soon", "expected a number"),
         ("WALL", "-1", "number > 0"),
-        ("WAL", "1", "is no setting; did you mean CONCERTINO_CODE_WALL"),
+        ("WAL", "1", "is not a setting; did you mean CONCERTINO_CODE_WALL"),
         ("NETWORK", "maybe", "expected 1 or 0"),
     ],
 )
@@ -208,7 +217,7 @@ def test_a_table_sets_the_same_and_the_environment_wins_key_by_key(tmp_path: Pat
     settings = read_settings(table, {"CONCERTINO_CODE_WALL": "7.5", "CONCERTINO_CODE_LEVEL": ""})
     assert (settings.level, settings.limits.wall, settings.limits.memory_mb) == ("landlock", 7.5, 256)
     assert (settings.network, settings.bwrap) == (True, str(tmp_path / "bin" / "bwrap"))
-    assert read_settings(ProviderSettings(), {}) == Settings()
+    assert read_settings(ProviderSettings(), {}) == CodeSettings()
 
 
 @pytest.mark.parametrize(
@@ -237,8 +246,8 @@ def test_the_hooks_take_the_table(namespaces: None, monkeypatch: pytest.MonkeyPa
     (tool,) = concertino_code.concertino_tools(ProviderSettings({"wall": 3}))
     assert "3 s" in tool.description
     assert concertino_code.concertino_tools(ProviderSettings({"wall": 3})) == [tool]
-    (finding,) = concertino_code.concertino_doctor(ProviderSettings({"level": "e2b"}))
-    assert (finding.level, finding.text) == ("error", "e2b cannot be used: E2B needs a key: set E2B_API_KEY")
+    (finding,) = concertino_code.concertino_doctor(ProviderSettings({"level": "docker"}))
+    assert (finding.level, finding.text) == ("ok", "scripts run in docker, which was not asked")
 
 
 class TestPython(ToolConformance):
@@ -257,6 +266,6 @@ class TestPython(ToolConformance):
 
 def test_the_tool_can_be_declared_inside_an_event_loop(namespaces: None) -> None:
     async def declare() -> str:
-        return python_tool(settings=Settings(level="namespaces", limits=Limits(wall=3))).description
+        return python_tool(settings=CodeSettings(level="namespaces", limits=ScriptLimits(wall=3))).description
 
     assert "namespaces" in asyncio.run(declare())

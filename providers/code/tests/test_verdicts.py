@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concertino_code.jailed import JailedSandbox
-from concertino_code.limits import Limits
+from concertino_code.sandbox.jailed import JailedSandbox
+from concertino_code.sandbox.limits import ScriptLimits
 
-NOT_REPRODUCIBLE = {
-    "HumanEval/133", "mbpp_724", "mbpp_170", "mbpp_798", "mbpp_419", "mbpp_598", "mbpp_67"
-}  # fmt: skip
+NOT_REPRODUCIBLE = {"HumanEval/133", "mbpp_724", "mbpp_170", "mbpp_798", "mbpp_419", "mbpp_598", "mbpp_67"}
 """Their record does not hold under plain Python 3.11 either, as the data's own notes say."""
 
 
@@ -29,7 +27,7 @@ async def _verdicts(sandbox: JailedSandbox, programs: dict[str, str]) -> dict[st
 
     async def judge(name: str, program: str) -> tuple[str, bool]:
         async with places:
-            return name, (await sandbox.run(program, limits=Limits(wall=10, cpu=10))).ok
+            return name, (await sandbox.run(program, limits=ScriptLimits(wall=10, cpu=10))).ok
 
     return dict(await asyncio.gather(*(judge(*item) for item in programs.items())))
 

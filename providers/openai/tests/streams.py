@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from concertino import ChatRequest, FailureClass, Message, ProviderError, Reply
-from concertino_openai._fold import Fold
-from concertino_openai._options import Settings
-from concertino_openai._reading import StreamReading, conclude
+from concertino_openai.chat.accumulator import ReplyAccumulator
+from concertino_openai.chat.stream import StreamDecoder, reply_of
+from concertino_openai.options import OpenAISettings
 
 TOOL = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
 DONE = b"data: [DONE]\n\n"
@@ -71,14 +71,14 @@ class Stream:
     options: tuple[tuple[str, Any], ...] = ()
 
     @property
-    def settings(self) -> Settings:
-        return Settings.of({"server": self.server, "model": "m", **dict(self.options)}, "test")
+    def settings(self) -> OpenAISettings:
+        return OpenAISettings.of({"server": self.server, "model": "m", **dict(self.options)}, "test")
 
     def reply(self, *pieces: bytes) -> tuple[str, Reply] | ProviderError:
         """What the provider makes of the body, cut as given: the pieces of text together and the reply."""
         settings = self.settings
-        fold = Fold(settings.dialect, self.tools, settings.endpoint)
-        reading = StreamReading(fold, settings, self.tools)
+        fold = ReplyAccumulator(settings.dialect, self.tools, settings.endpoint)
+        reading = StreamDecoder(fold, settings, self.tools)
         try:
             shown = [reading.feed(piece) for piece in pieces or (self.body,)]
             shown.append(reading.finish())
@@ -86,7 +86,7 @@ class Stream:
             return error
         request = ChatRequest([Message("user", "hi")], tools=[TOOL] if self.tools else [])
         try:
-            last, reply = conclude(fold, request, lambda text: len(text) // 3 + 1, settings)
+            last, reply = reply_of(fold, request, lambda text: len(text) // 3 + 1, settings)
         except ProviderError as error:
             return error
         return "".join([*shown, last]), reply
@@ -113,8 +113,12 @@ STREAMS: tuple[Stream, ...] = (
     Stream("text and finish in one chunk", chunk({"content": "Hello"}, "length") + DONE, "Hello", finish="length"),
     Stream(
         "comments",
-        b": OPENROUTER PROCESSING\n\n: OPENROUTER PROCESSING\n\n" + said("Hello") + b":\n\n" + END
-        + usage(cost=0.25) + DONE,
+        b": OPENROUTER PROCESSING\n\n: OPENROUTER PROCESSING\n\n"
+        + said("Hello")
+        + b":\n\n"
+        + END
+        + usage(cost=0.25)
+        + DONE,
         "Hello",
         server="openrouter",
     ),
@@ -143,7 +147,9 @@ STREAMS: tuple[Stream, ...] = (
         "".join(
             f"data: {json.dumps({'choices': [{'delta': {'content': text}}]}, ensure_ascii=False)}\n\n"
             for text in ("Grüße, ", "мир, ", "世界, ", "👋🏽!")
-        ).encode() + END + DONE,
+        ).encode()
+        + END
+        + DONE,
         "Grüße, мир, 世界, 👋🏽!",
     ),
     Stream("no empty line at the end", said("Hello") + END.rstrip(b"\n"), "Hello"),
@@ -157,9 +163,11 @@ STREAMS: tuple[Stream, ...] = (
     Stream("no null", said("Hello") + sse({"choices": [{"finish_reason": "stop"}], "error": None}) + DONE, "Hello"),
     Stream(
         "second choice",
-        said("Hel") + chunk({"content": "other"}, choice_index=1) + said("lo") + END + chunk(
-            finish="stop", choice_index=1
-        ),
+        said("Hel")
+        + chunk({"content": "other"}, choice_index=1)
+        + said("lo")
+        + END
+        + chunk(finish="stop", choice_index=1),
         "Hello",
     ),
     Stream(
@@ -181,7 +189,8 @@ STREAMS: tuple[Stream, ...] = (
         "reasoning_details",
         chunk({"reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "H", "signature": None}]})
         + chunk({"reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "m.", "signature": "s"}]})
-        + said("Hello") + END,
+        + said("Hello")
+        + END,
         "Hello",
         reasoning="Hm.",
         server="openrouter",
@@ -207,9 +216,14 @@ STREAMS: tuple[Stream, ...] = (
     # calls
     Stream(
         "two calls in fragments",
-        chunk(call(index=0, id="a", name="add", arguments="")) + chunk(call(index=0, arguments='{"a": 2, '))
-        + chunk(call(index=1, id="b", name="sub", arguments='{"a"')) + chunk(call(index=0, arguments='"b": 3}'))
-        + chunk(call(index=1, arguments=": 1}")) + CALLED + usage() + DONE,
+        chunk(call(index=0, id="a", name="add", arguments=""))
+        + chunk(call(index=0, arguments='{"a": 2, '))
+        + chunk(call(index=1, id="b", name="sub", arguments='{"a"'))
+        + chunk(call(index=0, arguments='"b": 3}'))
+        + chunk(call(index=1, arguments=": 1}"))
+        + CALLED
+        + usage()
+        + DONE,
         calls=(("add", '{"a": 2, "b": 3}'), ("sub", '{"a": 1}')),
         finish="tool_calls",
         tools=True,
@@ -217,7 +231,8 @@ STREAMS: tuple[Stream, ...] = (
     Stream(
         "a whole call per chunk",
         chunk(call(index=0, id="a", name="add", arguments='{"a": 2}'))
-        + chunk(call(index=1, id="b", name="add", arguments='{"a": 3}')) + CALLED,
+        + chunk(call(index=1, id="b", name="add", arguments='{"a": 3}'))
+        + CALLED,
         calls=(("add", '{"a": 2}'), ("add", '{"a": 3}')),
         finish="tool_calls",
         server="transformers",
@@ -226,7 +241,8 @@ STREAMS: tuple[Stream, ...] = (
     Stream(
         "every call has number 0",
         chunk(call(index=0, id="a", name="add", arguments='{"a": 2}'))
-        + chunk(call(index=0, id="b", name="add", arguments='{"a": 3}')) + CALLED,
+        + chunk(call(index=0, id="b", name="add", arguments='{"a": 3}'))
+        + CALLED,
         calls=(("add", '{"a": 2}'), ("add", '{"a": 3}')),
         finish="tool_calls",
         server="gemini",
@@ -234,8 +250,10 @@ STREAMS: tuple[Stream, ...] = (
     ),
     Stream(
         "no number and no id",
-        chunk(call(name="add", arguments='{"a"')) + chunk(call(arguments=": 2}"))
-        + chunk(call(name="add", arguments='{"a": 3}')) + END,
+        chunk(call(name="add", arguments='{"a"'))
+        + chunk(call(arguments=": 2}"))
+        + chunk(call(name="add", arguments='{"a": 3}'))
+        + END,
         calls=(("add", '{"a": 2}'), ("add", '{"a": 3}')),
         tools=True,
     ),
@@ -281,7 +299,8 @@ STREAMS: tuple[Stream, ...] = (
     Stream(
         "calls in the text",
         said("<think>Two.</think>\n\nI add.\n<to", "ol_call>", f"\n{ADD_23}\n</tool_", "call>\n")
-        + said(in_tags('{"name": "now"}')) + END,
+        + said(in_tags('{"name": "now"}'))
+        + END,
         "I add.",
         (("add", '{"a": 2, "b": 3}'), ("now", "{}")),
         "Two.",
@@ -306,8 +325,11 @@ STREAMS: tuple[Stream, ...] = (
     ),
     Stream(
         "broken call in fragments",
-        chunk(call(index=0, id="a", name="add")) + chunk(call(index=0, arguments='{"a": 2,'))
-        + chunk(call(index=0, arguments=' "b": ')) + CALLED + DONE,
+        chunk(call(index=0, id="a", name="add"))
+        + chunk(call(index=0, arguments='{"a": 2,'))
+        + chunk(call(index=0, arguments=' "b": '))
+        + CALLED
+        + DONE,
         calls=(("add", '{"a": 2, "b":'),),
         finish="tool_calls",
         server="vllm",
@@ -332,10 +354,18 @@ STREAMS: tuple[Stream, ...] = (
     # tokens
     Stream(
         "tokens",
-        chunk({"content": "He"}, choice_token_ids=[7], choice_logprobs={"content": [{"logprob": -0.5}]},
-              prompt_token_ids=[1, 2, 3])
-        + chunk({"content": "llo"}, "stop", choice_token_ids=[8, 9],
-                choice_logprobs={"content": [{"logprob": -0.25}, {"logprob": 0.0}]}),
+        chunk(
+            {"content": "He"},
+            choice_token_ids=[7],
+            choice_logprobs={"content": [{"logprob": -0.5}]},
+            prompt_token_ids=[1, 2, 3],
+        )
+        + chunk(
+            {"content": "llo"},
+            "stop",
+            choice_token_ids=[8, 9],
+            choice_logprobs={"content": [{"logprob": -0.25}, {"logprob": 0.0}]},
+        ),
         "Hello",
         server="vllm",
     ),
@@ -376,8 +406,10 @@ STREAMS: tuple[Stream, ...] = (
     Stream("no json in the middle", said("Hel") + b"data: {nonsense}\n\n", failure=FailureClass.CUT_OFF),
     Stream("a list", sse([{"error": {"code": 400, "message": "bad"}}]), failure=FailureClass.CALLER, server="gemini"),
     Stream("usage of another form", said("Hello") + END + sse({"usage": [5]}), "Hello"),
-    Stream("ids of another form", said("Hello") + chunk(finish="stop", prompt_token_ids=5),
-           failure=FailureClass.CUT_OFF),
-    Stream("another form", said("Hel") + sse({"choices": [{"delta": {"tool_calls": [5]}}]}),
-           failure=FailureClass.CUT_OFF),
-)  # fmt: skip
+    Stream(
+        "ids of another form", said("Hello") + chunk(finish="stop", prompt_token_ids=5), failure=FailureClass.CUT_OFF
+    ),
+    Stream(
+        "another form", said("Hel") + sse({"choices": [{"delta": {"tool_calls": [5]}}]}), failure=FailureClass.CUT_OFF
+    ),
+)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from concertino_openai._channels import Channels
-from concertino_openai._dialect import ThinkStyle
+from concertino_openai.chat.channels import Channels
+from concertino_openai.dialects import ThinkStyle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from concertino import ProviderError
-from concertino_openai._failures import from_error, from_response, retry_after
+from concertino_openai.failures import from_error, from_response, retry_after
 
 from .recordings import RECORDED, recordings
 

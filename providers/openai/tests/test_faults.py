@@ -30,7 +30,8 @@ from concertino import (
     agent,
 )
 from concertino.executor import Executor, RetryPolicy
-from concertino_openai import OpenAIModel, model
+from concertino_openai import model
+from concertino_openai.client import OpenAIModel
 
 from .fault_server import FAULTS, FaultServer, fault_server, raw_server
 from .streams import TOOL
@@ -159,9 +160,12 @@ async def ask(spec: ModelSpec) -> Outcome:
 
 def spec_of(row: Row, server: FaultServer) -> ModelSpec:
     return model(
-        "m", base_url=server.url(row.fault), timeout=row.timeout or 20.0, max_reply_bytes=20 * 2**20,
+        "m",
+        base_url=server.url(row.fault),
+        timeout=row.timeout or 20.0,
+        max_reply_bytes=20 * 2**20,
         stream=None if not row.plain else False,
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture
@@ -271,7 +275,7 @@ async def test_a_model_used_alone_asks_once(fault: str, stream: bool, server: Fa
 async def test_a_kept_connection_that_died_is_not_a_hidden_repeat(server: FaultServer) -> None:
     alone = OpenAIModel(model="m", base_url=server.url("good"))
     await alone.chat(ChatRequest(HI))
-    alone._endpoint._chat = alone._endpoint._chat.with_path("/reset_before_headers/v1/chat/completions")
+    alone._client.chat_url = alone._client.chat_url.with_path("/reset_before_headers/v1/chat/completions")
     with pytest.raises(ProviderError):
         await alone.chat(ChatRequest(HI))
     await alone.close()
@@ -338,11 +342,11 @@ async def test_a_stream_that_is_left_closes_its_socket(server: FaultServer) -> N
 async def test_a_model_stays_usable_after_faults(server: FaultServer) -> None:
     alone = OpenAIModel(model="m", base_url=server.url("good"))
     await alone.chat(ChatRequest(HI))
-    good = alone._endpoint._chat
+    good = alone._client.chat_url
     for fault in ("reset_midway", "line_of_10_mb", "500", "html", "closed_without_finish"):
-        alone._endpoint._chat = good.with_path(f"/{fault}/v1/chat/completions")
+        alone._client.chat_url = good.with_path(f"/{fault}/v1/chat/completions")
         with pytest.raises(ProviderError):
             await alone.chat(ChatRequest(HI))
-        alone._endpoint._chat = good
+        alone._client.chat_url = good
         assert (await alone.chat(ChatRequest(HI))).text == "Hello"
     await alone.close()

@@ -8,24 +8,24 @@ from typing import Any
 
 import pytest
 from concertino import ChatRequest, Message, Reply, Sampling, Usage
-from concertino_openai._fold import Fold
-from concertino_openai._options import Settings
-from concertino_openai._reading import read_plain
+from concertino_openai.chat.accumulator import ReplyAccumulator
+from concertino_openai.chat.stream import read_plain
+from concertino_openai.options import OpenAISettings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from .recordings import RECORDED, recordings
 from .streams import STREAMS, TOOL, Stream, chunk, numbers, said, sse, usage
 
-SETTINGS = Settings.of({"server": "vllm", "model": "m"}, "test")
+SETTINGS = OpenAISettings.of({"server": "vllm", "model": "m"}, "test")
 
 
-def plain(message: dict[str, Any], tools: bool = False, settings: Settings = SETTINGS, **more: Any) -> Reply:
+def plain(message: dict[str, Any], tools: bool = False, settings: OpenAISettings = SETTINGS, **more: Any) -> Reply:
     """The reply of a whole answer."""
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     choice |= {key.removeprefix("choice_"): more.pop(key) for key in list(more) if key.startswith("choice_")}
     answer = {"id": "c1", "model": "m", "choices": [choice], **more}
-    fold = Fold(settings.dialect, tools, settings.endpoint)
+    fold = ReplyAccumulator(settings.dialect, tools, settings.endpoint)
     shown = read_plain(json.dumps(answer).encode(), fold, settings)
     last, reply = fold.reply(ChatRequest([Message("user", "hi")], tools=[TOOL] if tools else []), len)
     assert shown + last == reply.text
@@ -112,7 +112,7 @@ def test_recorded_answers_say_the_same_whole_and_streamed() -> None:
             continue
         stream = recording.as_stream(file)
         if mode == "plain":
-            fold = Fold(stream.settings.dialect, stream.tools, "here")
+            fold = ReplyAccumulator(stream.settings.dialect, stream.tools, "here")
             read_plain(recording.body, fold, stream.settings)
             whole[file.parent.name, name] = fold.reply(ChatRequest([]), len)[1]
             continue
@@ -142,10 +142,12 @@ def test_recorded_answers_say_the_same_whole_and_streamed() -> None:
         # thoughts counted beside the reply, and only in the total
         ({"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 20}, Usage(input_tokens=5, output_tokens=15)),
         ({"prompt_tokens": 5, "completion_tokens": None, "cost": "dear"}, Usage(input_tokens=5)),
-        (numbers(5, 3, prompt_tokens_details={"cached_tokens": 9}, reasoning_tokens=8),
-         Usage(input_tokens=5, output_tokens=3, cached_tokens=5, reasoning_tokens=3)),
+        (
+            numbers(5, 3, prompt_tokens_details={"cached_tokens": 9}, reasoning_tokens=8),
+            Usage(input_tokens=5, output_tokens=3, cached_tokens=5, reasoning_tokens=3),
+        ),
     ],
-)  # fmt: skip
+)
 def test_usage_is_read_in_every_form(reported: dict[str, Any], expected: Usage) -> None:
     assert plain({"content": "x"}, usage=reported).usage == expected
     body = said("x") + chunk(finish="stop") + sse({"choices": [], "usage": reported})
@@ -162,7 +164,7 @@ def test_a_usage_that_nobody_told_is_estimated_and_says_so() -> None:
 
 
 def test_an_estimate_is_never_above_the_bound_of_the_request() -> None:
-    fold = Fold(SETTINGS.dialect, False, "here")
+    fold = ReplyAccumulator(SETTINGS.dialect, False, "here")
     read_plain(json.dumps({"choices": [{"message": {"content": "x" * 300}}]}).encode(), fold, SETTINGS)
     request = ChatRequest([Message("user", "hi")], sampling=Sampling(max_tokens=5))
     assert fold.reply(request, len)[1].usage.output_tokens == 5
@@ -170,7 +172,7 @@ def test_an_estimate_is_never_above_the_bound_of_the_request() -> None:
 
 def test_what_flowed_before_a_stream_broke_is_counted() -> None:
     stream = Stream("cut", said("Hello", " world"))
-    fold = Fold(stream.settings.dialect, False, "here")
+    fold = ReplyAccumulator(stream.settings.dialect, False, "here")
     for line in stream.body.split(b"\n\n")[:-1]:
         fold.feed(json.loads(line[6:]))
     used = fold.usage(ChatRequest([Message("user", "hi")]), len)

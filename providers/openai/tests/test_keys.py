@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
-import concertino_openai
 import pytest
 from aiohttp import web
 from concertino import Budget, ChatRequest, Message, Orchestrator, Pool, ProviderError, SpecError
 from concertino.testing import fake_tool
-from concertino_openai import Embedder, OpenAIModel, list_models, model, set_key_source
-from concertino_openai._keys import redact
+from concertino_openai import model, set_key_source
+from concertino_openai.client import Embedder, OpenAIModel, list_models
+from concertino_openai.keys import redact
 
 from .fault_server import FaultServer, fault_server, serving
 
@@ -207,4 +207,4 @@ def test_whatever_looks_like_a_key_is_hidden(text: str, shown: str) -> None:
 def test_a_declared_model_can_be_sent_to_another_process_without_a_key() -> None:
     spec = model("m", base_url="http://127.0.0.1:1/v1", key_env="TEST_KEY")
     assert KEY.encode() not in pickle.dumps(spec)
-    assert asyncio.iscoroutinefunction(concertino_openai.list_models)
+    assert asyncio.iscoroutinefunction(list_models)

@@ -10,18 +10,20 @@ from typing import Any
 import pytest
 from aiohttp import web
 from concertino import ChatRequest, Message, ProviderError, SpecError, Usage
-from concertino_openai import Embedder, ListedModel, OpenAIModel, list_models
+from concertino_openai.client import Embedder, ListedModel, OpenAIModel, list_models
 
 from .fault_server import GOOD, fault_server, serving, stream
 
 LISTINGS: list[tuple[Any, tuple[ListedModel, ...]]] = [
-    ({"object": "list", "data": [{"id": "a", "owned_by": "vllm", "max_model_len": 4096}, {"id": "lora"}]},
-     (ListedModel("a", 4096, "vllm"), ListedModel("lora"))),
+    (
+        {"object": "list", "data": [{"id": "a", "owned_by": "vllm", "max_model_len": 4096}, {"id": "lora"}]},
+        (ListedModel("a", 4096, "vllm"), ListedModel("lora")),
+    ),
     ({"data": [{"id": "a", "context_length": 128_000, "pricing": {}}]}, (ListedModel("a", 128_000),)),
     ({"data": [{"id": "a", "meta": {"n_ctx_train": 32_768}}], "models": []}, (ListedModel("a", 32_768),)),
     ([{"id": "a"}], (ListedModel("a"),)),
     ({"data": []}, ()),
-]  # fmt: skip
+]
 
 
 def answering(data: Any, status: int = 200) -> Callable[[web.Request], Awaitable[web.Response]]:
@@ -56,8 +58,8 @@ async def test_a_listing_is_read_in_every_form(data: Any, models: tuple[ListedMo
     [
         ({"error": {"message": "no key"}}, 401, "no key"),
         ({"error": {"message": "broke", "code": 500}}, 200, "broke"),
-        ({"status": "ok"}, 200, "is no listing"),
-        ("hello", 200, "is no listing"),
+        ({"status": "ok"}, 200, "answered with no list"),
+        ("hello", 200, "answered with no list"),
     ],
 )
 async def test_what_is_no_listing_says_so(data: Any, status: int, text: str) -> None:
@@ -124,8 +126,11 @@ async def test_texts_are_embedded_in_their_order_and_in_batches() -> None:
     assert got.usage == Usage(input_tokens=5)
     assert [body["input"] for body in seen] == [["a", "bb"], ["ccc", ""], ["eeeee"]]
     assert {name: seen[0][name] for name in ("model", "dimensions", "user", "encoding_format")} == {
-        "model": "e", "dimensions": 2, "user": "me", "encoding_format": "float",
-    }  # fmt: skip
+        "model": "e",
+        "dimensions": 2,
+        "user": "me",
+        "encoding_format": "float",
+    }
 
 
 async def test_no_texts_are_no_request() -> None:

@@ -13,10 +13,11 @@ from typing import Any
 import concertino_openai
 import pytest
 from concertino import ModelSpec, Pool, PoolError, Prices, SpecError
-from concertino_openai import PRESETS, Dialect, OpenAIModel, model
-from concertino_openai._declare import declare
-from concertino_openai._dialect import DIALECT_OPTIONS
-from concertino_openai._options import OPTIONS, Settings
+from concertino_openai import PRESETS, Dialect, model
+from concertino_openai.client import OpenAIModel
+from concertino_openai.declaration import declare
+from concertino_openai.dialects import DIALECT_OPTIONS
+from concertino_openai.options import OPTIONS, OpenAISettings
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -100,27 +101,27 @@ def test_a_server_that_answers_one_at_a_time_is_asked_one_at_a_time() -> None:
 
 def test_the_address_of_a_preset_is_used_without_one() -> None:
     for name, preset in PRESETS.items():
-        assert Settings.of({"server": name, "model": "m"}, "test").base_url == preset.base_url
+        assert OpenAISettings.of({"server": name, "model": "m"}, "test").base_url == preset.base_url
 
 
 def test_the_key_of_a_preset_goes_to_its_own_address_only() -> None:
-    assert Settings.of({"model": "m"}, "t").key_env == "OPENAI_API_KEY"
-    assert Settings.of({"model": "m", "base_url": "https://api.openai.com/v1/"}, "t").key_env == "OPENAI_API_KEY"
-    assert Settings.of({"model": "m", "base_url": "https://proxy.example/v1"}, "t").key_env == ""
-    assert Settings.of({"model": "m", "base_url": "https://p.example", "key_env": "OWN"}, "t").key_env == "OWN"
+    assert OpenAISettings.of({"model": "m"}, "t").key_env == "OPENAI_API_KEY"
+    assert OpenAISettings.of({"model": "m", "base_url": "https://api.openai.com/v1/"}, "t").key_env == "OPENAI_API_KEY"
+    assert OpenAISettings.of({"model": "m", "base_url": "https://proxy.example/v1"}, "t").key_env == ""
+    assert OpenAISettings.of({"model": "m", "base_url": "https://p.example", "key_env": "OWN"}, "t").key_env == "OWN"
 
 
 def test_every_difference_between_dialects_is_an_option() -> None:
     about_the_place = {"name", "evidence", "base_url", "key_env", "concurrency"}
     assert {field.name for field in fields(Dialect)} - about_the_place == set(DIALECT_OPTIONS)
     assert set(DIALECT_OPTIONS) < set(OPTIONS)
-    assert {field.name for field in fields(Settings)} - {"dialect"} < set(OPTIONS)
+    assert {field.name for field in fields(OpenAISettings)} - {"dialect"} < set(OPTIONS)
 
 
 @pytest.mark.parametrize("server", sorted(PRESETS))
 def test_a_dialect_can_be_written_as_options_and_read_back(server: str) -> None:
     preset = PRESETS[server]
-    again = Settings.of({"server": "openai", "model": "m", **preset.options(PRESETS["openai"])}, "t").dialect
+    again = OpenAISettings.of({"server": "openai", "model": "m", **preset.options(PRESETS["openai"])}, "t").dialect
     assert all(getattr(again, name) == getattr(preset, name) for name in DIALECT_OPTIONS)
     assert preset.options(preset) == {}
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from concertino import SpecError
-from concertino_openai import PRESETS, concertino_models, find_price, model, price_table
-from concertino_openai import _prices as prices
+from concertino_openai import PRESETS, concertino_models, find_price, model, price_table, prices
 
 FILE = """
 [[openai]]

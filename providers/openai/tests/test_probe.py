@@ -15,8 +15,7 @@ from click.testing import CliRunner, Result
 from concertino import ProviderError
 from concertino.cli import command_line
 from concertino_openai import concertino_declare_model
-from concertino_openai._findings import Probed
-from concertino_openai._probe import Probe
+from concertino_openai.probe import Probe, ProbeReport
 
 from . import echo_server as echo
 from .echo_server import echo_server
@@ -35,7 +34,7 @@ async def changed(change: Callable[[dict[str, Any]], web.Response | None]) -> As
         yield f"{address}/v1"
 
 
-def verdicts(probed: Probed) -> dict[str, str]:
+def verdicts(probed: ProbeReport) -> dict[str, str]:
     return {finding.feature: finding.verdict for finding in probed.findings}
 
 
@@ -66,8 +65,11 @@ async def test_a_probe_tells_what_is_there_from_what_is_passed_over() -> None:
         "error": "unsure",
     }
     assert probed.options == {
-        "model": "echo", "base_url": url, "max_tokens_field": "max_tokens", "schema_style": "instruction",
-    }  # fmt: skip
+        "model": "echo",
+        "base_url": url,
+        "max_tokens_field": "max_tokens",
+        "schema_style": "instruction",
+    }
 
 
 async def test_what_a_server_refuses_is_left_out_of_the_options() -> None:

@@ -15,8 +15,9 @@ import concertino as ct
 import pytest
 import script
 from concertino.testing import ModelConformance
-from concertino_openai import OpenAIModel, list_models, model
-from concertino_openai._probe import Probe
+from concertino_openai import model
+from concertino_openai.client import OpenAIModel, list_models
+from concertino_openai.probe import Probe
 from launch import Server
 
 pytestmark = pytest.mark.server

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from concertino import ChatRequest, Message, Reply, Sampling, ToolCall
 from concertino_openai import PRESETS
-from concertino_openai._options import Settings
-from concertino_openai._request import RequestWriter, is_strict
+from concertino_openai.chat.request import RequestWriter, is_strict
+from concertino_openai.options import OpenAISettings
 
 from .streams import TOOL
 
@@ -24,7 +24,7 @@ CITY = {
 
 
 def writer(server: str = "openai", **options: Any) -> RequestWriter:
-    settings = Settings.of({"server": server, "model": "m", **options}, "test")
+    settings = OpenAISettings.of({"server": server, "model": "m", **options}, "test")
     return RequestWriter(settings.model, settings.dialect, settings.endpoint, settings.extra_body or {})
 
 
@@ -145,8 +145,10 @@ def test_calls_and_their_results_are_paired() -> None:
 def test_calls_without_ids_are_given_ones_that_pair_with_their_results() -> None:
     def round_of(n: int) -> list[Message]:
         calls = (ToolCall("add", "{}"), ToolCall("now", "{}", "own"), ToolCall("sub", "{}"))
-        return [Message("assistant", "", calls), *(Message("tool", f"{n}.{i}", call_id=call.id)
-                                                   for i, call in enumerate(calls))]  # fmt: skip
+        return [
+            Message("assistant", "", calls),
+            *(Message("tool", f"{n}.{i}", call_id=call.id) for i, call in enumerate(calls)),
+        ]
 
     sent = body(ChatRequest([ASK[1], *round_of(1), ASK[1], *round_of(2)]))["messages"]
     for start in (1, 6):
@@ -173,7 +175,7 @@ def test_thoughts_go_back_only_where_the_option_says_so() -> None:
 
 
 def test_opaque_data_goes_back_unchanged_to_the_same_endpoint_and_to_no_other() -> None:
-    here = Settings.of({"server": "gemini", "model": "m"}, "test").endpoint
+    here = OpenAISettings.of({"server": "gemini", "model": "m"}, "test").endpoint
     details = [{"type": "reasoning.encrypted", "data": "AbC=", "index": 0}]
     signature = {"google": {"thought_signature": "s=="}}
     message = Message(
@@ -188,7 +190,7 @@ def test_opaque_data_goes_back_unchanged_to_the_same_endpoint_and_to_no_other() 
     assert sent["reasoning_details"] == details
     assert "id" not in sent
     for other in ({"server": "gemini", "model": "other"}, {"server": "openrouter", "model": "m"}):
-        settings = Settings.of(other, "test")
+        settings = OpenAISettings.of(other, "test")
         elsewhere = RequestWriter(settings.model, settings.dialect, settings.endpoint, {})
         sent = elsewhere.body(ChatRequest([back]))["messages"][0]
         assert set(sent) == {"role", "content", "tool_calls"}

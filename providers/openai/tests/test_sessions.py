@@ -14,8 +14,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from concertino import ChatRequest, Message, ProviderError
-from concertino_openai import Embedder, OpenAIModel
-from concertino_openai._session import open_sessions
+from concertino_openai.client import Embedder, OpenAIModel
+from concertino_openai.client.sessions import open_sessions
 from yarl import URL
 
 from .fault_server import FaultServer, fault_server
@@ -35,7 +35,7 @@ async def test_models_share_a_session_that_is_closed_with_its_last_user(server: 
     assert open_sessions() == 0
     for each in models:
         await each.chat(HI)
-    sessions = {each._endpoint._sessions.get() for each in models} | {embedder._endpoint._sessions.get()}
+    sessions = {each._client._sessions.get() for each in models} | {embedder._client._sessions.get()}
     assert len(sessions) == 1
     for each in (*models, embedder):
         assert open_sessions() == 1
@@ -64,7 +64,7 @@ def test_one_model_serves_one_event_loop_after_another() -> None:
 
     async def work() -> str:
         async with fault_server() as server:
-            one._endpoint._chat = URL(server.url("good") + "/chat/completions")
+            one._client.chat_url = URL(server.url("good") + "/chat/completions")
             text = (await one.chat(HI)).text
             await one.close()
             return text
@@ -131,7 +131,7 @@ async def test_connections_are_used_again(server: FaultServer) -> None:
     one = OpenAIModel(model="m", base_url=server.url("good"))
     for _ in range(5):
         await one.chat(HI)
-    connector = one._endpoint._sessions.get().connector
+    connector = one._client._sessions.get().connector
     assert connector is not None
     kept = sum(len(connections) for connections in connector._conns.values())
     assert kept == 1

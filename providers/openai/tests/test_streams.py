@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from concertino import ProviderError, Reply
-from concertino_openai._sse import EventParser, TornEvent
+from concertino_openai.chat.sse import EventParser, MalformedEvent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -134,8 +134,8 @@ def test_a_reply_over_its_cap_is_an_error_that_names_the_option() -> None:
 
 def test_lines_that_are_no_field_are_kept_with_the_event_they_stand_in() -> None:
     (event,) = events(b'data: {"error": "a\nContent: b\nc"}\n\n')
-    assert isinstance(event, TornEvent)
-    assert event.whole == '{"error": "a\nContent: b\nc"}'
+    assert isinstance(event, MalformedEvent)
+    assert event.raw == '{"error": "a\nContent: b\nc"}'
     assert event == '{"error": "a'
 
 

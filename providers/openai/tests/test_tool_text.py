@@ -6,7 +6,7 @@ import json
 
 import pytest
 from concertino import ToolCall
-from concertino_openai._tool_text import call_in_error, read_call, read_calls
+from concertino_openai.chat.tool_text import call_in_error, read_call, read_calls
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +21,7 @@ from hypothesis import strategies as st
         ('{"name": "now", "arguments": null}', "now", "{}"),
         ('{"name": "add", "arguments": [6, 7]}', "add", "[6, 7]"),
         ('{"name": "add", "arguments": "{\\"a\\": 2}"}', "add", '"{\\"a\\": 2}"'),
-        # as written: nothing is read and written anew
+        # as written: nothing is read and written again
         ('{"name": "add", "arguments": {"a": 1, "a": 2}}', "add", '{"a": 1, "a": 2}'),
         ('{"name": "add", "arguments": {"a": 1e999}}', "add", '{"a": 1e999}'),
         ('{"name": "s\\u0061y", "arguments": {"t": "\\u00fc"}}', "say", '{"t": "\\u00fc"}'),

@@ -259,7 +259,7 @@ async def test_an_ensemble_that_nobody_settles_gives_the_first_of_the_tied() -> 
     refused = ct.ProviderError("bad request", failure=ct.FailureClass.CALLER)
     seen = await run("ensemble_solver", ScriptedModel(*map(solution, ["1", "2", "3", "4"]), refused))
     assert answer_of(seen) == "\\boxed{1}"
-    assert "nobody settled it: rejected" in notes_of(seen)
+    assert "it was not settled: rejected" in notes_of(seen)
 
 
 # -- debate ------------------------------------------------------------------------------------------------------------
@@ -392,7 +392,7 @@ async def test_a_value_comes_with_the_passage_that_states_it() -> None:
 
 async def test_a_passage_that_the_text_does_not_hold_is_told() -> None:
     seen = await extracted('{"found": true, "value": "1649", "quote": "In 1649 they met"}')
-    assert "does not stand in the text word for word" in notes_of(seen)
+    assert "does not occur in the text word for word" in notes_of(seen)
 
 
 @pytest.mark.parametrize(

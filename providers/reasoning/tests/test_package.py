@@ -25,9 +25,16 @@ from .helpers import EACH_AGENT, REQUESTS, ROUND_TRIPS, Worker
 EXAMPLE = Path(__file__).parents[1] / "examples" / "agents.toml"
 README = Path(__file__).parents[1] / "README.md"
 NAMES = [
-    "cot", "self_consistency", "debate", "reflexion", "standard_reasoner", "critical_reviewer", "ensemble_solver",
-    "conclude", "extract",
-]  # fmt: skip
+    "cot",
+    "self_consistency",
+    "debate",
+    "reflexion",
+    "standard_reasoner",
+    "critical_reviewer",
+    "ensemble_solver",
+    "conclude",
+    "extract",
+]
 
 
 # -- what it publishes -------------------------------------------------------------------------------------------------
@@ -43,10 +50,10 @@ def test_an_installed_pool_finds_them_by_their_names() -> None:
     assert [member.name for member in pool.members] == [f"reasoning/{name}" for name in NAMES]
 
 
-def test_importing_the_plugin_imports_none_of_its_modules() -> None:
-    code = "import sys, concertino_reasoning; print([m for m in sys.modules if m.startswith('concertino_reasoning.')])"
+def test_importing_the_plugin_imports_nothing_heavy() -> None:
+    code = "import sys, concertino_reasoning; print(*{'aiohttp', 'numpy', 'pydantic'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.split() == []
 
 
 def test_the_readme_tells_parameters_units_and_requests_as_they_are() -> None:

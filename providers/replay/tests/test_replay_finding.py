@@ -1,7 +1,7 @@
 """A recorded question is found by its words, wherever it stands, and never guessed."""
 
 import pytest
-from concertino_replay.finding import QuestionIndex, _outer, normalised, words_of
+from concertino_replay.questions import QuestionIndex, _outer, normalised, words_of
 from hypothesis import given
 from hypothesis import strategies as st
 

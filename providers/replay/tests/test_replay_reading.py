@@ -16,7 +16,7 @@ def write(folder: Path, *rows: Any, name: str = "own.jsonl") -> Path:
     return path
 
 
-def test_the_own_form_gives_questions_answers_samples_and_cards(tmp_path: Path) -> None:
+def test_the_own_form_gives_questions_answers_samples_and_model_facts(tmp_path: Path) -> None:
     card = {"model": "a", "prices": {"input": 1, "output": 2}, "context": 100, "description": "Counts."}
     more = {"model": "b", "id": "q7", "question": "Why?", "text": "", "seconds": 1.5, "usd": 0.01, "correct": None}
     recording = read(write(tmp_path, card, OWN, {**OWN, "question": "how  many?", "text": "Five."}, more, ""))
@@ -26,8 +26,8 @@ def test_the_own_form_gives_questions_answers_samples_and_cards(tmp_path: Path) 
     assert [answer.text for answer in recording.answers["a"][first.id]] == ["Four.", "Five."]
     answer = recording.answers["b"]["q7"][0]
     assert (answer.text, answer.seconds, answer.usd, answer.input_tokens) == ("", 1.5, 0.01, None)
-    assert recording.cards["a"].prices is not None
-    assert recording.cards["a"].prices.output == 2
+    assert recording.facts["a"].prices is not None
+    assert recording.facts["a"].prices.output == 2
 
 
 def test_the_form_with_one_question_in_a_line(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_two_files_are_one_recording(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (["{"], r"own\.jsonl:1: no JSON: .*; expected one object in each line"),
+        (["{"], r"own\.jsonl:1: invalid JSON: .*; expected one object in each line"),
         (["[1]"], r"own\.jsonl:1: list '\[1\]'; expected an object"),
         ([], r"own\.jsonl: it holds no row; expected"),
         ([{"prompt": "x"}], r":1: the keys are prompt; expected \{'model'"),

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 import pytest
 from aiohttp import web
 from concertino import ProviderError, SpecError
-from concertino_search._addresses import AddressRefused, Guard
-from concertino_search._fetching import Fetcher, GuardedResolver
+from concertino_search.web.addresses import AddressGuard, AddressRefused
+from concertino_search.web.fetching import Fetcher, GuardedResolver
 
 CLOSED = {
     "127.0.0.1": "loopback",
@@ -64,18 +64,18 @@ OPEN = (
 @pytest.mark.parametrize(("address", "why"), CLOSED.items())
 def test_an_address_that_is_not_public_is_refused(address: str, why: str) -> None:
     with pytest.raises(AddressRefused, match=why.replace(".", r"\.") or "address"):
-        Guard().check_address(address)
+        AddressGuard().check_address(address)
 
 
 @pytest.mark.parametrize("address", OPEN)
 def test_a_public_address_is_let_through(address: str) -> None:
-    Guard().check_address(address)
+    AddressGuard().check_address(address)
 
 
 @pytest.mark.parametrize("address", ["", "localhost", "1.2.3", "2130706433", "1.2.3.4.5", "::g", "0177.0.0.1"])
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(AddressRefused, match="no numeric address"):
-        Guard().check_address(address)
+    with pytest.raises(AddressRefused, match="not a numeric address"):
+        AddressGuard().check_address(address)
 
 
 REFUSED_URLS = {
@@ -99,12 +99,12 @@ REFUSED_URLS = {
     "http://[::ffff:7f00:1]/": "127.0.0.1",
     "http://[0:0:0:0:0:ffff:169.254.169.254]/": "169.254.169.254",
     "http://[64:ff9b::7f00:1]/": "127.0.0.1",
-    "http://[fe80::1%25eth0]/": "link-local|no URL",
+    "http://[fe80::1%25eth0]/": "link-local|invalid URL",
     # letters that turn into digits and dots
-    "http://１２７.０.０.１/": "loopback|no name|no URL|unusual",
-    "http://127。0。0。1/": "loopback|no name|no URL|unusual",
-    "http://①②⑦.0.0.1/": "loopback|no name|no URL|unusual",
-    "http://%31%32%37.0.0.1/": "loopback|no name|no URL|unusual",
+    "http://１２７.０.０.１/": "loopback|not a host name|invalid URL|unusual",
+    "http://127。0。0。1/": "loopback|not a host name|invalid URL|unusual",
+    "http://①②⑦.0.0.1/": "loopback|not a host name|invalid URL|unusual",
+    "http://%31%32%37.0.0.1/": "loopback|not a host name|invalid URL|unusual",
     "http://127.0.0.1%2f@example.org/": "user name",
     # two readings of one authority
     "http://example.org@127.0.0.1/": "user name",
@@ -131,14 +131,14 @@ REFUSED_URLS = {
     "//example.org/": "scheme",
     "/etc/passwd": "scheme",
     "": "scheme",
-    "http://": "no host|no URL",
-    "http:///x": "no host|no URL",
+    "http://": "no host|invalid URL",
+    "http:///x": "no host|invalid URL",
     "http://example.org:22/": "port 22",
     "http://example.org:6379/": "port 6379",
-    "http://example.org:99999/": "no URL",
-    "http://[::1/": "no URL",
+    "http://example.org:99999/": "invalid URL",
+    "http://[::1/": "invalid URL",
     "http://a b/": "blanks",
-    "http://exa_mple$.org/": "no name|no URL",
+    "http://exa_mple$.org/": "not a host name|invalid URL",
 }
 
 
@@ -156,11 +156,11 @@ async def test_a_url_is_refused_before_anything_is_resolved_or_connected(url: st
     ["http://example.org", "https://EXAMPLE.org:8443/a?b#c", "http://bücher.example/", "http://8.8.8.8/", "http://x1/"],
 )
 def test_a_plain_url_is_let_through(url: str) -> None:
-    assert Guard().check_url(url).host
+    assert AddressGuard().check_url(url).host
 
 
 def test_allowed_networks_are_open_on_any_port_and_nothing_beside_them() -> None:
-    guard = Guard.of(["127.0.0.0/8", "fd00::/8"])
+    guard = AddressGuard.of(["127.0.0.0/8", "fd00::/8"])
     for url in ("http://127.0.0.1:5000/", "http://[::ffff:127.0.0.1]:5000/", "http://[fd00::1]:81/"):
         guard.check_url(url)
     for url in ("http://10.0.0.1/", "http://[::1]/", "http://8.8.8.8:5000/"):
@@ -170,7 +170,7 @@ def test_allowed_networks_are_open_on_any_port_and_nothing_beside_them() -> None
 
 def test_an_allowed_network_that_is_none_is_a_mistake_of_the_declaration() -> None:
     with pytest.raises(SpecError, match=r"expected networks such as '10\.0\.0\.0/8'"):
-        Guard.of(["intranet"])
+        AddressGuard.of(["intranet"])
 
 
 @pytest.mark.parametrize("found", [["127.0.0.1"], ["8.8.8.8", "10.0.0.1"], ["::ffff:192.168.0.1"], ["fe80::1"]])
@@ -217,7 +217,7 @@ async def site() -> AsyncIterator[Site]:
 
 
 def fetcher(resolve: Callable[[str], Awaitable[Sequence[str]]] | None = None) -> Fetcher:
-    return Fetcher(Guard.of(["127.0.0.1/32"]), resolve=resolve)
+    return Fetcher(AddressGuard.of(["127.0.0.1/32"]), resolve=resolve)
 
 
 async def test_an_allowed_address_is_fetched(site: Site) -> None:
@@ -275,7 +275,7 @@ async def test_the_socket_is_guarded_even_where_the_resolver_is_not(
         return [{"hostname": host, "host": "127.0.0.1", "port": port, "family": socket.AF_INET, "proto": 0, "flags": 0}]
 
     monkeypatch.setattr(GuardedResolver, "resolve", careless)
-    guard = Guard.of(ports=[site.port])
+    guard = AddressGuard.of(ports=[site.port])
     with pytest.raises(ProviderError, match=r"refused: 127\.0\.0\.1 is a loopback address"):
         await Fetcher(guard).fetch(f"http://rebind.example:{site.port}/")
     assert site.hits == []
@@ -294,7 +294,7 @@ async def test_no_proxy_of_the_environment_connects_in_our_place(site: Site, mon
 
 
 async def test_the_system_resolver_is_guarded_too() -> None:
-    guard = Guard.of(
+    guard = AddressGuard.of(
         ["203.0.113.0/24"]
     )  # some network is allowed, so that the name `localhost` gets past the first gate
     with pytest.raises(ProviderError, match=r"localhost resolves to .* loopback address"):

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from concertino_search import CorpusError
-from concertino_search._analysis import analyser
-from concertino_search._bm25 import Bm25
-from concertino_search._ranking import GROUP, best, best_of_rows
+from concertino_search.analysis import analyser
+from concertino_search.index.bm25 import Bm25
+from concertino_search.index.ranking import GROUP, best, best_of_rows
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

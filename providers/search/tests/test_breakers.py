@@ -6,9 +6,9 @@ import socket
 
 import pytest
 from concertino import ProviderError
-from concertino_search._addresses import Guard
-from concertino_search._breakers import AFTER, REST_SECONDS, HostBreakers
-from concertino_search._fetching import Fetcher
+from concertino_search.web.addresses import AddressGuard
+from concertino_search.web.breakers import AFTER, REST_SECONDS, HostBreakers
+from concertino_search.web.fetching import Fetcher
 
 
 class Clock:
@@ -68,7 +68,7 @@ def test_a_trial_that_is_never_recorded_holds_a_host_no_longer_than_another_rest
 async def test_a_dead_host_is_not_asked_for_every_page_of_it() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    fetcher = Fetcher(Guard.of(["127.0.0.1/32"]))
+    fetcher = Fetcher(AddressGuard.of(["127.0.0.1/32"]))
     said = []
     for number in range(AFTER + 2):
         with pytest.raises(ProviderError) as failed:

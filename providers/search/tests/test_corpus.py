@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from concertino_search import CorpusError
-from concertino_search._corpus import corpus_hash, read_corpus
-from concertino_search._passages import Passage, PassageStore
+from concertino_search.index.corpus import corpus_hash, read_corpus
+from concertino_search.index.passages import Passage, PassageStore
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,8 +28,8 @@ def test_half_a_character_is_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b'{"text": "a"', r":2: no JSON: .* at column"),
-        (b"[" * 100_000, r":2: no JSON"),
+        (b'{"text": "a"', r":2: invalid JSON: .* at column"),
+        (b"[" * 100_000, r":2: invalid JSON"),
         (b'["a"]', r":2: list; expected an object"),
         (b'{"id": "x", "body": "a"}', r":2: 'text' is missing; the line has 'id', 'body'"),
         (b'{"text": "  "}', r":2: 'text' is empty"),
@@ -37,7 +37,7 @@ def test_half_a_character_is_replaced(tmp_path: Path) -> None:
         (b'{"text": "a", "title": ["b"]}', r":2: 'title' is list"),
         (b'{"text": "a", "id": true}', r":2: id True; expected"),
         (b'{"text": "a", "id": [1]}', r":2: id \[1\]; expected"),
-        (b'{"text": "\xff"}', r":2: byte 10 of the line is no UTF-8"),
+        (b'{"text": "\xff"}', r":2: byte 10 of the line is not UTF-8"),
         (b'{"text": "b", "id": "one"}', r":2: id 'one' was given before, at .*:1"),
     ],
 )
@@ -68,7 +68,7 @@ def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path: Path) -> None:
 
 @given(st.text(st.sampled_from("ab.!? \n#北。"), max_size=200), st.integers(5, 40))
 def test_cutting_a_document_loses_no_character(text: str, limit: int) -> None:
-    from concertino_search._corpus import _parts
+    from concertino_search.index.corpus import _parts
 
     parts = [part for _, part in _parts(text, limit, False)]
     assert "".join("".join(parts).split()) == "".join(text.split())
@@ -81,7 +81,7 @@ def test_cutting_a_document_loses_no_character(text: str, limit: int) -> None:
         ("gone", None, "there is no such file or folder"),
         ("c.pdf", b"", "expected a file that ends in .jsonl"),
         ("c.jsonl", b"\n\n", "it holds no passage"),
-        ("c.txt", b"a\xff", "byte 1 is no UTF-8"),
+        ("c.txt", b"a\xff", "byte 1 is not UTF-8"),
     ],
 )
 def test_a_corpus_that_cannot_be_read_says_why(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
@@ -119,7 +119,7 @@ def test_a_store_gives_back_every_passage_by_position_and_id(tmp_path: Path) -> 
 
 
 def test_ids_of_equal_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("concertino_search._passages._hash", lambda passage_id: 7)
+    monkeypatch.setattr("concertino_search.index.passages._hash", lambda passage_id: 7)
     PassageStore.write(tmp_path, [Passage("a", "", "1"), Passage("b", "", "2")])
     store = PassageStore(tmp_path)
     assert (store.find("a"), store.find("b"), store.find("c")) == (0, 1, None)

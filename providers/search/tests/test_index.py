@@ -15,17 +15,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from concertino_search import (
-    Corpus,
-    CorpusError,
-    HashingEmbedder,
-    Index,
-    IndexDamaged,
-    IndexOptions,
-    build_index,
-    open_index,
-)
-from concertino_search import _index as module
+from concertino_search import Corpus, CorpusError, IndexDamaged, IndexOptions
+from concertino_search.index import HashingEmbedder, Index, build_index, open_index
+from concertino_search.index import cache as module
 
 Rows = list[dict[str, str]]
 
@@ -171,7 +163,7 @@ async def test_several_processes_read_one_index_from_a_read_only_folder(birds: P
         file.chmod(0o444)
     folder.chmod(0o555)
     code = (
-        "import asyncio, json, sys; from pathlib import Path; from concertino_search import *\n"
+        "import asyncio, json, sys; from pathlib import Path; from concertino_search.index import *\n"
         "index = Index(Path(sys.argv[1]), HashingEmbedder())\n"
         "found = asyncio.run(index.search(['fish under water'], 2))\n"
         "print(json.dumps([hit.passage.id for hit in found[0]]))"
@@ -300,7 +292,7 @@ async def test_arguments_out_of_range_are_refused(birds: Path, cache: Path, opti
 async def test_a_served_embedder_gets_its_prefixes_and_gives_its_vectors() -> None:
     from types import SimpleNamespace
 
-    from concertino_search import ServedEmbedder
+    from concertino_search.index import ServedEmbedder
 
     asked: list[list[str]] = []
 
@@ -323,9 +315,9 @@ async def test_a_served_embedder_gets_its_prefixes_and_gives_its_vectors() -> No
 async def test_an_openai_compatible_server_embeds_passages_and_queries(
     write_lines: Callable[..., Path], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    openai = pytest.importorskip("concertino_openai", reason="concertino-openai is not installed")
+    openai = pytest.importorskip("concertino_openai.client", reason="concertino-openai is not installed")
     from aiohttp import web
-    from concertino_search import ServedEmbedder
+    from concertino_search.index import ServedEmbedder
 
     asked: list[list[str]] = []
 
@@ -357,7 +349,7 @@ async def test_an_openai_compatible_server_embeds_passages_and_queries(
 async def test_an_encoding_embedder_runs_in_batches_off_the_loop() -> None:
     import threading
 
-    from concertino_search import EncodingEmbedder
+    from concertino_search.index import EncodingEmbedder
 
     seen: list[tuple[int, bool]] = []
 

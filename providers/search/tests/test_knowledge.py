@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from concertino import Budget, FailureClass, Model, ModelSpec, Observation, Pool, ProviderError, Reply, Usage
 from concertino.testing import AgentConformance, ScriptedModel, make_pool, run_call
-from concertino_search import Names, corpus_tools, knowledge_searcher
+from concertino_search import AgentTools, corpus_tools, knowledge_searcher
 
-AGENT = knowledge_searcher(Names(fetch=""))
+AGENT = knowledge_searcher(AgentTools(fetch=""))
 
 
 def queries(*texts: str) -> str:

@@ -14,9 +14,9 @@ from aiohttp import web
 from concertino import ProviderError, ToolSpec
 from concertino.testing import ToolConformance, run_call
 from concertino_search import FetchLimits, fetch_page_tool
-from concertino_search._addresses import Guard
-from concertino_search._fetching import Fetched, Fetcher
-from concertino_search._html import read_html
+from concertino_search.web.addresses import AddressGuard
+from concertino_search.web.fetching import Fetched, Fetcher
+from concertino_search.web.html import read_html
 from hypothesis import given
 from hypothesis import strategies as st
 from linear import assert_linear
@@ -69,7 +69,7 @@ async def site() -> AsyncIterator[Site]:
 
 
 def fetcher(**limits: Any) -> Fetcher:
-    return Fetcher(Guard.of(["127.0.0.1/32"]), FetchLimits(**limits))
+    return Fetcher(AddressGuard.of(["127.0.0.1/32"]), FetchLimits(**limits))
 
 
 def page_tool(**options: Any) -> ToolSpec:
@@ -84,9 +84,11 @@ async def test_a_body_is_cut_at_its_limit_however_it_is_packed(site: Site, codin
     plain = b"0123456789" * 500_000
     raw = zlib.compressobj(wbits=-15)
     packed = {
-        "": plain, "gzip": gzip.compress(plain), "deflate": zlib.compress(plain),
+        "": plain,
+        "gzip": gzip.compress(plain),
+        "deflate": zlib.compress(plain),
         "raw deflate": raw.compress(plain) + raw.flush(),
-    }[coding]  # fmt: skip
+    }[coding]
     headers = {"Content_Encoding": coding.rsplit(maxsplit=1)[-1]} if coding else {}
     site.answers("/", packed, Content_Type="text/plain", **headers)
     found = await fetcher(max_bytes=1000).fetch(f"{site.url}/")

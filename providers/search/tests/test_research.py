@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from concertino import Budget, FailureClass, Model, Observation, Pool, ProviderError, Reply, ToolSpec, Usage
 from concertino.testing import AgentConformance, ScriptedModel, make_pool, run_call
-from concertino_search import Names, ResearchLimits, corpus_tools, deep_research, fetch_page_tool
-from concertino_search._citations import Citation, Source, stands_in, why_dropped
+from concertino_search import AgentTools, ResearchLimits, corpus_tools, deep_research, fetch_page_tool
+from concertino_search.agents.citations import Citation, Source, stands_in, why_dropped
 
 FILMS = [
     {"id": "film", "title": "Night Train", "text": "Night Train is a film of 1959. It was directed by Jana Nowak."},
@@ -52,10 +52,10 @@ async def research(
     model: Model,
     *,
     limits: ResearchLimits | None = None,
-    names: Names | None = None,
+    names: AgentTools | None = None,
     **options: Any,
 ) -> Observation:
-    agent = deep_research(names or Names(fetch=""), limits=limits)
+    agent = deep_research(names or AgentTools(fetch=""), limits=limits)
     return await run_call(agent, TASK, pool=make_pool(*tools, agent, default=model), **options)
 
 
@@ -107,10 +107,10 @@ async def test_a_citation_that_does_not_hold_is_dropped_and_said(tools: list[Too
     assert found["report"] == "Nowak made it. [1]\nShe is from Łódź. [unsupported]"
     assert found["unsupported"] == ["She is from Łódź."]
     assert [(row["source"], row["why"]) for row in found["dropped"]] == [
-        ("film", "the quote does not stand in what was read of it"),
+        ("film", "the quote does not occur in what was read of it"),
         ("nowak", "this source was not read"),
         ("film", "the quote is shorter than 12 characters"),
-        ("film", "the quote does not stand in what was read of it"),
+        ("film", "the quote does not occur in what was read of it"),
         ("S9", "this source was not read"),
     ]
     assert "Golden Bear" not in model.requests[-1].messages[-1].text
@@ -142,7 +142,7 @@ async def test_searches_and_readings_of_a_round_run_side_by_side(write_lines: Ca
 
     pages = ToolSpec.from_schema("web/fetch", "Fetches a page.", {"type": "object"}, fetch)
     sites = [searching(site) for site in ("one", "two", "three")]
-    names = Names(tuple(site.name for site in sites), "", "web/fetch")
+    names = AgentTools(tuple(site.name for site in sites), "", "web/fetch")
     quote = "The page https://two.example/ says much."
     with ScriptedModel(
         plan("a", "b"),
@@ -214,7 +214,7 @@ async def test_what_cannot_be_read_is_not_cited_and_not_tried_again(tools: list[
         reflect(enough=True),
         report("", ("Nowak directed it.", [("film", DIRECTED), ("nowak", BORN)])),
     ) as model:
-        seen = await research([*tools, failing], model, names=Names(read="search/failing", fetch=""))
+        seen = await research([*tools, failing], model, names=AgentTools(read="search/failing", fetch=""))
     assert tried == [["film", "nowak"], ["other"]]
     assert seen.content["read"] == ["film", "other"]
     assert [row["source"] for row in seen.content["citations"]] == ["film"]
@@ -223,7 +223,7 @@ async def test_what_cannot_be_read_is_not_cited_and_not_tried_again(tools: list[
 
 async def test_a_reading_tool_that_is_not_there_is_said(tools: list[ToolSpec]) -> None:
     with ScriptedModel(plan("Night Train film")) as model:
-        seen = await research(tools, model, names=Names(("search/search",), "search/gone", ""))
+        seen = await research(tools, model, names=AgentTools(("search/search",), "search/gone", ""))
     assert seen.content["read"] == []
     assert "search/gone" in seen.content["notes"][0]
 
@@ -234,7 +234,7 @@ async def test_without_a_reading_tool_what_was_shown_is_what_was_read(tools: lis
         reflect(("Nowak directed it.", "S1", DIRECTED), enough=True),
         report("", ("Nowak directed it.", [("S1", DIRECTED)])),
     ) as model:
-        seen = await research(tools, model, names=Names(read="", fetch=""))
+        seen = await research(tools, model, names=AgentTools(read="", fetch=""))
     assert seen.content["citations"][0]["source"] == "film"
     assert seen.usage.calls == 2
 
@@ -315,7 +315,7 @@ async def test_the_writer_may_be_another_model(tools: list[ToolSpec]) -> None:
         ScriptedModel(plan("Night Train film"), reflect(("Nowak directed it.", "S1", DIRECTED), enough=True)) as model,
         ScriptedModel(report("", ("Nowak directed it.", [("S1", DIRECTED)]))) as writer,
     ):
-        agent = deep_research(Names(fetch=""))
+        agent = deep_research(AgentTools(fetch=""))
         seen = await run_call(agent, TASK, pool=make_pool(*tools, agent, default=model, writer=writer))
     assert seen.ok
 
@@ -334,7 +334,7 @@ async def test_it_reads_pages_of_the_web_through_fetch_page(file_server: str) ->
         reflect(("There is text.", "S1", "Some text."), enough=True),
         strict=False,
     ) as model:
-        seen = await research([found, fetch], model, names=Names(("search/web_search",), "", "search/fetch_page"))
+        seen = await research([found, fetch], model, names=AgentTools(("search/web_search",), "", "search/fetch_page"))
     assert seen.content["read"] == [page]
     assert seen.content["citations"] == [{"number": 1, "source": page, "quote": "Some text.", "title": "A page"}]
 
@@ -392,7 +392,7 @@ class Reporting(Model):
 class TestDeepResearch(AgentConformance):
     """The agent does what every agent owes."""
 
-    spec = deep_research(Names(fetch=""))
+    spec = deep_research(AgentTools(fetch=""))
     rejected = ({"subtask": 3}, {"depth": 2})
     failing = ({},)
     examples = ((TASK, lambda found: found["answer"] == "Nowak"),)

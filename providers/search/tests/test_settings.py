@@ -12,8 +12,9 @@ from pathlib import Path
 import concertino_search
 import pytest
 from concertino import Finding, ProviderSettings, UsageError
-from concertino_search import IndexOptions, open_index
-from concertino_search._settings import VARIABLES, Settings, read_settings
+from concertino_search import IndexOptions
+from concertino_search.index import open_index
+from concertino_search.settings import VARIABLES, SearchSettings, read_settings
 
 WHERE = "concertino.toml, [providers.search]"
 SERVICES = ("TAVILY_API_KEY", "SERPER_API_KEY", "BRAVE_API_KEY", "SEARXNG_URL")
@@ -34,10 +35,10 @@ def test_paths_of_the_table_count_from_its_file(tmp_path: Path) -> None:
         "web": "Brave",
     }
     found = read_settings(ProviderSettings(values, folder=tmp_path), {})
-    assert found == Settings(
+    assert found == SearchSettings(
         tmp_path / "wiki.jsonl", "english", "wiki", tmp_path / "indexes", "brave", ("10.0.0.0/8",)
-    )  # fmt: skip
-    assert read_settings(ProviderSettings(), {}) == Settings()
+    )
+    assert read_settings(ProviderSettings(), {}) == SearchSettings()
 
 
 def test_a_variable_wins_over_the_table_key_by_key() -> None:
@@ -117,9 +118,11 @@ def test_the_doctor_says_which_web_back_end_is_asked_and_whose_key_is_missing(mo
 @pytest.mark.slow
 def test_everything_that_can_be_published_conforms(birds: Path, cache: Path) -> None:
     environ = {
-        **os.environ, "CONCERTINO_SEARCH_CORPUS": str(birds), "CONCERTINO_SEARCH_CACHE": str(cache),
+        **os.environ,
+        "CONCERTINO_SEARCH_CORPUS": str(birds),
+        "CONCERTINO_SEARCH_CACHE": str(cache),
         "CONCERTINO_SEARCH_WEB": "duckduckgo",
-    }  # fmt: skip
+    }
     command = [sys.executable, "-m", "concertino", "check", "concertino-search", "--json"]
     done = subprocess.run(
         command, env=environ, capture_output=True, text=True, timeout=110, check=False, cwd=birds.parent

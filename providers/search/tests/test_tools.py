@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from concertino import Orchestrator, Pool, ToolSpec
 from concertino.testing import ScriptedModel, ToolConformance, run_call
-from concertino_search import Corpus, HashingEmbedder, corpus_tools
-from concertino_search._analysis import analyser
-from concertino_search._snippets import sentences, snippet
+from concertino_search import Corpus, corpus_tools
+from concertino_search.analysis import analyser
+from concertino_search.index import HashingEmbedder
+from concertino_search.snippets import sentences, snippet
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -12,15 +12,18 @@ import pytest
 from aiohttp import web
 from concertino import SpecError
 from concertino.testing import run_call
-from concertino_search import BACKENDS, WebBackend, WebRequest, WebResult, web_search_tool
-from concertino_search import _published as published
-from concertino_search import _web as module
-from concertino_search._settings import read_settings
+from concertino_search import BACKENDS, WebBackend, WebRequest, WebResult, published, web_search_tool
+from concertino_search.settings import read_settings
+from concertino_search.web import search as module
 
 KEY = "secret-key-0123456789"
 ANSWERS: dict[str, Any] = {
     "tavily": {
-        "query": "owl", "follow_up_questions": None, "answer": None, "images": [], "response_time": 1.09,
+        "query": "owl",
+        "follow_up_questions": None,
+        "answer": None,
+        "images": [],
+        "response_time": 1.09,
         "results": [
             {"title": "Owl", "url": "https://a.example/owl", "content": "Owls hunt.", "score": 0.98},
             {"title": "Owls", "url": "https://b.example/", "content": "More on owls.", "score": 0.5},
@@ -43,14 +46,21 @@ ANSWERS: dict[str, Any] = {
             "results": [
                 {"title": "Owl", "url": "https://a.example/owl", "description": "<strong>Owls</strong> hunt."},
                 {
-                    "title": "Owls", "url": "https://b.example/", "description": "More",
+                    "title": "Owls",
+                    "url": "https://b.example/",
+                    "description": "More",
                     "extra_snippets": ["on owls &amp; mice."],
                 },
             ],
         },
     },
     "searxng": {
-        "query": "owl", "number_of_results": 0, "answers": [], "corrections": [], "infoboxes": [], "suggestions": [],
+        "query": "owl",
+        "number_of_results": 0,
+        "answers": [],
+        "corrections": [],
+        "infoboxes": [],
+        "suggestions": [],
         "unresponsive_engines": [["x", "timeout"]],
         "results": [
             {"url": "https://a.example/owl", "title": "Owl", "content": "Owls hunt.", "engine": "x", "score": 4.0},
@@ -59,14 +69,19 @@ ANSWERS: dict[str, Any] = {
         ],
     },
     "duckduckgo": {
-        "Heading": "Owl", "AbstractText": "Owls hunt.", "AbstractURL": "https://a.example/owl",
-        "AbstractSource": "Wikipedia", "Answer": "", "Type": "A", "Results": [],
+        "Heading": "Owl",
+        "AbstractText": "Owls hunt.",
+        "AbstractURL": "https://a.example/owl",
+        "AbstractSource": "Wikipedia",
+        "Answer": "",
+        "Type": "A",
+        "Results": [],
         "RelatedTopics": [
             {"Name": "Birds", "Topics": [{"FirstURL": "https://b.example/", "Text": "Owls - More on owls."}]},
             {"FirstURL": "https://a.example/owl", "Text": "Owl - again"},
         ],
     },
-}  # fmt: skip
+}
 
 
 class Service:
@@ -81,9 +96,14 @@ class Service:
     async def handle(self, request: web.Request) -> web.Response:
         body = await request.json() if request.can_read_body else None
         self.asked.append(
-            {"method": request.method, "path": request.path, "query": dict(request.query), "body": body,
-             "headers": dict(request.headers)}
-        )  # fmt: skip
+            {
+                "method": request.method,
+                "path": request.path,
+                "query": dict(request.query),
+                "body": body,
+                "headers": dict(request.headers),
+            }
+        )
         if self.queue:
             return self.queue.pop(0)
         return web.Response(text=json.dumps(self.answer), content_type="application/x-javascript")
@@ -95,7 +115,7 @@ async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
         monkeypatch.setenv(name, KEY)
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(module, "_LONGEST_WAIT", 0.6)
+    monkeypatch.setattr(module, "LONGEST_WAIT", 0.6)
     service = Service()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", service.handle)
@@ -154,10 +174,10 @@ async def test_every_service_is_asked_as_its_documents_say(
         (400, "bad %s", r"answered, status 400: bad \[key\]"),
         (432, "plan limit", "quota used up, status 432"),
         (302, "", "answered, status 302"),
-        (200, "<html>%s", "answered with no JSON"),
-        (200, "[" * 100_000, "answered with no JSON"),
-        (200, '{"results": [3]}', "in a form that is not known"),
-        (200, '"text"', "in a form that is not known"),
+        (200, "<html>%s", "answered with invalid JSON"),
+        (200, "[" * 100_000, "answered with invalid JSON"),
+        (200, '{"results": [3]}', "in an unknown form"),
+        (200, '"text"', "in an unknown form"),
         (200, "x" * 3_000_000, "more than 2,000,000 bytes"),
     ],
 )
@@ -235,10 +255,12 @@ async def test_a_large_result_stays_in_bounds(service: Service) -> None:
 
 async def test_a_back_end_of_ones_own_is_a_request_and_a_reading(service: Service) -> None:
     own = WebBackend(
-        "own", f"{service.url}/mine", "",
+        "own",
+        f"{service.url}/mine",
+        "",
         lambda url, query, k, key: WebRequest("GET", url, {"ask": query}),
         lambda data: [WebResult(f"https://own.example/{n}", f"n {n}", "text") for n in data],
-    )  # fmt: skip
+    )
     service.answer = [1, 2]
     seen = await run_call(web_search_tool(own), {"queries": ["owl"]})
     assert [passage["id"] for passage in seen.content["results"][0]["passages"]] == [
@@ -255,9 +277,16 @@ def test_an_unknown_back_end_is_a_mistake_of_the_declaration() -> None:
 # -- what is published -------------------------------------------------------------------------------------------------
 
 VARIABLES = (
-    "CONCERTINO_SEARCH_CORPUS", "CONCERTINO_SEARCH_WEB", "CONCERTINO_SEARCH_ANALYSER", "CONCERTINO_SEARCH_ABOUT",
-    "CONCERTINO_SEARCH_CACHE", "TAVILY_API_KEY", "SERPER_API_KEY", "BRAVE_API_KEY", "SEARXNG_URL",
-)  # fmt: skip
+    "CONCERTINO_SEARCH_CORPUS",
+    "CONCERTINO_SEARCH_WEB",
+    "CONCERTINO_SEARCH_ANALYSER",
+    "CONCERTINO_SEARCH_ABOUT",
+    "CONCERTINO_SEARCH_CACHE",
+    "TAVILY_API_KEY",
+    "SERPER_API_KEY",
+    "BRAVE_API_KEY",
+    "SEARXNG_URL",
+)
 CORPUS = {"CONCERTINO_SEARCH_CORPUS": "birds.jsonl", "CONCERTINO_SEARCH_ABOUT": "facts about birds"}
 
 

@@ -13,14 +13,14 @@ pytest.importorskip("concertino_code", reason="programs run in the sandbox of co
 from concertino_bench.environments import CodeTests, Maths, ScriptRunner, Turn, UnreadableAction, environment_of, tasks
 from concertino_bench.environments.harness import read_runs, write_script
 from concertino_bench.environments.mutants import mutants
-from concertino_code.choosing import choose_now
+from concertino_code.sandbox import choose_level_now
 
 
 def tell(text: str) -> None:
     sys.stdout.write(f"FIGURE {text}\n")
 
 
-pytestmark = pytest.mark.skipif(not choose_now().safe, reason=f"no sandbox here: {choose_now().explain()}")
+pytestmark = pytest.mark.skipif(not choose_level_now().safe, reason=f"no sandbox here: {choose_level_now().explain()}")
 
 SUM = {
     "style": "program",
@@ -218,14 +218,13 @@ for number, (program, inputs) in enumerate(json.loads(open("work.json").read()))
 
 async def batch(work: list[tuple[str, list[str]]], folder: Path) -> list[list[str]]:
     """Trusted programs on inputs, many in one sandbox run, by a loop that is not the package's."""
-    from concertino_code.choosing import open_sandbox
-    from concertino_code.limits import DEFAULT
+    from concertino_code.sandbox import ScriptLimits, open_sandbox
 
     found: list[list[str]] = []
     async with await open_sandbox() as sandbox:
         for start in range(0, len(work), 100):
             files = {"work.json": json.dumps(work[start : start + 100])}
-            done = await sandbox.run(_BATCH, files=files, limits=DEFAULT)
+            done = await sandbox.run(_BATCH, files=files, limits=ScriptLimits())
             assert done.ok, done.explain()
             found += [json.loads(line) for line in done.stdout.text.splitlines()]
     return found

@@ -24,11 +24,10 @@ from concertino_bench.environments import (
     world_of,
 )
 from concertino_bench.tasks import Task
-from concertino_code.choosing import choose_now
-from concertino_code.jailed import JailedSandbox
+from concertino_code.sandbox import JailedSandbox, choose_level_now
 from concertino_code.tool import python_tool
 
-pytestmark = pytest.mark.skipif(not choose_now().safe, reason=f"no sandbox here: {choose_now().explain()}")
+pytestmark = pytest.mark.skipif(not choose_level_now().safe, reason=f"no sandbox here: {choose_level_now().explain()}")
 
 PLANNED = ("plan-path", "sudoku", "sokoban")
 AGREED = ("code", "maths")

@@ -44,14 +44,13 @@ class SandboxBench:
 @pytest.fixture(scope="session")
 def sandbox_bench() -> Iterator[SandboxBench]:
     """The strongest sandbox that this machine grants; skips where there is none."""
-    choosing = pytest.importorskip("concertino_code.choosing", reason="concertino-code is not installed")
-    from concertino_code.jailed import JailedSandbox
+    sandboxes = pytest.importorskip("concertino_code.sandbox", reason="concertino-code is not installed")
     from concertino_code.tool import python_tool
 
-    choice = choosing.choose_now(level="namespaces")
+    choice = sandboxes.choose_level_now(level="namespaces")
     if not choice.level:
         pytest.skip(f"no namespaces here: {choice.explain()}")
-    sandbox = JailedSandbox()
+    sandbox = sandboxes.JailedSandbox()
     yield SandboxBench(python_tool(sandbox))
     sandbox.close_now()
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from concertino import CallFailed, Context, Cost, Message, Observation, agent
 
-from .scripts import SCRIPT_CODES, unfenced
+from .tool import SCRIPT_CODES, unfenced
 
 ATTEMPTS = 3
-"""Scripts that are written at most: one, and two repairs."""
+"""Scripts per call, at most: one, and two repairs."""
 
 INSTRUCTION = """You solve a task by writing one Python script. It runs at once, in an empty folder without a network, \
 and all you learn of it is what it prints.
@@ -76,9 +76,7 @@ async def code_reasoner(subtask: str = "", model_id: str = "", *, ctx: Context) 
             raise CallFailed(seen)  # not the script's fault: no other script would do better
         messages += [Message("assistant", reply), Message("user", _complaint(seen))]
     if seen is None:
-        raise ValueError(
-            f"the model wrote no script in {ATTEMPTS} replies; ask another model, or put the task otherwise"
-        )
+        raise ValueError(f"the model wrote no script in {ATTEMPTS} replies; ask another model, or rephrase the task")
     raise CallFailed(Observation(seen.call_id, seen.name, seen.status, text, seen.error))
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from concertino import ChatRequest, Model, ModelSpec, Reply, Usage
+from concertino import ChatRequest, Model, ModelSpec, Pool, Reply, Usage
 
-if TYPE_CHECKING:
-    from concertino import Pool
+from .settings import read_settings
+from .tool import published
 
 _SCRIPT = "<reasoning>\nAdd them up.\n</reasoning>\n<code>\nprint('total', sum(range(11)))\n</code>"
 _WAITING = "<code>\nimport time\ntime.sleep(30)\n</code>"
 _WAIT = "wait for half a minute"
 
 
-class Writing(Model):
+class ScriptWriter(Model):
     """Writes a script that adds 0 to 10, or one that waits, where the task asks for that."""
 
     async def chat(self, request: ChatRequest) -> Reply:
@@ -25,12 +25,7 @@ class Writing(Model):
 
 def make_pool() -> Pool:
     """A pool with the tool in its default sandbox and the model as `coder`."""
-    from concertino import Pool
-
-    from .settings import read_settings
-    from .tool import published
-
-    return Pool([published(read_settings()), ModelSpec("writing", Writing)], roles={"coder": "writing"})
+    return Pool([published(read_settings()), ModelSpec("writing", ScriptWriter)], roles={"coder": "writing"})
 
 
 concertino_examples: dict[str, Any] = {

@@ -17,47 +17,45 @@ from typing import Any, NamedTuple
 from concertino import ProviderSettings, UsageError
 from concertino.schema import near_names
 
-from .limits import Limits
+from .sandbox.limits import ScriptLimits
 
 PREFIX = "CONCERTINO_CODE_"
 WHERE = f"[providers.code] or {PREFIX}..."
 """Where settings are made, as errors name it."""
-LEVELS = ("auto", "namespaces", "bubblewrap", "landlock", "limits", "docker", "sandboxfusion", "e2b")
-_WORDS = ("url", "image")
+LEVELS = ("auto", "namespaces", "bubblewrap", "landlock", "limits", "docker")
+_WORDS = ("image",)
 _PATHS = ("python", "bwrap")
 _FLAGS = ("allow_unsafe", "network")
-_KINDS: dict[str, type[float]] = {limit.name: float if limit.type == "float" else int for limit in fields(Limits)}
+_KINDS: dict[str, type[float]] = {limit.name: float if limit.type == "float" else int for limit in fields(ScriptLimits)}
 KEYS = ("level", *_FLAGS, *_WORDS, *_PATHS, *_KINDS)
 """All settings, as the table names them."""
 _YES = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
 
 
 @dataclass(frozen=True)
-class Settings:
+class CodeSettings:
     """What a person can set; see `KEYS`.
 
     Attributes:
         level: which sandbox; `auto` takes the strongest local one that passes its self-test.
-        allow_unsafe: whether `limits`, which is no sandbox, may be used.
+        allow_unsafe: whether `limits`, which is not a sandbox, may be used.
         network: whether scripts may use the network.
         limits: what each script may use.
         python: the interpreter of local scripts; empty for this one.
         bwrap: path of the `bwrap` program; empty to look for it.
-        url: address of the SandboxFusion server, or of another E2B domain's API.
         image: the docker image, with a Python in it.
     """
 
     level: str = "auto"
     allow_unsafe: bool = False
     network: bool = False
-    limits: Limits = field(default_factory=Limits)
+    limits: ScriptLimits = field(default_factory=ScriptLimits)
     python: str = ""
     bwrap: str = ""
-    url: str = ""
     image: str = ""
 
 
-def read_settings(table: ProviderSettings | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+def read_settings(table: ProviderSettings | None = None, environ: Mapping[str, str] | None = None) -> CodeSettings:
     """The settings in force.
 
     Args:
@@ -77,9 +75,9 @@ def read_settings(table: ProviderSettings | None = None, environ: Mapping[str, s
     level = given["level"].text().lower() if "level" in given else "auto"
     if level not in LEVELS:
         raise UsageError(f"{given['level'].where} = {level!r}; expected one of {', '.join(LEVELS)}")
-    flags = {key: given[key].flag() for key in _FLAGS if key in given}
-    words = {key: given[key].text() for key in (*_WORDS, *_PATHS) if key in given}
-    return Settings(level, limits=_limits(given), **flags, **words)
+    flags: dict[str, Any] = {key: given[key].flag() for key in _FLAGS if key in given}
+    words: dict[str, Any] = {key: given[key].text() for key in (*_WORDS, *_PATHS) if key in given}
+    return CodeSettings(level, limits=_limits(given), **flags, **words)
 
 
 class _Value(NamedTuple):
@@ -117,12 +115,12 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, _Value]:
         if key not in KEYS:
             near = near_names(key, KEYS, limit=1)
             hint = f"did you mean {PREFIX}{near[0].upper()}?" if near else f"there are {', '.join(KEYS).upper()}"
-            raise UsageError(f"{PREFIX}{key.upper()} is no setting; {hint}")
+            raise UsageError(f"{PREFIX}{key.upper()} is not a setting; {hint}")
     return {key: _Value(PREFIX + key.upper(), value) for key, value in given.items() if value}
 
 
-def _limits(given: Mapping[str, _Value]) -> Limits:
-    bounds = Limits()
+def _limits(given: Mapping[str, _Value]) -> ScriptLimits:
+    bounds = ScriptLimits()
     for key in (key for key in _KINDS if key in given):
         try:
             bounds = bounds.with_(**{key: given[key].number(_KINDS[key])})

@@ -3,7 +3,7 @@
     exit status 0                       OK
     another one, a signal, memory       EXEC_ERR with the codes `script_error`, `script_signal`, `memory_limit`
     wall clock, CPU time                TIMEOUT with the codes `time_limit`, `cpu_limit`, and the output so far
-    the sandbox itself failed           a ProviderError: the executor repeats the call, and nobody blames the script
+    the sandbox itself failed           a ProviderError: the executor retries the call, and the script is not blamed
 
 The output is the content of the observation in every case.
 """
@@ -15,19 +15,25 @@ import functools
 import importlib.util
 import os
 import platform
-from typing import TYPE_CHECKING, Any
+import re
+from typing import Any
 
-from concertino import CallFailed, Context, ErrorInfo, FailureClass, Observation, ProviderError, ToolSpec, tool
+from concertino import CallFailed, Context, ErrorInfo, FailureClass, Observation, ProviderError, Status, ToolSpec, tool
 
-from .execution import Artefact, Execution, Stream
-from .limits import Limits
-from .sandbox import Sandbox, SandboxFault, SandboxUnavailable
-from .scripts import SCRIPT_CODES, unfenced
-from .settings import Settings, read_settings
+from .backend import Backend, make_backend
+from .sandbox import Artefact, Ending, Execution, Sandbox, SandboxFault, SandboxUnavailable, Stream
+from .settings import CodeSettings, read_settings
 
-if TYPE_CHECKING:
-    from .backends import Backend
+_FENCED = re.compile(r"\s*```[ \t]*(?:python[0-9.]*|py)?[ \t]*\r?\n(.*?)\r?\n?```\s*", re.DOTALL | re.IGNORECASE)
 
+SCRIPT_CODES: dict[Ending, tuple[Status, str]] = {
+    Ending.EXIT: (Status.EXEC_ERR, "script_error"),
+    Ending.SIGNAL: (Status.EXEC_ERR, "script_signal"),
+    Ending.MEMORY: (Status.EXEC_ERR, "memory_limit"),
+    Ending.WALL: (Status.TIMEOUT, "time_limit"),
+    Ending.CPU: (Status.TIMEOUT, "cpu_limit"),
+}
+"""Status and error code of every ending but OK."""
 SHOWN_STDOUT = 8_000
 SHOWN_STDERR = 4_000
 _SHOWN_FILE = 4_000
@@ -35,7 +41,9 @@ _START_SECONDS = 20.0
 _MARGIN = 0.3
 
 
-def python_tool(sandbox: Sandbox | None = None, *, name: str = "python", settings: Settings | None = None) -> ToolSpec:
+def python_tool(
+    sandbox: Sandbox | None = None, *, name: str = "python", settings: CodeSettings | None = None
+) -> ToolSpec:
     """The tool over a sandbox.
 
     Args:
@@ -43,14 +51,12 @@ def python_tool(sandbox: Sandbox | None = None, *, name: str = "python", setting
         name: of the tool.
         settings: by default those of the environment.
     """
-    from .backends import Backend, make_backend
-
     settings = settings or read_settings()
     backend = make_backend(settings) if sandbox is None else Backend(sandbox)
     return _declare(backend, name, settings)
 
 
-def _declare(backend: Backend, name: str, settings: Settings) -> ToolSpec:
+def _declare(backend: Backend, name: str, settings: CodeSettings) -> ToolSpec:
     limits = settings.limits
 
     async def python(code: str, artefacts: list[str] | None = None, *, ctx: Context) -> dict[str, Any]:
@@ -60,7 +66,9 @@ def _declare(backend: Backend, name: str, settings: Settings) -> ToolSpec:
             code: a whole script; print what you want to know.
             artefacts: names of files that the script writes and you want back.
         """
-        allowed = _within(limits, ctx.remaining_seconds())
+        # The script ends before the call's deadline does, so that its output is kept.
+        seconds = ctx.remaining_seconds()
+        allowed = limits.with_(total=min(limits.total, max(0.01, 0.8 * seconds, seconds - _MARGIN)))
         try:
             sandbox = backend.sandbox()
             done = await sandbox.run(unfenced(code), limits=allowed, artefacts=artefacts or ())
@@ -79,11 +87,6 @@ def _declare(backend: Backend, name: str, settings: Settings) -> ToolSpec:
         retry_safe=not settings.network,
         max_chars=32_768,
     )(python)
-
-
-def _within(limits: Limits, seconds: float) -> Limits:
-    """Limits that end the script before the call's deadline does, so that its output is kept."""
-    return limits.with_(total=min(limits.total, max(0.01, 0.8 * seconds, seconds - _MARGIN)))
 
 
 def observe(done: Execution, call_id: str = "", name: str = "python") -> dict[str, Any]:
@@ -141,7 +144,7 @@ def _show_file(file: Artefact) -> Any:
     return shown
 
 
-def _describe(backend: Backend, settings: Settings) -> str:
+def _describe(backend: Backend, settings: CodeSettings) -> str:
     libraries = [name for name in ("numpy", "sympy") if importlib.util.find_spec(name)] if backend.local else []
     parts = [
         "Run a Python script and read what it prints.",
@@ -154,6 +157,12 @@ def _describe(backend: Backend, settings: Settings) -> str:
 
 
 @functools.cache
-def published(settings: Settings) -> ToolSpec:
+def published(settings: CodeSettings) -> ToolSpec:
     """The tool of the plugin, made once per settings: its level is tested once per process."""
     return python_tool(settings=settings)
+
+
+def unfenced(code: str) -> str:
+    """The code without a Markdown fence around all of it."""
+    fenced = _FENCED.fullmatch(code)
+    return fenced[1] if fenced else code

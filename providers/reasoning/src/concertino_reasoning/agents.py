@@ -14,9 +14,11 @@ from __future__ import annotations
 from concertino import AgentSpec, Context, Cost, Sampling, SpecError, agent
 
 from . import prompts
-from .asking import choose, question_of, task_of
-from .extracting import extract_from
-from .methods import Loop, conversation, ensemble, hold_debate, poll, reflect, solve_once
+from .methods.chosen import choose, conversation, question_of, task_of
+from .methods.debate import hold_debate
+from .methods.extraction import extract_from
+from .methods.reflexion import CriticLoop, reflect
+from .methods.voting import ensemble, poll
 from .parameters import MODEL, ROLES, SUBTASK, TASK, TEXT, WANTED, WORK, arguments
 from .prompts import block
 from .record import write_record
@@ -38,8 +40,8 @@ def _at_least(name: str, parameter: str, value: int, least: int) -> None:
 @agent(input_schema=TASK, cost=Cost(units=1), timeout=ONE_STEP, retry_safe=True, models=("default",))
 async def cot(subtask: str = "", model: str = "", *, ctx: Context) -> str:
     """Solve a task step by step with one model (chain of thought). Cheap; for tasks that one careful pass can solve."""
-    task, asker = task_of(ctx, subtask), choose(ctx, model)
-    return str(await solve_once(asker, conversation(prompts.STEPS, task), Sampling(temperature=WARM)))
+    task, solver = task_of(ctx, subtask), choose(ctx, model)
+    return str(await solver.solve_once(conversation(prompts.STEPS, task), Sampling(temperature=WARM)))
 
 
 def self_consistency_agent(samples: int = SAMPLES, temperature: float = WARM) -> AgentSpec:
@@ -88,10 +90,10 @@ def debate_agent(rounds: int = ROUNDS, temperature: float = WARM, units: float =
     )
     async def debate(roles: list[str], subtask: str = "", model: str = "", *, ctx: Context) -> str:
         """Let several roles solve a task, see each other's solutions and revise theirs; then a moderator decides.
-        Dear and slow; for tasks on which points of view differ, or where mistakes must be found by argument.
+        Expensive and slow; for tasks on which points of view differ, or where mistakes must be found by argument.
         """
-        asker, moderator = choose(ctx, model), choose(ctx, model, role="moderator")
-        return str(await hold_debate(asker, moderator, task_of(ctx, subtask), roles, rounds, sampling))
+        solver, moderator = choose(ctx, model), choose(ctx, model, role="moderator")
+        return str(await hold_debate(solver, moderator, task_of(ctx, subtask), roles, rounds, sampling))
 
     return debate
 
@@ -111,12 +113,12 @@ def reflexion_agent(rounds: int = ROUNDS, temperature: float = WARM, units: floa
 
     @agent(input_schema=TASK, cost=Cost(units=units), timeout=MANY_STEPS, retry_safe=True, models=("default", "critic"))
     async def reflexion(subtask: str = "", model: str = "", *, ctx: Context) -> str:
-        """Solve a task, have the solution criticised, and solve it anew until the critic is certain.
+        """Solve a task, have the solution criticised, and solve it again until the critic is certain.
         Slow; for hard tasks in which a mistake can be found by checking.
         """
-        task, asker = task_of(ctx, subtask), choose(ctx, model)
-        loop = Loop(conversation(prompts.STEPS, task))
-        return str(await reflect(asker, choose(ctx, model, role="critic"), task, loop, rounds, sampling))
+        task, solver = task_of(ctx, subtask), choose(ctx, model)
+        loop = CriticLoop(conversation(prompts.STEPS, task))
+        return str(await reflect(solver, choose(ctx, model, role="critic"), task, loop, rounds, sampling))
 
     return reflexion
 
@@ -124,8 +126,8 @@ def reflexion_agent(rounds: int = ROUNDS, temperature: float = WARM, units: floa
 @agent(input_schema=TASK, cost=Cost(units=1), timeout=ONE_STEP, retry_safe=True, models=("default",))
 async def standard_reasoner(subtask: str = "", model: str = "", *, ctx: Context) -> str:
     """Solve a task by reasoning alone, without tools: logic, mathematics, planning. One request."""
-    task, asker = task_of(ctx, subtask), choose(ctx, model)
-    return str(await solve_once(asker, conversation(prompts.STANDARD, task), SERVERS_OWN))
+    task, solver = task_of(ctx, subtask), choose(ctx, model)
+    return str(await solver.solve_once(conversation(prompts.STANDARD, task), SERVERS_OWN))
 
 
 @agent(
@@ -137,10 +139,10 @@ async def standard_reasoner(subtask: str = "", model: str = "", *, ctx: Context)
 )
 async def critical_reviewer(subtask: str = "", model: str = "", *, ctx: Context) -> str:
     """Look for mistakes in the work so far: wrong steps, numbers, facts, calls. It sees the run's whole record."""
-    task, asker = task_of(ctx, subtask), choose(ctx, model)
+    task, solver = task_of(ctx, subtask), choose(ctx, model)
     record = write_record(ctx)
     text = "\n".join(([block("record", record)] if record else []) + [block("task", task)])
-    return str(await solve_once(asker, conversation(prompts.REVIEWER, text), SERVERS_OWN, free=True))
+    return str(await solver.solve_once(conversation(prompts.REVIEWER, text), SERVERS_OWN, free=True))
 
 
 def ensemble_agent(paths: int = PATHS, temperature: float | None = None) -> AgentSpec:
@@ -164,10 +166,10 @@ def ensemble_agent(paths: int = PATHS, temperature: float | None = None) -> Agen
     )
     async def ensemble_solver(model: str = "", *, ctx: Context) -> str:
         """Solve the run's original question along several independent paths and join the results into one answer."""
-        question, asker = question_of(ctx), choose(ctx, model)
+        question, solver = question_of(ctx), choose(ctx, model)
         approaches = [prompts.APPROACHES[n % len(prompts.APPROACHES)] for n in range(paths)]
         requests = [conversation(f"{prompts.STANDARD}\n{approach}", question) for approach in approaches]
-        return str(await ensemble(asker, question, requests, sampling))
+        return str(await ensemble(solver, question, requests, sampling))
 
     return ensemble_solver
 
@@ -177,10 +179,10 @@ def ensemble_agent(paths: int = PATHS, temperature: float | None = None) -> Agen
 )
 async def conclude(model: str = "", *, ctx: Context) -> str:
     """Draw the answer to the run's question from everything found so far. It sees the record; it ends nothing."""
-    question, asker = question_of(ctx), choose(ctx, model, role="summariser")
+    question, solver = question_of(ctx), choose(ctx, model, role="summariser")
     record = write_record(ctx)
     text = "\n".join(([block("record", record)] if record else []) + [block("question", question)])
-    solution = await solve_once(asker, conversation(prompts.CONCLUDE, text), SERVERS_OWN)
+    solution = await solver.solve_once(conversation(prompts.CONCLUDE, text), SERVERS_OWN)
     return str(solution if record else solution.noting("nothing was found before; this rests on the question alone"))
 
 
@@ -207,6 +209,14 @@ reflexion = reflexion_agent()
 ensemble_solver = ensemble_agent()
 
 AGENTS: tuple[AgentSpec, ...] = (
-    cot, self_consistency, debate, reflexion, standard_reasoner, critical_reviewer, ensemble_solver, conclude, extract,
-)  # fmt: skip
+    cot,
+    self_consistency,
+    debate,
+    reflexion,
+    standard_reasoner,
+    critical_reviewer,
+    ensemble_solver,
+    conclude,
+    extract,
+)
 """What the distribution publishes, beside the agents of a file."""

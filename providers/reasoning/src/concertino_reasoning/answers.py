@@ -195,7 +195,7 @@ _AROUND = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"), ("**", "**"
 
 
 def _peel(text: str) -> str:
-    """Take off quotes, mark-up and formula marks around a text, and the full stop behind it."""
+    """Remove quotes, mark-up and formula marks around a text, and the full stop after it."""
     before = None
     while text != before:
         before, text = text, text.strip()

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from concertino import ChatRequest, Model, ModelSpec, Reply, Usage
-
-if TYPE_CHECKING:
-    from concertino import Pool
+from concertino import ChatRequest, Model, ModelSpec, Pool, Reply, Usage
 
 _WAIT = "wait for half a minute"
 _ANSWER = "<reasoning>\nSix sevens.\n</reasoning>\n<answer>\n\\boxed{42}\n</answer>"
@@ -35,8 +32,6 @@ class Obliging(Model):
 
 def make_pool() -> Pool:
     """A pool with the obliging model in every role."""
-    from concertino import Pool
-
     roles = dict.fromkeys(("default", "critic", "moderator", "summariser"), "obliging")
     return Pool([ModelSpec("obliging", Obliging)], roles=roles)
 

@@ -9,9 +9,19 @@ from __future__ import annotations
 import re
 
 _BLOCKS = (
-    "task", "question", "record", "solution", "own_solution", "other_solution", "attempt", "feedback", "role", "text",
-    "wanted", "views",
-)  # fmt: skip
+    "task",
+    "question",
+    "record",
+    "solution",
+    "own_solution",
+    "other_solution",
+    "attempt",
+    "feedback",
+    "role",
+    "text",
+    "wanted",
+    "views",
+)
 _MARKS = re.compile(rf"<(?=/?(?:{'|'.join(_BLOCKS)})\b)")
 
 FORMAT = (
@@ -73,7 +83,7 @@ CRITIC = (
 )
 REVISE = (
     "You see a task, your attempts at it so far, and what a critic said to each. Find out where the last attempt goes "
-    f"wrong, if it does, and solve the task anew, better. {FORMAT}"
+    f"wrong, if it does, and solve the task again, better. {FORMAT}"
 )
 
 EXTRACT = (

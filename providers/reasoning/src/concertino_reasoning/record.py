@@ -1,4 +1,4 @@
-"""The record of a run as a reviewer reads it: what the orchestrator said and was told, oldest first.
+"""The record of a run as a reviewer reads it: the orchestrator's messages and the results it got, oldest first.
 
 The orchestrator's conversation is the record once it holds results; before that (a graph of agents is decided at
 once, and its results are never shown to the orchestrator) the results that have come in so far are.

@@ -36,7 +36,7 @@ class Solution:
 
     Attributes:
         answer: the answer alone, as it was written.
-        written: what stands in the answer block.
+        written: the text of the answer block.
         reasoning: the way to it.
         marked: whether the reply said which part of it is the answer; otherwise the whole reply is taken for it.
         notes: what a reader must know: votes, ties, failed requests, a budget's end.

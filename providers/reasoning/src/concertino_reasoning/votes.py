@@ -19,7 +19,7 @@ _MOST_SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Candidate:
+class VoteCandidate:
     """An answer that was voted for.
 
     Attributes:
@@ -32,24 +32,24 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Vote:
+class VoteOutcome:
     """An outcome.
 
     Attributes:
-        candidates: most votes first, then by the number of the first sample; empty if nobody voted.
+        candidates: most votes first, then by the number of the first sample; empty if no sample voted.
         of: how many samples there were, those without an answer included.
     """
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[VoteCandidate, ...]
     of: int
 
     @property
-    def winner(self) -> Candidate | None:
-        """The first candidate, None if nobody voted."""
+    def winner(self) -> VoteCandidate | None:
+        """The first candidate; None if no sample voted."""
         return self.candidates[0] if self.candidates else None
 
     @property
-    def tied(self) -> tuple[Candidate, ...]:
+    def tied(self) -> tuple[VoteCandidate, ...]:
         """The candidates with the most votes, if there are several of them."""
         best = [c for c in self.candidates if len(c.samples) == len(self.candidates[0].samples)]
         return tuple(best) if len(best) > 1 else ()
@@ -58,7 +58,7 @@ class Vote:
         """The outcome in a sentence: how many voted, the counts, and a tie.
 
         Args:
-            decided: whether the vote decides a tie; otherwise somebody else did.
+            decided: whether the vote decides a tie; otherwise another request did.
         """
         voted = sum(len(c.samples) for c in self.candidates)
         text = f"{voted} of {self.of} samples voted"
@@ -71,15 +71,15 @@ class Vote:
         return text
 
 
-def count_votes(answers: Sequence[str | None]) -> Vote:
+def count_votes(answers: Sequence[str | None]) -> VoteOutcome:
     """Count the answers of samples, in the order of their numbers; None for a sample that has none."""
     groups: dict[str, list[int]] = {}
     for number, answer in enumerate(answers):
         if answer:
             groups.setdefault(answer_key(answer), []).append(number)
-    candidates = [Candidate(str(answers[numbers[0]]), tuple(numbers)) for numbers in groups.values()]
+    candidates = [VoteCandidate(str(answers[numbers[0]]), tuple(numbers)) for numbers in groups.values()]
     candidates.sort(key=lambda c: (-len(c.samples), c.samples[0]))
-    return Vote(tuple(candidates), len(answers))
+    return VoteOutcome(tuple(candidates), len(answers))
 
 
 def _shorten(text: str) -> str:

@@ -5,39 +5,34 @@ The recording was written for this package; no real model is in it, and its figu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from concertino import ModelSpec
 
+from .model import ReplayModel
+
 EXAMPLE = Path(__file__).with_name("example.jsonl")
-"""Two invented models and six questions, in the own form."""
-
-_published: list[ModelSpec] = []
+"""Two invented models and six questions, in the package's own format."""
 
 
-def note_published(specs: list[ModelSpec]) -> list[ModelSpec]:
-    """Remember what was published last, for the check."""
-    _published[:] = specs
-    return specs
-
-
-class _Examples(Mapping[str, Any]):
+class PublishedExamples(Mapping[str, Any]):
     """For each published model, a recorded question with an answer of a dozen words."""
 
+    def __init__(self) -> None:
+        self.published: Sequence[ModelSpec] = ()
+
     def __getitem__(self, name: str) -> dict[str, Any]:
-        spec = next((spec for spec in _published if spec.name.rpartition("/")[2] == name), None)
-        if spec is None:
-            raise KeyError(name)
-        return {"prompt": spec.factory().sample_question(), "honours_max_tokens": True, "honours_stop": True}  # type: ignore[attr-defined]
+        for spec in self.published:
+            if spec.name.rpartition("/")[2] == name:
+                model = spec.factory()
+                assert isinstance(model, ReplayModel)
+                return {"prompt": model.sample_question(), "honours_max_tokens": True, "honours_stop": True}
+        raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter([spec.name.rpartition("/")[2] for spec in _published])
+        return iter([spec.name.rpartition("/")[2] for spec in self.published])
 
     def __len__(self) -> int:
-        return len(_published)
-
-
-concertino_examples: Mapping[str, Any] = _Examples()
-"""What `concertino check` may ask."""
+        return len(self.published)

@@ -2,7 +2,7 @@
 
 It reads the last user message, finds the recorded question in it, and gives what the real model answered, with the
 tokens that were counted then. Of several recorded samples the seed chooses one; without a seed it is the first, or with
-`draw` the one that the request's idempotency key chooses: as by lot, and the same when the request is repeated.
+`draw` the one that the request's idempotency key chooses: random, but the same when the request is repeated.
 
 Invariant: it never makes up an answer. A question that is not recorded is an error that says which one is near.
 """
@@ -16,11 +16,11 @@ from collections.abc import AsyncIterator
 
 from concertino import ChatRequest, FailureClass, Model, ProviderError, Reply, Usage
 
-from .recording import Answer, Recording
+from .recording import RecordedAnswer, Recording
 
 _PIECE = re.compile(r"\s*\S+\s*?|\s+\Z")
 _SHORTEST_SLEEP = 0.01
-"""Seconds; a stream saves up shorter ones, which event loops keep badly."""
+"""Seconds; a stream adds shorter ones up, because event loops sleep them inexactly."""
 _SHOWN = 36
 
 
@@ -44,7 +44,7 @@ class ReplayModel(Model):
         """Give the recorded answer to the last user message.
 
         Raises:
-            ProviderError: no question that was recorded for this model stands in it, or several do (CALLER).
+            ProviderError: the message holds no question that was recorded for this model, or several (CALLER).
         """
         answer = self._chosen(request)
         await asyncio.sleep(self._seconds(answer))
@@ -64,7 +64,7 @@ class ReplayModel(Model):
             yield piece
         yield reply
 
-    def _seconds(self, answer: Answer) -> float:
+    def _seconds(self, answer: RecordedAnswer) -> float:
         return self._latency * (answer.seconds or 0.0)
 
     def sample_question(self) -> str:
@@ -77,7 +77,7 @@ class ReplayModel(Model):
 
     # -- finding the answer ----------------------------------------------------------------------------------------
 
-    def _chosen(self, request: ChatRequest) -> Answer:
+    def _chosen(self, request: ChatRequest) -> RecordedAnswer:
         samples = self._answers[self._question(request)]
         seed, key = request.sampling.seed, request.idempotency_key
         if seed is None:
@@ -105,15 +105,13 @@ class ReplayModel(Model):
         if near is None or near.share < 0.1:
             count = len(self._recording.questions)
             return f"{told}, and none of the {count} questions is like it; ask a recorded one word for word"
-        like = f"the nearest question is {near.id!r} ({near.share:.0%} of the words), {self._shown(near.id)}"
+        question = _short(self._recording.questions[near.id].text)
+        like = f"the nearest question is {near.id!r} ({near.share:.0%} of the words), {question!r}"
         return f"{told}; {like}; ask it word for word, or by a line 'id: {near.id}'"
-
-    def _shown(self, question: str) -> str:
-        return repr(_short(self._recording.questions[question].text))
 
     # -- the reply -------------------------------------------------------------------------------------------------
 
-    def _reply(self, answer: Answer, request: ChatRequest) -> Reply:
+    def _reply(self, answer: RecordedAnswer, request: ChatRequest) -> Reply:
         usage = self._usage(answer, request)
         text, reason, written = answer.text, answer.finish_reason, usage.output_tokens
         for stop in filter(None, request.sampling.stop):
@@ -125,7 +123,7 @@ class ReplayModel(Model):
             text, reason, written = text[: len(text) * limit // written], "length", limit
         return Reply(text, usage=usage._replace(output_tokens=written), finish_reason=reason)
 
-    def _usage(self, answer: Answer, request: ChatRequest) -> Usage:
+    def _usage(self, answer: RecordedAnswer, request: ChatRequest) -> Usage:
         """What was recorded; what was not is counted here, and the reply says so."""
         read, written = answer.input_tokens, answer.output_tokens
         estimated = int(read is None or written is None)

@@ -13,7 +13,7 @@ from typing import Any
 
 from concertino import Prices
 
-from .finding import QuestionIndex
+from .questions import QuestionIndex
 
 VERDICTS = ("correct", "numeric_correct", "strict_success", "success")
 """Names of verdicts that recordings may have."""
@@ -21,7 +21,7 @@ _PREFERRED = ("numeric_correct", "strict_success", "correct", "success")
 
 
 @dataclass(frozen=True)
-class Question:
+class RecordedQuestion:
     """A recorded question.
 
     Attributes:
@@ -38,15 +38,15 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class RecordedAnswer:
     """One recorded answer.
 
     Attributes:
         text: what the model wrote; empty where it gave no answer.
-        input_tokens, output_tokens: as the server counted them; None where nobody did.
+        input_tokens, output_tokens: as the server counted them; None if it did not.
         seconds: how long it took.
         usd: what it cost, where that was recorded.
-        verdicts: what graders said of it, by name; None where one could not tell.
+        verdicts: the verdicts of graders, by name; None where one could not decide.
         finish_reason: why it ended.
         several_turns: the tokens are those of a conversation of which only the last text was recorded.
     """
@@ -62,8 +62,8 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Card:
-    """What a file says of a model itself."""
+class RecordedModel:
+    """What a file says about a model itself."""
 
     prices: Prices | None = None
     description: str = ""
@@ -71,25 +71,25 @@ class Card:
 
 
 class Recording:
-    """Questions and answers.
+    """A recording of questions and answers.
 
     Args:
         questions: by id.
         answers: by model, then by question; several samples in the order of the file.
-        cards: what is known of the models themselves.
+        facts: what is known of the models themselves.
         sources: names of the files, for descriptions.
     """
 
     def __init__(
         self,
-        questions: Mapping[str, Question],
-        answers: Mapping[str, Mapping[str, Sequence[Answer]]],
-        cards: Mapping[str, Card] | None = None,
+        questions: Mapping[str, RecordedQuestion],
+        answers: Mapping[str, Mapping[str, Sequence[RecordedAnswer]]],
+        facts: Mapping[str, RecordedModel] | None = None,
         sources: Sequence[str] = (),
     ) -> None:
         self.questions = dict(questions)
         self.answers = {model: {q: tuple(given) for q, given in by.items()} for model, by in answers.items()}
-        self.cards = dict(cards or {})
+        self.facts = dict(facts or {})
         self.sources = tuple(sources)
 
     @property
@@ -114,7 +114,7 @@ class Recording:
             verdict: which verdict is `correct`; by default the strictest that the recording has.
 
         Yields:
-            `id`, `question`, `group`, `gold`, `model`, `sample`, `text`, `correct` (None where nobody graded it),
+            `id`, `question`, `group`, `gold`, `model`, `sample`, `text`, `correct` (None if it was not graded),
             `input_tokens`, `output_tokens`, `seconds` and `usd` (None where they were not recorded).
         """
         chosen = verdict or next(iter(self.verdict_names()), "")

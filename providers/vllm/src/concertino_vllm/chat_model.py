@@ -87,7 +87,7 @@ class VllmModel(Model):
         key = (endpoint.url, name)
         chat = self._chats.get(key)
         if chat is None:
-            from concertino_openai import OpenAIModel
+            from concertino_openai.client import OpenAIModel
 
             for old in [old for old in self._chats if old[0] != endpoint.url or not self.server.using[old[1]]]:
                 await self._chats.pop(old).close()

@@ -23,7 +23,7 @@ class ScriptRunner:
     """Runs scripts one after another in a sandbox, which is opened at the first one. Close it, or use `with`.
 
     Args:
-        options: of `concertino_code.choosing.open_sandbox`.
+        options: of `concertino_code.sandbox.open_sandbox`.
 
         with ScriptRunner() as run:
             environment = CodeTests(instance, run=run)
@@ -50,7 +50,7 @@ class ScriptRunner:
     async def _run(self, script: str) -> Ran:
         if self._sandbox is None:
             try:
-                from concertino_code.choosing import open_sandbox
+                from concertino_code.sandbox import open_sandbox
             except ImportError as error:
                 raise UsageError("scripts need a sandbox; pip install concertino-code") from error
             self._sandbox = await open_sandbox(**self._options)

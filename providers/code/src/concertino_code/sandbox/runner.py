@@ -1,0 +1,130 @@
+"""Runs a script inside a container, and prints one line about it.
+
+This file is sent there as text: standard library only, no import of the package. The boundary is the container's; the
+limits here are for order. The line holds the same record as that of a jail on this machine.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import zlib
+from typing import IO, Any
+
+MARK = "concertino-result:"
+
+
+class StreamEnds:
+    """Both ends of a stream."""
+
+    def __init__(self, source: IO[bytes], limit: int) -> None:
+        self.total, self.head, self.tail = 0, bytearray(), bytearray()
+        self._source, self._first, self._last = source, limit // 2, limit - limit // 2
+        self.thread = threading.Thread(target=self._drain, daemon=True)
+        self.thread.start()
+
+    def _drain(self) -> None:
+        while data := os.read(self._source.fileno(), 1 << 16):
+            self.total += len(data)
+            room = self._first - len(self.head)
+            self.head += data[:room]
+            self.tail += data[max(0, room) :]
+            del self.tail[: -self._last]
+
+
+def run(job: dict[str, Any]) -> dict[str, Any]:
+    """Run the job's script in a fresh folder."""
+    limits, box = job["limits"], tempfile.mkdtemp(prefix="box-")
+    try:
+        for name, data in {**job["files"], "main.py": job["code"]}.items():
+            path = os.path.join(box, name)  # noqa: PTH118 - where this runs, the fewer imports the better
+            os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+            with open(path, "wb") as file:  # noqa: PTH123
+                file.write(base64.b64decode(data))
+        return _execute(job, limits, box)
+    finally:
+        shutil.rmtree(box, ignore_errors=True)
+
+
+def _limit(limits: dict[str, float]) -> None:
+    seconds = max(1, round(limits["cpu"]))
+    for kind, most, hard in (
+        (resource.RLIMIT_AS, limits["memory_bytes"] + (256 << 20), 0),
+        (resource.RLIMIT_CPU, seconds, 1),
+        (resource.RLIMIT_FSIZE, limits["file_bytes"], 0),
+        (resource.RLIMIT_NOFILE, limits["descriptors"], 0),
+        (resource.RLIMIT_CORE, 0, 0),
+    ):
+        resource.setrlimit(kind, (int(most), int(most) + hard))
+
+
+def _execute(job: dict[str, Any], limits: dict[str, float], box: str) -> dict[str, Any]:
+    stdin = tempfile.TemporaryFile()  # noqa: SIM115 - the script reads it
+    stdin.write(base64.b64decode(job["stdin"]))
+    stdin.seek(0)
+    code = "import random, runpy, sys; random.seed(int(sys.argv.pop())); runpy.run_path('main.py', run_name='__main__')"
+    seeded = ["-c", code, str(job["seed"])] if job["seed"] is not None else ["main.py"]
+    began = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, *seeded],
+        cwd=box,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=lambda: _limit(limits),  # noqa: PLW1509 - no thread runs yet
+        env={"PATH": os.environ.get("PATH", ""), "HOME": box, "LANG": "C.UTF-8", "TMPDIR": box},
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    kept = [StreamEnds(stream, int(limits["output_bytes"])) for stream in (process.stdout, process.stderr)]
+    reason = ""
+    try:
+        process.wait(limits["wall"])
+    except subprocess.TimeoutExpired:
+        reason = "wall"
+    seconds = time.monotonic() - began
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in kept:
+        stream.thread.join(1.0)
+    stdin.close()
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "reason": reason,
+        "seconds": seconds,
+        "peak": 0,
+        "code": process.returncode,
+        "cpu": used.ru_utime + used.ru_stime,
+        "totals": [stream.total for stream in kept],
+        "streams": [base64.b64encode(bytes(end)).decode() for s in kept for end in (s.head, s.tail)],
+        "files": {name: _file(box, name, int(limits["artefact_bytes"])) for name in job["artefacts"]},
+    }
+
+
+def _file(box: str, name: str, most: int) -> dict[str, Any]:
+    path = os.path.join(box, name)  # noqa: PTH118
+    if os.path.realpath(path) != os.path.join(os.path.realpath(box), name) or not os.path.isfile(path):  # noqa: PTH113, PTH118
+        return {"error": "there is no such regular file"}
+    if os.path.getsize(path) > most:  # noqa: PTH202
+        return {"error": f"{os.path.getsize(path)} bytes; at most {most} are given back"}  # noqa: PTH202
+    with open(path, "rb") as file:  # noqa: PTH123
+        return {"data": base64.b64encode(file.read(most)).decode()}
+
+
+def main(payload: str) -> None:
+    """Run what the payload says, and print the line."""
+    result = run(json.loads(zlib.decompress(base64.b64decode(payload))))
+    sys.stdout.write(f"\n{MARK}{base64.b64encode(zlib.compress(json.dumps(result).encode())).decode()}\n")
+    sys.stdout.flush()

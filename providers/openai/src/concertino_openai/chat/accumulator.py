@@ -1,0 +1,223 @@
+"""`ReplyAccumulator`: chunks of a stream, or one plain answer, become the same `Reply`.
+
+A plain answer is a stream of one chunk whose delta is called `message`; there is no other difference. Each chunk is
+read once. What a server may leave out, send twice, name differently or send as another type is handled
+here and nowhere else.
+
+Invariant: the reply depends on what was said, not on how it was cut into chunks; and the pieces that `feed` and `reply`
+give add up to the text of the reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from concertino import ChatRequest, Reply, ToolCall, Usage
+
+from concertino_openai.dialects import Dialect
+
+from .channels import Channels
+from .tool_calls import CallFragments
+from .tool_text import read_calls, write_call
+from .usage import estimate_usage, read_usage
+
+
+class ReplyAccumulator:
+    """Accumulates one reply.
+
+    Args:
+        dialect: of the server.
+        tools: tools were offered, so the text may hold calls.
+        endpoint: what the reply's opaque data belongs to.
+        stops: texts that were to end the reply.
+    """
+
+    __slots__ = (
+        "_broken",
+        "_calls",
+        "_channels",
+        "_details",
+        "_endpoint",
+        "_logprobs",
+        "_opaque",
+        "_origin",
+        "_prompt_ids",
+        "_refused",
+        "_token_ids",
+        "_usage",
+        "begun",
+        "finish_reason",
+    )
+
+    def __init__(self, dialect: Dialect, tools: bool, endpoint: str, stops: Sequence[str] = ()) -> None:
+        self._channels = Channels(dialect.think, tools, [*filter(None, stops)] if dialect.keeps_stop else ())
+        self._endpoint = endpoint
+        self._calls: CallFragments | None = None
+        self._broken: ToolCall | None = None
+        self._usage: Mapping[str, Any] | None = None
+        self._origin: dict[str, Any] = {}
+        self._opaque: dict[str, Any] = {}
+        self._details: list[Any] = []
+        self._logprobs: list[float] | None = None
+        self._token_ids: list[int] | None = None
+        self._prompt_ids: Sequence[int] | None = None
+        self._refused = False
+        self.begun = False
+        self.finish_reason = ""
+
+    def feed(self, chunk: Mapping[str, Any]) -> str:
+        """Take a chunk, or a whole plain answer; returns the text that can be shown now."""
+        if not self._origin:
+            self._origin = {name: value for name in ("id", "model") if (value := chunk.get(name))}
+        if usage := chunk.get("usage"):
+            self._usage = usage
+        if ids := chunk.get("prompt_token_ids"):
+            self._prompt_ids = ids
+        for choice in chunk.get("choices") or ():
+            if not choice.get("index"):  # only one choice was asked for, and some servers omit its number
+                return self._choice(choice)
+        return ""
+
+    def _choice(self, choice: Mapping[str, Any]) -> str:
+        if reason := choice.get("finish_reason"):
+            self.finish_reason = reason
+        if ids := choice.get("token_ids"):
+            self._token_ids = _extended(self._token_ids, ids)
+        logprobs = choice.get("logprobs")
+        if isinstance(logprobs, dict) and (tokens := logprobs.get("content")):
+            self._logprobs = _extended(self._logprobs, [token.get("logprob") for token in tokens])
+        delta = choice.get("delta") or choice.get("message")
+        return self._delta(delta) if delta else ""
+
+    def _delta(self, delta: Mapping[str, Any]) -> str:
+        # Servers use either name, and OpenRouter both; its details also hold signatures that it wants back.
+        thought = delta.get("reasoning") or delta.get("reasoning_content")
+        if details := delta.get("reasoning_details"):
+            self._details += details
+            thought = thought or "".join(detail.get("text") or detail.get("summary") or "" for detail in details)
+        if thought:
+            self.begun = True
+            self._channels.thought(thought if isinstance(thought, str) else _joined(thought))
+        if calls := delta.get("tool_calls"):
+            self.begun = True
+            if self._calls is None:
+                self._calls = CallFragments(self._endpoint)
+            self._calls.feed(calls)
+        if extra := delta.get("extra_content"):
+            self._opaque["extra_content"] = extra
+        content = delta.get("content")
+        if not content:
+            content = delta.get("refusal")
+            if not content:
+                return ""
+            self._refused = True
+        self.begun = True
+        return self._channels.feed(content if isinstance(content, str) else _joined(content))
+
+    def add_unreadable_call(self, call: ToolCall) -> None:
+        """The server could not read the model's call, and this is what is known of it."""
+        self._broken = call
+        self.finish_reason = self.finish_reason or "tool_calls"
+
+    def reply(self, request: ChatRequest, count: Callable[[str], int]) -> tuple[str, Reply]:
+        """The last piece of text, and the whole reply.
+
+        Args:
+            request: what was asked, to estimate what a server does not report.
+            count: estimates the tokens of a text.
+        """
+        channels = self._channels
+        calls, rest = read_calls("".join(channels.block)) if channels.block else ([], "")
+        if self._calls is not None:
+            calls = self._calls.calls(cut_off=self.finish_reason == "length")
+        if self._broken is not None:
+            calls = [*calls, self._broken]
+        last = channels.finish(called=bool(calls))
+        usage = self.usage(request, count)
+        if rest:
+            channels.shown.append(rest)
+            last += rest
+        text, thoughts = "".join(channels.shown), "".join(channels.thoughts).strip()
+        extra: dict[str, Any] = dict(self._origin)
+        if not text and thoughts and not calls and self.finish_reason != "length":
+            # A server's parser that waits for `</think>` takes a reply without thoughts for thoughts.
+            text, last, thoughts = thoughts, thoughts, ""
+            extra["text_from"] = "reasoning"
+        if self._refused:
+            extra["refusal"] = True
+        ids, logprobs = self._tokens(extra)
+        return last, Reply(
+            text,
+            tuple(calls),
+            usage,
+            self.finish_reason or "stop",
+            thoughts,
+            ids,
+            logprobs,
+            tuple(self._prompt_ids) if self._prompt_ids is not None else None,
+            extra=self._with_opaque(extra),
+        )
+
+    def usage(self, request: ChatRequest, count: Callable[[str], int]) -> Usage:
+        """The usage so far: as the server reported it, else estimated from all that was written."""
+        if isinstance(self._usage, dict):
+            return read_usage(self._usage)
+        channels = self._channels
+        calls = [write_call(call) for call in self._calls.calls()] if self._calls is not None else []
+        if self._broken is not None:
+            calls.append(write_call(self._broken))
+        return estimate_usage(request, "".join([*channels.thoughts, *channels.shown, *channels.block, *calls]), count)
+
+    def _tokens(self, extra: dict[str, Any]) -> tuple[tuple[int, ...] | None, tuple[float, ...] | None]:
+        """Token ids and their log-probabilities; unequal numbers of them are useless, and dropped."""
+        ids, logprobs = self._token_ids, self._logprobs
+        if logprobs is not None and None in logprobs:
+            logprobs = None
+        if ids is not None and logprobs is not None and len(ids) != len(logprobs):
+            extra["uneven_tokens"] = [len(ids), len(logprobs)]
+            return None, None
+        return tuple(ids) if ids is not None else None, tuple(logprobs) if logprobs is not None else None
+
+    def _with_opaque(self, extra: dict[str, Any]) -> dict[str, Any]:
+        """With the opaque data that the server wants back, and the endpoint that it belongs to."""
+        if self._details:
+            self._opaque["reasoning_details"] = _merged(self._details)
+        if self._opaque:
+            extra["endpoint"] = self._endpoint
+            extra["opaque"] = self._opaque
+        return extra
+
+
+def _extended(known: list[Any] | None, more: list[Any]) -> list[Any]:
+    if known is None:
+        return list(more)
+    known.extend(more)
+    return known
+
+
+def _joined(parts: Any) -> str:
+    """The text of a content that comes as a list of parts."""
+    if isinstance(parts, list):
+        return "".join(map(_joined, parts))
+    return str(parts.get("text") or "") if isinstance(parts, dict) else str(parts)
+
+
+def _merged(details: list[Any]) -> list[Any]:
+    """Join the fragments of thoughts: those of one index and type, in a row, are one."""
+    whole: list[Any] = []
+    for detail in details:
+        last = whole[-1] if whole else None
+        if last is not None and _same(last, detail):
+            for key, value in detail.items():
+                joins = key in ("text", "summary", "data") and isinstance(value, str)
+                last[key] = (last.get(key) or "") + value if joins else (value if value is not None else last.get(key))
+        else:
+            whole.append(dict(detail) if isinstance(detail, dict) else detail)
+    return whole
+
+
+def _same(one: Any, other: Any) -> bool:
+    if not (isinstance(one, dict) and isinstance(other, dict)) or other.get("index") is None:
+        return False
+    return bool(one.get("index") == other.get("index") and one.get("type") == other.get("type"))

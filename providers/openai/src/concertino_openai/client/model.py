@@ -1,0 +1,134 @@
+"""`OpenAIModel`: a chat model behind an OpenAI-compatible server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+from aiohttp import ClientResponse
+from concertino import ChatRequest, FailureClass, Model, ProviderError, Reply, ToolCall
+
+from concertino_openai.chat.accumulator import ReplyAccumulator
+from concertino_openai.chat.request import RequestWriter
+from concertino_openai.chat.stream import StreamDecoder, read_plain, reply_of
+from concertino_openai.chat.tool_text import NO_NAME
+from concertino_openai.options import OpenAISettings
+
+from .http import ServerClient, drain
+from .listing import check_served
+
+
+class OpenAIModel(Model):
+    """A chat model behind an OpenAI-compatible server.
+
+        model = OpenAIModel(server="vllm", model="Qwen/Qwen3-8B", base_url="http://127.0.0.1:8000/v1")
+
+    Single replies are streamed on the wire too, because every server stops working on a stream that is cancelled. The
+    model never retries, waits or queues; that is the executor's task.
+
+    Args:
+        options: as in the README; `model` is required, the rest has defaults.
+
+    Raises:
+        SpecError: an option is invalid; says which, what was given and what is expected.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        settings = OpenAISettings.of(options, "OpenAIModel")
+        self.settings = settings
+        self._client = ServerClient(settings)
+        self._writer = RequestWriter(settings.model, settings.dialect, settings.endpoint, settings.extra_body or {})
+        self._unverified = settings.verify_model
+        self._verifying = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"OpenAIModel({self.settings.model!r} at {self.settings.base_url})"
+
+    async def chat(self, request: ChatRequest) -> Reply:
+        """Answer a request.
+
+        Raises:
+            ProviderError: its failure class says whether the request may be retried.
+        """
+        async for part in self.stream(request):
+            if isinstance(part, Reply):
+                return part
+        raise AssertionError("a stream ends with its reply")
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[str | Reply]:
+        """Yield the text piece by piece, then the reply.
+
+        Raises:
+            ProviderError: its failure class says whether the request may be retried.
+        """
+        reply = ReplyAccumulator(
+            self.settings.dialect, bool(request.tools), self.settings.endpoint, request.sampling.stop
+        )
+        failure: ProviderError | None = None
+        try:
+            if self._unverified:
+                await self._verify()
+            content = self._writer.write(request)
+            key = request.idempotency_key
+            async with self._client.send("POST", self._client.chat_url, content, idempotency_key=key) as response:
+                await self._client.raise_for_error(response)
+                if self._is_stream(response):
+                    decoder = StreamDecoder(reply, self.settings, tools=bool(request.tools))
+                    while data := await _next_bytes(response, decoder):
+                        if piece := decoder.feed(data):
+                            yield piece
+                    piece = decoder.finish()
+                    await drain(response.content)
+                else:
+                    piece = read_plain(await self._client.read(response), reply, self.settings)
+                if piece:
+                    yield piece
+        except (ProviderError, aiohttp.ClientError, OSError) as error:
+            failure = self._failure(error, reply, request)
+        if failure is not None:
+            raise failure  # outside of the handler: an exception in its context could show the key
+        last, finished = reply_of(reply, request, self.count_tokens, self.settings)
+        if last:
+            yield last
+        yield finished
+
+    async def close(self) -> None:
+        """Release the connections; the last user in an event loop closes them."""
+        await self._client.close()
+
+    def _is_stream(self, response: ClientResponse) -> bool:
+        """Some servers answer a streaming request with plain JSON, and some omit the content type of a stream."""
+        content_type = response.headers.get("Content-Type", "")
+        return "event-stream" in content_type or (self.settings.dialect.stream and "json" not in content_type)
+
+    def _failure(self, error: Exception, reply: ReplyAccumulator, request: ChatRequest) -> ProviderError | None:
+        """The error to raise; None if the server failed to parse the model's call, which the reply then holds."""
+        failure = self._client.provider_error(error, begun=reply.begun)
+        unreadable_call = failure.status == 500 and failure.failure is FailureClass.MAYBE_EXECUTED
+        if unreadable_call and request.tools and self.settings.dialect.call_errors:
+            reply.add_unreadable_call(ToolCall(NO_NAME, str(failure)))
+            return None
+        if failure.failure is FailureClass.CUT_OFF and failure.usage is None:
+            failure.usage = reply.usage(request, self.count_tokens)
+        return failure
+
+    async def _verify(self) -> None:
+        """Ask the server once whether it serves this model."""
+        async with self._verifying:
+            if self._unverified:
+                await check_served(self._client, self.settings.model)
+                self._unverified = False
+
+
+async def _next_bytes(response: ClientResponse, decoder: StreamDecoder) -> bytes:
+    """The next bytes of a stream; none at its end."""
+    if decoder.done:
+        return b""
+    try:
+        return await response.content.readany()
+    except Exception:
+        if decoder.complete:
+            return b""  # a connection that breaks after a complete reply has lost nothing
+        raise

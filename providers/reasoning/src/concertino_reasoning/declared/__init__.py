@@ -1,0 +1,1 @@
+"""Agents that a person declares in a TOML file, without code."""

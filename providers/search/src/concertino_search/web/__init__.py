@@ -1,0 +1,1 @@
+"""The web: search services, and the safe fetching of pages."""
