@@ -39,7 +39,7 @@ import concertino_sim
 from baselines import DATA, PRICES, STRONG, outcomes
 from concertino_bench import Task, Verdict
 from concertino_bench.baselines import systems
-from concertino_bench.graders.numeric import Numeric
+from concertino_bench.graders import Numeric
 from concertino_conductor import TinyConductor
 from concertino_sim.demo import demo_members, demo_question
 from concertino_train.conductor.leader import Choice, Leader

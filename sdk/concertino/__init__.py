@@ -2,7 +2,7 @@
 
 This page is the table of contents; each name lives in the module of its noun. Themes with names of their own are
 subpackages: `concertino.strategies`, `concertino.executor`, `concertino.traces`, `concertino.events`,
-`concertino.plugins`, `concertino.schema`, `concertino.reading`, `concertino.describing`, `concertino.testing`.
+`concertino.plugins`, `concertino.schema`, `concertino.reading`, `concertino.testing`.
 """
 
 from importlib import import_module

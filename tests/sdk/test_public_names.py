@@ -28,7 +28,7 @@ def test_every_public_name_is_there_and_documented() -> None:
 
 
 def test_every_subpackage_has_a_table_of_contents_that_is_complete() -> None:
-    subpackages = ["describing", "executor", "plugins", "reading", "schema", "strategies", "testing", "traces"]
+    subpackages = ["executor", "plugins", "reading", "schema", "strategies", "testing", "traces"]
     for module in (import_module(f"concertino.{name}") for name in subpackages):
         assert len(module.__all__) == len(set(module.__all__)), module.__name__
         for name in module.__all__:

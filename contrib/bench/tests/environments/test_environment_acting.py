@@ -14,19 +14,19 @@ from concertino.strategies import Environment
 from concertino_bench.environments import (
     DOMAINS,
     ActingEnvironment,
-    CodeTests,
-    Maths,
-    PlanPath,
     Ran,
-    Sokoban,
-    Sudoku,
     Turn,
     UnreadableAction,
     environment_of,
     oracle_of,
     tasks,
 )
+from concertino_bench.environments.code import CodeTests
+from concertino_bench.environments.maths import Maths
+from concertino_bench.environments.plan_path import PlanPath
 from concertino_bench.environments.reading import read_fills, read_moves, read_number
+from concertino_bench.environments.sokoban import Sokoban
+from concertino_bench.environments.sudoku import Sudoku
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,10 +47,19 @@ LEVEL = ("#####", "#@$.#", "#####")
 @pytest.mark.parametrize(
     "action",
     [
-        ["U", "R"], ["up", "RIGHT"], "UR", "ur", "U, R", "up right", '["U", "R"]', "[U, R]", "['U', 'R']\n", ("U", "R"),
+        ["U", "R"],
+        ["up", "RIGHT"],
+        "UR",
+        "ur",
+        "U, R",
+        "up right",
+        '["U", "R"]',
+        "[U, R]",
+        "['U', 'R']\n",
+        ("U", "R"),
         '["up","r"]',
     ],
-)  # fmt: skip
+)
 def test_moves_are_read_from_lists_and_texts_with_one_reading(action: Any) -> None:
     assert read_moves(action, 10) == "UR"
 
@@ -108,10 +117,18 @@ def test_what_is_no_fill_is_unreadable(action: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("7", "7"), (" $1,234.50 ", "1234.5"), ("3/7", "3/7"), ("-3/7", "-3/7"), ("\\frac{3}{7}", "3/7"),
-        ("\\boxed{12}", "12"), ("$\\boxed{-\\dfrac{1}{2}}$", "-1/2"), ("0.5.", "1/2"), (7, "7"), ("1e3", "1000"),
+        ("7", "7"),
+        (" $1,234.50 ", "1234.5"),
+        ("3/7", "3/7"),
+        ("-3/7", "-3/7"),
+        ("\\frac{3}{7}", "3/7"),
+        ("\\boxed{12}", "12"),
+        ("$\\boxed{-\\dfrac{1}{2}}$", "-1/2"),
+        ("0.5.", "1/2"),
+        (7, "7"),
+        ("1e3", "1000"),
     ],
-)  # fmt: skip
+)
 def test_numbers_are_read_in_their_usual_forms(text: Any, value: str) -> None:
     number = read_number(text)
     assert number is not None
@@ -405,8 +422,10 @@ def test_a_maths_turn_pays_the_team_at_the_end_only() -> None:
     turn = Turn(None, "3/7", "3/7\n", ran=True)
     reward = environment.turn_reward(turn)
     assert (reward.team, reward.of("reasoner", "lambda"), reward.of("programmer", "lambda")) == (
-        1, pytest.approx(1), pytest.approx(1),
-    )  # fmt: skip
+        1,
+        pytest.approx(1),
+        pytest.approx(1),
+    )
     early = environment.turn_reward(Turn(None, "3/7", final=False))
     assert (early.team, early.local("reasoner")) == (0, pytest.approx(1))
     crashed = environment.turn_reward(Turn(None, None, "3/7", ran=False))

@@ -11,8 +11,9 @@ import concertino as ct
 import pytest
 from concertino.schema import compile_schema
 from concertino_bench import DataError, Task
-from concertino_bench.loaders import CallWorld, DataWarning, bfcl, json_schema, task_sets
-from concertino_bench.loaders.function_calls import _Gold
+from concertino_bench.loaders import DataWarning, task_sets
+from concertino_bench.loaders.dialect import json_schema
+from concertino_bench.loaders.function_calls import CallWorld, _Gold, bfcl
 
 ASK = [[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Play two songs."}]]
 PLAY = {
@@ -240,11 +241,23 @@ def test_rows_of_another_shape_are_refused(columns: dict[str, Any], message: str
 # -- real files --------------------------------------------------------------------------------------------------------
 
 COUNTS = {
-    "irrelevance": 80, "live_irrelevance": 60, "live_multiple": 150, "live_parallel": 8, "live_parallel_multiple": 12,
-    "live_relevance": 8, "live_simple": 129, "multi_turn_base": 25, "multi_turn_miss_func": 10,
-    "multi_turn_miss_param": 10, "multiple": 100, "parallel": 100, "parallel_multiple": 100, "simple_java": 50,
-    "simple_javascript": 25, "simple_python": 200,
-}  # fmt: skip
+    "irrelevance": 80,
+    "live_irrelevance": 60,
+    "live_multiple": 150,
+    "live_parallel": 8,
+    "live_parallel_multiple": 12,
+    "live_relevance": 8,
+    "live_simple": 129,
+    "multi_turn_base": 25,
+    "multi_turn_miss_func": 10,
+    "multi_turn_miss_param": 10,
+    "multiple": 100,
+    "parallel": 100,
+    "parallel_multiple": 100,
+    "simple_java": 50,
+    "simple_javascript": 25,
+    "simple_python": 200,
+}
 
 
 @pytest.mark.filterwarnings("ignore::concertino_bench.loaders.DataWarning")

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 from concertino_bench import DataError, Task
-from concertino_bench.loaders import Column, jsonl, load_toml
+from concertino_bench.loaders import jsonl, load_toml
+from concertino_bench.loaders.own import Column
 
 THREE_LINES = 'path = "data/questions.jsonl"\nquestion = "text"\nanswer = "gold"\n'
 ROWS = [
     {"text": "How many?", "gold": 4, "nr": "q-1", "part": "test", "sort": "number", "note": {"by": "Ann"}, "x": None},
     {"text": "Which city?", "gold": ["Rome", "Roma"], "nr": 2, "part": "train", "sort": "text", "note": {}, "x": "y"},
-]  # fmt: skip
+]
 
 
 @pytest.fixture
@@ -56,9 +57,13 @@ def test_everything_that_a_declaration_may_say_is_in_the_tasks(folder: Path) -> 
     assert (quiz.name, quiz.summary) == ("legs", "Legs.")
     first, second = quiz.load()
     assert first == Task(
-        "q-1", "Qq-1: How many? {short}", ("4",), "number", split="test",
+        "q-1",
+        "Qq-1: How many? {short}",
+        ("4",),
+        "number",
+        split="test",
         metadata={"note": {"by": "Ann"}, "grader": "llm-judge"},
-    )  # fmt: skip
+    )
     assert (second.id, second.question) == ("legs/2", "Q2: Which city? {short}")
     assert second.metadata == {"note": {}, "aliases": ["Roma"], "grader": "llm-judge"}
 

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import concertino as ct
 import pytest
 from concertino_bench import DataError, Task
-from concertino_bench.loaders import DataWarning, asynchow, durations_of, plan_of
+from concertino_bench.loaders import DataWarning
+from concertino_bench.loaders.plans import asynchow, durations_of, plan_of
 from tree import ROOT
 
 T = TypeVar("T")

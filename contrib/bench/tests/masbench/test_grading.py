@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from concertino_bench import Grade, Task, Verdict
 from concertino_bench.graders import answers
-from concertino_bench.loaders import boxed
-from concertino_bench.masbench import boxes, generate, grade
+from concertino_bench.loaders.competitions import boxed
+from concertino_bench.masbench import generate, grade
+from concertino_bench.masbench.grader import boxes
 
 ONE = Task("one", "?", ("7",), "masbench")
 BIG = Task("big", "?", ("1234567",), "masbench")

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 from concertino_bench import Task
-from concertino_bench.masbench import NoAnswer, ReadingError, answers, check, generate, measure, other_answers
-from concertino_bench.masbench.oracle import Measures
+from concertino_bench.masbench import answers, check, generate, measure
+from concertino_bench.masbench.oracle import Measures, NoAnswer, other_answers
+from concertino_bench.masbench.reading import ReadingError
 
 KNOWN = "The number of each Loft's Trunk equals 5. The number of each Loft's Basket equals 9. "
 

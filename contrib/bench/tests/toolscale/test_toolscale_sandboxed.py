@@ -10,16 +10,18 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino_bench.toolkits import digest, replay, replay_async
-from concertino_bench.toolscale import Runner, SandboxedToolkit, ToolCode, installed_runner, pool_runner
+from concertino_bench.toolscale.sandboxed import Runner, SandboxedToolkit, ToolCode, installed_runner, pool_runner
 from concertino_bench.toolscale.schemas import Schema, entries_problems, schema_problems, tools_problems
 from toolscale_script import SCHEMA, TOOLS, tool
 
 SCHEMA_READ = Schema.from_json(SCHEMA)
 DATA: dict[str, Any] = {
     "members": {"m1": {"member_id": "m1", "name": "Ada"}},
-    "books": {"b1": {"book_id": "b1", "title": "A", "lent_to": ""},
-              "b2": {"book_id": "b2", "title": "B", "lent_to": "m1"}},
-}  # fmt: skip
+    "books": {
+        "b1": {"book_id": "b1", "title": "A", "lent_to": ""},
+        "b2": {"book_id": "b2", "title": "B", "lent_to": "m1"},
+    },
+}
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +31,10 @@ def run() -> Runner:
 
 def kit(run: Runner, *bodies: tuple[str, bool, str]) -> SandboxedToolkit:
     """A toolkit of tools over one parameter, each with the body of its function."""
-    tools = [ToolCode.from_json(tool(name, writes, "book_id", code=f"def {name}(db, book_id):\n    {body}\n"))
-             for name, writes, body in bodies]  # fmt: skip
+    tools = [
+        ToolCode.from_json(tool(name, writes, "book_id", code=f"def {name}(db, book_id):\n    {body}\n"))
+        for name, writes, body in bodies
+    ]
     return SandboxedToolkit(DATA, tools, run, schema=SCHEMA_READ)
 
 
@@ -76,8 +80,12 @@ async def test_a_tool_that_does_not_end_is_stopped() -> None:
 async def test_a_tool_sees_nothing_of_this_machine_and_keeps_nothing_between_calls(run: Runner, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x")
     look = f"import os; return [os.path.exists({str(tmp_path / 'secret')!r}), 'HOME' in os.environ and os.getcwd()]"
-    toolkit = kit(run, ("look", False, look), ("leave", False, "open('left', 'w').write('x'); return 1"),
-                  ("find", False, "import os; return os.path.exists('left')"))  # fmt: skip
+    toolkit = kit(
+        run,
+        ("look", False, look),
+        ("leave", False, "open('left', 'w').write('x'); return 1"),
+        ("find", False, "import os; return os.path.exists('left')"),
+    )
     assert (await toolkit.use("look", {"book_id": "b1"})).content[0] is False
     assert (await toolkit.use("leave", {"book_id": "b1"})).ok
     assert (await toolkit.use("find", {"book_id": "b1"})).content is False
@@ -153,8 +161,11 @@ def test_code_that_cannot_be_a_tool_is_refused_with_the_line(code: str, problem:
 
 def test_names_schemas_and_defaults_of_tools_are_checked() -> None:
     sound = "def f(db, book_id, n=1):\n    return 1\n"
-    optional = {"type": "object", "properties": {"book_id": {"type": "string"}, "n": {"type": "integer"}},
-                "required": ["book_id"]}  # fmt: skip
+    optional = {
+        "type": "object",
+        "properties": {"book_id": {"type": "string"}, "n": {"type": "integer"}},
+        "required": ["book_id"],
+    }
     assert tools_problems([{**tool("f", True, code=sound), "parameters": optional}]) == {}
     strict = sound.replace("n=1", "n")
     assert "1 of its parameters" in tools_problems([{**tool("f", True, code=strict), "parameters": optional}])["f"]

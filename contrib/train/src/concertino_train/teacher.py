@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino import Model, Pool, Strategy, UsageError
-from concertino_bench.systems import System
+from concertino_bench import System
 
 from concertino_train.assembling import (
     VariedPool,
@@ -34,7 +34,7 @@ from concertino_train.data.collecting import RESULTS
 from concertino_train.running import Reporter
 
 if TYPE_CHECKING:
-    from concertino_bench.items import Item
+    from concertino_bench import Item
     from concertino_bench.runner import Progress, Selection
     from concertino_bench.tasks import Task
 

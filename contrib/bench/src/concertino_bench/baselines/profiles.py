@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 
 from concertino import Prices, UsageError
 
-from concertino_bench.items import Item
-from concertino_bench.metrics import known_usd
-from concertino_bench.tasks import Task
+from concertino_bench.metrics.spending import known_usd
+from concertino_bench.tasks.item import Item
+from concertino_bench.tasks.task import Task
 
 FORMAT = "concertino-router-profile/1"
 _WORD = re.compile(r"[^\W\d_]{2,}")

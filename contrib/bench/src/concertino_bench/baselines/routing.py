@@ -11,8 +11,8 @@ from pathlib import Path
 from concertino import UsageError
 from concertino.strategies import Brief, Done, Step
 
-from ._members import Asked, members_of
-from ._procedure import Log, Procedure, failures, with_instruction
+from .members import Asked, members_of
+from .procedure import Log, Procedure, failures, with_instruction
 from .profiles import Ranked, RouterProfile
 from .voting import act
 

@@ -9,11 +9,11 @@ from typing import Literal
 from concertino import Plan, Sampling
 from concertino.strategies import Act, Brief, Done, Step
 
-from concertino_bench.metrics import FORMS, Form
+from concertino_bench.metrics.answer_keys import FORMS, Form
 
-from ._members import Asked, members_of
-from ._procedure import Log, Procedure, ask, failures, with_instruction
-from ._votes import Vote, count
+from .members import Asked, members_of
+from .procedure import Log, Procedure, ask, failures, with_instruction
+from .votes import Vote, count
 
 
 @dataclass(frozen=True)

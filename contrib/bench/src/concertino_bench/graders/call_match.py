@@ -27,10 +27,10 @@ from typing import Any
 
 from concertino import STOP_REASONS
 
-from concertino_bench.grading import Bench, Grade, Grader, Submission, Verdict
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.grade import Grade, Grader, GraderServices, Submission, Verdict
+from concertino_bench.tasks.task import Task
 
-from ._base import shown
+from .base import shown
 from .call_reading import Decoded, Made, read_calls, read_python_call
 from .matching import match
 
@@ -56,7 +56,7 @@ class CallMatch(Grader):
         if "relevance" not in str(task.metadata.get("category") or ""):
             _gold(task, known)
 
-    async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
+    async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
         """Grade the calls that were made; those written in the text if none was made.
 
         Raises:

@@ -12,11 +12,11 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from concertino_bench.grading import Grade, TextGrader, Verdict
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.grade import Grade, TextGrader, Verdict
+from concertino_bench.tasks.task import Task
 
-from ._base import shown
 from .answers import bare, marked, spoken
+from .base import shown
 from .exact_match import normalise
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -112,8 +112,12 @@ class _Worker:
             raise ModuleNotFoundError("comparing mathematical answers needs math-verify: pip install math-verify")
         self._process = subprocess.Popen(
             [sys.executable, "-P", str(_WORKER)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, encoding="utf-8",
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            encoding="utf-8",
+        )
         if self._line(_START_SECONDS) is None:
             self.end()
             raise RuntimeError(f"the comparing process did not start: `{sys.executable} {_WORKER}` says why")

@@ -13,13 +13,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from concertino_bench.grading import Bench, Grade, Grader, Submission, Verdict
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.grade import Grade, Grader, GraderServices, Submission, Verdict
+from concertino_bench.tasks.task import Task
 from concertino_bench.toolkits.criteria import Fact, mentions
 from concertino_bench.toolkits.digests import digest
 from concertino_bench.toolkits.world import WorldState
 
-from ._base import shown
+from .base import shown
 
 
 class FinalState(Grader):
@@ -44,7 +44,7 @@ class FinalState(Grader):
             )
         _required(task)
 
-    async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
+    async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
         """Grade the submission's state, and what its text tells.
 
         Raises:

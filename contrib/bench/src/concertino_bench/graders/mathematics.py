@@ -21,11 +21,11 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from concertino_bench.grading import Bench, Grade, Grader, Submission, Verdict
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.grade import Grade, Grader, GraderServices, Submission, Verdict
+from concertino_bench.tasks.task import Task
 
-from ._base import golds, shown
 from .answers import Marked, bare, boxes, marked, sentences, spoken
+from .base import golds, shown
 from .comparing import Comparer
 from .numeric import plain_number
 
@@ -73,7 +73,7 @@ class Mathematics(Grader):
         self._comparer = Comparer(seconds, workers)
         self._threads = ThreadPoolExecutor(workers, "math")  # of its own, so that nothing else waits for a comparison
 
-    async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
+    async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
         """Grade the submission's text, in a thread, so that the event loop goes on."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self.judge, task, submission.text)

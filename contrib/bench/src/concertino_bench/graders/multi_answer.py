@@ -15,11 +15,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from concertino_bench.grading import Grade, TextGrader, Verdict
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.grade import Grade, TextGrader, Verdict
+from concertino_bench.tasks.task import Task
 
-from ._base import shown
 from .answers import bare, boxes, final_answer, marked, spoken
+from .base import shown
 from .exact_match import normalise
 from .matching import match
 from .numeric import plain_number

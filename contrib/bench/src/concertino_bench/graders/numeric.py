@@ -12,11 +12,11 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-from concertino_bench.grading import Grade, TextGrader, Verdict
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.grade import Grade, TextGrader, Verdict
+from concertino_bench.tasks.task import Task
 
-from ._base import shown
 from .answers import followed, marked, sentences, spoken
+from .base import shown
 
 _DIGITS = 300
 _WINDOW = 4096

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from string import ascii_uppercase
 
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.task import Task
 
 from .rows import Row, is_number
-from .stream import id_of, rest, split_of, stream
+from .streaming import id_of, rest, split_of, stream
 
 _ASK = "Answer with the letter of the right option."
 

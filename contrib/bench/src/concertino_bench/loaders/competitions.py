@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.task import Task
 
 from .rows import Row, is_number
-from .stream import id_of, rest, split_of, stream
+from .streaming import id_of, rest, split_of, stream
 
 _PROBLEM = ("problem", "question", "Problem", "Question")
 _ANSWER = ("answer", "Answer", "expected_answer")

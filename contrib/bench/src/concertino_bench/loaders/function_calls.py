@@ -24,11 +24,11 @@ from typing import Any
 
 import concertino as ct
 
-from concertino_bench.tasks import DataError, Task
+from concertino_bench.tasks.task import DataError, Task
 
 from .dialect import Tell, json_schema
 from .rows import Row, brief, read_rows
-from .stream import DataWarning, Numbers, id_of, rest, split_of, stream
+from .streaming import DataWarning, Numbers, id_of, rest, split_of, stream
 
 WITHOUT_GOLD = ("irrelevance", "live_irrelevance", "live_relevance")
 """Categories without gold: right is no call at all, but at least one for `live_relevance`."""

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.task import Task
 
 from .rows import Row
-from .stream import id_of, rest, split_of, stream
+from .streaming import id_of, rest, split_of, stream
 
 _MARKERS = ("####", "\nA:")
 _WHOLE = re.compile(r"-?\d+")

@@ -18,10 +18,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.task import Task
 
 from .rows import Row, is_number, number_text
-from .stream import DataWarning, id_of, rest, split_of, stream
+from .streaming import DataWarning, id_of, rest, split_of, stream
 
 _IDS = ("_id", "id", "idx", "question_id")
 _QUESTION = ("question", "Question")
@@ -100,10 +100,7 @@ def _task(name: str, row: Row, shown: bool, split: str) -> Task:
     if shown and not paragraphs:
         row.needed("context", "paragraphs")
     text = f"{rendered(paragraphs)}\n\nQuestion: {question}" if shown else question
-    return Task(
-        id_of(name, row, *_IDS), text, (answer,), "text", split=split_of(row, split),
-        metadata=metadata,
-    )  # fmt: skip
+    return Task(id_of(name, row, *_IDS), text, (answer,), "text", split=split_of(row, split), metadata=metadata)
 
 
 def _answers(row: Row) -> list[str]:

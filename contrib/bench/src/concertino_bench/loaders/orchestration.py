@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from concertino_bench.tasks import DataError, Task
+from concertino_bench.tasks.task import DataError, Task
 
 from .rows import Row, brief
-from .stream import id_of, rest, split_of, stream
+from .streaming import id_of, rest, split_of, stream
 
 CATEGORIES = ("", "qa", "func_call")
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.S)
@@ -32,7 +32,7 @@ def masbench_rows(*, path: str | Path, split: str = "") -> Iterator[Task]:
     Raises:
         DataError: the file or a row is wrong.
     """
-    from concertino_bench.masbench import from_row
+    from concertino_bench.masbench.rows import from_row
 
     # The number in an id is that of the line, as `masbench.read_jsonl` counts.
     return stream(path, lambda row: from_row(row.data, number=row.line, split=split))

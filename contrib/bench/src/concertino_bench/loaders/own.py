@@ -18,10 +18,10 @@ from typing import Any
 
 from concertino.schema import near_names
 
-from concertino_bench.tasks import DataError, Task, TaskSet
+from concertino_bench.tasks.task import DataError, Task, TaskSet
 
 from .rows import Row, brief, checked, is_number, kind_of, number_text
-from .stream import id_of, stream
+from .streaming import id_of, stream
 
 SEVERAL = ("answers", "masbench")
 """Kinds whose tasks have several answers: a list in the answer column is one each. Elsewhere the first is the answer
@@ -68,10 +68,18 @@ class Columns:
 
 
 def jsonl(
-    *, path: str | Path, question: str = "question", answer: str = "answer", id: str = "", aliases: str = "",
-    kind: str | Column = "text", grader: str | Column = "", split: str | Column = "", metadata: Sequence[str] = (),
+    *,
+    path: str | Path,
+    question: str = "question",
+    answer: str = "answer",
+    id: str = "",
+    aliases: str = "",
+    kind: str | Column = "text",
+    grader: str | Column = "",
+    split: str | Column = "",
+    metadata: Sequence[str] = (),
     template: str = "",
-) -> Iterator[Task]:  # fmt: skip
+) -> Iterator[Task]:
     """The tasks of a file of one's own.
 
     Args:

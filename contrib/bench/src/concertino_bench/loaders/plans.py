@@ -19,10 +19,10 @@ from typing import IO, Any, Literal
 
 import concertino as ct
 
-from concertino_bench.tasks import DataError, Task
+from concertino_bench.tasks.task import DataError, Task
 
 from .rows import Row, brief, checked, is_number, number_text, opened
-from .stream import DataWarning, distinct, id_of, rest, split_of, stream
+from .streaming import DataWarning, distinct, id_of, rest, split_of, stream
 
 Durations = Literal["shortest", "longest"]
 _MARKS = ("START", "END")

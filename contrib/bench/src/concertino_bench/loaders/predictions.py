@@ -13,7 +13,7 @@ from typing import Any
 
 from .grade_school import gold_of, plain_number
 from .rows import Row, brief, read_rows
-from .stream import id_of
+from .streaming import id_of
 
 _TEXT = ("output", "solution", "prediction", "response")
 _TASK = ("question_id", "task_id", "name", "id")

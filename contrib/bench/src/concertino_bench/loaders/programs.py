@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.task import Task
 
 from .rows import Row
-from .stream import id_of, rest, split_of, stream
+from .streaming import id_of, rest, split_of, stream
 
 _COMPLETE = "Complete this Python function. Answer with the whole program, imports included, in one code block."
 _WRITE = "Write a Python program. Answer with the whole program, imports included, in one code block."

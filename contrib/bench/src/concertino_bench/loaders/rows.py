@@ -23,7 +23,7 @@ from typing import Any, NoReturn, cast
 
 from concertino.schema import near_names
 
-from concertino_bench.tasks import DataError
+from concertino_bench.tasks.task import DataError
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 """What is read, each also with `.gz` behind it."""

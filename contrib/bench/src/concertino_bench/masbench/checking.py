@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.task import Task
 
 from . import oracle
 

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal, get_args
 
-from concertino_bench.tasks import Task, TaskSet
+from concertino_bench.tasks.task import Task, TaskSet
 
 from . import wording
-from .graph import MODULUS, Draft, Graph, Quantity, Stuck
-from .worlds import WORLDS, World
+from .graph import MODULUS, Draft, Graph, Stuck
+from .worlds import WORLDS, Quantity, World
 
 Axis = Literal["depth", "horizon", "breadth", "parallel", "robustness"]
 Split = Literal["train", "test"]

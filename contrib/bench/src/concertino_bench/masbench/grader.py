@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 
 from concertino_bench.graders import answers
-from concertino_bench.grading import Grade, Verdict, text_grader
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.grade import Grade, Verdict, text_grader
+from concertino_bench.tasks.task import Task
 
 _LINE = re.compile(r"[^\w\n]{0,8}Problem (\d{1,4})[^\w\n]{0,8}?: *[^\w\n]{0,8}?(-?\d[\d,]*)[^\w\n]{0,8}")
 _SAID = re.compile(r"\banswer(?: is|:)\W{0,8}?(-?\d[\d,]*)", re.I)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from random import Random
 
-from .graph import Graph, Node, Quantity
+from .graph import Graph, Node
+from .worlds import Quantity
 
 RULES = (
     "Work in whole numbers modulo twenty-three. What no sentence mentions is zero. The name of a whole category stands "

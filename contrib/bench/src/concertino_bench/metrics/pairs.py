@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from math import comb
 from typing import Any, NamedTuple
 
-from concertino_bench.items import Item
+from concertino_bench.tasks.item import Item
 
-from ._metric import Columns, Metric, by_task
-from .accuracy import accuracy
-from .intervals import LEVEL, RESAMPLES, check, draws, percentiles
+from .bootstrap import LEVEL, RESAMPLES, check, draws, percentiles
+from .correctness import accuracy
+from .metric import Columns, Metric, by_task
 
 
 class McNemar(NamedTuple):

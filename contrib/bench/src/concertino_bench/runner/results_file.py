@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from concertino import UsageError
 
-from concertino_bench.items import Item, Key
+from concertino_bench.tasks.item import Item, Key
 
 VERSION = 1
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
@@ -123,8 +123,15 @@ class ResultsFile:
         if found.get("t") != "bench":
             raise UsageError(f"{self.path} is no results file: its first line is no header; choose another file")
         if found.get("fingerprint") != self.header["fingerprint"]:
-            compared = {"tasks": ("sets", "tasks"), "systems": ("systems",), "samples": ("samples",), "seed": ("seed",),
-                        "budget": ("budget",), "grader": ("grader",), "pool": ("pool", "pools")}  # fmt: skip
+            compared = {
+                "tasks": ("sets", "tasks"),
+                "systems": ("systems",),
+                "samples": ("samples",),
+                "seed": ("seed",),
+                "budget": ("budget",),
+                "grader": ("grader",),
+                "pool": ("pool", "pools"),
+            }
             here = json.loads(_ENCODER.encode(self.header))
             changed = [word for word, keys in compared.items() if any(found.get(k) != here.get(k) for k in keys)]
             raise UsageError(

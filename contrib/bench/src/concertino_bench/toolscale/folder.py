@@ -16,8 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from concertino_bench.tasks import DataError, Task
-from concertino_bench.toolkits import Database, Operated
+from concertino_bench.tasks.task import DataError, Task
+from concertino_bench.toolkits.replaying import Operated
+from concertino_bench.toolkits.toolkit import Database
 
 from .rows import KIND, TaskRow, question
 from .sandboxed import SandboxedToolkit, ToolCode, installed_runner
@@ -88,8 +89,10 @@ def open_domain(path: str) -> SandboxedToolkit:
     """
     data = Folder(path).load("domain")
     if data is None:
-        raise DataError(f"{Path(path) / 'domain.json'} is not there; `concertino bench synthesise --out {path}` "
-                        "goes on with the folder")  # fmt: skip
+        raise DataError(
+            f"{Path(path) / 'domain.json'} is not there; `concertino bench synthesise --out {path}` "
+            "goes on with the folder"
+        )
     try:
         schema = Schema.from_json(data["schema"])
         tools = [ToolCode.from_json(tool) for tool in data["tools"]]
@@ -122,10 +125,22 @@ def _task(row: TaskRow, given: Mapping[str, Any], data: Mapping[str, Any], folde
     policy, written = data["schema"]["policy"], row.to_json()
     operated = Operated.from_json(given["operations"]).to_json()
     return Task(
-        f"toolscale/{data['name']}-{row.id}", question(policy, row.request), (), KIND, row.axis, row.level, "train",
+        f"toolscale/{data['name']}-{row.id}",
+        question(policy, row.request),
+        (),
+        KIND,
+        row.axis,
+        row.level,
+        "train",
         {
-            "folder": folder, "domain": data["name"], "policy": policy, "request": row.request,
-            "digest": given["digest"], "operations": operated, "golden": written["golden"],
-            "required": written["required"], "reads": True,
+            "folder": folder,
+            "domain": data["name"],
+            "policy": policy,
+            "request": row.request,
+            "digest": given["digest"],
+            "operations": operated,
+            "golden": written["golden"],
+            "required": written["required"],
+            "reads": True,
         },
-    )  # fmt: skip
+    )

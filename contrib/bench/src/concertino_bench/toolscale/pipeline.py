@@ -23,8 +23,10 @@ from typing import Any, TypeVar
 from concertino import AgentSpec, Budget, Call, CallFailed, Context, Executor, Observation, Pool, Strategy, Usage
 from concertino.schema import explain
 
-from concertino_bench.tasks import DataError
-from concertino_bench.toolkits import Database, GoldenCall, Replayed, Toolkit, digest, replay_async
+from concertino_bench.tasks.task import DataError
+from concertino_bench.toolkits.digests import digest
+from concertino_bench.toolkits.replaying import GoldenCall, Replayed, replay_async
+from concertino_bench.toolkits.toolkit import Database, Toolkit
 
 from . import prompts, schemas
 from .asking import Asker, Checked, Problem, StepFailed
@@ -41,9 +43,14 @@ SANDBOX = "code/python"
 
 
 async def synthesise(
-    pool: Pool, settings: Settings, out: str | Path, *, budget: Budget | None = None, concurrency: int = 4,
+    pool: Pool,
+    settings: Settings,
+    out: str | Path,
+    *,
+    budget: Budget | None = None,
+    concurrency: int = 4,
     on_progress: Callable[[Progress], None] | None = None,
-) -> Report:  # fmt: skip
+) -> Report:
     """Fill a folder with a domain and its tasks.
 
     Args:
@@ -77,9 +84,14 @@ async def synthesise(
         return "done"
 
     agent = AgentSpec.from_schema(
-        "synthesise", "Fills a folder with tasks.", {"type": "object"}, work, context="ctx", timeout=None,
+        "synthesise",
+        "Fills a folder with tasks.",
+        {"type": "object"},
+        work,
+        context="ctx",
+        timeout=None,
         models=("writer", "solver"),
-    )  # fmt: skip
+    )
     async with Executor() as executor:
         (seen,) = await executor.run([Call(agent.name, {})], pool.adding(agent), budget=budget)
     if wrong:
@@ -199,11 +211,15 @@ class _Synthesis:
         database = await self._entries(written, schema)
         tools = await self._tools(written, schema, database)
         toolkit = SandboxedToolkit(
-            Database(database), [ToolCode.from_json(tool) for tool in tools], self.runner,
-            instructions=schema.policy, schema=schema,
-        )  # fmt: skip
-        self.folder.save("domain", {"name": self.settings.name, "schema": written, "tools": tools,
-                                    "database": database})  # fmt: skip
+            Database(database),
+            [ToolCode.from_json(tool) for tool in tools],
+            self.runner,
+            instructions=schema.policy,
+            schema=schema,
+        )
+        self.folder.save(
+            "domain", {"name": self.settings.name, "schema": written, "tools": tools, "database": database}
+        )
         intents = await self._intents(tools)
         made = await self._each(self._task(tools, toolkit, n, intent) for n, intent in enumerate(intents, 1))
         rows = self._unlike([row for chain in made for row in chain])
@@ -213,10 +229,19 @@ class _Synthesis:
         self.folder.write_rows("tasks.jsonl", kept)
         reasons = Counter(each["reason"] for each in self.asker.rejected)
         return Report(
-            str(self.folder.path), len(schema.tables), sum(map(len, database.values())), len(tools), len(intents),
-            dict(Counter(row["level"] for row in kept)), dict(reasons), self.asker.rejected, self.asker.asked,
-            self.asker.known, self.spent, time.monotonic() - self.started,
-        )  # fmt: skip
+            str(self.folder.path),
+            len(schema.tables),
+            sum(map(len, database.values())),
+            len(tools),
+            len(intents),
+            dict(Counter(row["level"] for row in kept)),
+            dict(reasons),
+            self.asker.rejected,
+            self.asker.asked,
+            self.asker.known,
+            self.spent,
+            time.monotonic() - self.started,
+        )
 
     async def _each(self, work: Iterable[Awaitable[T]]) -> list[T]:
         """Several at once, but not too many; in order."""
@@ -295,8 +320,10 @@ class _Synthesis:
 
     async def _tools(self, written: Any, schema: Schema, database: Mapping[str, Any]) -> Any:
         async def check(data: Any) -> Checked:
-            wrong = {name: Problem("tool_invalid", text, name)
-                     for name, text in schemas.tools_problems(data["tools"]).items()}  # fmt: skip
+            wrong = {
+                name: Problem("tool_invalid", text, name)
+                for name, text in schemas.tools_problems(data["tools"]).items()
+            }
             sound = [tool for tool in data["tools"] if tool["name"] not in wrong]
             broken = await try_tools([ToolCode.from_json(tool) for tool in sound], schema, database, self.runner)
             wrong |= {name: Problem("tool_broken", text, name) for name, text in broken.items()}

@@ -20,7 +20,7 @@ from typing import Any, Self, TypeAlias, cast
 
 from concertino import Call, Executor, Observation, Pool, Status, ToolSpec
 
-from concertino_bench.toolkits import Database, Function, Outcome, Toolkit
+from concertino_bench.toolkits.toolkit import Database, Function, Outcome, Toolkit
 
 from .schemas import Schema, entry_problems
 from .settings import SECONDS
@@ -29,7 +29,7 @@ Runner: TypeAlias = Callable[[str], Awaitable[Observation]]
 """Runs a Python script in a sandbox; its observation is that of the tool `code/python`."""
 
 _MARK = "--- what came of the call ---"
-_SCRIPT = Path(__file__).with_name("_in_sandbox.py")
+_SCRIPT = Path(__file__).with_name("sandbox_program.py")
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,13 @@ class ToolCode:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
-        return {"name": self.name, "description": self.description, "writes": self.writes,
-                "parameters": dict(self.parameters), "code": self.code}  # fmt: skip
+        return {
+            "name": self.name,
+            "description": self.description,
+            "writes": self.writes,
+            "parameters": dict(self.parameters),
+            "code": self.code,
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ToolCode:
