@@ -9,7 +9,7 @@ import pytest
 from concertino_bench import Submission, Task
 from concertino_bench.graders import CallMatch
 from concertino_bench.graders.call_match import Functions, trouble
-from concertino_bench.graders.call_reading import Made, read_calls, read_python_call
+from concertino_bench.graders.call_reading import MadeCall, read_calls, read_python_call
 
 PROPERTIES = {
     "city": {"type": "string"},
@@ -73,24 +73,24 @@ def call(name: str = "trip.plan", **arguments: Any) -> dict[str, Any]:
     ],
 )
 def test_values_are_compared_by_the_rules(argument: str, accepted: list[Any], value: Any, fits: bool) -> None:
-    why = trouble(Made("trip.plan", {argument: value}), "trip.plan", {argument: accepted}, KNOWN)
+    why = trouble(MadeCall("trip.plan", {argument: value}), "trip.plan", {argument: accepted}, KNOWN)
     assert (why == "") == fits, why
 
 
 def test_what_may_be_left_out_may_and_nothing_else_and_nothing_more() -> None:
     accepted = {"city": ["Bern"], "days": [3, ""], "sizes": []}
-    assert trouble(Made("trip.plan", {"city": "Bern"}), "trip.plan", accepted, KNOWN) == ""
-    assert trouble(Made("trip.plan", {"city": "Bern", "sizes": []}), "trip.plan", accepted, KNOWN) == ""
-    assert "city is missing" in trouble(Made("trip.plan", {"days": 3}), "trip.plan", accepted, KNOWN)
+    assert trouble(MadeCall("trip.plan", {"city": "Bern"}), "trip.plan", accepted, KNOWN) == ""
+    assert trouble(MadeCall("trip.plan", {"city": "Bern", "sizes": []}), "trip.plan", accepted, KNOWN) == ""
+    assert "city is missing" in trouble(MadeCall("trip.plan", {"days": 3}), "trip.plan", accepted, KNOWN)
     assert "more is not expected" in trouble(
-        Made("trip.plan", {"city": "Bern", "more": 1}), "trip.plan", accepted, KNOWN
+        MadeCall("trip.plan", {"city": "Bern", "more": 1}), "trip.plan", accepted, KNOWN
     )
 
 
 def test_source_code_of_java_will_do_in_its_categories_only() -> None:
     java = Functions(FUNCTIONS, java=True)
     for value, gold in (("5L", 5), ("2.5f", 2.5), ("true", True), ("[1, 2]", [1, 2])):
-        made = Made("trip.plan", {"any": value})
+        made = MadeCall("trip.plan", {"any": value})
         assert trouble(made, "trip.plan", {"any": [gold]}, java) == ""
         assert trouble(made, "trip.plan", {"any": [gold]}, KNOWN) != ""
 
@@ -225,7 +225,7 @@ def test_calls_are_read_from_every_common_form(text: str) -> None:
 
 
 def test_escaped_underscores_are_underscores() -> None:
-    assert read_calls("get\\_it(a=1)", {"get_it": []}).calls == [Made("get_it", {"a": 1})]
+    assert read_calls("get\\_it(a=1)", {"get_it": []}).calls == [MadeCall("get_it", {"a": 1})]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from concertino_bench import Grade, Grader, GraderServices, Submission, Task, Ve
 from concertino_bench.graders import (
     CallMatch,
     Choice,
-    Environment,
+    EnvironmentGrader,
     ExactMatch,
     FinalState,
     LlmJudge,
@@ -56,7 +56,7 @@ GRADERS: dict[str, Grader] = {
         CallMatch(),
         UnitTests(),
         FinalState(),
-        Environment(),
+        EnvironmentGrader(),
         LlmJudge(),
     )
 }

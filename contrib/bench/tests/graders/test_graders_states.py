@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from concertino_bench import Submission, Task
-from concertino_bench.graders import Environment, FinalState, digest
+from concertino_bench.graders import EnvironmentGrader, FinalState, digest
 from concertino_bench.graders.final_state import difference
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,16 +94,16 @@ async def test_a_task_with_nothing_to_compare_with_is_refused(no_bench: Any) -> 
 )
 async def test_the_world_says_whether_its_goal_is_reached(state: Any, expected: str, no_bench: Any) -> None:
     task = Task("t", "?", (), "environment")
-    assert (await Environment().grade(task, Submission("I did it", state=state), no_bench)).verdict == expected
+    assert (await EnvironmentGrader().grade(task, Submission("I did it", state=state), no_bench)).verdict == expected
 
 
 async def test_a_reward_is_a_value_and_its_least_is_a_setting(no_bench: Any) -> None:
-    seen = await Environment(least=0.5).grade(
+    seen = await EnvironmentGrader(least=0.5).grade(
         Task("t", "?", (), "environment"), Submission("", state={"reward": 0.5}), no_bench
     )
     assert (seen.verdict, seen.values) == ("right", {"reward": 0.5})
     lost = Submission("", state={"reached": False, "reason": "a box is stuck"})
-    seen = await Environment().grade(Task("t", "?", (), "environment"), lost, no_bench)
+    seen = await EnvironmentGrader().grade(Task("t", "?", (), "environment"), lost, no_bench)
     assert seen.reason == "the goal is not reached: a box is stuck"
 
 

@@ -10,7 +10,7 @@ import concertino as ct
 import pytest
 from concertino.testing import ScriptedModel, run_call
 from concertino_bench import DataError, Submission, Task, Verdict
-from concertino_bench.toolkits import GoldenCall, Operated, Replayed, digest, replay, verify
+from concertino_bench.toolkits import GoldenCall, Operated, ReplayedCalls, digest, replay, verify
 from concertino_bench.toolscale import ToolscaleGrader, task_sets
 from concertino_bench.toolscale.domains import ferry_company, ferry_tasks
 from concertino_bench.toolscale.ferry import TASKS, FerryTask, database
@@ -18,7 +18,7 @@ from concertino_bench.toolscale.filters import without_action
 from concertino_bench.toolscale.rows import TaskRow, answer_of
 
 KIT = ferry_company()
-DONE: dict[str, Replayed] = {task.id: replay(KIT, task.golden) for task in TASKS}
+DONE: dict[str, ReplayedCalls] = {task.id: replay(KIT, task.golden) for task in TASKS}
 BENCH: Any = None  # this grader uses nothing of the pool
 
 

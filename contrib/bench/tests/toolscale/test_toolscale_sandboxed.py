@@ -10,7 +10,13 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino_bench.toolkits import digest, replay, replay_async
-from concertino_bench.toolscale.sandboxed import Runner, SandboxedToolkit, ToolCode, installed_runner, pool_runner
+from concertino_bench.toolscale.sandboxed import (
+    SandboxedToolkit,
+    SandboxRunner,
+    ToolCode,
+    installed_runner,
+    pool_runner,
+)
 from concertino_bench.toolscale.schemas import Schema, entries_problems, schema_problems, tools_problems
 from toolscale_script import SCHEMA, TOOLS, tool
 
@@ -25,11 +31,11 @@ DATA: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def run() -> Runner:
+def run() -> SandboxRunner:
     return installed_runner(seconds=10.0)
 
 
-def kit(run: Runner, *bodies: tuple[str, bool, str]) -> SandboxedToolkit:
+def kit(run: SandboxRunner, *bodies: tuple[str, bool, str]) -> SandboxedToolkit:
     """A toolkit of tools over one parameter, each with the body of its function."""
     tools = [
         ToolCode.from_json(tool(name, writes, "book_id", code=f"def {name}(db, book_id):\n    {body}\n"))
@@ -61,7 +67,7 @@ FAULTS = {
 
 @pytest.mark.parametrize(("writes", "body", "error"), FAULTS.values(), ids=FAULTS)
 async def test_what_a_tool_does_wrong_is_its_outcome_and_leaves_the_state(
-    run: Runner, writes: bool, body: str, error: str
+    run: SandboxRunner, writes: bool, body: str, error: str
 ) -> None:
     toolkit = kit(run, ("f", writes, body))
     outcome = await toolkit.use("f", {"book_id": "b1"})
@@ -77,7 +83,9 @@ async def test_a_tool_that_does_not_end_is_stopped() -> None:
     assert toolkit.digest() == digest(DATA)
 
 
-async def test_a_tool_sees_nothing_of_this_machine_and_keeps_nothing_between_calls(run: Runner, tmp_path: Path) -> None:
+async def test_a_tool_sees_nothing_of_this_machine_and_keeps_nothing_between_calls(
+    run: SandboxRunner, tmp_path: Path
+) -> None:
     (tmp_path / "secret").write_text("x")
     look = f"import os; return [os.path.exists({str(tmp_path / 'secret')!r}), 'HOME' in os.environ and os.getcwd()]"
     toolkit = kit(
@@ -91,12 +99,12 @@ async def test_a_tool_sees_nothing_of_this_machine_and_keeps_nothing_between_cal
     assert (await toolkit.use("find", {"book_id": "b1"})).content is False
 
 
-async def test_what_a_tool_prints_does_not_disturb_its_result(run: Runner) -> None:
+async def test_what_a_tool_prints_does_not_disturb_its_result(run: SandboxRunner) -> None:
     noisy = kit(run, ("f", False, "print('--- what came of the call ---'); return [book_id]"))
     assert (await noisy.use("f", {"book_id": "b1"})).content == ["b1"]
 
 
-async def test_results_changes_and_look_ups_come_back(run: Runner) -> None:
+async def test_results_changes_and_look_ups_come_back(run: SandboxRunner) -> None:
     toolkit = SandboxedToolkit(DATA, [ToolCode.from_json(each) for each in TOOLS["tools"]], run, schema=SCHEMA_READ)
     lent = await toolkit.use("lend", {"book_id": "b1", "member_id": "m1"})
     assert (lent.content, lent.written, lent.read) == ("lent until 24 June", {("books", "b1")}, {("books", "b1")})
@@ -107,7 +115,7 @@ async def test_results_changes_and_look_ups_come_back(run: Runner) -> None:
     assert "'member_id'" in (await toolkit.use("lend", {"book_id": "b1"})).error
 
 
-async def test_a_sandboxed_toolkit_is_replayed_by_awaiting_and_never_called(run: Runner) -> None:
+async def test_a_sandboxed_toolkit_is_replayed_by_awaiting_and_never_called(run: SandboxRunner) -> None:
     toolkit = SandboxedToolkit(DATA, [ToolCode.from_json(each) for each in TOOLS["tools"]], run)
     calls = [{"name": "give_back", "arguments": {"book_id": "b2"}}, {"name": "get_book", "arguments": {"book_id": "x"}}]
     done = await replay_async(toolkit, calls)

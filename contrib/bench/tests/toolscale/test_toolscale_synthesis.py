@@ -11,12 +11,12 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino_bench import DataError, Submission, Verdict
-from concertino_bench.toolkits import Operated, Replayed, digest
+from concertino_bench.toolkits import Operated, ReplayedCalls, digest
 from concertino_bench.toolscale import (
-    Progress,
-    Report,
-    Settings,
     StepFailed,
+    SynthesisProgress,
+    SynthesisReport,
+    SynthesisSettings,
     ToolscaleGrader,
     folder_tasks,
     synthesise,
@@ -24,7 +24,7 @@ from concertino_bench.toolscale import (
 )
 from concertino_bench.toolscale.asking import REASONS
 from concertino_bench.toolscale.filters import without_action
-from concertino_bench.toolscale.pipeline import Purse
+from concertino_bench.toolscale.pipeline import SpendingLimit
 from concertino_bench.toolscale.rows import TaskRow
 from toolscale_script import (
     LEND,
@@ -42,18 +42,22 @@ from toolscale_script import (
     tool,
 )
 
-SMALL = Settings("a town library", subjects=1, intents=1, evolve=0, attempts=2, repairs=1, review=False, seconds=10.0)
+SMALL = SynthesisSettings(
+    "a town library", subjects=1, intents=1, evolve=0, attempts=2, repairs=1, review=False, seconds=10.0
+)
 
 
-def settings(**changes: Any) -> Settings:
-    return Settings(**{**SMALL.__dict__, **changes})
+def settings(**changes: Any) -> SynthesisSettings:
+    return SynthesisSettings(**{**SMALL.__dict__, **changes})
 
 
-def made(folder: Path, writer: Writer, wanted: Settings = SMALL, solver: Solver = solving, **options: Any) -> Report:
+def made(
+    folder: Path, writer: Writer, wanted: SynthesisSettings = SMALL, solver: Solver = solving, **options: Any
+) -> SynthesisReport:
     return asyncio.run(synthesise(library(writer, solver), wanted, folder, concurrency=1, **options))
 
 
-def details(report: Report) -> dict[str, str]:
+def details(report: SynthesisReport) -> dict[str, str]:
     return {each["id"]: f"{each['reason']}: {each['detail']}" for each in report.rejected}
 
 
@@ -62,7 +66,7 @@ def details(report: Report) -> dict[str, str]:
 
 def test_a_small_domain_is_made_end_to_end(tmp_path: Path) -> None:
     writer = Writer(intents={"intents": ["borrow a book", "ask about a book"]}, task=[LEND, LOOK])
-    seen: list[Progress] = []
+    seen: list[SynthesisProgress] = []
     report = made(tmp_path / "out", writer, settings(intents=2, evolve=1, review=True), on_progress=seen.append)
     assert writer.asked == [
         "schema",
@@ -322,13 +326,13 @@ def test_a_task_made_harder_rests_on_the_one_before_it(tmp_path: Path) -> None:
 
 def test_doing_nothing_is_judged_by_the_three_criteria_and_a_text_by_the_first_two() -> None:
     same, other = digest({"a": 1}), digest({"a": 2})
-    looked = Replayed((), same, same)
+    looked = ReplayedCalls((), same, same)
     row = TaskRow("1", "?", (), ("42",))
     assert not without_action(row, looked)
     assert without_action(row, looked, "It is 42.")
     assert not without_action(row, looked, "It is 43.")
     assert without_action(TaskRow("1", "?", ()), looked)
-    assert not without_action(TaskRow("1", "?", ()), Replayed((), other, same))
+    assert not without_action(TaskRow("1", "?", ()), ReplayedCalls((), other, same))
     assert Operated() == looked.operated
 
 
@@ -360,7 +364,7 @@ def test_several_tasks_at_once_are_all_made_and_keep_their_order(tmp_path: Path)
 
 
 def test_attempts_at_once_together_keep_to_what_is_left() -> None:
-    purse = Purse(4)
+    purse = SpendingLimit(4)
     with ExitStack() as stack:
         parts = [stack.enter_context(purse.share(2.0, 1000.0, 60.0)) for _ in range(4)]
         assert [part.usd for part in parts if part] == pytest.approx([0.5] * 4)

@@ -15,7 +15,7 @@ TASK = "task"
 """The argument of a model that is offered as an agent."""
 
 
-class Asked(NamedTuple):
+class AskedMember(NamedTuple):
     """A member that can be asked: its visible name, and the argument that takes the text."""
 
     name: str
@@ -26,7 +26,7 @@ class Asked(NamedTuple):
         return Call(self.name, {self.argument: text}, call_id)
 
 
-def members_of(tools: Sequence[Mapping[str, Any]], chosen: Sequence[str], strategy: str) -> tuple[Asked, ...]:
+def members_of(tools: Sequence[Mapping[str, Any]], chosen: Sequence[str], strategy: str) -> tuple[AskedMember, ...]:
     """The members to ask, in their order.
 
     Args:
@@ -38,10 +38,10 @@ def members_of(tools: Sequence[Mapping[str, Any]], chosen: Sequence[str], strate
         UsageError: a name is unknown, a member takes more than one text, or no model is offered.
     """
     if not tools:
-        return tuple(Asked(name, TASK) for name in chosen)
+        return tuple(AskedMember(name, TASK) for name in chosen)
     functions = {tool["function"]["name"]: tool["function"] for tool in tools}
     if not chosen:
-        found = tuple(Asked(name, TASK) for name, function in functions.items() if is_expert(function))
+        found = tuple(AskedMember(name, TASK) for name, function in functions.items() if is_expert(function))
         if not found:
             raise UsageError(
                 f"{strategy}: no model of the pool can be asked as an agent; offer some with pool.offering('*'), or "
@@ -53,7 +53,7 @@ def members_of(tools: Sequence[Mapping[str, Any]], chosen: Sequence[str], strate
             near = near_names(name, list(functions), limit=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(list(functions)[:8])}"
             raise UsageError(f"{strategy}: the pool has no member {name!r}; {hint}")
-    return tuple(Asked(name, _argument(functions[name], strategy)) for name in chosen)
+    return tuple(AskedMember(name, _argument(functions[name], strategy)) for name in chosen)
 
 
 def is_expert(function: Mapping[str, Any]) -> bool:

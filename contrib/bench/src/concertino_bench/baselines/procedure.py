@@ -16,11 +16,11 @@ from typing import Any, Self
 from concertino import Message, Observation, Reply, Sampling, UsageError
 from concertino.strategies import Act, Ask, Brief, Done, Machine, Step, Strategy
 
-from .members import Asked
+from .members import AskedMember
 
 
 @dataclass(frozen=True)
-class Result:
+class ProcedureResult:
     """What one call gave: its text if it succeeded, else None and why."""
 
     text: str | None
@@ -42,15 +42,15 @@ class Log:
     """
 
     question: str
-    members: tuple[Asked, ...] = ()
+    members: tuple[AskedMember, ...] = ()
     parallel: int | None = None
     replies: tuple[str, ...] = ()
-    rounds: tuple[tuple[Result, ...], ...] = ()
+    rounds: tuple[tuple[ProcedureResult, ...], ...] = ()
     notes: str = ""
     sampling: Sampling | None = None
 
     @property
-    def results(self) -> tuple[Result, ...]:
+    def results(self) -> tuple[ProcedureResult, ...]:
         """The results of all rounds."""
         return tuple(result for round_ in self.rounds for result in round_)
 
@@ -194,10 +194,10 @@ class ProcedureMachine(Machine):
         """The machine of a dump."""
         log = Log(
             dumped["question"],
-            tuple(Asked(*member) for member in dumped["members"]),
+            tuple(AskedMember(*member) for member in dumped["members"]),
             dumped["parallel"],
             tuple(dumped["replies"]),
-            tuple(tuple(Result(*result) for result in round_) for round_ in dumped["rounds"]),
+            tuple(tuple(ProcedureResult(*result) for result in round_) for round_ in dumped["rounds"]),
             dumped["notes"],
             Sampling(**{**given, "stop": tuple(given["stop"])}) if (given := dumped["sampling"]) else None,
         )
@@ -216,19 +216,19 @@ def with_instruction(question: str, instruction: str) -> str:
     return f"{question}\n\n{instruction}" if instruction else question
 
 
-def failures(results: Sequence[Result]) -> str:
+def failures(results: Sequence[ProcedureResult]) -> str:
     """Why calls gave nothing, the first reason as an example."""
     wrong = [result.error for result in results if result.text is None]
     return f"{len(wrong)} of {len(results)} calls failed, the first: {wrong[0]}" if wrong else ""
 
 
-def _result(observation: Observation) -> Result:
+def _result(observation: Observation) -> ProcedureResult:
     if observation.ok:
         content = observation.content
         text = content if isinstance(content, str) else _json(content)
-        return Result(text)
+        return ProcedureResult(text)
     error = observation.error
-    return Result(None, f"{observation.name} {observation.status}: {error.message if error else 'no reason'}")
+    return ProcedureResult(None, f"{observation.name} {observation.status}: {error.message if error else 'no reason'}")
 
 
 def _json(content: Any) -> str:

@@ -46,7 +46,7 @@ class Performance(NamedTuple):
     samples: int = 1
 
 
-class Known(NamedTuple):
+class KnownQuestion(NamedTuple):
     """A question of the profile with the outcomes of the models that were asked it."""
 
     question: str
@@ -80,7 +80,7 @@ class RouterProfile:
         UsageError: there is nothing to learn from.
     """
 
-    def __init__(self, known: Iterable[Known]) -> None:
+    def __init__(self, known: Iterable[KnownQuestion]) -> None:
         self.known = tuple(each for each in known if each.outcomes)
         if not self.known:
             raise UsageError("a router profile needs questions with outcomes; there are none")
@@ -113,7 +113,7 @@ class RouterProfile:
                 )
             usd = _spent(row, (prices or {}).get(model))
             found.setdefault(question, {}).setdefault(model, []).append((float(score), usd))
-        return cls(Known(text, {m: _mean(given) for m, given in by.items()}) for text, by in found.items())
+        return cls(KnownQuestion(text, {m: _mean(given) for m, given in by.items()}) for text, by in found.items())
 
     @classmethod
     def of_items(
@@ -175,7 +175,7 @@ class RouterProfile:
             rows = [
                 (row["question"], {m: Performance(*o) for m, o in row["outcomes"].items()}) for row in data["questions"]
             ]
-            return cls(Known(str(text), outcomes) for text, outcomes in rows)
+            return cls(KnownQuestion(str(text), outcomes) for text, outcomes in rows)
         except (KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"router profile {path}: {type(error).__name__}: {error}; make it anew") from None
 

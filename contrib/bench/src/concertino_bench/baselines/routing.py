@@ -11,7 +11,7 @@ from pathlib import Path
 from concertino import UsageError
 from concertino.strategies import Brief, Done, Step
 
-from .members import Asked, members_of
+from .members import AskedMember, members_of
 from .procedure import Log, Procedure, failures, with_instruction
 from .profiles import Ranked, RouterProfile
 from .voting import act
@@ -102,7 +102,7 @@ class KnnRouter(Procedure):
             return act([asked], with_instruction(log.question, self.instruction), log)
         return Done(None, "model", failures(log.results) or "nobody wrote anything")
 
-    def _why(self, asked: Asked, log: Log) -> str:
+    def _why(self, asked: AskedMember, log: Log) -> str:
         name, score, usd, neighbours = next(each for each in json.loads(log.notes) if each[0] == asked.name)
         cost = "$ unknown" if usd is None else f"${usd:.6f}"
         return f"{name}: {score:.2f} right, {cost}, over {neighbours} neighbours"

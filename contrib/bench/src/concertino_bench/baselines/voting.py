@@ -11,7 +11,7 @@ from concertino.strategies import Act, Brief, Done, Step
 
 from concertino_bench.metrics.answer_keys import FORMS, Form
 
-from .members import Asked, members_of
+from .members import AskedMember, members_of
 from .procedure import Log, Procedure, ask, failures, with_instruction
 from .votes import Vote, count
 
@@ -165,7 +165,7 @@ class Cascade(Procedure):
         return f"{len(log.results)} of {len(log.members)} answers"
 
 
-def act(members: Sequence[Asked], text: str, log: Log) -> Act:
+def act(members: Sequence[AskedMember], text: str, log: Log) -> Act:
     """Ask some members the same, side by side."""
     return Act(Plan([member.call(text) for member in members]), len(log.rounds) + 1)
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from concertino_bench.toolscale.settings import Progress, Report, Settings
+from concertino_bench.toolscale.settings import SynthesisProgress, SynthesisReport, SynthesisSettings
 
 if TYPE_CHECKING:
     from concertino import Pool
 
 F = TypeVar("F", bound=Callable[..., Any])
-_DEFAULT = Settings("-")
+_DEFAULT = SynthesisSettings("-")
 _EXAMPLES = """\b
 Examples:
   concertino bench synthesise --domain "a town library" --out library --pool pool.toml --dry-run
@@ -81,7 +81,7 @@ def synthesise_command(
     JSON of --dry-run: {"folder", "settings", "writer", "solver", "sandbox", "finished": [names],
                        "requests": {step: most}}
     """
-    settings = Settings(domain, review=not no_review, **counts)  # type: ignore[arg-type]
+    settings = SynthesisSettings(domain, review=not no_review, **counts)  # type: ignore[arg-type]
     pool = _pool(pool_file, writer, solver)
     if dry_run:
         plan = _plan(settings, out, pool)
@@ -116,7 +116,7 @@ def _pool(file: Path | None, writer: str | None, solver: str | None) -> Pool:
     return pool
 
 
-def _plan(settings: Settings, out: Path, pool: Pool) -> dict[str, Any]:
+def _plan(settings: SynthesisSettings, out: Path, pool: Pool) -> dict[str, Any]:
     """What would be asked at most, with every repair and every attempt."""
     from concertino_bench.toolscale.pipeline import SANDBOX
 
@@ -149,7 +149,9 @@ def _plan_text(plan: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _run(pool: Pool, settings: Settings, out: Path, budget: str, concurrency: int, *, quiet: bool) -> Report:
+def _run(
+    pool: Pool, settings: SynthesisSettings, out: Path, budget: str, concurrency: int, *, quiet: bool
+) -> SynthesisReport:
     from concertino import Budget, CallFailed
 
     from concertino_bench.toolscale.asking import StepFailed
@@ -157,7 +159,7 @@ def _run(pool: Pool, settings: Settings, out: Path, budget: str, concurrency: in
 
     terminal = sys.stderr.isatty()
 
-    def show(progress: Progress) -> None:
+    def show(progress: SynthesisProgress) -> None:
         known = f", {progress.known} known" if progress.known else ""
         line = f"{progress.step}: {progress.asked} requests{known}, {progress.rejected} rejected"
         click.echo(f"\r\x1b[K{line}" if terminal else line, nl=not terminal, err=True)
@@ -182,7 +184,7 @@ def _run(pool: Pool, settings: Settings, out: Path, budget: str, concurrency: in
             click.echo("", err=True)
 
 
-def _show(report: Report) -> None:
+def _show(report: SynthesisReport) -> None:
     click.echo(
         f"{report.folder}: {report.tables} tables, {report.entries} entries, {report.tools} tools, "
         f"{report.intents} intents"

@@ -12,7 +12,7 @@ from concertino_bench.toolkits.digests import digest
 
 from .call_match import CallMatch
 from .choice import Choice
-from .environment import Environment
+from .environment import EnvironmentGrader
 from .exact_match import ExactMatch, TokenF1, normalise
 from .final_state import FinalState
 from .judge_agreement import Agreement, agreement
@@ -28,7 +28,7 @@ __all__ = [
     "CallMatch",
     "Choice",
     "Contains",
-    "Environment",
+    "EnvironmentGrader",
     "ExactMatch",
     "FinalState",
     "LlmJudge",
@@ -59,6 +59,6 @@ def all_graders() -> list[Grader]:
         UnitTests(),
         CallMatch(),
         FinalState(),
-        Environment(),
+        EnvironmentGrader(),
         LlmJudge(),
     ]

@@ -31,7 +31,7 @@ from concertino_bench.tasks.grade import Grade, Grader, GraderServices, Submissi
 from concertino_bench.tasks.task import Task
 
 from .base import shown
-from .call_reading import Decoded, Made, read_calls, read_python_call
+from .call_reading import Decoded, MadeCall, read_calls, read_python_call
 from .matching import match
 
 _FLOATS = frozenset({"float", "double", "number", "decimal"})
@@ -127,7 +127,7 @@ class Functions:
         return None
 
 
-def trouble(call: Made, name: str, accepted: Mapping[str, Any], known: Functions) -> str:
+def trouble(call: MadeCall, name: str, accepted: Mapping[str, Any], known: Functions) -> str:
     """Why a call is not an accepted one; empty if it is."""
     if (known.resolve(call.name) or call.name) != name:
         return f"{call.name} is called, expected {name}"
@@ -235,7 +235,7 @@ def _made(submission: Submission, known: Functions) -> Decoded:
         elif known.resolve(name) is None:
             continue
         elif status == "OK":
-            seen.calls.append(Made(name, arguments if isinstance(arguments, Mapping) else {}))
+            seen.calls.append(MadeCall(name, arguments if isinstance(arguments, Mapping) else {}))
         else:
             seen.faults.append(f"the call of {name} was not carried out: {status}")
     return seen

@@ -23,7 +23,7 @@ _START_SECONDS = 120.0
 _WORKER = Path(__file__).with_name("math_worker.py")
 
 
-class Comparison(NamedTuple):
+class MathComparison(NamedTuple):
     """What came of a comparison.
 
     Attributes:
@@ -55,7 +55,7 @@ class Comparer:
         weakref.finalize(self, _end_all, self._idle)  # when nobody has it any more, and at the end of the process
         _LIVING.add(self)
 
-    def compare(self, golds: Sequence[str], found: str, *, whole: bool = True, rounding: bool = True) -> Comparison:
+    def compare(self, golds: Sequence[str], found: str, *, whole: bool = True, rounding: bool = True) -> MathComparison:
         """Compare an answer with each gold text. Blocks; may be called from any thread.
 
         Args:
@@ -74,13 +74,13 @@ class Comparer:
             answer = worker.ask(request, self.seconds)
             if answer is None:
                 worker.end()
-                return Comparison(False, None, f"not compared within {self.seconds:g} s")
+                return MathComparison(False, None, f"not compared within {self.seconds:g} s")
             with self._lock:
                 self._idle.append(worker)
         if "equal" not in answer:
-            return Comparison(False, None, "the comparing process ended; too much memory, maybe")
+            return MathComparison(False, None, "the comparing process ended; too much memory, maybe")
         trouble = f"it cannot be compared: {answer['error']}" if answer["error"] else ""
-        return Comparison(bool(answer["equal"]), answer["found"], trouble)
+        return MathComparison(bool(answer["equal"]), answer["found"], trouble)
 
     def close(self) -> None:
         """End all idle workers; the next comparison starts new ones."""

@@ -16,7 +16,7 @@ from concertino_bench.tasks.task import Task
 from .base import shown
 
 
-class Environment(Grader):
+class EnvironmentGrader(Grader):
     """Right if the world's state says that the goal is reached.
 
     Args:

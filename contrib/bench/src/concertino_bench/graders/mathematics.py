@@ -43,7 +43,7 @@ _STYLE = re.compile(r"\\(?:mathrm|mathbf|textbf|mathit|operatorname)\s?\{([^{}]{
 _DECIMAL_COMMA = re.compile(r"-?(?:\d{4,12},\d{1,6}|0,\d{1,12})")
 
 
-class Read(NamedTuple):
+class ReadExpression(NamedTuple):
     """An answer as it goes into a comparison.
 
     Attributes:
@@ -112,7 +112,7 @@ class Mathematics(Grader):
         return _grade(accepted, found, seen.equal, seen.trouble)
 
 
-def read_answer(text: str) -> Read:
+def read_answer(text: str) -> ReadExpression:
     """The answer of a text, cleaned."""
     text = spoken(text)
     boxed = boxes(text)
@@ -123,14 +123,14 @@ def read_answer(text: str) -> Read:
         later = [place for place in said if place.marker == "final answer is" and place.start > last.end]
         latex = _from_sentence(later[-1].text) if later else ""
         latex = latex or (_row(text, boxed) if last.marker == "\\boxed{}" else _inner(last.text))
-        return Read(_clean(latex), True)
+        return ReadExpression(_clean(latex), True)
     for place in reversed(said):
         if latex := _from_sentence(place.text):
-            return Read(_clean(latex), True)
+            return ReadExpression(_clean(latex), True)
     whole = bare(text) if len(text) <= _LONGEST else ""
     if whole and (not _PROSE.search(_COMMAND.sub(" ", whole)) or not any(mark.isspace() for mark in whole)):
-        return Read(_clean(_inner(whole)), True)
-    return Read(text[-_TAIL:].strip(), False)
+        return ReadExpression(_clean(_inner(whole)), True)
+    return ReadExpression(text[-_TAIL:].strip(), False)
 
 
 def _row(text: str, boxed: list[Marked]) -> str:

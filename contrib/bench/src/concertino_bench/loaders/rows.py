@@ -40,7 +40,7 @@ _MARKS = {codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF32_BE: "UTF-32"} | {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DataRow:
     """One row of a file.
 
     Attributes:
@@ -172,7 +172,7 @@ def number_text(value: float) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def read_rows(path: str | Path) -> Iterator[Row]:
+def read_rows(path: str | Path) -> Iterator[DataRow]:
     """The rows of a file.
 
     The file is looked for at once, and read as the rows are taken.
@@ -237,7 +237,7 @@ def opened(path: str | Path, file: Path) -> Iterator[BufferedReader]:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}; check the file and its rights") from error
 
 
-def _rows(path: str | Path, file: Path) -> Iterator[Row]:
+def _rows(path: str | Path, file: Path) -> Iterator[DataRow]:
     with opened(path, file) as raw:
         _refuse_foreign(path, raw)
         if raw.peek(3)[:3] == codecs.BOM_UTF8:
@@ -246,7 +246,7 @@ def _rows(path: str | Path, file: Path) -> Iterator[Row]:
         for number, (line, data) in enumerate(_parsed(path, _suffix(file), raw), 1):
             if not isinstance(data, dict):
                 raise DataError(f"{path}:{line}: {kind_of(data)} ({brief(data)}); expected a JSON object in each row")
-            yield Row(str(path), line, number, data)
+            yield DataRow(str(path), line, number, data)
         if not number:
             raise DataError(f"{path}: it holds no row; expected at least one: was it written to the end?")
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from concertino_bench.tasks.task import DataError, Task
 
-from .rows import Row, is_number, number_text, read_rows
+from .rows import DataRow, is_number, number_text, read_rows
 
-Make = Callable[[Row], "Task | None"]
+Make = Callable[[DataRow], "Task | None"]
 """Makes the task of a row; None where a row is none on purpose."""
 
 
@@ -32,7 +32,7 @@ def stream(path: str | Path, make: Make) -> Iterator[Task]:
     return distinct(rows, make, lambda: read_rows(path))
 
 
-def distinct(rows: Iterable[Row], make: Make, again: Callable[[], Iterable[Row]]) -> Iterator[Task]:
+def distinct(rows: Iterable[DataRow], make: Make, again: Callable[[], Iterable[DataRow]]) -> Iterator[Task]:
     """The tasks of rows, as long as no two have one id.
 
     Args:
@@ -93,7 +93,7 @@ class Numbers:
         self.slots = larger.slots
 
 
-def _made(row: Row, make: Make) -> Task | None:
+def _made(row: DataRow, make: Make) -> Task | None:
     try:
         task = make(row)
         if task is not None:
@@ -108,7 +108,7 @@ def _made(row: Row, make: Make) -> Task | None:
         raise row.error(f"{error}; correct the row") from error
 
 
-def _refuse_second(row: Row, task_id: str, make: Make, rows: Iterable[Row]) -> None:
+def _refuse_second(row: DataRow, task_id: str, make: Make, rows: Iterable[DataRow]) -> None:
     for earlier in rows:
         if earlier.number >= row.number:
             return  # two ids with one hash
@@ -120,7 +120,7 @@ def _refuse_second(row: Row, task_id: str, make: Make, rows: Iterable[Row]) -> N
             )
 
 
-def id_of(name: str, row: Row, *columns: str) -> str:
+def id_of(name: str, row: DataRow, *columns: str) -> str:
     """The id of a row's task: a text of these columns as it is, a number behind the set's name, else the row's number.
 
     Raises:
@@ -136,7 +136,7 @@ def id_of(name: str, row: Row, *columns: str) -> str:
     return f"{name}/{text}" if text.isdecimal() else text
 
 
-def split_of(row: Row, given: str) -> str:
+def split_of(row: DataRow, given: str) -> str:
     """The split that was given for all rows, else that of the column `split`, else "".
 
     Raises:
@@ -145,6 +145,6 @@ def split_of(row: Row, given: str) -> str:
     return given or row.text("split", default="")
 
 
-def rest(row: Row, *columns: str) -> dict[str, object]:
+def rest(row: DataRow, *columns: str) -> dict[str, object]:
     """Those of these columns that the row has, as metadata."""
     return {column: row.data[column] for column in columns if row.data.get(column) is not None}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from concertino_bench.tasks.item import Item
 
-from .metric import Columns, Metric, Value, by_task
+from .metric import Metric, TermColumns, Value, by_task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,7 +73,7 @@ def check(level: float, resamples: int) -> None:
         raise ValueError(f"resamples={resamples}: expected at least 1")
 
 
-def draws(columns: Sequence[Columns], resamples: int, seed: int) -> list[np.ndarray]:
+def draws(columns: Sequence[TermColumns], resamples: int, seed: int) -> list[np.ndarray]:
     """Sums of each metric's columns in many draws of the tasks: for each metric an array (resamples, columns)."""
     import numpy as np
 

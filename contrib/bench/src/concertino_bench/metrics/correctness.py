@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from concertino_bench.tasks.grade import Verdict
 from concertino_bench.tasks.item import Item
 
-from .metric import Columns, Metric, Terms, define
+from .metric import Metric, TermColumns, Terms, define
 
 
 @define(
@@ -55,7 +55,7 @@ class GraderValue(Metric):
         kinds = self.kinds | {item.kind for item in items if self.name in item.values}
         return replace(self, kinds=kinds, terms=_value_terms(self.name, kinds))
 
-    def columns(self, groups: Sequence[Sequence[Item]]) -> Columns:
+    def columns(self, groups: Sequence[Sequence[Item]]) -> TermColumns:
         """What each group of items, those of one task, adds."""
         if self.terms is None:
             return super().columns(groups)

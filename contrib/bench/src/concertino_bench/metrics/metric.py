@@ -39,7 +39,7 @@ class Terms(NamedTuple):
     unknown: int = 0
 
 
-class Columns(NamedTuple):
+class TermColumns(NamedTuple):
     """What the tasks add to a metric.
 
     Attributes:
@@ -120,13 +120,13 @@ class Metric:
         """
         return self.value(self.columns(list(by_task(items).values())))
 
-    def value(self, columns: Columns) -> Value:
+    def value(self, columns: TermColumns) -> Value:
         """The value from what the tasks add."""
         sums = [math.fsum(column) for column in zip(*columns.rows, strict=True)]
         value = None if self.strict and columns.unknown else self.one(sums)
         return Value(self.name, value, columns.tasks, columns.missing, columns.unknown)
 
-    def columns(self, groups: Sequence[Sequence[Item]]) -> Columns:
+    def columns(self, groups: Sequence[Sequence[Item]]) -> TermColumns:
         """What each group of items, those of one task, adds."""
         if self.terms is None:
             raise TypeError(f"{self.name} is not computed from items alone; write {self.use}")
@@ -134,7 +134,7 @@ class Metric:
         gone = [len(group) if got is None else got.missing for group, got in zip(groups, found, strict=True)]
         rows = [(0.0, 0.0) if got is None else (got.of, got.per) for got in found]
         tasks = sum(1 for group, lost in zip(groups, gone, strict=True) if lost < len(group))
-        return Columns(rows, tasks, sum(gone), sum(got.unknown for got in found if got is not None))
+        return TermColumns(rows, tasks, sum(gone), sum(got.unknown for got in found if got is not None))
 
     def among(self, items: Iterable[Item]) -> Metric:
         """The definition for items that are some of these; another one only where it depends on the others."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from concertino_bench.tasks.item import Item
 
-from .metric import Columns, Metric, per_run, tally
+from .metric import Metric, TermColumns, per_run, tally
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,13 +92,13 @@ class Entropy(Metric):
 
     kinds: tuple[str, ...] = field(default=(), kw_only=True)
 
-    def columns(self, groups: Sequence[Sequence[Item]]) -> Columns:
+    def columns(self, groups: Sequence[Sequence[Item]]) -> TermColumns:
         """Per task the calls of each member."""
         counts = [tally(_calls(item, self.kinds) for item in group) for group in groups]
         names = sorted({name for count in counts for name in count})
         missing = sum(1 for group in groups for item in group if item.error)
         rows = [[count.get(name, 0.0) for name in names] for count in counts]
-        return Columns(rows, sum(1 for group in groups if any(not item.error for item in group)), missing)
+        return TermColumns(rows, sum(1 for group in groups if any(not item.error for item in group)), missing)
 
     def one(self, sums: Sequence[float]) -> float | None:
         """Entropy in bits; None without a call."""

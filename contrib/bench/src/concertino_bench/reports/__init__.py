@@ -6,13 +6,13 @@ in three forms. The page needs no network and no other file. Only the page needs
 
 from __future__ import annotations
 
-from .failures import Failure
+from .failures import FailedItem
 from .frontier import Point, pareto
 from .report import Report, build
 from .results import Results, combine, read_all, read_results
 
 __all__ = [
-    "Failure",
+    "FailedItem",
     "Point",
     "Report",
     "Results",

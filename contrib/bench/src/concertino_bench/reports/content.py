@@ -28,7 +28,7 @@ from concertino_bench.metrics.statuses import status_mix
 from concertino_bench.metrics.votes import majority_at
 from concertino_bench.tasks.item import Item
 
-from .failures import Failure, failures
+from .failures import FailedItem, failures
 from .frontier import Point, mark
 from .results import Results
 
@@ -73,7 +73,7 @@ class ReportContent:
     models: Mapping[str, Mapping[str, Share]]
     statuses: Mapping[str, Mapping[str, float]]
     latency: Mapping[str, Latency]
-    failures: Sequence[Failure]
+    failures: Sequence[FailedItem]
     preference: Preference | None = None
     times: Mapping[str, Sequence[float]] = field(default_factory=dict, repr=False)
 

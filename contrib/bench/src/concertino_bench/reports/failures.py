@@ -14,7 +14,7 @@ from concertino_bench.tasks.item import Item
 PER_SYSTEM = 5
 
 
-class Failure(NamedTuple):
+class FailedItem(NamedTuple):
     """An item that is not right.
 
     Attributes:
@@ -27,7 +27,7 @@ class Failure(NamedTuple):
     others: int
 
 
-def failures(items: Iterable[Item], per_system: int = PER_SYSTEM) -> list[Failure]:
+def failures(items: Iterable[Item], per_system: int = PER_SYSTEM) -> list[FailedItem]:
     """The failures of each system most worth reading: at most `per_system` each, one per task and per error."""
     items = list(items)
     right: dict[str, set[str]] = {}
@@ -36,10 +36,10 @@ def failures(items: Iterable[Item], per_system: int = PER_SYSTEM) -> list[Failur
         tried.setdefault(item.key.task, set()).add(item.key.system)
         if item.right:
             right.setdefault(item.key.task, set()).add(item.key.system)
-    chosen: list[Failure] = []
+    chosen: list[FailedItem] = []
     for system, of_system in by_system(items).items():
         found = [
-            Failure(
+            FailedItem(
                 item,
                 len(right.get(item.key.task, set()) - {system}),
                 len(tried[item.key.task] - {system}),
@@ -48,7 +48,7 @@ def failures(items: Iterable[Item], per_system: int = PER_SYSTEM) -> list[Failur
             if not item.right
         ]
         found.sort(key=lambda each: (not each.item.error, -each.solved, -each.item.seconds, each.item.key))
-        kept: dict[str, Failure] = {}
+        kept: dict[str, FailedItem] = {}
         for each in found:
             kept.setdefault(each.item.error or f"task {each.item.key.task}", each)
         chosen += list(kept.values())[:per_system]

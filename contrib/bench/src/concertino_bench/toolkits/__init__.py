@@ -13,18 +13,18 @@ from __future__ import annotations
 from .criteria import Fact, Verification, verify
 from .digests import digest
 from .foreign import from_object
-from .replaying import GoldenCall, Operated, Replayed, replay, replay_async
+from .replaying import GoldenCall, Operated, ReplayedCalls, replay, replay_async
 from .tau import task_sets
-from .toolkit import Database, Outcome, ToolError, Toolkit, reads, writes
+from .toolkit import CallOutcome, Database, ToolError, Toolkit, reads, writes
 from .world import ToolkitWorld, worlds
 
 __all__ = [
+    "CallOutcome",
     "Database",
     "Fact",
     "GoldenCall",
     "Operated",
-    "Outcome",
-    "Replayed",
+    "ReplayedCalls",
     "ToolError",
     "Toolkit",
     "ToolkitWorld",

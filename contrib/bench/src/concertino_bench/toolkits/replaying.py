@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from .drafts import Entry
-from .toolkit import Outcome, Toolkit
+from .toolkit import CallOutcome, Toolkit
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Operated:
     written: frozenset[Entry] = frozenset()
 
     @classmethod
-    def by(cls, outcomes: Iterable[Outcome]) -> Operated:
+    def by(cls, outcomes: Iterable[CallOutcome]) -> Operated:
         """What all of these calls have operated; those that failed operated nothing."""
         read, written = set[Entry](), set[Entry]()
         for outcome in outcomes:
@@ -90,15 +90,15 @@ class Operated:
 
 
 @dataclass(frozen=True)
-class Step:
+class ReplayStep:
     """One call of a replay."""
 
     call: GoldenCall
-    outcome: Outcome
+    outcome: CallOutcome
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayedCalls:
     """What came of calls.
 
     Attributes:
@@ -107,7 +107,7 @@ class Replayed:
         initial: digest of the state that they began with.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[ReplayStep, ...]
     digest: str
     initial: str
 
@@ -135,7 +135,7 @@ Calls = Iterable[GoldenCall | Mapping[str, Any]]
 """Calls, as objects or as JSON."""
 
 
-def replay(toolkit: Toolkit, calls: Calls, *, before: Calls = (), checked: bool = True) -> Replayed:
+def replay(toolkit: Toolkit, calls: Calls, *, before: Calls = (), checked: bool = True) -> ReplayedCalls:
     """Carry out calls from the database on.
 
     Args:
@@ -152,22 +152,22 @@ def replay(toolkit: Toolkit, calls: Calls, *, before: Calls = (), checked: bool 
         prepared(call, fresh.call(call.name, call.arguments, checked=checked))
     initial = fresh.digest()
     golden = [GoldenCall.of(call) for call in calls]
-    steps = tuple(Step(call, fresh.call(call.name, call.arguments, checked=checked)) for call in golden)
-    return Replayed(steps, fresh.digest(), initial)
+    steps = tuple(ReplayStep(call, fresh.call(call.name, call.arguments, checked=checked)) for call in golden)
+    return ReplayedCalls(steps, fresh.digest(), initial)
 
 
-async def replay_async(toolkit: Toolkit, calls: Calls, *, before: Calls = (), checked: bool = True) -> Replayed:
+async def replay_async(toolkit: Toolkit, calls: Calls, *, before: Calls = (), checked: bool = True) -> ReplayedCalls:
     """As `replay`, for toolkits too whose functions run elsewhere."""
     fresh = toolkit.fresh()
     for call in map(GoldenCall.of, before):
         prepared(call, await fresh.use(call.name, call.arguments, checked=checked))
     initial = fresh.digest()
     golden = [GoldenCall.of(call) for call in calls]
-    steps = tuple([Step(call, await fresh.use(call.name, call.arguments, checked=checked)) for call in golden])
-    return Replayed(steps, fresh.digest(), initial)
+    steps = tuple([ReplayStep(call, await fresh.use(call.name, call.arguments, checked=checked)) for call in golden])
+    return ReplayedCalls(steps, fresh.digest(), initial)
 
 
-def prepared(call: GoldenCall | Any, outcome: Outcome) -> None:
+def prepared(call: GoldenCall | Any, outcome: CallOutcome) -> None:
     """Make sure that a call which makes the first state succeeded.
 
     Raises:

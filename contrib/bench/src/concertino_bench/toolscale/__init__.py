@@ -18,13 +18,13 @@ from .domains import task_sets
 from .folder import folder_tasks
 from .grader import ToolscaleGrader
 from .pipeline import synthesise
-from .settings import Progress, Report, Settings
+from .settings import SynthesisProgress, SynthesisReport, SynthesisSettings
 
 __all__ = [
-    "Progress",
-    "Report",
-    "Settings",
     "StepFailed",
+    "SynthesisProgress",
+    "SynthesisReport",
+    "SynthesisSettings",
     "ToolscaleGrader",
     "folder_tasks",
     "synthesise",

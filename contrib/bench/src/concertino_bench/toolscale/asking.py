@@ -33,7 +33,7 @@ REASONS = {
 
 
 @dataclass(frozen=True)
-class Problem:
+class StepProblem:
     """What is wrong with a part of a reply.
 
     Attributes:
@@ -60,7 +60,7 @@ class Checked:
         usable: what can be taken over all the same, None for nothing.
     """
 
-    problems: Sequence[Problem] = ()
+    problems: Sequence[StepProblem] = ()
     usable: Any = None
 
 
@@ -72,7 +72,7 @@ class StepFailed(Exception):
 
 
 @dataclass
-class Asker:
+class StepModel:
     """Asks for the artefacts of one folder.
 
     Attributes:
@@ -128,7 +128,7 @@ class Asker:
                 error = failed.observation.error
                 if error is None or error.code != "bad_reply":
                     raise
-                checked = Checked([Problem("bad_reply", error.message)], checked.usable)
+                checked = Checked([StepProblem("bad_reply", error.message)], checked.usable)
                 messages.append(Message("user", for_repair([error.message])))
                 continue
             checked = await check(reply.data)

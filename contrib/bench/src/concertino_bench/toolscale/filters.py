@@ -15,14 +15,14 @@ from typing import Any
 from concertino import Budget, Orchestrator, Pool, Strategy, Usage
 
 from concertino_bench.toolkits.criteria import Verification, verify
-from concertino_bench.toolkits.replaying import Operated, Replayed
+from concertino_bench.toolkits.replaying import Operated, ReplayedCalls
 from concertino_bench.toolkits.toolkit import Toolkit
 
 from .rows import TaskRow, question
 
 
 @dataclass(frozen=True)
-class Attempt:
+class SolverAttempt:
     """One attempt of the solver.
 
     Attributes:
@@ -38,12 +38,12 @@ class Attempt:
     usage: Usage
 
 
-def golden_error(done: Replayed) -> str:
+def golden_error(done: ReplayedCalls) -> str:
     """Filter 1: why the golden calls cannot be used; empty if they can."""
     return "; ".join(done.faults)
 
 
-def without_action(row: TaskRow, done: Replayed, text: str = "") -> bool:
+def without_action(row: TaskRow, done: ReplayedCalls, text: str = "") -> bool:
     """Filter 3: whether doing nothing, and saying a text, solves a task.
 
     With the empty text all three criteria count. With a text that a model wrote without tools, the first two do: that
@@ -55,14 +55,14 @@ def without_action(row: TaskRow, done: Replayed, text: str = "") -> bool:
 
 async def attempt(
     row: TaskRow,
-    done: Replayed,
+    done: ReplayedCalls,
     toolkit: Toolkit,
     pool: Pool,
     *,
     strategy: Strategy | str = "parallel-rounds",
     budget: Budget | None = None,
     solver: str = "solver",
-) -> Attempt:
+) -> SolverAttempt:
     """Filter 2: one attempt of a model with the tools of the domain and nothing else.
 
     Args:
@@ -86,7 +86,7 @@ async def attempt(
         text=answer,
         changed=own.changes(),
     )
-    return Attempt(verified, answer, run.stop, run.usage)
+    return SolverAttempt(verified, answer, run.stop, run.usage)
 
 
 def same_task(one: Mapping[str, Any] | TaskRow, other: Mapping[str, Any] | TaskRow) -> bool:

@@ -25,17 +25,17 @@ from concertino.schema import explain
 
 from concertino_bench.tasks.task import DataError
 from concertino_bench.toolkits.digests import digest
-from concertino_bench.toolkits.replaying import GoldenCall, Replayed, replay_async
+from concertino_bench.toolkits.replaying import GoldenCall, ReplayedCalls, replay_async
 from concertino_bench.toolkits.toolkit import Database, Toolkit
 
 from . import prompts, schemas
-from .asking import Asker, Checked, Problem, StepFailed
+from .asking import Checked, StepFailed, StepModel, StepProblem
 from .filters import attempt, golden_error, same_task, without_action
 from .folder import Folder
 from .rows import TaskRow, question
-from .sandboxed import Runner, SandboxedToolkit, ToolCode, pool_runner
+from .sandboxed import SandboxedToolkit, SandboxRunner, ToolCode, pool_runner
 from .schemas import Schema
-from .settings import Progress, Report, Settings
+from .settings import SynthesisProgress, SynthesisReport, SynthesisSettings
 from .trying import try_tools
 
 T = TypeVar("T")
@@ -44,13 +44,13 @@ SANDBOX = "code/python"
 
 async def synthesise(
     pool: Pool,
-    settings: Settings,
+    settings: SynthesisSettings,
     out: str | Path,
     *,
     budget: Budget | None = None,
     concurrency: int = 4,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> Report:
+    on_progress: Callable[[SynthesisProgress], None] | None = None,
+) -> SynthesisReport:
     """Fill a folder with a domain and its tasks.
 
     Args:
@@ -71,12 +71,12 @@ async def synthesise(
     for role in ("writer", "solver"):
         pool.model(role)
     folder = _begin(Path(out), settings)
-    run, result = pool_runner(sandbox, seconds=settings.seconds), list[Report]()  # type: ignore[arg-type]
+    run, result = pool_runner(sandbox, seconds=settings.seconds), list[SynthesisReport]()  # type: ignore[arg-type]
     wrong: list[Exception] = []
 
     async def work(arguments: dict[str, Any], *, ctx: Context) -> str:
         try:
-            places, purse = asyncio.Semaphore(concurrency), Purse(concurrency)
+            places, purse = asyncio.Semaphore(concurrency), SpendingLimit(concurrency)
             job = _Synthesis(ctx, pool, settings, folder, run, places, purse, on_progress)
             result.append(await job.run_all())
         except Exception as error:
@@ -103,12 +103,12 @@ async def synthesise(
     return report
 
 
-def _with_usage(report: Report, seen: Observation) -> Report:
+def _with_usage(report: SynthesisReport, seen: Observation) -> SynthesisReport:
     fields = {**report.__dict__, "usage": seen.usage.plus(report.usage)}
-    return Report(**fields)
+    return SynthesisReport(**fields)
 
 
-def _begin(out: Path, settings: Settings) -> Folder:
+def _begin(out: Path, settings: SynthesisSettings) -> Folder:
     """The folder, begun or gone on with.
 
     Raises:
@@ -129,7 +129,7 @@ def _begin(out: Path, settings: Settings) -> Folder:
     return folder
 
 
-class Purse:
+class SpendingLimit:
     """Shares what is left of a budget among attempts at once, so that all of them together keep to it.
 
     Args:
@@ -187,24 +187,24 @@ class _Synthesis:
 
     ctx: Context
     pool: Pool
-    settings: Settings
+    settings: SynthesisSettings
     folder: Folder
-    runner: Runner
+    runner: SandboxRunner
     places: asyncio.Semaphore
-    purse: Purse
-    on_progress: Callable[[Progress], None] | None
+    purse: SpendingLimit
+    on_progress: Callable[[SynthesisProgress], None] | None
     started: float = field(default_factory=time.monotonic)
     spent: Usage = field(default_factory=Usage)
     kept: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.asker = Asker(self.ctx, self.folder, self.settings.repairs, self._told)
+        self.asker = StepModel(self.ctx, self.folder, self.settings.repairs, self._told)
 
     def _told(self, step: str) -> None:
         if self.on_progress is not None:
-            self.on_progress(Progress(step, self.asker.asked, self.asker.known, len(self.asker.rejected)))
+            self.on_progress(SynthesisProgress(step, self.asker.asked, self.asker.known, len(self.asker.rejected)))
 
-    async def run_all(self) -> Report:
+    async def run_all(self) -> SynthesisReport:
         """All steps."""
         written = await self._schema()
         schema = Schema.from_json(written)
@@ -228,7 +228,7 @@ class _Synthesis:
         kept = [row for row in judged if row is not None]
         self.folder.write_rows("tasks.jsonl", kept)
         reasons = Counter(each["reason"] for each in self.asker.rejected)
-        return Report(
+        return SynthesisReport(
             str(self.folder.path),
             len(schema.tables),
             sum(map(len, database.values())),
@@ -256,7 +256,7 @@ class _Synthesis:
 
     async def _schema(self) -> Any:
         async def check(data: Any) -> Checked:
-            found = [Problem("schema_invalid", text) for text in schemas.schema_problems(data)]
+            found = [StepProblem("schema_invalid", text) for text in schemas.schema_problems(data)]
             return Checked(found, None if found else data)
 
         prompt = prompts.for_schema(self.settings.domain)
@@ -295,7 +295,7 @@ class _Synthesis:
             entries = data["entries"]
             wrong = schemas.entries_problems(schema, table, entries, database)
             found = [
-                Problem("entry_invalid", text, str(entries[place].get(key, f"entry {place + 1}")))
+                StepProblem("entry_invalid", text, str(entries[place].get(key, f"entry {place + 1}")))
                 for place, text in wrong.items()
             ]
             return Checked(found, [entry for place, entry in enumerate(entries) if place not in wrong])
@@ -314,19 +314,19 @@ class _Synthesis:
 
         prompt = prompts.for_review(written, table, entries)
         named = await self.asker.artefact(f"{name}-review", prompt, schemas.REVIEW_REPLY, check_review) or []
-        self._reject(Problem("entry_implausible", each["problem"], each["key"]).to_json(name) for each in named)
+        self._reject(StepProblem("entry_implausible", each["problem"], each["key"]).to_json(name) for each in named)
         refused = {each["key"] for each in named}
         return [entry for entry in entries if entry[key] not in refused]
 
     async def _tools(self, written: Any, schema: Schema, database: Mapping[str, Any]) -> Any:
         async def check(data: Any) -> Checked:
             wrong = {
-                name: Problem("tool_invalid", text, name)
+                name: StepProblem("tool_invalid", text, name)
                 for name, text in schemas.tools_problems(data["tools"]).items()
             }
             sound = [tool for tool in data["tools"] if tool["name"] not in wrong]
             broken = await try_tools([ToolCode.from_json(tool) for tool in sound], schema, database, self.runner)
-            wrong |= {name: Problem("tool_broken", text, name) for name, text in broken.items()}
+            wrong |= {name: StepProblem("tool_broken", text, name) for name, text in broken.items()}
             usable = [tool for tool in data["tools"] if tool["name"] not in wrong]
             return Checked(list(wrong.values()), usable or None)
 
@@ -368,14 +368,14 @@ class _Synthesis:
             golden = tuple(GoldenCall(call["name"], call["arguments"]) for call in data["calls"])
             row = TaskRow(blank.id, data["request"], golden, tuple(data["required"]), blank.level, "", blank.source)
             if old is not None and same_task(row, old):
-                return Checked([Problem("evolve_unchanged", "its calls and its facts are those of the old task")])
+                return Checked([StepProblem("evolve_unchanged", "its calls and its facts are those of the old task")])
             invalid = _invalid_calls(golden, toolkit)
             if invalid:
-                return Checked([Problem("task_invalid", text) for text in invalid])
+                return Checked([StepProblem("task_invalid", text) for text in invalid])
             done = await replay_async(toolkit, golden)
             fault = golden_error(done)
             if fault:
-                return Checked([Problem("golden_error", fault)])
+                return Checked([StepProblem("golden_error", fault)])
             carried = {"digest": done.digest, "initial": done.initial, "operations": done.operated.to_json()}
             return Checked(usable={**row.to_json(), **carried})
 
@@ -391,7 +391,7 @@ class _Synthesis:
         for row in rows:
             keys = {row["request"].casefold(), digest([row["golden"], row["required"]]) if row["golden"] else row["id"]}
             if keys & seen:
-                self._reject([Problem("duplicate", "it repeats a task before it").to_json(f"tasks/{row['id']}")])
+                self._reject([StepProblem("duplicate", "it repeats a task before it").to_json(f"tasks/{row['id']}")])
             else:
                 unlike.append(row)
             seen |= keys
@@ -408,7 +408,7 @@ class _Synthesis:
             self.asker.known += 1
         self.purse.waiting -= 1
         if known["reason"]:
-            self._reject([Problem(known["reason"], known["detail"]).to_json(f"tasks/{row['id']}")])
+            self._reject([StepProblem(known["reason"], known["detail"]).to_json(f"tasks/{row['id']}")])
         self._told(name)
         return None if known["reason"] else {**row, "attempts": known["attempts"]}
 
@@ -479,6 +479,6 @@ def _invalid_calls(golden: Sequence[GoldenCall], toolkit: Toolkit) -> list[str]:
     return problems
 
 
-def replayed(row: Mapping[str, Any], toolkit: Toolkit) -> Awaitable[Replayed]:
+def replayed(row: Mapping[str, Any], toolkit: Toolkit) -> Awaitable[ReplayedCalls]:
     """The golden calls of a row that was written into a folder, carried out anew."""
     return replay_async(toolkit, row["golden"])

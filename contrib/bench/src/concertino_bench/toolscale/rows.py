@@ -12,7 +12,7 @@ from typing import Any
 
 from concertino_bench.tasks.task import Task
 from concertino_bench.toolkits.criteria import Fact
-from concertino_bench.toolkits.replaying import GoldenCall, Replayed
+from concertino_bench.toolkits.replaying import GoldenCall, ReplayedCalls
 
 KIND = "toolscale"
 
@@ -67,7 +67,7 @@ class TaskRow:
             raise ValueError(f"no task: {type(error).__name__}: {error}; expected id, request, golden") from error
 
 
-def make_task(domain: str, row: TaskRow, done: Replayed, instructions: str, where: Mapping[str, Any]) -> Task:
+def make_task(domain: str, row: TaskRow, done: ReplayedCalls, instructions: str, where: Mapping[str, Any]) -> Task:
     """The task of a row.
 
     Args:

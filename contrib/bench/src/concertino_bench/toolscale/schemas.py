@@ -66,7 +66,7 @@ TASK_REPLY = _object(
 
 
 @dataclass(frozen=True)
-class Table:
+class TableSchema:
     """A table: its name, the field that is its key, the schema of an entry, and fields that name entries elsewhere."""
 
     name: str
@@ -85,12 +85,12 @@ class Schema:
     """A database's tables, and the policy of the domain."""
 
     policy: str
-    tables: Mapping[str, Table]
+    tables: Mapping[str, TableSchema]
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Schema:
         """A schema as a model wrote it, after `schema_problems` found nothing."""
-        tables = [Table(t["name"], t["key"], t["entry"], t.get("references") or {}) for t in data["tables"]]
+        tables = [TableSchema(t["name"], t["key"], t["entry"], t.get("references") or {}) for t in data["tables"]]
         return cls(data["policy"], {table.name: table for table in tables})
 
 

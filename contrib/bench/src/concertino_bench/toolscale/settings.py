@@ -13,7 +13,7 @@ SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Settings:
+class SynthesisSettings:
     """What is asked for.
 
     Attributes:
@@ -50,7 +50,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Progress:
+class SynthesisProgress:
     """How far it is: the step that ended last, requests so far, artefacts that were known, what was rejected."""
 
     step: str
@@ -60,7 +60,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Report:
+class SynthesisReport:
     """What came of a synthesis.
 
     Attributes:
