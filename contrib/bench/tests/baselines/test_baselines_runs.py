@@ -316,7 +316,7 @@ async def test_a_profile_is_made_of_a_results_file() -> None:
     [
         ("{", "cannot be read"),
         ("[]", "its format is 'list'; expected 'concertino-router-profile/1'"),
-        ('{"format": "concertino-router-profile/1", "questions": [{}]}', "KeyError: 'question'; make it anew"),
+        ('{"format": "concertino-router-profile/1", "questions": [{}]}', "KeyError: 'question'; make it again"),
         ('{"format": "concertino-router-profile/1", "questions": []}', "there are none"),
     ],
 )

@@ -67,18 +67,18 @@ def test_moves_are_read_from_lists_and_texts_with_one_reading(action: Any) -> No
 @pytest.mark.parametrize(
     ("action", "message"),
     [
-        (["U", "X"], "element 2 of the action is 'X', which is no move"),
-        (["U", 3], "element 2 of the action is 3, which is no move"),
+        (["U", "X"], "element 2 of the action is 'X', which is not a move"),
+        (["U", 3], "element 2 of the action is 3, which is not a move"),
         ([], "holds no move"),
-        ("", "is no JSON list"),
-        ("go up", "element 1 of the action is 'go', which is no move"),
+        ("", "is not a JSON list"),
+        ("go up", "element 1 of the action is 'go', which is not a move"),
         ({"move": "U"}, "expected a list of"),
         (None, "expected a list of"),
         (7, "expected a list of"),
-        ("[" * 5000, "is no JSON list"),
+        ("[" * 5000, "is not a JSON list"),
         ("U" * 11, "at most 10"),
         ('"U"', "expected a list of"),
-        ("__import__('os')", "is no JSON list"),
+        ("__import__('os')", "is not a JSON list"),
     ],
 )
 def test_what_is_no_list_of_moves_is_unreadable_and_says_which_element(action: Any, message: str) -> None:
@@ -106,7 +106,7 @@ def test_fills_are_read_as_triples_objects_or_a_whole_grid() -> None:
         ([[1, 2, 3, 0]] * 4, "outside of the grid"),
         ([], "is empty"),
         ([[1, 1, 1]] * 17, "17 fills"),
-        ("1,1,1", "is no JSON list"),
+        ("1,1,1", "is not a JSON list"),
     ],
 )
 def test_what_is_no_fill_is_unreadable(action: Any, message: str) -> None:
@@ -357,7 +357,7 @@ def test_the_first_snapshot_is_all_but_empty(name: str) -> None:
 )
 def test_a_state_that_no_actions_lead_to_is_refused(environment: ActingEnvironment, snapshot: Any) -> None:
     before = environment.snapshot()
-    with pytest.raises(ValueError, match="is no state of this task"):
+    with pytest.raises(ValueError, match="is not a state of this task"):
         environment.restore(snapshot)
     assert environment.snapshot() == before
 
@@ -377,7 +377,7 @@ def test_a_planner_is_scored_move_by_move_and_a_programmer_by_what_was_printed()
     assert wall.team == 0.25
     nothing = environment.turn_reward(Turn("", None))
     assert (nothing.team, nothing.local("planner"), "programmer" in nothing.scores) == (0, 0, False)
-    assert environment.snapshot() == ""  # scoring is no step
+    assert environment.snapshot() == ""  # scoring is not a step
 
 
 def test_a_longer_way_earns_less_than_a_shortest_one() -> None:

@@ -14,6 +14,7 @@ from concertino_bench import Grade, Grader, GraderServices, Submission, Task, Ve
 from concertino_bench.graders import (
     CallMatch,
     Choice,
+    Contains,
     EnvironmentGrader,
     ExactMatch,
     FinalState,
@@ -23,6 +24,7 @@ from concertino_bench.graders import (
     Numeric,
     TokenF1,
     UnitTests,
+    Verbatim,
     all_graders,
 )
 from concertino_bench.graders.unit_tests import read_programs
@@ -34,6 +36,8 @@ GOLD = {"ground_truth": [{"f": {"a": [1, ""]}}], "functions": [{"name": "f", "pa
 TASKS = {
     "exact-match": Task("t", "?", ("Paris",), "text"),
     "token-f1": Task("t", "?", ("Paris",), "text"),
+    "verbatim": Task("t", "?", ('{"a": 1}',), "text"),
+    "contains": Task("t", "?", ("Paris",), "text"),
     "numeric": Task("t", "?", ("5",), "number"),
     "math": Task("t", "?", ("\\frac12",), "math"),
     "choice": Task("t", "?", ("B",), "choice", metadata={"choices": ["Rome", "Paris"]}),
@@ -49,6 +53,8 @@ GRADERS: dict[str, Grader] = {
     for each in (
         ExactMatch(),
         TokenF1(),
+        Verbatim(),
+        Contains(),
         Numeric(),
         Mathematics(3.0),
         Choice(),

@@ -107,7 +107,7 @@ def test_a_tolerance_is_only_there_when_asked_for() -> None:
 
 
 def test_a_task_without_a_number_is_refused() -> None:
-    with pytest.raises(ValueError, match="'Paris' is no number"):
+    with pytest.raises(ValueError, match="'Paris' is not a number"):
         Numeric().judge(task("Paris"), "5")
 
 

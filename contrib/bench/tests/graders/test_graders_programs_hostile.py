@@ -75,7 +75,7 @@ from operator import or_ as close""",
 class AssertionError(Exception):
     def __new__(cls, *_): raise SystemExit(0)
 def double(x): raise AssertionError()""",
-    "the answer is no message": """
+    "the answer is not a message": """
 import os
 for handle in range(3, 20):
     try: os.write(handle, b'["value", {"t": "tuple", "v": 3}, []]\\n["value", 4, []]\\n')

@@ -71,7 +71,7 @@ async def test_no_state_and_no_json_data_are_unparsable(no_bench: Any) -> None:
 async def test_a_task_with_nothing_to_compare_with_is_refused(no_bench: Any) -> None:
     with pytest.raises(ValueError, match=r"expected metadata\['state'\]"):
         await verdict(STATE, no_bench)
-    with pytest.raises(ValueError, match="no JSON data"):
+    with pytest.raises(ValueError, match="not JSON data"):
         await verdict(STATE, no_bench, state={"a": object()})
 
 

@@ -154,14 +154,14 @@ def test_an_id_that_is_there_twice_is_an_error_that_names_both_lines(name: str, 
     [
         (b"", r"it holds no row; expected at least one"),
         (b"\n \n\n", r"it holds no row"),
-        ('{"question": "caf\u00e9"}'.encode("latin-1"), r":1: byte 0xe9 is no UTF-8; expected UTF-8: convert"),
+        ('{"question": "caf\u00e9"}'.encode("latin-1"), r":1: byte 0xe9 is not UTF-8; expected UTF-8: convert"),
         ("{}".encode("utf-16"), r"text in UTF-16; expected UTF-8: convert it \(iconv -f UTF-16"),
         ("{}".encode("utf-32"), r"text in UTF-32"),
         (b"[1, 2]\n", r":1: a list \(\[1, 2\]\); expected a JSON object in each row"),
         (b'"text"\n', r":1: a text"),
-        (b'{"question": NaN}\n', r":1: no JSON \(NaN is no JSON\)"),
-        (b"question: Why?\n", r":1: no JSON \(column 1: Expecting value\)"),
-        (b'{"a": 1} {"b": 2}\n', r":1: no JSON \(column 10: Extra data\)"),
+        (b'{"question": NaN}\n', r":1: invalid JSON \(NaN is not JSON\)"),
+        (b"question: Why?\n", r":1: invalid JSON \(column 1: Expecting value\)"),
+        (b'{"a": 1} {"b": 2}\n', r":1: invalid JSON \(column 10: Extra data\)"),
         (b"[" * 100_000 + b"\n", r":1: the JSON is nested too deep"),
         (b"PAR1....", r"a Parquet file; expected text: write it as JSON Lines"),
         (b"version https://git-lfs.github.com/spec/v1\n", r"a Git LFS pointer, not the data"),
@@ -233,7 +233,7 @@ def test_a_blank_or_null_text_is_refused(written: Callable[..., Path]) -> None:
 def test_a_file_without_rights_or_of_a_wrong_suffix_says_so(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl.gz"
     file.write_bytes(b'{"a": 1}\n')
-    with pytest.raises(DataError, match=r"no gzip, though it ends in '\.gz'; expected gzip: rename"):
+    with pytest.raises(DataError, match=r"not gzip, though it ends in '\.gz'; expected gzip: rename"):
         list(read_rows(file))
     packed = gzip.compress(b'{"a": 1}\n' * 1000)
     file.write_bytes(packed[: len(packed) // 2])
@@ -282,12 +282,12 @@ def test_an_object_over_several_lines_is_one_row_and_json_lines_may_be_called_js
         ('[{"a": 1}, {"b": ', r":1: the list ends inside a value; the file is cut short"),
         ('[{"a": 1}', r":1: the list is not closed"),
         ('[{"a": 1}\n{"b": 2}]', r":2: '\{' behind an element, expected ',' or '\]'"),
-        ('[{"a": 1},\n{"b" 2},' + ' {"c": 3},' * 99_999, r":2: no JSON \(Expecting ':' delimiter\)"),
+        ('[{"a": 1},\n{"b" 2},' + ' {"c": 3},' * 99_999, r":2: invalid JSON \(Expecting ':' delimiter\)"),
         ('[{"a": 1}]\n{"b": 2}', r":2: text behind the list"),
         ("[]", "it holds no row"),
         ("[1]", r":1: a number \(1\); expected a JSON object"),
-        ('[{"a": 1},]', r":1: no JSON"),
-        ('{"a":\n1,\n"b" 2}', r":3: no JSON \(Expecting ':' delimiter\)"),
+        ('[{"a": 1},]', r":1: invalid JSON"),
+        ('{"a":\n1,\n"b" 2}', r":3: invalid JSON \(Expecting ':' delimiter\)"),
     ],
 )
 def test_a_json_list_that_is_wrong_names_its_line(content: str, expected: str, tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_a_json_list_that_is_wrong_names_its_line(content: str, expected: str, t
 def test_a_byte_that_is_no_utf_8_inside_a_list_is_named_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "rows.json"
     file.write_bytes(b'[\n{"a": "' + b"x" * 70_000 + b'"},\n{"a": "\xe9"}]')
-    with pytest.raises(DataError, match=r"rows\.json:3: byte 0xe9 is no UTF-8"):
+    with pytest.raises(DataError, match=r"rows\.json:3: byte 0xe9 is not UTF-8"):
         list(read_rows(file))
 
 
@@ -320,14 +320,14 @@ def test_csv_and_tsv_are_read_with_quotes_line_breaks_and_missing_values(tmp_pat
     ("content", "expected"),
     [
         ("a,b\n1,2\n1,2,3\n", r":3: 3 cells; expected 2, as in the header"),
-        ('a,b\n1,"2\n', r":2: no CSV \(unexpected end of data\); the file is cut short, or a quote is not closed"),
+        ('a,b\n1,"2\n', r":2: invalid CSV \(unexpected end of data\); the file is cut short, or a quote is not closed"),
         ("a;b\n1;2\n", r":1: one column, 'a;b'; expected columns separated by ','"),
         ("a,a\n1,2\n", r":1: two columns 'a' in the header"),
         ("a,\n1,2\n", r":1: a column without a name"),
         ("a,b\n", "it holds no row"),
         (
             "a,b\n1," + "x" * 140_000 + "\n",
-            r":2: no CSV \(field larger than field limit \(131072\)\); write the file as",
+            r":2: invalid CSV \(field larger than field limit \(131072\)\); write the file as",
         ),
     ],
 )

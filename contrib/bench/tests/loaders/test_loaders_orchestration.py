@@ -145,7 +145,7 @@ def test_a_question_with_a_list_of_answers_is_a_row_too(tmp_path: Path) -> None:
     ("row", "message"),
     [
         ({"instruction": "Who?", "output": "Ann"}, r"expected a trace that ends in <answer>…</answer>"),
-        ({"reward_model": {"ground_truth": "{"}, "prompt": []}, "ground_truth is no JSON"),
+        ({"reward_model": {"ground_truth": "{"}, "prompt": []}, "ground_truth is not JSON"),
         ({"reward_model": {"ground_truth": {"target": []}}, "extra_info": {"question": "Q"}}, r"'target' is \[\]"),
         ({"reward_model": {}, "prompt": [{"role": "user"}]}, "chat messages, one of them the user's"),
         ({"text": "Who?"}, "no column 'question' or 'output' or 'reward_model'"),

@@ -113,7 +113,7 @@ def test_aliases_of_several_answers_are_a_list_for_each(folder: Path) -> None:
         (THREE_LINES + 'split = { colum = "x" }\n', r"quiz\.toml:4: split is \{'colum': 'x'\}; expected a text, or"),
         (THREE_LINES + 'metadata = "note"\n', r"quiz\.toml:4: metadata is 'note'; expected a list of columns"),
         (THREE_LINES + "id = 3\n", r"quiz\.toml:4: id is 3; expected the name of a column"),
-        (THREE_LINES + "id\n", r"quiz\.toml: no TOML \(.*line 4.*\); correct the line"),
+        (THREE_LINES + "id\n", r"quiz\.toml: invalid TOML \(.*line 4.*\); correct the line"),
         (THREE_LINES.partition("\n")[2], "no key 'path'; expected the file of the tasks"),
         ('path = "x.jsonl"\nanswer = "gold"\n', "neither 'question' nor 'template'; expected a column"),
         ('path = "x.jsonl"\nquestion = "text"\n', "no key 'answer'; expected a column: answer = \"gold\""),

@@ -84,7 +84,7 @@ def test_the_measures_of_a_text_are_what_one_counts_by_hand() -> None:
     ("sentence", "quoted"),
     [
         ("There are 5 frogs.", "There are 5 frogs."),
-        ("The number of each Loft equals 5.", "'Loft' is no quantity"),
+        ("The number of each Loft equals 5.", "'Loft' is not a quantity"),
         ("The number of each Loft's Trunk equals 7.", 'equals 7." contradicts'),
         (
             "The number of each Shed's Trunk equals the difference of each Loft's Trunk.",

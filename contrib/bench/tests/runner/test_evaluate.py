@@ -108,7 +108,7 @@ def test_a_file_of_another_evaluation_is_refused_with_what_differs(tmp_path: Pat
     with pytest.raises(ct.UsageError, match="what differs: pool;"):
         done(asked(System("rounds", prepare=lambda pool: pool.without("sim/swift")), SYSTEMS[1]), out)
     (tmp_path / "notes.txt").write_text("hello\n")
-    with pytest.raises(ct.UsageError, match="its first line is no header"):
+    with pytest.raises(ct.UsageError, match="its first line is not a header"):
         done(asked(), tmp_path / "notes.txt")
 
 

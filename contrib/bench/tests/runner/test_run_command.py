@@ -100,7 +100,7 @@ WRONG = {
     "an unknown option": ("max_parallel", "max_paralel", "has no option 'max_paralel'; did you mean 'max_parallel'"),
     "a wrong budget": ("calls = 40", "calls = -1", "[budget]"),
     "two of one name": ('name = "graph"', 'name = "rounds"', "two systems are called 'rounds'"),
-    "no TOML": ("[budget]", "[budget", "is no TOML file"),
+    "no TOML": ("[budget]", "[budget", "is not a TOML file"),
     "a wrong option of the set": ("{ level = 3 }", "{ levle = 3 }", "has no option 'levle'; did you mean 'level'?"),
     "a wrong value of the set": ("{ level = 3 }", "{ level = 99 }", "task set masbench/depth: "),
     "a text for a number": ("samples = 1", 'samples = "1"', "/samples: expected integer"),
@@ -134,7 +134,7 @@ def test_nothing_named_is_a_question_of_usage() -> None:
     done = run("run")
     assert done.exit_code == 2
     assert "name what to run: a FILE, or --tasks and --system" in done.stderr
-    assert "'level' is no KEY=VALUE" in run("run", "--tasks", "masbench/depth,level", "--system", ROUNDS).stderr
+    assert "'level' is not a KEY=VALUE" in run("run", "--tasks", "masbench/depth,level", "--system", ROUNDS).stderr
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(tmp_path: Path) -> None:
     os.kill(child.pid, signal.SIGINT)
     _, said = child.communicate(timeout=60)
     assert child.returncode == 130
-    assert "the same command goes on" in said
+    assert "the same command continues" in said
     first = out.read_bytes()
     assert first.endswith(b"\n")
     kept = first.count(b"\n") - 1

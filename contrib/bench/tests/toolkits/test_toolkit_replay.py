@@ -73,7 +73,7 @@ def test_the_forms_of_calls_in_use_are_read(data: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("data", [{}, {"name": 3}, {"name": "x", "arguments": "{}"}])
 def test_what_is_no_call_is_refused(data: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="is no call"):
+    with pytest.raises(ValueError, match="is not a call"):
         GoldenCall.of(data)
 
 

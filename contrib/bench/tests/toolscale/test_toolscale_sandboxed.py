@@ -100,7 +100,7 @@ async def test_a_tool_sees_nothing_of_this_machine_and_keeps_nothing_between_cal
 
 
 async def test_what_a_tool_prints_does_not_disturb_its_result(run: SandboxRunner) -> None:
-    noisy = kit(run, ("f", False, "print('--- what came of the call ---'); return [book_id]"))
+    noisy = kit(run, ("f", False, "print('--- the result of the call ---'); return [book_id]"))
     assert (await noisy.use("f", {"book_id": "b1"})).content == ["b1"]
 
 
@@ -128,7 +128,7 @@ async def test_a_sandboxed_toolkit_is_replayed_by_awaiting_and_never_called(run:
 
 async def test_an_answer_that_was_tampered_with_is_not_believed() -> None:
     async def forged(script: str) -> ct.Observation:
-        return ct.Observation("1", "python", ct.Status.OK, {"stdout": "--- what came of the call ---garbage"})
+        return ct.Observation("1", "python", ct.Status.OK, {"stdout": "--- the result of the call ---garbage"})
 
     async def absent(script: str) -> ct.Observation:
         return ct.Observation("1", "python", ct.Status.EXEC_ERR, None, ct.ErrorInfo("unavailable", "no sandbox here"))
@@ -159,7 +159,7 @@ def test_the_runner_runs_scripts_with_the_pools_own_sandbox() -> None:
         ("def g(db, book_id):\n    return 1\n", "defines no function 'f'"),
         ("def f(db):\n    return 1\n", "takes (db); expected (db, book_id)"),
         ("def f(book_id, db):\n    return 1\n", "takes (book_id, db)"),
-        ("def f(db, book_id):\nreturn 1\n", "no Python"),
+        ("def f(db, book_id):\nreturn 1\n", "not Python"),
         ("while True:\n    pass\n", "line 1: expected only imports"),
     ],
 )
@@ -179,7 +179,7 @@ def test_names_schemas_and_defaults_of_tools_are_checked() -> None:
     assert "1 of its parameters" in tools_problems([{**tool("f", True, code=strict), "parameters": optional}])["f"]
     assert "small letters" in tools_problems([tool("F-1", True, code="x = 1")])["F-1"]
     assert "two tools" in tools_problems([tool("f", True, code=sound), tool("f", True, code=sound)])["f"]
-    assert "no JSON schema" in tools_problems([{**tool("f", True, code=sound), "parameters": {"type": 7}}])["f"]
+    assert "not a JSON schema" in tools_problems([{**tool("f", True, code=sound), "parameters": {"type": 7}}])["f"]
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_names_schemas_and_defaults_of_tools_are_checked() -> None:
         ({"key": "isbn"}, "its key 'isbn' must be a required property"),
         ({"name": "Books!"}, "expected a name in small letters"),
         ({"name": "members"}, "two tables have one name"),
-        ({"entry": {"type": "nonsense"}}, "no JSON schema"),
+        ({"entry": {"type": "nonsense"}}, "not a JSON schema"),
         ({"entry": {"type": "object"}}, "of type object with properties"),
         ({"references": {"lent_to": "people"}}, "refers to 'people'"),
         ({"references": {"reader": "members"}}, "which the entry has not"),
@@ -214,5 +214,5 @@ def test_entries_are_checked_for_form_keys_and_references() -> None:
     found = entries_problems(schema, "books", rows, DATA)
     assert sorted(found) == [1, 2, 3, 4]
     assert "is taken" in found[1]
-    assert "'m7', which is no entry of members" in found[3]
+    assert "'m7', which is not an entry of members" in found[3]
     assert "/title: expected string" in found[4]

@@ -139,9 +139,9 @@ def _with_tools(bench: _Bench) -> list[System]:
 
 
 def _vote(bench: _Bench) -> list[System]:
-    dear_first = visible(bench.pool, bench.cheap_first[::-1])  # of tied answers, the first one wins
-    strategy = MajorityVote(members=tuple(dear_first), answers=bench.answers)
-    return [_asking(bench, "majority-vote", strategy, "all models vote; a tie goes to the dearest")]
+    expensive_first = visible(bench.pool, bench.cheap_first[::-1])  # of tied answers, the first one wins
+    strategy = MajorityVote(members=tuple(expensive_first), answers=bench.answers)
+    return [_asking(bench, "majority-vote", strategy, "all models vote; a tie goes to the most expensive")]
 
 
 def _refine(bench: _Bench) -> list[System]:

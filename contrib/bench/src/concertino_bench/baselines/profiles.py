@@ -159,7 +159,7 @@ class RouterProfile:
         """Read what `save` wrote.
 
         Raises:
-            UsageError: the file is missing or is no profile; says what to do.
+            UsageError: the file is missing or is not a profile; says what to do.
         """
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -177,7 +177,7 @@ class RouterProfile:
             ]
             return cls(KnownQuestion(str(text), outcomes) for text, outcomes in rows)
         except (KeyError, TypeError, AttributeError) as error:
-            raise UsageError(f"router profile {path}: {type(error).__name__}: {error}; make it anew") from None
+            raise UsageError(f"router profile {path}: {type(error).__name__}: {error}; make it again") from None
 
     @cached_property
     def digest(self) -> str:

@@ -72,7 +72,7 @@ class KnnRouter(Procedure):
         if self.digest and profile.digest != self.digest:
             raise UsageError(
                 f"{self.name}: the profile has the digest {profile.digest}, and the settings say {self.digest}: it has "
-                "changed since; give the profile that was meant, or make the strategy anew without a digest"
+                "changed since; give the profile that was meant, or make the strategy again without a digest"
             )
         if not self.allow_seen and profile.has_seen(brief.question):
             raise UsageError(

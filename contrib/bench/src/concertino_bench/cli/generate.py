@@ -34,7 +34,7 @@ from concertino_bench.tasks.task import Task
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Index of the first question, to go on with a set.",
+    help="Index of the first question, to continue a set.",
 )
 @click.option("--bare", is_flag=True, help="Leave out the rules of the arithmetic, as the published rows do.")
 @click.option(
@@ -91,7 +91,7 @@ def generate_command(
 @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def verify_command(file: str, as_json: bool) -> None:
-    """Work out every answer of a JSON Lines FILE of rows anew, from the text alone, and compare.
+    """Work out every answer of a JSON Lines FILE of rows again, from the text alone, and compare.
 
     Rows may be generated here or published. Ends with status 1 if an answer differs or a text cannot be read.
 

@@ -1,4 +1,4 @@
-"""`concertino bench report`, `compare` and `pareto`: what came of an evaluation, for people and for programs."""
+"""`concertino bench report`, `compare` and `pareto`: the results of an evaluation, for people and for programs."""
 
 from __future__ import annotations
 

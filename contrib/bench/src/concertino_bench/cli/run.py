@@ -56,7 +56,7 @@ _EVERY = 15.0
     show_default=True,
     help="Results file; one that is there is continued.",
 )
-@click.option("--no-traces", is_flag=True, help="Keep no traces; what a crash interrupts is then begun anew.")
+@click.option("--no-traces", is_flag=True, help="Keep no traces; what a crash interrupts is then begun again.")
 @click.option(
     "--redo", multiple=True, metavar="STOP", help="Do items again that ended so: model, deadline, unparsable, error."
 )
@@ -67,7 +67,7 @@ def run_command(
 ) -> None:
     """Run systems over tasks, many at once, and keep every result.
 
-    FILE is an evaluation in TOML; options go before what it says. The same command goes on where it was interrupted.
+    FILE is an evaluation in TOML; options override the file. The same command continues where it was interrupted.
 
     JSON: {"file", "items", "total", "missing", "stopped", "seconds", "usd", "broken",
     "systems": {NAME: {"right", "done"}}}
@@ -102,7 +102,7 @@ def run_command(
         outcome = asyncio.run(run())
     except (KeyboardInterrupt, asyncio.CancelledError):
         shown.end()
-        click.echo(f"interrupted; what is done is in {out}, and the same command goes on", err=True)
+        click.echo(f"interrupted; what is done is in {out}, and the same command continues", err=True)
         sys.exit(130)
     shown.end()
     _tell(outcome, shown, time.monotonic() - began, as_json)
@@ -252,7 +252,7 @@ def _pair(text: str, option: str) -> tuple[str, Any]:
     """`key=value`, the value read as JSON if it is that."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise click.UsageError(f"{option}: {text!r} is no KEY=VALUE")
+        raise click.UsageError(f"{option}: {text!r} is not a KEY=VALUE")
     try:
         return key.strip(), json.loads(value)
     except ValueError:

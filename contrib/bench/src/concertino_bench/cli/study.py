@@ -83,7 +83,7 @@ def study_command(
         asyncio.run(work)
     except KeyboardInterrupt:
         shown.end()
-        click.echo(f"interrupted; what is done is in {out}, and the same command goes on", err=True)
+        click.echo(f"interrupted; what is done is in {out}, and the same command continues", err=True)
         sys.exit(130)
     shown.end()
     _report(out, as_json)

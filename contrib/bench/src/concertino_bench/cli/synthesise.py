@@ -1,4 +1,4 @@
-"""`concertino bench synthesise`: a domain and its tasks, into a folder that goes on where it was left."""
+"""`concertino bench synthesise`: a domain and its tasks, into a folder that is continued where it was left."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def synthesise_command(
 ) -> None:
     """Synthesise a domain with a database, tools and tasks, and filter the tasks.
 
-    Everything is kept in the folder the moment it comes: the same command goes on where it was left. The code of the
-    tools runs in the sandbox `code/python` alone. Ends with status 1 if nothing came of it.
+    Everything is kept in the folder the moment it comes: the same command continues where it was left. The code of the
+    tools runs in the sandbox `code/python` alone. Ends with status 1 if no task is left.
 
     \b
     JSON: {"folder", "tables", "entries", "tools", "intents", "tasks": {level: count}, "reasons": {reason: count},
@@ -177,7 +177,7 @@ def _run(
     except (StepFailed, CallFailed, ValueError) as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
-        click.echo(f"\ninterrupted; what came is kept in {out}: the same command goes on", err=True)
+        click.echo(f"\ninterrupted; what came is kept in {out}: the same command continues", err=True)
         sys.exit(130)
     finally:
         if terminal and not quiet:

@@ -24,7 +24,7 @@ _EXPECTED = 'expected a whole Python program as a text, or {"code": "..."}'
 
 
 class ProgramVerdict(NamedTuple):
-    """What came of a program.
+    """The result of a program.
 
     Attributes:
         examples: each example's run.
@@ -42,7 +42,7 @@ class ProgramVerdict(NamedTuple):
 
 
 class Verdicts:
-    """What came of programs, the last hundred: restoring a state does not run its program once more."""
+    """The results of programs, the last hundred: restoring a state does not run its program once more."""
 
     def __init__(self, most: int = 100) -> None:
         self._known: OrderedDict[str, ProgramVerdict] = OrderedDict()
@@ -143,7 +143,7 @@ class CodeTests(ActingEnvironment):
         return write_script([program], inputs, shown=len(self.examples), entry=self.entry)
 
     def judge(self, action: Any, ran: Sequence[Ran] = ()) -> Stepped:
-        """Take the program, and what came of it."""
+        """Take the program, and the result."""
         program = _read_program(action)
         (one,) = ran
         verdict = self._judged(one)

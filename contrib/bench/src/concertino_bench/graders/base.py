@@ -9,7 +9,7 @@ def golds(task: Task) -> tuple[str, ...]:
     """The accepted texts of a task with one answer: the answer, then `metadata["aliases"]`.
 
     Raises:
-        ValueError: the task has no answer or several, or its aliases are no list of texts.
+        ValueError: the task has no answer or several, or its aliases are not a list of texts.
     """
     aliases = task.metadata.get("aliases", ())
     if isinstance(aliases, str) or not all(isinstance(alias, str) for alias in aliases):

@@ -1,21 +1,21 @@
 """Calls of functions against accepted calls, by the rules of the Berkeley Function-Calling Leaderboard.
 
-Each accepted call gives, per argument, the values that will do; `""` among them says that it may be left out. The calls
-have to match one to one, in any order, and in number. Values: texts are compared without blanks, case and the marks
-`,./-_*^`; a whole number will do for a float, not the other way round; true is no number; lists keep their order; the
-names of an object have accepted values each. A function's dots may have become underscores.
+Each accepted call gives, per argument, the values that will do; `""` among them says that it may be left out. The
+calls have to match one to one, in any order, and in number. Values: texts are compared without blanks, case and the
+marks `,./-_*^`; a whole number will do for a float, not the other way round; true is not a number; lists keep their
+order; the names of an object have accepted values each. A function's dots may have become underscores.
 
 The invariant: gold is never held against its own schema, for some of it breaks it; the schema only says which numbers
 are floats.
 
-A call counts as made if it was carried out: one that was not understood, failed or ran out of time is no part of the
+A call counts as made if it was carried out: one that was not understood, failed or ran out of time is not part of the
 answer, and a run that has no other is *unparsable*, for it may be the tool's fault. To call nothing is another matter:
 there the attempt is wrong too.
 
 A task's metadata: `ground_truth`, `functions`, `category`. Irrelevance is right with an answer and without any call,
-relevance with at least one. Silence, and a run whose leader did not answer, are no refusal; an error message that was
-handed in as an answer is one, for nothing tells it from other texts. In multi-turn categories the calls of all turns
-count together; what they did to a state is for `final-state`.
+relevance with at least one. Silence, and a run whose leader did not answer, are not a refusal; an error message that
+was handed in as an answer is one, for nothing tells it from other texts. In multi-turn categories the calls of all
+turns count together; what they did to a state is for `final-state`.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def _no_call(seen: Decoded, submission: Submission) -> Grade:
     if submission.stop in _BROKEN:
         return Grade(Verdict.UNPARSABLE, f"nothing is called, but the run broke off: {STOP_REASONS[submission.stop]}")
     if not submission.text.strip():
-        return Grade(Verdict.UNPARSABLE, "nothing is called and nothing said: silence is no refusal")
+        return Grade(Verdict.UNPARSABLE, "nothing is called and nothing said: silence is not a refusal")
     return Grade(Verdict.RIGHT, "nothing is called, and no function fits the question")
 
 

@@ -139,7 +139,7 @@ def _tagged(text: str, decoded: Decoded) -> str:
 def _objects(text: str) -> Iterator[tuple[int, str]]:
     """The outermost `{…}` of a text whose braces are closed, with their places; quotes are heeded inside them.
 
-    After several that are never closed the rest is no JSON.
+    After several that are never closed the rest is not JSON.
     """
     at, tries = 0, 0
     while tries < _UNCLOSED and (start := text.find("{", at)) >= 0:

@@ -161,5 +161,5 @@ def _expected(task: Task, choices: tuple[str, ...]) -> str:
     if worded := _worded(answer, choices):
         return worded
     raise ValueError(
-        f"{task.id}: the answer {answer!r} is no letter of the {len(choices)} choices, nor the text of one"
+        f"{task.id}: the answer {answer!r} is not a letter of the {len(choices)} choices, nor the text of one"
     )

@@ -24,7 +24,7 @@ _WORKER = Path(__file__).with_name("math_worker.py")
 
 
 class MathComparison(NamedTuple):
-    """What came of a comparison.
+    """The result of a comparison.
 
     Attributes:
         equal: whether the two are the same.
@@ -97,7 +97,7 @@ class Comparer:
         return _Worker()
 
     def _forget(self) -> None:
-        """Begin anew after a fork, whose child must not talk to the workers of its parent."""
+        """Begin again after a fork, whose child must not talk to the workers of its parent."""
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(self.workers)
         while self._idle:

@@ -1,7 +1,7 @@
 r"""Mathematical answers in LaTeX, compared by value with math-verify, in a process with a time limit.
 
 The answer is the last `\boxed{}` (several in a row are one list), unless a "final answer is" stands behind it; else
-what "the answer is" says; else the whole text if it is no prose; else what math-verify finds in the text's end. Plain
+what "the answer is" says; else the whole text if it is not prose; else what math-verify finds in the text's end. Plain
 integers are compared here, all else in a worker process. The conventions, where the field has several:
 
 - `10\%` is 10, and is not 0.1: the percent sign is a unit.
@@ -74,7 +74,7 @@ class Mathematics(Grader):
         self._threads = ThreadPoolExecutor(workers, "math")  # of its own, so that nothing else waits for a comparison
 
     async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
-        """Grade the submission's text, in a thread, so that the event loop goes on."""
+        """Grade the submission's text, in a thread, so that the event loop keeps running."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self.judge, task, submission.text)
 

@@ -72,11 +72,11 @@ class Numeric(TextGrader):
         """Grade a text.
 
         Raises:
-            ValueError: the task's answer is no number.
+            ValueError: the task's answer is not a number.
         """
         expected = read_answer(task.answer)
         if not isinstance(expected, Number):
-            raise ValueError(f"{task.id}: the answer {task.answer!r} is no number; the grader `numeric` needs one")
+            raise ValueError(f"{task.id}: the answer {task.answer!r} is not a number; the grader `numeric` needs one")
         found = read_answer(text)
         if not isinstance(found, Number):
             return Grade(Verdict.UNPARSABLE, found, task.answers)

@@ -7,7 +7,7 @@ looks through its interpreter has passed nothing. The invariants: what cannot be
 of the sandbox, or a test that cannot be run this way, is *unparsable* with that as its reason, never the program's
 fault. Plain data, numpy's arrays, functions of the tests and objects of the program go from one process to the other;
 objects of classes that a test makes do not. A task's metadata: `tests` (a script that raises, or a list of them, each
-counted), `entry_point`, `prompt` (code that the solver goes on from, maybe empty), `language`.
+counted), `entry_point`, `prompt` (code that the solver continues, maybe empty), `language`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class UnitTests(Grader):
             seen = await services.call(
                 self.tool, {"code": f"_source = {source!a}\nexec(_source)\nmain(_source, {call})\n"}
             )
-        except Exception as error:  # whatever breaks here is no fault of the program
+        except Exception as error:  # whatever breaks here is not a fault of the program
             return Grade(
                 Verdict.UNPARSABLE, f"not graded, the sandbox failed: {type(error).__name__}: {shown(str(error))}"
             )
@@ -123,7 +123,7 @@ def read_programs(text: str, entry: str = "", prompt: str = "") -> list[str]:
 
 
 def _blocks(text: str) -> list[str]:
-    """The blocks of Python code between fences; one that is never closed goes on to the end."""
+    """The blocks of Python code between fences; one that is never closed extends to the end."""
     blocks: list[str] = []
     opened: tuple[str, str, int] | None = None
     for match in _FENCE.finditer(text):
@@ -150,7 +150,7 @@ def _grade(seen: Observation, word: str, program: str) -> Grade:
         why = f"{code}: {seen.error.message}" if seen.error else str(seen.status)
         return Grade(Verdict.UNPARSABLE, f"not graded, the sandbox failed: {shown(why)}", found=(program,))
     if "unread" in report:
-        return Grade(Verdict.UNPARSABLE, f"the program is no Python: {shown(str(report['unread']))}", found=(program,))
+        return Grade(Verdict.UNPARSABLE, f"the program is not Python: {shown(str(report['unread']))}", found=(program,))
     if "unfit" in report:
         return Grade(Verdict.UNPARSABLE, f"not graded, {shown(str(report['unfit']), 200)}", found=(program,))
     marks = tuple(bool(passed) for passed in report["passed"])

@@ -90,8 +90,9 @@ def _same(expected: str, ending: _Ending) -> bool:
 
 def _read(text: str) -> Any:
     """The JSON value that a text is, or that stands in it; None without one."""
-    found = re.search(r"\{.*\}|\[.*\]", text, re.DOTALL)
-    for part in (text.strip(), found.group() if found else ""):
+    spans = [(text.find(opened), text.rfind(closed)) for opened, closed in ("{}", "[]")]
+    start, end = min((span for span in spans if 0 <= span[0] < span[1]), default=(0, -1))
+    for part in (text.strip(), text[start : end + 1]):
         try:
             return read_json(part, expect="any").value
         except ReadingError:

@@ -29,7 +29,7 @@ def mmlu_pro(*, path: str | Path, split: str = "") -> Iterator[Task]:
         The tasks; metadata holds `stem`, `choices`, and `category` and `src` where a row has them.
 
     Raises:
-        DataError: the file or a row is wrong, an answer is no option, or letter and index differ.
+        DataError: the file or a row is wrong, an answer is not an option, or letter and index differ.
     """
     return stream(path, lambda row: _task(row, split))
 

@@ -52,7 +52,7 @@ def aime(*, path: str | Path, split: str = "") -> Iterator[Task]:
 
 
 def amc(*, path: str | Path, split: str = "") -> Iterator[Task]:
-    """Tasks of the kind "number", or "math" where an answer is no plain number.
+    """Tasks of the kind "number", or "math" where an answer is not a plain number.
 
     Args:
         path: rows with `problem` (or `question`) and `answer`; `27.0` is 27.
@@ -98,7 +98,7 @@ def _either(name: str, row: DataRow, split: str) -> Task:
 
 
 def _plain(answer: str) -> str | None:
-    """A number in one way of writing, None for what is no plain number."""
+    """A number in one way of writing, None for what is not a plain number."""
     text = answer.strip().strip("$").replace(",", "")
     if not _NUMBER.fullmatch(text):
         return None

@@ -176,7 +176,7 @@ class _Gold:
     """The gold of a file, found by id; read on only as far as needed, since the two files have one order.
 
     What is given is not kept, but for one number. Where it is asked for again, which is what two rows of one id do,
-    the file is read anew.
+    the file is read again.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -230,7 +230,7 @@ def _functions(row: DataRow, documents: _Documents) -> list[dict[str, Any]]:
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
             raise row.error(f"a function is {brief(function)}; expected 'name', 'description' and 'parameters'")
         if not isinstance(function.get("parameters", {}), dict):
-            raise row.error(f"the parameters of {function['name']!r} are no object; expected a schema")
+            raise row.error(f"the parameters of {function['name']!r} are not an object; expected a schema")
         try:
             _tool(function, [], partial(_warn, row, function["name"])).validator  # noqa: B018
         except ct.SpecError as error:
@@ -274,7 +274,7 @@ def _call(row: DataRow, text: Any, order: Mapping[str, list[str]]) -> dict[str, 
             warnings.simplefilter("ignore")  # an odd escape in a text is no matter of ours
             tree = ast.parse(str(text).strip(), mode="eval").body
         if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name | ast.Attribute):
-            raise ValueError("it is no call")
+            raise ValueError("it is not a call")
         name = ast.unparse(tree.func)
         names = order.get(name, [])
         if len(tree.args) > len(names):

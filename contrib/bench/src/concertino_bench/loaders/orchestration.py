@@ -157,7 +157,7 @@ def _training(row: DataRow) -> tuple[str, list[str]]:
         try:
             truth = json.loads(truth)
         except ValueError as error:
-            raise row.error(f"reward_model.ground_truth is no JSON ({error}); expected {{'target': […]}}") from None
+            raise row.error(f"reward_model.ground_truth is not JSON ({error}); expected {{'target': […]}}") from None
     target = truth.get("target") if isinstance(truth, Mapping) else truth
     extra = row.data.get("extra_info")
     question = extra.get("question") if isinstance(extra, Mapping) else None

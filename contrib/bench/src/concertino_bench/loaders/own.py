@@ -205,9 +205,9 @@ def _declaration(path: str | Path) -> dict[str, Any]:
         text = file.read_text(encoding="utf-8-sig")
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise DataError(f"{path}: no TOML ({error}); correct the line") from None
+        raise DataError(f"{path}: invalid TOML ({error}); correct the line") from None
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: byte {error.start} is no UTF-8; expected UTF-8: convert the file") from None
+        raise DataError(f"{path}: byte {error.start} is not UTF-8; expected UTF-8: convert the file") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}; check the file and its rights") from error
     unknown = next((key for key in data if key not in _KEYS), None)

@@ -112,7 +112,7 @@ def _check_plan(row: DataRow, task: Task, makespan: float) -> None:
     try:
         longest, _ = plan_of(task).critical_path(durations_of(task))
     except ct.PlanError as error:
-        raise row.error(f"the steps are no plan ({error}); expected edges without a cycle: correct the row") from None
+        raise row.error(f"the steps are not a plan ({error}); expected edges without a cycle: correct it") from None
     if longest != makespan:
         text = (
             f"the longest chain takes {number_text(longest)} s, and the answer is {number_text(makespan)} s, as given"

@@ -1,6 +1,6 @@
 """HumanEval and MBPP: programs that have to pass tests.
 
-A task's metadata holds `prompt` (code that the solver goes on from; empty for MBPP's own rows), `entry_point`, `tests`
+A task's metadata holds `prompt` (code that the solver continues; empty for MBPP's own rows), `entry_point`, `tests`
 (code to be run behind the solution; it fails by raising), `language` and `solution`, the reference. Nothing is run
 here: that is for a sandbox.
 """

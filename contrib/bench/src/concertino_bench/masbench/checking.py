@@ -26,7 +26,7 @@ class Disagreement(NamedTuple):
 
 @dataclass
 class CheckReport:
-    """What came of a check.
+    """The result of a check.
 
     Attributes:
         groups: (axis, level) → (tasks, those that agree).

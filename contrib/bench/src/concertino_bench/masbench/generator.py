@@ -69,7 +69,7 @@ def generate(
         seed: another seed, other questions.
         split: "train" or "test"; they share no template.
         rules: whether the text opens with the arithmetic's rules. Without, it is as bare as the published rows.
-        start: the index to begin with, to go on with a set or to share it between processes.
+        start: the index to begin with, to continue a set or to share it between processes.
 
     Raises:
         ValueError: an option is out of range; it says which, before anything is generated.

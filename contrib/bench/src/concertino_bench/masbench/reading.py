@@ -132,7 +132,7 @@ def _take(sentence: str, section: Section) -> None:
 def _name(text: str) -> Name:
     owner, mark, item = text.removeprefix("each ").rpartition("'s ")
     if not mark:
-        raise QuestionReadingError(f"{text!r} is no quantity; expected X's Y")
+        raise QuestionReadingError(f"{text!r} is not a quantity; expected X's Y")
     return owner, item
 
 

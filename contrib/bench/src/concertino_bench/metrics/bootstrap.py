@@ -1,7 +1,7 @@
 """Bootstrap intervals: what a value might have been with other tasks of the same kind.
 
 Tasks are drawn with replacement, each with all of its samples (the samples of a task are not independent); the metric
-is computed anew from every draw; the interval holds the middle share of the results. The draws come from a seed, and
+is computed again from every draw; the interval holds the middle share of the results. The draws come from a seed, and
 tasks are taken in the order of their ids, so the same items give the same interval, in whatever order they come.
 """
 

@@ -1,7 +1,7 @@
 """A metric: one definition with its name, unit, direction and source, computed over the items of one system.
 
 A metric is a ratio of two sums over tasks, `Σ of / Σ per`: its function says what one task adds to both. Thus a value,
-its interval and a paired difference come from the same definition: an interval draws tasks anew and adds again.
+its interval and a paired difference come from the same definition: an interval draws tasks again and adds again.
 
 The invariants: a metric never changes an item, does not depend on the order of items, and what is not known is counted
 in `Value.missing` and never taken for zero.

@@ -214,7 +214,7 @@ def _over(metric: Metric, groups: list[list[Item]], used: Sequence[bool]) -> Ter
 def _minus(b: Any, a: Any) -> Any:
     import numpy as np
 
-    with np.errstate(invalid="ignore"):  # inf - inf is no number, and such draws do not count
+    with np.errstate(invalid="ignore"):  # inf - inf is not a number, and such draws do not count
         return b - a
 
 

@@ -160,5 +160,5 @@ model_entropy = Entropy(
     source="ParaManager §3.3, Eq. 15 (tool diversity)",
 )
 def unique_tools(item: Item) -> float:
-    """How many different tools and agents a run used. A strategy's own verbs, such as a final answer, are none."""
+    """How many different tools and agents a run used. A strategy's own commands, such as a final answer, are none."""
     return sum(1 for use in item.members.values() if use.kind in ("tool", "agent") and use.calls)

@@ -45,7 +45,7 @@ Weaknesses:
 - a sentence [kind]
 """
 VERSION = digest([_INSTRUCTIONS, _IN_PLAIN_TEXT, SCHEMA])
-"""Stands for the instructions; another text of theirs makes all notes anew."""
+"""Stands for the instructions; another text of theirs makes all notes again."""
 
 
 def request_for(profile: Profile, graded: Sequence[GradedAnswer], *, plain: bool = False) -> ChatRequest:

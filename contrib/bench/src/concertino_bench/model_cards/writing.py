@@ -27,7 +27,7 @@ _ASK_OTHERWISE = frozenset({"", "bad_reply", "rejected", "bad_result"})
 
 
 class WriterReply(NamedTuple):
-    """What came of asking a writer: a note and when it was written, or what was in the way."""
+    """The result of asking a writer: a note and when it was written, or what was in the way."""
 
     note: Note | None
     at: float = 0.0

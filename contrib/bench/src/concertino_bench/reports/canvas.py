@@ -64,7 +64,7 @@ _RC = {
 
 
 def series(number: int) -> str:
-    """The colour of the n-th system, from 0; after eight they begin anew, with other marks. -1 is that of the rest."""
+    """The colour of the n-th system, from 0; after eight they begin again, with other marks. -1 is that of the rest."""
     return f"#0a0a{number % SERIES + 1:02x}" if number >= 0 else "#0a0a00"
 
 

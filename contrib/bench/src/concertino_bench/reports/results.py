@@ -20,7 +20,7 @@ from concertino_bench.tasks.item import Item, Key
 
 @dataclass(frozen=True)
 class Results:
-    """What was run, and what came of it.
+    """What was run, and its results.
 
     Attributes:
         header: what was run, the first line of a results file: title, sets, systems, samples, seed, budget, pools,
@@ -53,8 +53,8 @@ def read_results(path: str | Path, *, lenient: bool = False) -> Results:
         lenient: leave damaged lines out, with a note, instead of raising.
 
     Raises:
-        UsageError: the file cannot be read, is no results file, or a line of it is damaged. A torn last line is what a
-            crash leaves: it is left out, with a note.
+        UsageError: the file cannot be read, is not a results file, or a line of it is damaged. A torn last line is what
+            a crash leaves: it is left out, with a note.
     """
     path = Path(path)
     try:
@@ -76,7 +76,7 @@ def read_results(path: str | Path, *, lenient: bool = False) -> Results:
             if not lenient:
                 raise UsageError(
                     f"{path}, line {number}: {error}; remove the line and run the same command again to have its item "
-                    "done anew, or read it leniently"
+                    "done again, or read it leniently"
                 ) from error
             notes.append(f"{path.name}, line {number} was left out: {error}")
     if torn.strip() and lines:
@@ -162,7 +162,7 @@ def _item(line: bytes) -> Item:
     try:
         data = json.loads(line)
     except ValueError as error:
-        raise ValueError(f"it is no JSON: {error}") from error
+        raise ValueError(f"it is not JSON: {error}") from error
     if not isinstance(data, dict) or data.get("t") != "item":
         raise ValueError('expected {"t": "item", …}')
     return Item.from_json(data)

@@ -1,4 +1,4 @@
-"""Running systems over tasks, and keeping what came of it.
+"""Running systems over tasks, and keeping the results.
 
 evaluation     what is run          evaluate        running it: bounded, resumable, guarded in $
 files          what is run, as TOML results_file    what is kept          desk   what graders may use

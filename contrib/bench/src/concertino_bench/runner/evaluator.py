@@ -70,7 +70,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of an evaluation.
+    """The outcome of an evaluation.
 
     Attributes:
         path: the results file.
@@ -103,14 +103,14 @@ async def evaluate(
     tasks: Sequence[tuple[Task, TaskSet]] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Outcome:
-    """Run an evaluation, or go on with it.
+    """Run an evaluation, or continue it.
 
     Args:
         out: the results file; if it is there, its items are kept and the missing ones are done.
         graders: who may grade; `concertino_bench.installed_graders()` gives those of all distributions.
         concurrency: runs at once.
         traces: folder of the traces, by default beside the results file; None keeps none, and then what a crash
-            interrupts is begun anew.
+            interrupts is begun again.
         redo: which finished items are done again: a stop reason such as `model`, a verdict, or `error`.
         tasks: those of the evaluation, where they are loaded already.
         executor: shared with others; without one the evaluation has its own.

@@ -99,8 +99,8 @@ def load_evaluation(path: str | Path, sets: Mapping[str, TaskSet]) -> Evaluation
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is no TOML file: {error}") from error
-    _check(data, FILE, f"{path} is no evaluation")
+        raise UsageError(f"{path} is not a TOML file: {error}") from error
+    _check(data, FILE, f"{path} is not an evaluation")
     selections = [
         make_selection(entry, sets, f"{path}, [[tasks]] {number}", path.parent)
         for number, entry in enumerate(data["tasks"], 1)

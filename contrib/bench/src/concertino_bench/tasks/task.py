@@ -1,7 +1,7 @@
 """A task is a question with what a right answer holds; a task set is a named source of tasks.
 
 The invariant: a task is plain data, so it can be sent to another process, written as JSON and read back unchanged.
-Nothing in it says how an answer is to be found. What a task acts in, a database or a puzzle, is its *world*: made anew
+Nothing in it says how an answer is to be found. What a task acts in, a database or a puzzle, is its *world*: made again
 for each run, from the task alone.
 """
 

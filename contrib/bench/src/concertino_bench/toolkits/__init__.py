@@ -4,7 +4,7 @@ drafts, digests     states that share what they have in common, and their digest
 toolkit             a database and functions, declared with `reads` and `writes`
 foreign             toolkits that others wrote
 world               a toolkit as the world of a run
-replay, criteria    calls carried out anew; execution correctness, process fidelity, operation completeness
+replay, criteria    calls carried out again; execution correctness, process fidelity, operation completeness
 airline, board, tau the domains and tasks of tau-bench and tau2-bench
 """
 

@@ -29,7 +29,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Criterion:
-    """What came of one criterion.
+    """The result of one criterion.
 
     Attributes:
         name: "execution", "fidelity" or "completeness".

@@ -1,4 +1,4 @@
-"""Calls carried out anew, one after another, with what each of them did.
+"""Calls carried out again, one after another, with what each of them did.
 
 The invariant: a replay begins at the database and not at the state that a toolkit happens to be in, and it leaves that
 state alone. So it can be repeated, and the same calls give the same digest.
@@ -35,14 +35,14 @@ class GoldenCall:
         `{"name", "arguments"}`, also with `kwargs` for the arguments or `function_name` for the name.
 
         Raises:
-            ValueError: there is no name, or the arguments are no object.
+            ValueError: there is no name, or the arguments are not an object.
         """
         if isinstance(data, GoldenCall):
             return data
         name = data.get("name") or data.get("function_name")
         arguments = data.get("arguments", data.get("kwargs")) or {}
         if not isinstance(name, str) or not isinstance(arguments, Mapping):
-            raise ValueError(f'{dict(data)!r} is no call; expected {{"name": ..., "arguments": {{...}}}}')
+            raise ValueError(f'{dict(data)!r} is not a call; expected {{"name": ..., "arguments": {{...}}}}')
         return cls(name, dict(arguments), bool(data.get("fails", False)))
 
     def to_json(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class ReplayStep:
 
 @dataclass(frozen=True)
 class ReplayedCalls:
-    """What came of calls.
+    """The result of calls.
 
     Attributes:
         steps: each call with its outcome.

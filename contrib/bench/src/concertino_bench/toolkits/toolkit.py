@@ -44,7 +44,7 @@ class ToolError(Exception):
 
 @dataclass(frozen=True)
 class CallOutcome:
-    """What came of one call.
+    """The result of one call.
 
     Attributes:
         content: its result, plain JSON data; None if it failed.
@@ -340,7 +340,7 @@ def _check_written(state: Mapping[str, Any], written: Iterable[Entry]) -> None:
     for table, key in written:
         record = plain(records(state.get(table)).get(key))
         if json.loads(json.dumps(record, allow_nan=False)) != record:
-            raise TypeError(f"{table}/{key} is no JSON data; keys must be texts")
+            raise TypeError(f"{table}/{key} is not JSON data; keys must be texts")
 
 
 def _as_json(value: Any) -> Any:

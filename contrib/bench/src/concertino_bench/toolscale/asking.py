@@ -1,4 +1,4 @@
-"""One step of a synthesis: ask a model for JSON, check it, tell it what is wrong, keep what came of it.
+"""One step of a synthesis: ask a model for JSON, check it, tell it what is wrong, keep the result.
 
 The invariants: a step whose artefact is in the folder is not asked again; a model is told every problem that was found,
 and is asked again a bounded number of times; and what is not taken over is on record with a reason.
@@ -68,7 +68,7 @@ Check: TypeAlias = Callable[[Any], Awaitable[Checked]]
 
 
 class StepFailed(Exception):
-    """A step without which there is nothing to go on with has failed; says which and why."""
+    """A step without which it cannot continue has failed; says which and why."""
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 What counts is what happened in the run's world: its state says which records were operated, by whomever in the pool,
 and a call that was refused or failed has operated nothing. Where a submission has no such state, its calls that
-succeeded are carried out anew on a fresh database; a plain state is then what the first criterion looks at.
+succeeded are carried out again on a fresh database; a plain state is then what the first criterion looks at.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The steps are those of ToolScale (ToolOrchestra, arXiv 2511.21689, appendix "Dat
 pool's `writer`, whose JSON is checked, repaired and kept in a folder; the tools that it wrote run in the sandbox alone;
 the pool's `solver` shows which tasks can be solved.
 
-The invariants: the same folder goes on where it was left, and asks nothing again; a task that is given has golden calls
-that were carried out; and everything that was not taken over is in the report with its reason.
+The invariants: the same folder continues where it was left, and asks nothing again; a task that is given has golden
+calls that were carried out; and everything that was not taken over is in the report with its reason.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ async def synthesise(
     Args:
         pool: binds the roles `writer` and `solver`, and has the tool `code/python`.
         settings: what is asked for; a folder keeps to those it was begun with.
-        out: the folder. One that was begun goes on.
+        out: the folder. One that was begun is continued.
         budget: of all requests of this process together; attempts at once get equal parts of what is left.
         concurrency: tasks at once.
         on_progress: called after every step.
@@ -64,8 +64,8 @@ async def synthesise(
     Raises:
         DataError: the folder was begun with other settings, or cannot be written.
         PoolError: the pool lacks a role or the sandbox.
-        StepFailed: a step failed without which there is nothing to go on with; the folder keeps what there is.
-        CallFailed: a model did not answer, or the budget is used up; the same call goes on.
+        StepFailed: a step failed without which it cannot continue; the folder keeps what there is.
+        CallFailed: a model did not answer, or the budget is used up; the same call continues.
     """
     sandbox = pool[SANDBOX]
     for role in ("writer", "solver"):
@@ -109,7 +109,7 @@ def _with_usage(report: SynthesisReport, seen: Observation) -> SynthesisReport:
 
 
 def _begin(out: Path, settings: SynthesisSettings) -> Folder:
-    """The folder, begun or gone on with.
+    """The folder, begun or continued.
 
     Raises:
         DataError: it was begun with other settings.
@@ -156,7 +156,7 @@ class SpendingLimit:
         limits = {"usd": usd, "tokens": tokens, "seconds": seconds}
         spent = [name for name, value in limits.items() if value <= 0]
         if spent:
-            raise StepFailed(f"the budget is used up ({', '.join(spent)}); the same command goes on from here")
+            raise StepFailed(f"the budget is used up ({', '.join(spent)}); the same command continues from here")
         return usd, tokens
 
     @contextmanager
@@ -429,7 +429,7 @@ class _Synthesis:
             if tried.verification.passed:
                 return _judgement("", "", number)
             if budget is not None and tried.stop in ("budget", "deadline"):
-                raise StepFailed(f"{row.id}: an attempt used up its part of the budget; the same command goes on here")
+                raise StepFailed(f"{row.id}: an attempt used up its share of the budget; the same command continues")
             reasons.append(tried.verification.reason)
         if reasons:
             return _judgement("unsolved", f"{len(reasons)} attempts; the last: {reasons[-1]}", len(reasons))
@@ -480,5 +480,5 @@ def _invalid_calls(golden: Sequence[GoldenCall], toolkit: Toolkit) -> list[str]:
 
 
 def replayed(row: Mapping[str, Any], toolkit: Toolkit) -> Awaitable[ReplayedCalls]:
-    """The golden calls of a row that was written into a folder, carried out anew."""
+    """The golden calls of a row that was written into a folder, carried out again."""
     return replay_async(toolkit, row["golden"])

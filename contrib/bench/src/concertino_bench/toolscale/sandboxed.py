@@ -214,7 +214,7 @@ def _answer(seen: Observation) -> dict[str, Any] | str:
         data = json.loads(zlib.decompress(base64.b85decode(packed.strip())))
     except (ValueError, zlib.error):
         return "its result is too large to come back from the sandbox; give back less"
-    return data if isinstance(data, dict) else "what came back from the sandbox is no object"
+    return data if isinstance(data, dict) else "what came back from the sandbox is not an object"
 
 
 def _applied(state: Mapping[str, Any], changes: Sequence[tuple[str, str, Any]]) -> dict[str, Any]:

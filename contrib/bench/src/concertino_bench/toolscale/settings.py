@@ -1,4 +1,4 @@
-"""What is asked for of a synthesis, how far it is, and what came of it: plain data."""
+"""What is asked for of a synthesis, how far it is, and the result: plain data."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SynthesisProgress:
 
 @dataclass(frozen=True)
 class SynthesisReport:
-    """What came of a synthesis.
+    """The result of a synthesis.
 
     Attributes:
         folder: where everything is.
