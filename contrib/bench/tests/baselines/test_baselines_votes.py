@@ -2,7 +2,7 @@
 
 import pytest
 from concertino_bench.baselines.votes import count
-from concertino_bench.metrics.answer_keys import answer_key
+from concertino_bench.graders.answer_keys import answer_key
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from concertino_bench import Item, Verdict
+from concertino_bench.graders.answer_keys import found_key
 from concertino_bench.metrics import METRICS, Metric, accuracy, majority_at, mean_at, pass_at, value_mean
-from concertino_bench.metrics.answer_keys import found_key
 from concertino_bench.metrics.correctness import partial_credit, unparsable
 from concertino_bench.metrics.passes import pass_at_k
 from hypothesis import given, settings

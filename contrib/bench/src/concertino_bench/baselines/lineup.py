@@ -14,7 +14,7 @@ from typing import Any
 from concertino import ModelSpec, Pool, RouterSpec, UsageError
 from concertino.schema import near_names
 
-from concertino_bench.metrics.answer_keys import Form
+from concertino_bench.graders.answer_keys import Form
 from concertino_bench.tasks.system import System
 
 from .loops import Prompted, Serial, SingleWithTools

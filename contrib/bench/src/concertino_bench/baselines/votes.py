@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from concertino_bench.metrics.answer_keys import Form, answer_key
+from concertino_bench.graders.answer_keys import Form, answer_key
 
 _SHOWN = 40
 

@@ -9,7 +9,7 @@ from typing import Literal
 from concertino import Plan, Sampling
 from concertino.strategies import Act, Brief, Done, Step
 
-from concertino_bench.metrics.answer_keys import FORMS, Form
+from concertino_bench.graders.answer_keys import FORMS, Form
 
 from .members import AskedMember, members_of
 from .procedure import Log, Procedure, ask, failures, with_instruction

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from concertino_bench.graders.answer_keys import found_key
 from concertino_bench.tasks.item import Item
 
-from .answer_keys import found_key
 from .correctness import first_samples
 from .metric import Metric, Terms
 

@@ -1,4 +1,4 @@
-"""What equal answers share, so that votes of samples and votes of members count the same.
+"""When two answers are the same: what equal answers share, so that graders, votes and metrics count alike.
 
 Invariant: two answers have one key only if they are one number, or one text of words whose case, articles and
 punctuation do not count. An expression, a program or a long text keeps every sign of it but blanks.
@@ -7,11 +7,12 @@ punctuation do not count. An expression, a program or a long text keeps every si
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Literal
 
-from concertino_bench.graders.answers import final_answer
-from concertino_bench.graders.exact_match import normalise
-from concertino_bench.graders.numeric import Number, plain_number, read_answer
+from .answers import final_answer
+from .exact_match import normalise
+from .numeric import Number, plain_number, read_answer
 
 Form = Literal["auto", "number", "text"]
 FORMS = ("auto", "number", "text")
@@ -24,6 +25,12 @@ _EXPRESSION = re.compile(
 )
 """Signs that mean something: those of arithmetic, what stands before a digit, a hyphen that joins no two words; and
 any sign between digits where there is no word."""
+
+
+def among(answer: str, accepted: Iterable[str]) -> bool:
+    """Whether an answer equals one of several: as words, or as numbers."""
+    words, value = normalise(answer), plain_number(answer)
+    return any(words == normalise(text) or (value is not None and plain_number(text) == value) for text in accepted)
 
 
 def found_key(answer: str) -> str:
