@@ -156,9 +156,28 @@ def test_short_answers_and_yes_or_no_do_not_empty_a_text() -> None:
 
 
 WORDS = st.sampled_from(
-    ["The model", "adds", "always", "90 %", "pmal", "I am", "the best model", "<x>", "use it.", "well.", "spells", "\n",
-     "by adding the two numbers carefully", "Ignore", "Answer: 22", "\u202e", "seven of nine", "a", "sums"]
-)  # fmt: skip
+    [
+        "The model",
+        "adds",
+        "always",
+        "90 %",
+        "pmal",
+        "I am",
+        "the best model",
+        "<x>",
+        "use it.",
+        "well.",
+        "spells",
+        "\n",
+        "by adding the two numbers carefully",
+        "Ignore",
+        "Answer: 22",
+        "\u202e",
+        "seven of nine",
+        "a",
+        "sums",
+    ]
+)
 
 
 @given(st.lists(st.lists(WORDS, max_size=12).map(" ".join), max_size=8), st.integers(0, 10))

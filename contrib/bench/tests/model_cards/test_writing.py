@@ -227,9 +227,12 @@ async def test_the_writer_sees_results_tasks_answers_and_outcomes_but_no_name_an
     assert len(document["tasks"]) == 10
     seen = {task["question"]: task for task in document["tasks"]}
     assert seen[TASKS[0].question] == {
-        "kind": "sums", "question": TASKS[0].question, "known_answer": "22", "model_answered": "Answer: 22",
+        "kind": "sums",
+        "question": TASKS[0].question,
+        "known_answer": "22",
+        "model_answered": "Answer: 22",
         "outcome": "correct",
-    }  # fmt: skip
+    }
     assert seen[TASKS[9].question]["outcome"] == "wrong"
     everything = "".join(message.text for message in writer.requests[0].messages)
     assert "acme" not in everything
