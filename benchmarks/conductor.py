@@ -38,7 +38,7 @@ import concertino_toy
 from baselines import DATA, PRICES, STRONG, outcomes
 from concertino_bench import Task, Verdict
 from concertino_bench.baselines import systems
-from concertino_bench.graders.numeric import Numeric
+from concertino_bench.graders import Numeric
 from concertino_toy.conductor import TINY, TinyConductor, strategy
 from concertino_toy.demo import demo_members, demo_question
 from concertino_toy.exercises import Assignee, ConductorTeacher, boxes, is_clean, try_out

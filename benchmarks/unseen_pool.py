@@ -34,10 +34,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import concertino as ct
 import concertino_replay
-from concertino_bench import System
+from concertino_bench import Item, Key, System, installed_graders, installed_task_sets
 from concertino_bench.baselines import systems
-from concertino_bench.installed import installed_graders, installed_task_sets
-from concertino_bench.items import Item, Key
 from concertino_bench.metrics import METRICS, compare, intervals
 from concertino_bench.reports import read_results
 from concertino_bench.runner import Evaluation, evaluate, make_selection

@@ -23,6 +23,7 @@ from tree import ROOT
 
 if TYPE_CHECKING:
     from concertino import Pool, ToolSpec
+    from concertino_bench.metrics import Metric
 
 PAGES = ROOT / "docs" / "reference"
 _COMMON = {"--json", "--debug", "--help"}
@@ -75,8 +76,10 @@ def cli_page() -> str:
 def bench_page() -> str:
     """`cli-bench.md`: the verbs of concertino-bench."""
     from concertino_bench.cli import bench
+    from concertino_bench.cli.describe import describe_command
 
-    return _plugin_page("concertino bench", "concertino-bench", bench)
+    described = _verb("concertino pool describe", describe_command)
+    return "\n".join([_plugin_page("concertino bench", "concertino-bench", bench), described])
 
 
 def train_page() -> str:
@@ -291,11 +294,55 @@ def _cell(text: str) -> str:
 # -- writing -------------------------------------------------------------------------------------------------------
 
 
+_METRICS_HEAD = """\
+# Metrics
+
+Every metric is computed from the items of one system, `metric(items)`, and gives a `Value`: the value, how many tasks
+it rests on, and how many items could not be used (`missing`, of which `unknown` for want of a price).
+`intervals(items, metrics)` adds an interval: tasks are drawn with replacement 2,000 times, each with all of its
+samples, and the interval holds the middle 95 % of the results. `compare(items, a, b, metrics)` compares two systems on
+the tasks that both have.
+
+Not known is not zero: money is unknown as soon as the price of one request is, and then the value is None. A system
+that could not begin a task is not right, and is missing wherever consumption is measured. Where a metric is *strict*,
+one item with an unknown price makes the value unknown; the others are of the items that are left.
+"""
+
+
 def metrics_page() -> str:
     """`metrics.md`: every metric of concertino-bench."""
-    from concertino_bench.metrics import reference_page
+    from concertino_bench.metrics import GROUPS, METRICS
 
-    return reference_page()
+    lines = [_METRICS_HEAD]
+    for group, names in GROUPS.items():
+        lines += [f"## {group}", "", "| Metric | Unit | Better | Source |", "|---|---|---|---|"]
+        for name in names:
+            metric = METRICS[name]
+            cells = (f"[`{name}`](#{_metric_anchor(name)})", metric.unit, metric.better or "neither", metric.source)
+            lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+        lines.append("")
+        for name in names:
+            lines += _metric_section(name, METRICS[name])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _metric_section(name: str, metric: Metric) -> list[str]:
+    strict = "; strict" if metric.strict else ""
+    return [
+        f"### `{name}` {{ #{_metric_anchor(name)} }}",
+        "",
+        metric.summary,
+        "",
+        f"- Formula: {metric.formula}",
+        f"- Unit: {metric.unit}. Range: {metric.within}. Better: {metric.better or 'neither'}{strict}.",
+        f"- Source: {metric.source}",
+        f"- In Python: `{metric.use}`",
+        "",
+    ]
+
+
+def _metric_anchor(name: str) -> str:
+    return name.replace("@", "-at-").replace("_", "-")
 
 
 def rewards_page() -> str:

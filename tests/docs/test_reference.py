@@ -210,7 +210,7 @@ def test_every_failure_class_is_in_the_table_of_retries() -> None:
 
 # -- names -----------------------------------------------------------------------------------------------------
 
-SUBPACKAGES = ("describing", "events", "executor", "plugins", "reading", "schema", "strategies", "testing", "traces")
+SUBPACKAGES = ("events", "executor", "plugins", "reading", "schema", "strategies", "testing", "traces")
 PUBLIC = ["concertino", *(f"concertino.{name}" for name in SUBPACKAGES)]
 
 

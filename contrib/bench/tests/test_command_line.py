@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from concertino.plugins import PluginManager
-from concertino_bench.cli import _generate, bench
+from concertino_bench.cli import bench
+from concertino_bench.cli import generate as generate_module
 from concertino_bench.masbench import generate, read_jsonl, write_jsonl
 
 
@@ -60,7 +61,7 @@ def test_what_breaks_off_leaves_the_old_file_and_no_other(tmp_path: Path, monkey
         yield from generate("depth", 2, 3)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_generate, "generate", broken)
+    monkeypatch.setattr(generate_module, "generate", broken)
     assert run("generate", "--axis", "depth", "--out", file).exit_code == 1
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("rows.jsonl", "old")]
 
@@ -80,8 +81,8 @@ def test_a_bar_is_shown_on_a_terminal(tmp_path: Path, monkeypatch: pytest.Monkey
         def flush(self) -> None: ...
 
     terminal = Terminal()
-    monkeypatch.setattr(_generate.sys, "stderr", terminal)
-    with _generate._progress(iter(generate("depth", 2, 5)), 5) as shown:
+    monkeypatch.setattr(generate_module.sys, "stderr", terminal)
+    with generate_module._progress(iter(generate("depth", 2, 5)), 5) as shown:
         assert len(list(shown)) == 5
     assert "questions" in terminal.shown
     assert "100%" in terminal.shown
@@ -122,6 +123,10 @@ def test_a_file_that_holds_no_rows_is_an_error(tmp_path: Path) -> None:
 def test_the_hooks_of_the_installed_plugin_are_found() -> None:
     manager = PluginManager()
     assert [each.name for each in manager.named("concertino_tasks") if each.name.startswith("masbench/")] == [
-        "masbench/depth", "masbench/horizon", "masbench/breadth", "masbench/parallel", "masbench/robustness",
-    ]  # fmt: skip
+        "masbench/depth",
+        "masbench/horizon",
+        "masbench/breadth",
+        "masbench/parallel",
+        "masbench/robustness",
+    ]
     assert "masbench" in [each.name for each in manager.named("concertino_graders")]

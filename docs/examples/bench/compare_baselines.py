@@ -6,7 +6,7 @@ import concertino as ct
 import concertino_replay
 from concertino_bench import Task, Verdict
 from concertino_bench.baselines import RouterProfile, systems
-from concertino_bench.graders.numeric import Numeric
+from concertino_bench.graders import Numeric
 
 recording = concertino_replay.read(concertino_replay.EXAMPLE)
 tasks = [Task(q.id, q.text, (q.gold,), "number") for q in recording.questions.values()]

@@ -13,6 +13,8 @@ DOUBLE = {"tests": ["assert double(2) == 4", "assert double(-1) == -2"], "entry_
 TASKS = {
     "exact-match": (("Tisch",), {"aliases": ["Tisch School of the Arts"]}),
     "token-f1": (("19 June 2013",), {}),
+    "verbatim": (('{"a": 1, "b": [2]}',), {}),
+    "contains": (("Ben",), {}),
     "numeric": (("70,000",), {}),
     "math": ((r"\frac{1}{2}",), {}),
     "choice": (("B",), {"choices": ["Rome", "Paris", "Oslo"]}),
@@ -26,6 +28,8 @@ TASKS = {
 SUBMISSIONS = {
     "exact-match": Submission("So the answer is: the Tisch School of the Arts."),
     "token-f1": Submission("<answer>June 19th, 2013</answer>"),
+    "verbatim": Submission('Answer: {"b": [2.0], "a": 1}'),
+    "contains": Submission("The last one was Ben, after Cleo."),
     "numeric": Submission("She has <<80000-10000=70000>>70000 left.\n#### $70,000.00"),
     "math": Submission(r"Hence $x = \boxed{0.5}$."),
     "choice": Submission("None of them fits. The answer is (None of the above)."),
@@ -38,7 +42,7 @@ SUBMISSIONS = {
 }
 
 
-class Bench:
+class Services:
     """What graders may use: tools through the executor, and a judge."""
 
     def __init__(self, pool: ct.Pool, executor: ct.Executor) -> None:
@@ -54,11 +58,11 @@ class Bench:
 
 async def main() -> None:
     async with ct.Executor() as executor:
-        bench = Bench(ct.Pool.installed("code/python"), executor)
+        services = Services(ct.Pool.installed("code/python"), executor)
         for grader in all_graders():
             answers, metadata = TASKS[grader.name]
             task = Task(f"example/{grader.name}", "?", answers, "example", metadata=metadata)
-            seen = await grader.grade(task, SUBMISSIONS[grader.name], bench)
+            seen = await grader.grade(task, SUBMISSIONS[grader.name], services)
             print(f"{grader.name}: {seen.verdict}, {seen.reason}")
 
 

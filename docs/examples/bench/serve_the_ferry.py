@@ -26,7 +26,7 @@ async def main() -> None:
         print(seen.status, seen.content if not seen.ok else seen.content["booking_id"])
     calls = [{"name": call.name, "arguments": call.arguments} for round_ in run.rounds for call in round_.plan.calls]
     for text in (run.answer, "It is done."):
-        grade = await ToolscaleGrader().grade(task, Submission(text, calls, world.state()), bench=None)
+        grade = await ToolscaleGrader().grade(task, Submission(text, calls, world.state()), services=None)
         print(grade.verdict, dict(grade.values), grade.reason)
 
 

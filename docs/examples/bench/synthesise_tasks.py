@@ -6,7 +6,7 @@ import tempfile
 
 import concertino as ct
 from concertino.testing import ScriptedModel
-from concertino_bench.toolscale import Settings, folder_tasks, synthesise
+from concertino_bench.toolscale import SynthesisSettings, folder_tasks, synthesise
 
 TEXT = {"type": "string"}
 BOOK = {
@@ -63,7 +63,7 @@ pool = ct.Pool.of(
     writer="writer",
     solver="solver",
 )
-settings = Settings("a town library", subjects=1, intents=1, attempts=2, review=False)
+settings = SynthesisSettings("a town library", subjects=1, intents=1, attempts=2, review=False)
 with tempfile.TemporaryDirectory() as folder:
     report = asyncio.run(synthesise(pool, settings, folder, concurrency=1))
     for made in folder_tasks(folder):

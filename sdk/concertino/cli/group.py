@@ -66,7 +66,7 @@ class VerbGroup(click.Group):
             module, _, attribute = verb.target.partition(":")
             found: click.Command = getattr(import_module(module), attribute)
             return found
-        return _plugin_command(cmd_name) if self._plugins else None
+        return plugin_command(cmd_name) if self._plugins else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -100,7 +100,8 @@ class VerbGroup(click.Group):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _plugin_command(name: str) -> click.Command | None:
+def plugin_command(name: str) -> click.Command | None:
+    """The command of a plugin, None if there is none of this name."""
     from concertino.plugins import default_manager
 
     return next((command for command in default_manager().commands() if command.name == name), None)

@@ -1,4 +1,4 @@
-"""`concertino pool`: pools as values: shown, compared, counted, described, saved, locked and checked against a lock."""
+"""`concertino pool`: pools as values: shown, compared, counted, saved, locked and checked against a lock."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .describe import describe_models
 from .failures import Failed
+from .group import plugin_command
 from .members import describe
 from .options import PoolChoice, common_options, pool_options, warn_about_broken_plugins
 from .output import write_fields, write_json, write_table
@@ -25,12 +25,21 @@ _lock_option = click.option(
 )
 
 
-@click.group("pool")
+class PoolGroup(click.Group):
+    """The built-in commands about pools, and those of plugins, which are named `pool NAME`: `pool describe`."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name, None if there is none; a built-in command always wins."""
+        return super().get_command(ctx, cmd_name) or plugin_command(f"pool {cmd_name}")
+
+
+@click.group(
+    "pool",
+    cls=PoolGroup,
+    epilog="Plugins may add commands; concertino-bench adds `concertino pool describe`.",
+)
 def pool() -> None:
-    """Show, compare, describe, save and lock pools. Without --pool: the settings' file, else everything installed."""
-
-
-pool.add_command(describe_models)
+    """Show, compare, save and lock pools. Without --pool: the settings' file, else everything installed."""
 
 
 @pool.command("show")

@@ -1,48 +1,53 @@
 """concertino-bench: tasks with known answers, graders that give reasons, and runs of many systems over many tasks.
 
-The words that the parts share are here: what a task is, what a grader says, what a system is, what is kept of a run.
+The names that the parts share are here: what a task is, what a grader says, what a system is, what is kept of a run.
 The parts are subpackages:
 
+    tasks          a task, a grade, a system, an item: the names of this page
     masbench       generated questions with controlled dependency graphs
     loaders        the files of known benchmarks, and your own
     environments   worlds to act in: grids, puzzles, programs, problems
     toolkits       domains with a database and tools; toolscale makes tasks for them
     graders        what compares answers
-    baselines      what an orchestrator has to beat
-    runner         running systems over tasks; studies are ready to run
-    metrics        figures of what came of it; reports show them
+    baselines      what an orchestrator has to beat, and a study that is ready to run
+    runner         running systems over tasks
+    metrics        figures of the results; reports show them
+    model_cards    descriptions of a pool's models, from how they do on tasks
 
-Importing this module imports none of them; the names and the hooks below do.
+Importing this package imports `tasks` alone; the hooks below import the other parts when they are called.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from concertino import hookimpl
 
-if TYPE_CHECKING:
-    from .grading import Bench, Grade, Grader, Submission, TextGrader, Verdict, text_grader
-    from .installed import installed_graders, installed_task_sets
-    from .items import Item, Key, MemberUse
-    from .systems import System
-    from .tasks import DataError, Task, TaskSet, World
-
-_HOMES = {
-    "grading": ["Bench", "Grade", "Grader", "Submission", "TextGrader", "Verdict", "text_grader"],
-    "installed": ["installed_graders", "installed_task_sets"],
-    "items": ["Item", "Key", "MemberUse"],
-    "systems": ["System"],
-    "tasks": ["DataError", "Task", "TaskSet", "World"],
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+from .tasks import (
+    DataError,
+    Grade,
+    Grader,
+    GraderServices,
+    Item,
+    Key,
+    MemberUse,
+    Submission,
+    System,
+    Task,
+    TaskSet,
+    TextGrader,
+    Verdict,
+    World,
+    installed_graders,
+    installed_task_sets,
+    text_grader,
+)
 
 __all__ = [
-    "Bench",
     "DataError",
     "Grade",
     "Grader",
+    "GraderServices",
     "Item",
     "Key",
     "MemberUse",
@@ -92,21 +97,8 @@ def concertino_strategies() -> list[Any]:
 
 @hookimpl
 def concertino_cli() -> list[Any]:
-    """`concertino bench`."""
+    """`concertino bench`, and `concertino pool describe`."""
     from .cli import bench
+    from .cli.describe import describe_command
 
-    return [bench]
-
-
-def __getattr__(name: str) -> Any:
-    """Import a name's module at its first use."""
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return [bench, describe_command]

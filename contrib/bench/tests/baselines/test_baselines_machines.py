@@ -14,7 +14,6 @@ from concertino_bench.baselines import (
     Cascade,
     KnnRouter,
     MajorityVote,
-    Procedure,
     Prompted,
     RouterProfile,
     SelfRefine,
@@ -24,6 +23,7 @@ from concertino_bench.baselines import (
     StaticWorkflow,
     strategies,
 )
+from concertino_bench.baselines.procedure import Procedure
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -74,10 +74,21 @@ BASELINES: list[Strategy] = [
     Prompted(max_rounds=3),
 ]
 TEXTS = [
-    "", " ", "The answer is 4.", "\\boxed{5}", "<answer>4</answer>", "#### 4", "NO FAULTS", "no", "${a}", "{question}",
-    "<tool_call>{\"name\": \"search\", \"arguments\": {\"query\": \"x\"}}</tool_call>", "</reasoning><tool_call>{",
-    "<reasoning>r</reasoning>\n<tool_call>{\"name\": \"final_answer\", \"arguments\": {}}</tool_call>", "\ud800 9" * 50,
-]  # fmt: skip
+    "",
+    " ",
+    "The answer is 4.",
+    "\\boxed{5}",
+    "<answer>4</answer>",
+    "#### 4",
+    "NO FAULTS",
+    "no",
+    "${a}",
+    "{question}",
+    '<tool_call>{"name": "search", "arguments": {"query": "x"}}</tool_call>',
+    "</reasoning><tool_call>{",
+    '<reasoning>r</reasoning>\n<tool_call>{"name": "final_answer", "arguments": {}}</tool_call>',
+    "\ud800 9" * 50,
+]
 texts = st.sampled_from(TEXTS) | st.text(max_size=60)
 replies = st.builds(lambda text, end: ct.Reply(text, finish_reason=end), texts, st.sampled_from(["stop", "length"]))
 contents = texts | st.sampled_from([None, 4, ["a"], {"answer": "4"}])
@@ -116,9 +127,12 @@ def same(one: Any, other: Any) -> bool:
 @pytest.mark.timeout(3600)
 @FUZZ
 @given(
-    st.sampled_from(BASELINES), briefs, st.lists(replies, min_size=1, max_size=6),
-    st.lists(contents, min_size=1, max_size=6), st.none() | st.integers(0, 6),
-)  # fmt: skip
+    st.sampled_from(BASELINES),
+    briefs,
+    st.lists(replies, min_size=1, max_size=6),
+    st.lists(contents, min_size=1, max_size=6),
+    st.none() | st.integers(0, 6),
+)
 def test_any_run_comes_to_an_end_and_its_copies_to_the_same(
     strategy: Strategy, brief: Brief, said: list[ct.Reply], given: list[Any], cut: int | None
 ) -> None:

@@ -19,7 +19,7 @@ import concertino as ct
 import pytest
 from concertino_bench import System
 from concertino_bench.baselines import Cascade, KnnRouter, MajorityVote, RouterProfile, systems
-from concertino_bench.baselines.systems import experts, visible
+from concertino_bench.baselines.lineup import experts, visible
 
 concertino_replay = pytest.importorskip("concertino_replay")
 pytestmark = pytest.mark.slow
@@ -94,9 +94,7 @@ async def test_a_cascade_is_nearly_as_good_as_its_best_model_and_cheaper(
 ) -> None:
     members = tuple(visible(pool, ["Mixtral-8x7B-Instruct-v0.1", "gpt3-6b_verification", STRONG]))
     runs = await run_all(System("c", Cascade(members=members, answers="number"), STRONG, offer=("*",)), pool, rows)
-    alone = await run_all(
-        next(s for s in systems(pool, ["single-model"]) if s.name.endswith(STRONG)), pool, rows
-    )  # fmt: skip
+    alone = await run_all(next(s for s in systems(pool, ["single-model"]) if s.name.endswith(STRONG)), pool, rows)
     share, best = (fmean(right(run, row) for run, row in zip(each, rows, strict=True)) for each in (runs, alone))
     assert share > best - 0.02
     assert fmean(run.usage.usd for run in runs) < 0.9 * fmean(run.usage.usd for run in alone)
@@ -111,10 +109,15 @@ async def test_a_router_that_was_fitted_to_one_half_chooses_well_on_the_other(
     for seed in range(3):
         shuffled = Random(seed).sample(rows, len(rows))
         profile = RouterProfile.fit(
-            {"question": row["question"], "model": name.rpartition("/")[2], "correct": of["numeric_correct"],
-             "usd": PRICES[name.rpartition("/")[2]].usd(60, len(of["output"]) // 3)}
-            for row in shuffled[:200] for name, of in row["models"].items()
-        )  # fmt: skip
+            {
+                "question": row["question"],
+                "model": name.rpartition("/")[2],
+                "correct": of["numeric_correct"],
+                "usd": PRICES[name.rpartition("/")[2]].usd(60, len(of["output"]) // 3),
+            }
+            for row in shuffled[:200]
+            for name, of in row["models"].items()
+        )
         for weight, into in ((0.0, free), (1000.0, dear)):
             strategy = KnnRouter(fitted=profile, k=40, cost_weight=weight)
             system = System("r", strategy, STRONG, prepare=lambda given: experts(given, list(PRICES)))

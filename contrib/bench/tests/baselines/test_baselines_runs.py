@@ -316,7 +316,7 @@ async def test_a_profile_is_made_of_a_results_file() -> None:
     [
         ("{", "cannot be read"),
         ("[]", "its format is 'list'; expected 'concertino-router-profile/1'"),
-        ('{"format": "concertino-router-profile/1", "questions": [{}]}', "KeyError: 'question'; make it anew"),
+        ('{"format": "concertino-router-profile/1", "questions": [{}]}', "KeyError: 'question'; make it again"),
         ('{"format": "concertino-router-profile/1", "questions": []}', "there are none"),
     ],
 )
@@ -517,9 +517,17 @@ async def test_the_systems_of_a_pool_share_its_models_and_each_works(tmp_path: P
     found = systems(pool, profile=RouterProfile.fit(ROWS), workflow=str(tmp_path / "w.toml"), answers="number")
     names = [system.name for system in found]
     assert names == [
-        "single-model:small", "single-model:large", "single-with-tools", "majority-vote", "self-refine", "knn-router",
-        "cascade", "static-workflow", "serial", "prompted",
-    ]  # fmt: skip
+        "single-model:small",
+        "single-model:large",
+        "single-with-tools",
+        "majority-vote",
+        "self-refine",
+        "knn-router",
+        "cascade",
+        "static-workflow",
+        "serial",
+        "prompted",
+    ]
     seen = {system.name: [visible for visible, _ in system.pool(pool).actions] for system in found}
     assert seen["single-model:small"] == ["ask_small"]
     assert seen["single-with-tools"] == ["rolls"]
@@ -539,8 +547,12 @@ def test_a_tool_in_the_pool_takes_no_model_from_a_loop() -> None:
 
 
 def test_systems_ask_the_cheap_first_and_let_the_dear_break_a_tie() -> None:
-    pool = ct.Pool([model.with_(prices=ct.Prices(price, price)) for model, price in zip(
-        [ct.ModelSpec(name, Says) for name in "abc"], (2, 3, 1), strict=True)])  # fmt: skip
+    pool = ct.Pool(
+        [
+            model.with_(prices=ct.Prices(price, price))
+            for model, price in zip([ct.ModelSpec(name, Says) for name in "abc"], (2, 3, 1), strict=True)
+        ]
+    )
     vote, cascade = systems(pool, ["majority-vote", "cascade"])
     assert cascade.strategy.members == ("ask_c", "ask_a", "ask_b")  # type: ignore[union-attr]
     assert vote.strategy.members == ("ask_b", "ask_a", "ask_c")  # type: ignore[union-attr]
@@ -564,8 +576,15 @@ def test_what_a_baseline_lacks_is_said_where_it_was_asked_for() -> None:
 
 def test_the_hook_would_publish_each_baseline_under_its_name() -> None:
     assert [kind.name for kind in strategies()] == [
-        "single-model", "single-with-tools", "majority-vote", "self-refine", "knn-router", "cascade",
-        "static-workflow", "serial", "prompted",
-    ]  # fmt: skip
+        "single-model",
+        "single-with-tools",
+        "majority-vote",
+        "self-refine",
+        "knn-router",
+        "cascade",
+        "static-workflow",
+        "serial",
+        "prompted",
+    ]
     assert Prompted().max_parallel == 4
     assert Serial().max_parallel == 1

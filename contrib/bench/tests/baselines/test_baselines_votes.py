@@ -1,7 +1,8 @@
 """Votes count what means the same, and tell a tie."""
 
 import pytest
-from concertino_bench.baselines import answer_key, count
+from concertino_bench.baselines.votes import count
+from concertino_bench.graders.answer_keys import answer_key
 
 
 @pytest.mark.parametrize(

@@ -14,19 +14,19 @@ from concertino.strategies import Environment
 from concertino_bench.environments import (
     DOMAINS,
     ActingEnvironment,
-    CodeTests,
-    Maths,
-    PlanPath,
     Ran,
-    Sokoban,
-    Sudoku,
     Turn,
     UnreadableAction,
     environment_of,
     oracle_of,
     tasks,
 )
+from concertino_bench.environments.code import CodeTests
+from concertino_bench.environments.maths import Maths
+from concertino_bench.environments.plan_path import PlanPath
 from concertino_bench.environments.reading import read_fills, read_moves, read_number
+from concertino_bench.environments.sokoban import Sokoban
+from concertino_bench.environments.sudoku import Sudoku
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,10 +47,19 @@ LEVEL = ("#####", "#@$.#", "#####")
 @pytest.mark.parametrize(
     "action",
     [
-        ["U", "R"], ["up", "RIGHT"], "UR", "ur", "U, R", "up right", '["U", "R"]', "[U, R]", "['U', 'R']\n", ("U", "R"),
+        ["U", "R"],
+        ["up", "RIGHT"],
+        "UR",
+        "ur",
+        "U, R",
+        "up right",
+        '["U", "R"]',
+        "[U, R]",
+        "['U', 'R']\n",
+        ("U", "R"),
         '["up","r"]',
     ],
-)  # fmt: skip
+)
 def test_moves_are_read_from_lists_and_texts_with_one_reading(action: Any) -> None:
     assert read_moves(action, 10) == "UR"
 
@@ -58,18 +67,18 @@ def test_moves_are_read_from_lists_and_texts_with_one_reading(action: Any) -> No
 @pytest.mark.parametrize(
     ("action", "message"),
     [
-        (["U", "X"], "element 2 of the action is 'X', which is no move"),
-        (["U", 3], "element 2 of the action is 3, which is no move"),
+        (["U", "X"], "element 2 of the action is 'X', which is not a move"),
+        (["U", 3], "element 2 of the action is 3, which is not a move"),
         ([], "holds no move"),
-        ("", "is no JSON list"),
-        ("go up", "element 1 of the action is 'go', which is no move"),
+        ("", "is not a JSON list"),
+        ("go up", "element 1 of the action is 'go', which is not a move"),
         ({"move": "U"}, "expected a list of"),
         (None, "expected a list of"),
         (7, "expected a list of"),
-        ("[" * 5000, "is no JSON list"),
+        ("[" * 5000, "is not a JSON list"),
         ("U" * 11, "at most 10"),
         ('"U"', "expected a list of"),
-        ("__import__('os')", "is no JSON list"),
+        ("__import__('os')", "is not a JSON list"),
     ],
 )
 def test_what_is_no_list_of_moves_is_unreadable_and_says_which_element(action: Any, message: str) -> None:
@@ -97,7 +106,7 @@ def test_fills_are_read_as_triples_objects_or_a_whole_grid() -> None:
         ([[1, 2, 3, 0]] * 4, "outside of the grid"),
         ([], "is empty"),
         ([[1, 1, 1]] * 17, "17 fills"),
-        ("1,1,1", "is no JSON list"),
+        ("1,1,1", "is not a JSON list"),
     ],
 )
 def test_what_is_no_fill_is_unreadable(action: Any, message: str) -> None:
@@ -108,10 +117,18 @@ def test_what_is_no_fill_is_unreadable(action: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("7", "7"), (" $1,234.50 ", "1234.5"), ("3/7", "3/7"), ("-3/7", "-3/7"), ("\\frac{3}{7}", "3/7"),
-        ("\\boxed{12}", "12"), ("$\\boxed{-\\dfrac{1}{2}}$", "-1/2"), ("0.5.", "1/2"), (7, "7"), ("1e3", "1000"),
+        ("7", "7"),
+        (" $1,234.50 ", "1234.5"),
+        ("3/7", "3/7"),
+        ("-3/7", "-3/7"),
+        ("\\frac{3}{7}", "3/7"),
+        ("\\boxed{12}", "12"),
+        ("$\\boxed{-\\dfrac{1}{2}}$", "-1/2"),
+        ("0.5.", "1/2"),
+        (7, "7"),
+        ("1e3", "1000"),
     ],
-)  # fmt: skip
+)
 def test_numbers_are_read_in_their_usual_forms(text: Any, value: str) -> None:
     number = read_number(text)
     assert number is not None
@@ -340,7 +357,7 @@ def test_the_first_snapshot_is_all_but_empty(name: str) -> None:
 )
 def test_a_state_that_no_actions_lead_to_is_refused(environment: ActingEnvironment, snapshot: Any) -> None:
     before = environment.snapshot()
-    with pytest.raises(ValueError, match="is no state of this task"):
+    with pytest.raises(ValueError, match="is not a state of this task"):
         environment.restore(snapshot)
     assert environment.snapshot() == before
 
@@ -360,7 +377,7 @@ def test_a_planner_is_scored_move_by_move_and_a_programmer_by_what_was_printed()
     assert wall.team == 0.25
     nothing = environment.turn_reward(Turn("", None))
     assert (nothing.team, nothing.local("planner"), "programmer" in nothing.scores) == (0, 0, False)
-    assert environment.snapshot() == ""  # scoring is no step
+    assert environment.snapshot() == ""  # scoring is not a step
 
 
 def test_a_longer_way_earns_less_than_a_shortest_one() -> None:
@@ -405,8 +422,10 @@ def test_a_maths_turn_pays_the_team_at_the_end_only() -> None:
     turn = Turn(None, "3/7", "3/7\n", ran=True)
     reward = environment.turn_reward(turn)
     assert (reward.team, reward.of("reasoner", "lambda"), reward.of("programmer", "lambda")) == (
-        1, pytest.approx(1), pytest.approx(1),
-    )  # fmt: skip
+        1,
+        pytest.approx(1),
+        pytest.approx(1),
+    )
     early = environment.turn_reward(Turn(None, "3/7", final=False))
     assert (early.team, early.local("reasoner")) == (0, pytest.approx(1))
     crashed = environment.turn_reward(Turn(None, None, "3/7", ran=False))

@@ -10,8 +10,10 @@ import pytest
 
 pytest.importorskip("concertino_code", reason="programs run in the sandbox of concertino-code")
 
-from concertino_bench.environments import CodeTests, Maths, ScriptRunner, Turn, UnreadableAction, environment_of, tasks
+from concertino_bench.environments import ScriptRunner, Turn, UnreadableAction, environment_of, tasks
+from concertino_bench.environments.code import CodeTests
 from concertino_bench.environments.harness import read_runs, write_script
+from concertino_bench.environments.maths import Maths
 from concertino_bench.environments.mutants import mutants
 from concertino_code.sandbox import choose_level_now
 

@@ -10,16 +10,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from concertino_bench.environments import (
-    DOMAINS,
-    Grid,
-    environment_of,
-    oracle_of,
-    solve_level,
-    task_sets,
-    tasks,
-    world_of,
-)
+from concertino_bench.environments import DOMAINS, environment_of, oracle_of, task_sets, tasks, world_of
+from concertino_bench.environments.plan_path import Grid
+from concertino_bench.environments.sokoban_solver import solve_level
 from concertino_bench.environments.sudoku import parse
 
 sys.path.insert(0, str(Path(__file__).parent))

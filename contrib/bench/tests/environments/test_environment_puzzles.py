@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concertino_bench.environments import Level, SearchLimit, Sokoban, Sudoku, solve_level, tasks
-from concertino_bench.environments.sudoku import parse, unparse
+from concertino_bench.environments import tasks
+from concertino_bench.environments.sokoban import Sokoban
+from concertino_bench.environments.sokoban_level import Level
+from concertino_bench.environments.sokoban_solver import SearchLimit, solve_level
+from concertino_bench.environments.sudoku import Sudoku, parse, unparse
 from concertino_bench.environments.sudoku_solver import conflicts, is_solved, solutions, solve
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -14,7 +14,6 @@ from concertino.strategies import Act, Ask, Brief, RoleWorkflow, environment_too
 from concertino.testing import ScriptedModel
 from concertino_bench.environments import (
     DOMAINS,
-    MEMBERS,
     EnvironmentWorld,
     Turn,
     environment_of,
@@ -23,6 +22,7 @@ from concertino_bench.environments import (
     workflow_for,
     world_of,
 )
+from concertino_bench.environments.workflows import MEMBERS
 from concertino_bench.tasks import Task
 from concertino_code.sandbox import JailedSandbox, choose_level_now
 from concertino_code.tool import python_tool

@@ -7,14 +7,19 @@ from typing import Any
 
 import pytest
 from concertino_bench import Submission, Task
-from concertino_bench.graders import CallMatch, read_calls
+from concertino_bench.graders import CallMatch
 from concertino_bench.graders.call_match import Functions, trouble
-from concertino_bench.graders.call_reading import Made, read_python_call
+from concertino_bench.graders.call_reading import MadeCall, read_calls, read_python_call
 
 PROPERTIES = {
-    "city": {"type": "string"}, "days": {"type": "integer"}, "price": {"type": "float"}, "sure": {"type": "boolean"},
-    "sizes": {"type": "array", "items": {"type": "integer"}}, "where": {"type": "dict"}, "any": {"type": "any"},
-}  # fmt: skip
+    "city": {"type": "string"},
+    "days": {"type": "integer"},
+    "price": {"type": "float"},
+    "sure": {"type": "boolean"},
+    "sizes": {"type": "array", "items": {"type": "integer"}},
+    "where": {"type": "dict"},
+    "any": {"type": "any"},
+}
 FUNCTIONS = [{"name": "trip.plan", "parameters": {"type": "dict", "properties": PROPERTIES}}]
 KNOWN = Functions(FUNCTIONS)
 
@@ -31,41 +36,61 @@ def call(name: str = "trip.plan", **arguments: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("argument", "accepted", "value", "fits"),
     [
-        ("city", ["New York, NY"], "new york NY", True), ("city", ["a-b/c_d*e^f."], "ABCDEF", True),
-        ("city", ["Bern"], "Berne", False), ("city", ["it's"], 'it"s', True), ("city", ["5"], 5, False),
-        ("days", [5], 5, True), ("days", [5], 5.0, False), ("days", [5], True, False), ("days", [1], True, False),
-        ("days", [5], "5", False), ("price", [5.0], 5, True), ("price", [5], 5.0, True), ("price", [5.5], 5, False),
-        ("sure", [True], True, True), ("sure", [True], 1, False), ("sure", [True], "true", False),
-        ("sizes", [[1, 2]], [1, 2], True), ("sizes", [[1, 2]], [2, 1], False), ("sizes", [[1, 2]], [1.0, 2], False),
-        ("sizes", [[1], [2]], [2], True), ("sizes", [[]], [], True), ("sizes", [["A b"]], ["ab"], True),
-        ("sizes", [[1]], "[1]", False), ("sizes", [[1]], 1, False),
+        ("city", ["New York, NY"], "new york NY", True),
+        ("city", ["a-b/c_d*e^f."], "ABCDEF", True),
+        ("city", ["Bern"], "Berne", False),
+        ("city", ["it's"], 'it"s', True),
+        ("city", ["5"], 5, False),
+        ("days", [5], 5, True),
+        ("days", [5], 5.0, False),
+        ("days", [5], True, False),
+        ("days", [1], True, False),
+        ("days", [5], "5", False),
+        ("price", [5.0], 5, True),
+        ("price", [5], 5.0, True),
+        ("price", [5.5], 5, False),
+        ("sure", [True], True, True),
+        ("sure", [True], 1, False),
+        ("sure", [True], "true", False),
+        ("sizes", [[1, 2]], [1, 2], True),
+        ("sizes", [[1, 2]], [2, 1], False),
+        ("sizes", [[1, 2]], [1.0, 2], False),
+        ("sizes", [[1], [2]], [2], True),
+        ("sizes", [[]], [], True),
+        ("sizes", [["A b"]], ["ab"], True),
+        ("sizes", [[1]], "[1]", False),
+        ("sizes", [[1]], 1, False),
         ("where", [{"lat": [1, 2], "hint": ["x", ""]}], {"lat": 2}, True),
         ("where", [{"lat": [1, 2], "hint": ["x", ""]}], {"hint": "x"}, False),
         ("where", [{"lat": [1]}], {"lat": 1, "more": 1}, False),
         ("where", [{"in": [{"deep": ["a"]}]}], {"in": {"deep": "A"}}, True),
-        ("any", [None], None, True), ("any", ["null"], None, False), ("any", [3], 3.0, False), ("any", [3.0], 3, True),
-        ("city", ["dontcare"], "dontcare", True), ("days", ["a_variable"], "a_variable", True),
+        ("any", [None], None, True),
+        ("any", ["null"], None, False),
+        ("any", [3], 3.0, False),
+        ("any", [3.0], 3, True),
+        ("city", ["dontcare"], "dontcare", True),
+        ("days", ["a_variable"], "a_variable", True),
     ],
-)  # fmt: skip
+)
 def test_values_are_compared_by_the_rules(argument: str, accepted: list[Any], value: Any, fits: bool) -> None:
-    why = trouble(Made("trip.plan", {argument: value}), "trip.plan", {argument: accepted}, KNOWN)
+    why = trouble(MadeCall("trip.plan", {argument: value}), "trip.plan", {argument: accepted}, KNOWN)
     assert (why == "") == fits, why
 
 
 def test_what_may_be_left_out_may_and_nothing_else_and_nothing_more() -> None:
     accepted = {"city": ["Bern"], "days": [3, ""], "sizes": []}
-    assert trouble(Made("trip.plan", {"city": "Bern"}), "trip.plan", accepted, KNOWN) == ""
-    assert trouble(Made("trip.plan", {"city": "Bern", "sizes": []}), "trip.plan", accepted, KNOWN) == ""
-    assert "city is missing" in trouble(Made("trip.plan", {"days": 3}), "trip.plan", accepted, KNOWN)
+    assert trouble(MadeCall("trip.plan", {"city": "Bern"}), "trip.plan", accepted, KNOWN) == ""
+    assert trouble(MadeCall("trip.plan", {"city": "Bern", "sizes": []}), "trip.plan", accepted, KNOWN) == ""
+    assert "city is missing" in trouble(MadeCall("trip.plan", {"days": 3}), "trip.plan", accepted, KNOWN)
     assert "more is not expected" in trouble(
-        Made("trip.plan", {"city": "Bern", "more": 1}), "trip.plan", accepted, KNOWN
+        MadeCall("trip.plan", {"city": "Bern", "more": 1}), "trip.plan", accepted, KNOWN
     )
 
 
 def test_source_code_of_java_will_do_in_its_categories_only() -> None:
     java = Functions(FUNCTIONS, java=True)
     for value, gold in (("5L", 5), ("2.5f", 2.5), ("true", True), ("[1, 2]", [1, 2])):
-        made = Made("trip.plan", {"any": value})
+        made = MadeCall("trip.plan", {"any": value})
         assert trouble(made, "trip.plan", {"any": [gold]}, java) == ""
         assert trouble(made, "trip.plan", {"any": [gold]}, KNOWN) != ""
 
@@ -135,11 +160,15 @@ async def test_a_call_that_was_not_carried_out_is_not_made(status: str, no_bench
 @pytest.mark.parametrize(
     ("text", "stop", "verdict"),
     [
-        ("", "answered", "unparsable"), (" \n", "", "unparsable"), ("I cannot do that.", "answered", "right"),
-        ("Error 500: server overloaded", "model", "unparsable"), ("I cannot", "crashed", "unparsable"),
-        ("Error 500: server overloaded", "answered", "right"), ("No.", "rounds", "right"),
+        ("", "answered", "unparsable"),
+        (" \n", "", "unparsable"),
+        ("I cannot do that.", "answered", "right"),
+        ("Error 500: server overloaded", "model", "unparsable"),
+        ("I cannot", "crashed", "unparsable"),
+        ("Error 500: server overloaded", "answered", "right"),
+        ("No.", "rounds", "right"),
     ],
-)  # fmt: skip
+)
 async def test_silence_and_a_run_that_broke_off_are_no_refusal(
     text: str, stop: str, verdict: str, no_bench: Any
 ) -> None:
@@ -171,36 +200,49 @@ JSON = [{"name": name, "arguments": arguments} for name, arguments in CALLS]
 @pytest.mark.parametrize(
     "text",
     [
-        json.dumps(JSON), f"```json\n{json.dumps(JSON)}\n```", "\n".join(map(json.dumps, JSON)),
-        "".join(f"<tool_call>{json.dumps(each)}</tool_call>" for each in JSON), f"[TOOL_CALLS] {json.dumps(JSON)}",
-        "Let me see. " + "; ".join(map(json.dumps, JSON)) + " Right?", '{"f": {"a": 1}, "g.h": {"b": "x"}}',
+        json.dumps(JSON),
+        f"```json\n{json.dumps(JSON)}\n```",
+        "\n".join(map(json.dumps, JSON)),
+        "".join(f"<tool_call>{json.dumps(each)}</tool_call>" for each in JSON),
+        f"[TOOL_CALLS] {json.dumps(JSON)}",
+        "Let me see. " + "; ".join(map(json.dumps, JSON)) + " Right?",
+        '{"f": {"a": 1}, "g.h": {"b": "x"}}',
         json.dumps({"tool_calls": [{"function": {"name": n, "arguments": json.dumps(a)}} for n, a in CALLS]}),
-        '<function=f>{"a": 1}</function> <function=g.h>{"b": "x"}</function>', "[f(a=1), g.h(b='x')]",
-        "```python\nf(a=1)\ng.h(b='x')\n```", '["f(a=1)", "g.h(b=\'x\')"]', "f(1)\ng.h('x')",
-        "- `f(a=1)`\n- `g.h(b=\"x\")`", "[f(a=1), bad(a=b'z'), g.h(b='x')]",
+        '<function=f>{"a": 1}</function> <function=g.h>{"b": "x"}</function>',
+        "[f(a=1), g.h(b='x')]",
+        "```python\nf(a=1)\ng.h(b='x')\n```",
+        '["f(a=1)", "g.h(b=\'x\')"]',
+        "f(1)\ng.h('x')",
+        '- `f(a=1)`\n- `g.h(b="x")`',
+        "[f(a=1), bad(a=b'z'), g.h(b='x')]",
         "{'name': 'f', 'arguments': {'a': 1}} {'name': 'g.h', 'arguments': {'b': 'x'}}",
         "<think>f(a=9)</think>[f(a=1), g.h(b='x')]",
     ],
-)  # fmt: skip
+)
 def test_calls_are_read_from_every_common_form(text: str) -> None:
     seen = read_calls(text, {"f": ["a"], "g.h": ["b"]})
     assert [(each.name, dict(each.arguments)) for each in seen.calls] == CALLS, seen
 
 
 def test_escaped_underscores_are_underscores() -> None:
-    assert read_calls("get\\_it(a=1)", {"get_it": []}).calls == [Made("get_it", {"a": 1})]
+    assert read_calls("get\\_it(a=1)", {"get_it": []}).calls == [MadeCall("get_it", {"a": 1})]
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ('<tool_call>{"name": "f", "arguments": {"a": 1}', ""), ("This is f(x) in prose.", ""), ('{"query": "x"}', ""),
-        ("f(a=10-5)", "no literal at column 4"), ("f(a=open('x'))", "no literal"), ("f(a=1", "is not closed"),
-        ("f(1, 2)", "2 positional arguments"), ("f(**{'a': 1})", "** or an argument twice"),
+        ('<tool_call>{"name": "f", "arguments": {"a": 1}', ""),
+        ("This is f(x) in prose.", ""),
+        ('{"query": "x"}', ""),
+        ("f(a=10-5)", "no literal at column 4"),
+        ("f(a=open('x'))", "no literal"),
+        ("f(a=1", "is not closed"),
+        ("f(1, 2)", "2 positional arguments"),
+        ("f(**{'a': 1})", "** or an argument twice"),
         ('{"name": "f", "arguments": {"a": 2 * 3.14}}', "the JSON at character 0 cannot be read"),
         ('{"name": "f"}', ""),
     ],
-)  # fmt: skip
+)
 def test_no_call_is_made_up_and_what_cannot_be_read_is_told_with_its_place(text: str, why: str) -> None:
     seen = read_calls(text, {"f": ["a"]})
     assert seen.calls == []
@@ -211,5 +253,6 @@ def test_an_expression_is_never_run() -> None:
     with pytest.raises(ValueError, match="no literal"):
         read_python_call("f(a=__import__('os').system('true'))", {})
     assert read_python_call("f(a=[1, -2.5, {'k': (True, None)}], b=true)", {}).arguments == {
-        "a": [1, -2.5, {"k": [True, None]}], "b": True
-    }  # fmt: skip
+        "a": [1, -2.5, {"k": [True, None]}],
+        "b": True,
+    }

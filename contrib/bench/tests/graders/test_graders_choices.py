@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from concertino_bench import Task, Verdict
-from concertino_bench.graders import Choice, read_letter
+from concertino_bench.graders import Choice
+from concertino_bench.graders.choice import read_letter
 
 CHOICES = ["Rome", "Paris", "the Oslo fjord", "Bern"]
 TASK = Task("t", "?", ("B",), "choice", metadata={"choices": CHOICES})
@@ -13,16 +14,33 @@ TASK = Task("t", "?", ("B",), "choice", metadata={"choices": CHOICES})
 @pytest.mark.parametrize(
     ("text", "letter"),
     [
-        ("The answer is (C).", "C"), ("the answer is **(D)**", "D"), ("The answer is A because it is.", "A"),
-        ("Answer: C\n\nQuestion: 2 + 2? Answer: D", "C"), ("\\text{The answer is } (J)", "J"),
-        ("The answer is $\\boxed{A}$.", "A"), ("The answer is \\( \\boxed{F} \\).", "F"), ("\\boxed{\\text{(B)}}", "B"),
-        ("<answer>C</answer>", "C"), ("<answer>(B) Paris</answer>", "B"), ("C", "C"), ("(c)", "C"), ("**B**", "B"),
-        ("B) Paris", "B"), ("D, since it is late", "D"), ("B。 不是 A", "B"), ("Option B is correct.", "B"),
-        ("The answer is for sure D, it can't be A or B", "D"), ("The correct option is B", "B"), ("so it is\nC.", "C"),
-        ("The answer is (A). Wait. The answer is (B).", "B"), ("It must be Paris.\n\nParis", "B"), ("Oslo fjord.", "C"),
-        ("<think>The answer is (A)</think>The answer is (B)", "B"), ("Answer: I", "I"),
+        ("The answer is (C).", "C"),
+        ("the answer is **(D)**", "D"),
+        ("The answer is A because it is.", "A"),
+        ("Answer: C\n\nQuestion: 2 + 2? Answer: D", "C"),
+        ("\\text{The answer is } (J)", "J"),
+        ("The answer is $\\boxed{A}$.", "A"),
+        ("The answer is \\( \\boxed{F} \\).", "F"),
+        ("\\boxed{\\text{(B)}}", "B"),
+        ("<answer>C</answer>", "C"),
+        ("<answer>(B) Paris</answer>", "B"),
+        ("C", "C"),
+        ("(c)", "C"),
+        ("**B**", "B"),
+        ("B) Paris", "B"),
+        ("D, since it is late", "D"),
+        ("B。 不是 A", "B"),
+        ("Option B is correct.", "B"),
+        ("The answer is for sure D, it can't be A or B", "D"),
+        ("The correct option is B", "B"),
+        ("so it is\nC.", "C"),
+        ("The answer is (A). Wait. The answer is (B).", "B"),
+        ("It must be Paris.\n\nParis", "B"),
+        ("Oslo fjord.", "C"),
+        ("<think>The answer is (A)</think>The answer is (B)", "B"),
+        ("Answer: I", "I"),
     ],
-)  # fmt: skip
+)
 def test_the_chosen_letter_is_found(text: str, letter: str) -> None:
     assert read_letter(text, CHOICES)[0] == letter, read_letter(text, CHOICES)
 
@@ -30,11 +48,18 @@ def test_the_chosen_letter_is_found(text: str, letter: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "I cannot answer.", "The answer is I cannot say.", "The answer is a dog",
+        "",
+        "I cannot answer.",
+        "The answer is I cannot say.",
+        "The answer is a dog",
         "The answer is (None of the above)",
-        "A man walks in.", "(a) The flow rate is given by Q.", "Borax", "The answer is Borax.", "x = C + 1",
+        "A man walks in.",
+        "(a) The flow rate is given by Q.",
+        "Borax",
+        "The answer is Borax.",
+        "x = C + 1",
     ],
-)  # fmt: skip
+)
 def test_no_letter_is_guessed(text: str) -> None:
     assert read_letter(text, CHOICES)[0] == ""
     seen = Choice().judge(TASK, text)

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from concertino import Observation, Status
-from concertino_bench import Bench, Grade, Grader, Submission, Task, Verdict
+from concertino_bench import Grade, Grader, GraderServices, Submission, Task, Verdict
 from concertino_bench.graders import (
     CallMatch,
     Choice,
-    Environment,
+    Contains,
+    EnvironmentGrader,
     ExactMatch,
     FinalState,
     LlmJudge,
@@ -23,9 +24,10 @@ from concertino_bench.graders import (
     Numeric,
     TokenF1,
     UnitTests,
+    Verbatim,
     all_graders,
-    read_programs,
 )
+from concertino_bench.graders.unit_tests import read_programs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from linear import assert_linear
@@ -34,6 +36,8 @@ GOLD = {"ground_truth": [{"f": {"a": [1, ""]}}], "functions": [{"name": "f", "pa
 TASKS = {
     "exact-match": Task("t", "?", ("Paris",), "text"),
     "token-f1": Task("t", "?", ("Paris",), "text"),
+    "verbatim": Task("t", "?", ('{"a": 1}',), "text"),
+    "contains": Task("t", "?", ("Paris",), "text"),
     "numeric": Task("t", "?", ("5",), "number"),
     "math": Task("t", "?", ("\\frac12",), "math"),
     "choice": Task("t", "?", ("B",), "choice", metadata={"choices": ["Rome", "Paris"]}),
@@ -47,19 +51,98 @@ TASKS = {
 GRADERS: dict[str, Grader] = {
     each.name: each
     for each in (
-        ExactMatch(), TokenF1(), Numeric(), Mathematics(3.0), Choice(), MultiAnswer(), CallMatch(), UnitTests(),
-        FinalState(), Environment(), LlmJudge(),
+        ExactMatch(),
+        TokenF1(),
+        Verbatim(),
+        Contains(),
+        Numeric(),
+        Mathematics(3.0),
+        Choice(),
+        MultiAnswer(),
+        CallMatch(),
+        UnitTests(),
+        FinalState(),
+        EnvironmentGrader(),
+        LlmJudge(),
     )
-}  # fmt: skip
+}
 PIECES = [
-    "\\boxed{", "}", "{", "\\{", "<answer>", "</answer>", "finish[", "]", "the answer is ", "Answer: ", "#### ",
-    "A: ", "$", "1,000", "3 or 4", "-", ".", "/", "0", "1e999", "10^{99}", "²", "٣", "½", "∞", "\\frac",
-    "\\frac{1}{0}", "^", "_", "%", ",", "(B)", "**", "yes", "the", "\n", "\r", "\t", " ", "```python\n", "```",
-    "def f(", "):", "[f(a=", "f(a=1)", "'", '"', "\\", '{"name": "f", "arguments": {"a": 1}}', "<tool_call>",
-    "</think>", "<think>", "\0", "\ud800", "\ufeff", "é", "字", "🙂", "\\text{", "x = ", "\\le", "\\in", "(1, 2)",
-    "\\begin{pmatrix}", "<<", ">>", "NaN", "None", "true", ": ", "; ", "<|begin_of_documents|>",
-    "<|end_of_documents|>", "<function=f>", "9" * 400,
-]  # fmt: skip
+    "\\boxed{",
+    "}",
+    "{",
+    "\\{",
+    "<answer>",
+    "</answer>",
+    "finish[",
+    "]",
+    "the answer is ",
+    "Answer: ",
+    "#### ",
+    "A: ",
+    "$",
+    "1,000",
+    "3 or 4",
+    "-",
+    ".",
+    "/",
+    "0",
+    "1e999",
+    "10^{99}",
+    "²",
+    "٣",
+    "½",
+    "∞",
+    "\\frac",
+    "\\frac{1}{0}",
+    "^",
+    "_",
+    "%",
+    ",",
+    "(B)",
+    "**",
+    "yes",
+    "the",
+    "\n",
+    "\r",
+    "\t",
+    " ",
+    "```python\n",
+    "```",
+    "def f(",
+    "):",
+    "[f(a=",
+    "f(a=1)",
+    "'",
+    '"',
+    "\\",
+    '{"name": "f", "arguments": {"a": 1}}',
+    "<tool_call>",
+    "</think>",
+    "<think>",
+    "\0",
+    "\ud800",
+    "\ufeff",
+    "é",
+    "字",
+    "🙂",
+    "\\text{",
+    "x = ",
+    "\\le",
+    "\\in",
+    "(1, 2)",
+    "\\begin{pmatrix}",
+    "<<",
+    ">>",
+    "NaN",
+    "None",
+    "true",
+    ": ",
+    "; ",
+    "<|begin_of_documents|>",
+    "<|end_of_documents|>",
+    "<function=f>",
+    "9" * 400,
+]
 TEXTS = st.one_of(st.text(max_size=60), st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -87,8 +170,8 @@ class Silent:
         return Reply(str(self.said), data=self.said)
 
 
-def graded(name: str, submission: Submission, bench: Bench) -> Grade:
-    return asyncio.run(GRADERS[name].grade(TASKS[name], submission, bench))
+def graded(name: str, submission: Submission, services: GraderServices) -> Grade:
+    return asyncio.run(GRADERS[name].grade(TASKS[name], submission, services))
 
 
 @pytest.mark.parametrize("name", [name for name in GRADERS if name != "math"])
@@ -120,13 +203,67 @@ def test_the_gold_itself_in_the_last_mark_is_right_whatever_stands_before(text: 
 
 
 HOSTILE = [
-    "\\boxed{", "\\boxed", "<answer>", "</answer>", "finish[", "]", "{", "}", "[", "answer is ", "answer: ", "(A)",
-    "A ", "####", "A: ", "1,111", "1,", "9", "9 ", "1.", "-", "/", "$", "\n", " ", "\t", "```\n", "```python\n",
-    "def f(", "f(", "(", '"', "'", "\\", '{"name":', '{"a": ', "<tool_call>", "<function=f>", "<<", "$x$",
-    "\\frac{1}{2}", "a", "the ", "\\(", "<|begin_of_documents|>", "<information>", "</think>", "1 000 ", "1e9",
-    "10^{999}", "\\text{", "*", "_", "; ", "the answer to the question ", "final answer is x. ", "f(a=1), ",
-    "[f(a=", "Question:", "\nQ",
-]  # fmt: skip
+    "\\boxed{",
+    "\\boxed",
+    "<answer>",
+    "</answer>",
+    "finish[",
+    "]",
+    "{",
+    "}",
+    "[",
+    "answer is ",
+    "answer: ",
+    "(A)",
+    "A ",
+    "####",
+    "A: ",
+    "1,111",
+    "1,",
+    "9",
+    "9 ",
+    "1.",
+    "-",
+    "/",
+    "$",
+    "\n",
+    " ",
+    "\t",
+    "```\n",
+    "```python\n",
+    "def f(",
+    "f(",
+    "(",
+    '"',
+    "'",
+    "\\",
+    '{"name":',
+    '{"a": ',
+    "<tool_call>",
+    "<function=f>",
+    "<<",
+    "$x$",
+    "\\frac{1}{2}",
+    "a",
+    "the ",
+    "\\(",
+    "<|begin_of_documents|>",
+    "<information>",
+    "</think>",
+    "1 000 ",
+    "1e9",
+    "10^{999}",
+    "\\text{",
+    "*",
+    "_",
+    "; ",
+    "the answer to the question ",
+    "final answer is x. ",
+    "f(a=1), ",
+    "[f(a=",
+    "Question:",
+    "\nQ",
+]
 TIMED = ["exact-match", "numeric", "choice", "multi-answer", "call-match"]
 
 
@@ -166,17 +303,25 @@ def test_programs_are_looked_for_in_linear_time() -> None:
 def test_all_graders_have_names_kinds_and_needs_of_their_own() -> None:
     graders = all_graders()
     assert [each.name for each in graders] == [
-        "exact-match", "token-f1", "numeric", "math", "choice", "multi-answer", "unit-tests", "call-match",
-        "final-state", "environment", "llm-judge",
-    ]  # fmt: skip
+        "exact-match",
+        "token-f1",
+        "numeric",
+        "math",
+        "choice",
+        "multi-answer",
+        "unit-tests",
+        "call-match",
+        "final-state",
+        "environment",
+        "llm-judge",
+    ]
     kinds = [kind for each in graders for kind in each.kinds]
     assert len(set(kinds)) == len(kinds)
-    assert {*kinds} == {
-        "text", "number", "plan", "math", "choice", "answers", "code", "calls", "state", "environment"
-    }  # fmt: skip
+    assert {*kinds} == {"text", "number", "plan", "math", "choice", "answers", "code", "calls", "state", "environment"}
     assert {each.name: each.needs for each in graders if each.needs} == {
-        "unit-tests": ("tool:code/python",), "llm-judge": ("model:judge",)
-    }  # fmt: skip
+        "unit-tests": ("tool:code/python",),
+        "llm-judge": ("model:judge",),
+    }
 
 
 def test_importing_the_graders_imports_no_computer_algebra() -> None:

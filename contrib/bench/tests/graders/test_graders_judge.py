@@ -12,7 +12,7 @@ import pytest
 from concertino import PoolError, ProviderError, Reply
 from concertino_bench import Submission, Task, Verdict
 from concertino_bench.graders import LlmJudge, agreement
-from concertino_bench.graders.agreement import wilson
+from concertino_bench.graders.judge_agreement import wilson
 
 TASK = Task("t", "Capital of France?", ("Paris",), "text", metadata={"aliases": ["Paname"]})
 YES, NO = {"reason": "the same city", "verdict": "right"}, {"reason": "another city", "verdict": "wrong"}
@@ -28,8 +28,11 @@ async def test_the_judge_sees_everything_as_data_and_its_verdict_counts(judge_be
     assert (seen.verdict, seen.reason) == ("right", "the judge: the same city")
     request = bench.asked[0]
     assert json.loads(request.messages[1].text) == {
-        "question": "Capital of France?", "accepted": ["Paris", "Paname"], "all": False, "candidate": "It is Paris."
-    }  # fmt: skip
+        "question": "Capital of France?",
+        "accepted": ["Paris", "Paname"],
+        "all": False,
+        "candidate": "It is Paris.",
+    }
     assert request.schema["properties"]["verdict"] == {"enum": ["right", "wrong"]}
     assert request.sampling.temperature == 0
     assert (await LlmJudge().grade(TASK, Submission("Rome"), bench)).verdict == "wrong"
@@ -39,12 +42,14 @@ async def test_the_judge_sees_everything_as_data_and_its_verdict_counts(judge_be
     ("given", "verdict"),
     [
         (Reply('```json\n{"reason": "same", "verdict": "right"}\n```'), "right"),
-        (Reply("Right, I would say."), "unparsable"), (Reply(""), "unparsable"),
+        (Reply("Right, I would say."), "unparsable"),
+        (Reply(""), "unparsable"),
         (reply({"verdict": "maybe"}), "unparsable"),
-        (reply(["right"]), "unparsable"), (reply({"verdict": "right"}), "unparsable"),
+        (reply(["right"]), "unparsable"),
+        (reply({"verdict": "right"}), "unparsable"),
         (ProviderError("the server is away"), "unparsable"),
     ],
-)  # fmt: skip
+)
 async def test_a_verdict_that_cannot_be_read_is_unparsable_with_a_reason(
     given: Any, verdict: str, judge_bench: Any
 ) -> None:

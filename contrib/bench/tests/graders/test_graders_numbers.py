@@ -73,8 +73,9 @@ def test_a_wrong_number_is_wrong_and_what_is_doubtful_is_said(gold: str, text: s
 def test_an_ambiguous_answer_may_be_right_and_says_that_it_is_ambiguous() -> None:
     seen = Numeric().judge(task("5"), "#### 9\nI mean\n#### 5")
     assert (seen.verdict, seen.reason) == (
-        Verdict.RIGHT, "the answer is right; two marks differ, 9 and 5: the last counts"
-    )  # fmt: skip
+        Verdict.RIGHT,
+        "the answer is right; two marks differ, 9 and 5: the last counts",
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_a_tolerance_is_only_there_when_asked_for() -> None:
 
 
 def test_a_task_without_a_number_is_refused() -> None:
-    with pytest.raises(ValueError, match="'Paris' is no number"):
+    with pytest.raises(ValueError, match="'Paris' is not a number"):
         Numeric().judge(task("Paris"), "5")
 
 

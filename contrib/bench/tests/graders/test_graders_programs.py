@@ -8,16 +8,22 @@ from typing import Any
 import pytest
 from concertino import ErrorInfo, Observation, Status
 from concertino_bench import Submission, Task
-from concertino_bench.graders import UnitTests, read_programs
+from concertino_bench.graders import UnitTests
+from concertino_bench.graders.unit_tests import read_programs
 
 PROMPT = 'from typing import List\n\ndef double(x: int) -> int:\n    """Twice x."""\n'
 TASK = Task(
-    "t", "?", (), "code",
+    "t",
+    "?",
+    (),
+    "code",
     metadata={
-        "prompt": PROMPT, "entry_point": "double", "tests": ["assert double(2) == 4", "assert double(0) == 0"],
+        "prompt": PROMPT,
+        "entry_point": "double",
+        "tests": ["assert double(2) == 4", "assert double(0) == 0"],
         "language": "python",
     },
-)  # fmt: skip
+)
 RIGHT = "def double(x):\n    return 2 * x"
 
 
@@ -37,14 +43,14 @@ RIGHT = "def double(x):\n    return 2 * x"
         ("import os\nos._exit(0)", "wrong", "the program ended before its tests were done"),
         ("raise SystemExit(0)", "wrong", "the program fails by itself: SystemExit"),
         (f"{RIGHT}\nimport sys\nsys.modules['os'].abort()", "wrong", "the program crashed the interpreter"),
-        ("def double(x) return", "unparsable", "the program is no Python: SyntaxError"),
-        ("I am sorry, I cannot.", "unparsable", "the program is no Python"),
-        ("x = '\ud800'\n" + RIGHT, "unparsable", "the program is no Python: UnicodeEncodeError"),
-        ("\0", "unparsable", "the program is no Python"),
+        ("def double(x) return", "unparsable", "the program is not Python: SyntaxError"),
+        ("I am sorry, I cannot.", "unparsable", "the program is not Python"),
+        ("x = '\ud800'\n" + RIGHT, "unparsable", "the program is not Python: UnicodeEncodeError"),
+        ("\0", "unparsable", "the program is not Python"),
         ("", "unparsable", "there is no program"),
         ("x = 1\n" * 50_000, "unparsable", "longer than 200,000 characters"),
     ],
-)  # fmt: skip
+)
 async def test_a_program_is_right_only_if_every_test_passes(
     text: str, verdict: str, reason: str, sandbox_bench: Any
 ) -> None:
@@ -88,13 +94,16 @@ class FailingBench:
         *(
             Observation("1", "code/python", status, None, ErrorInfo(code, "it is not there"))
             for status, code in (
-                (Status.EXEC_ERR, "unavailable"), (Status.PARSE_ERR, "unknown_name"),
-                (Status.TIMEOUT, "queue_deadline"), (Status.EXEC_ERR, "budget_exhausted"),
-                (Status.EXEC_ERR, "cancelled"), (Status.TIMEOUT, "deadline"),
+                (Status.EXEC_ERR, "unavailable"),
+                (Status.PARSE_ERR, "unknown_name"),
+                (Status.TIMEOUT, "queue_deadline"),
+                (Status.EXEC_ERR, "budget_exhausted"),
+                (Status.EXEC_ERR, "cancelled"),
+                (Status.TIMEOUT, "deadline"),
             )
         ),
     ],
-)  # fmt: skip
+)
 async def test_a_fault_of_the_sandbox_is_never_the_programs(outcome: Observation | Exception) -> None:
     seen = await UnitTests().grade(TASK, Submission(RIGHT), FailingBench(outcome))  # type: ignore[arg-type]
     assert seen.verdict == "unparsable"

@@ -75,13 +75,13 @@ from operator import or_ as close""",
 class AssertionError(Exception):
     def __new__(cls, *_): raise SystemExit(0)
 def double(x): raise AssertionError()""",
-    "the answer is no message": """
+    "the answer is not a message": """
 import os
 for handle in range(3, 20):
     try: os.write(handle, b'["value", {"t": "tuple", "v": 3}, []]\\n["value", 4, []]\\n')
     except OSError: pass
 def double(x): return 0""",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("how", HOSTILE)
@@ -94,8 +94,13 @@ async def test_a_program_cannot_forge_a_pass(how: str, sandbox_bench: Any) -> No
 
 @pytest.mark.parametrize("base", ["", "(int)", "(float)"])
 async def test_an_object_that_is_near_everything_is_near_nothing(base: str, sandbox_bench: Any) -> None:
-    tests = ("assert abs(double(2) - 4) < 1e-6", "assert abs(4 - double(2)) < 1e-6", "assert 3.9 < double(2) < 4.1",
-             "assert double(2) != 0 and double(2) == 4", "assert 5 in double(2)")  # fmt: skip
+    tests = (
+        "assert abs(double(2) - 4) < 1e-6",
+        "assert abs(4 - double(2)) < 1e-6",
+        "assert 3.9 < double(2) < 4.1",
+        "assert double(2) != 0 and double(2) == 4",
+        "assert 5 in double(2)",
+    )
     seen = await tried(EVIL.format(base=base, given=""), *tests, bench=sandbox_bench)
     assert not any(seen.marks), seen
 
@@ -155,7 +160,7 @@ async def slow(x): await asyncio.sleep(0); return x
         "import numpy as np\na = np.array([[1, 2], [3, 4]])\nassert (same(a) == a).all() and same(np.float32(2)) == 2",
         "from program import make as again\nassert again(1)(1) == 2",
     ],
-)  # fmt: skip
+)
 async def test_a_test_may_do_with_a_program_what_it_could_in_one_process(test: str, sandbox_bench: Any) -> None:
     seen = await tried(HONEST, test, bench=sandbox_bench, entry="same")
     assert seen.verdict == "right", seen

@@ -22,14 +22,12 @@ from concertino_bench.graders import (
     UnitTests,
     agreement,
     digest,
-    read_calls,
-    read_letter,
 )
+from concertino_bench.graders.call_reading import read_calls
+from concertino_bench.graders.choice import read_letter
 
 Rows = Callable[[str], list[dict[str, Any]]]
-NOT_REPRODUCIBLE = {
-    "HumanEval/133", "mbpp_724", "mbpp_170", "mbpp_798", "mbpp_419", "mbpp_598", "mbpp_67"
-}  # fmt: skip
+NOT_REPRODUCIBLE = {"HumanEval/133", "mbpp_724", "mbpp_170", "mbpp_798", "mbpp_419", "mbpp_598", "mbpp_67"}
 """Programs whose record does not hold under plain Python 3.11 either, as the data's own notes say."""
 
 
@@ -176,9 +174,17 @@ def test_the_hash_of_a_published_data_base_is_the_published_one(rows: Rows, shar
 # -- calls -------------------------------------------------------------------------------------------------------------
 
 FILES = (
-    "live_multiple", "live_parallel", "live_parallel_multiple", "live_simple", "multiple", "parallel",
-    "parallel_multiple", "simple_java", "simple_javascript", "simple_python",
-)  # fmt: skip
+    "live_multiple",
+    "live_parallel",
+    "live_parallel_multiple",
+    "live_simple",
+    "multiple",
+    "parallel",
+    "parallel_multiple",
+    "simple_java",
+    "simple_javascript",
+    "simple_python",
+)
 
 
 def first(values: Any) -> Any:
@@ -303,13 +309,16 @@ async def test_recorded_programs_of_humaneval_get_their_verdict(rows: Rows, sand
     tasks = {
         row["task_id"]: (
             task(
-                "code", prompt=row["prompt"], entry_point=row["entry_point"], language="python",
+                "code",
+                prompt=row["prompt"],
+                entry_point=row["entry_point"],
+                language="python",
                 tests=f"{row['test']}\ncheck({row['entry_point']})\n",
             ),
             row,
         )
         for row in rows("code_tasks/humaneval_82.jsonl")
-    }  # fmt: skip
+    }
     wanted = {f"completion {name}": (asked, row["canonical_solution"]) for name, (asked, row) in tasks.items()}
     recorded = dict.fromkeys(wanted, True)
     for row in rows("code_tasks/humaneval_gpt4_solutions.jsonl"):

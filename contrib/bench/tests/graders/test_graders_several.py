@@ -6,8 +6,9 @@ import itertools
 
 import pytest
 from concertino_bench import Task, Verdict
-from concertino_bench.graders import MultiAnswer, read_answers
+from concertino_bench.graders import MultiAnswer
 from concertino_bench.graders.matching import match
+from concertino_bench.graders.multi_answer import read_answers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,11 +18,18 @@ THREE = Task("t", "?", ("7", "Rome", "1,000"), "answers")
 @pytest.mark.parametrize(
     "text",
     [
-        "\\boxed{7} \\boxed{Rome} \\boxed{1000}", "<answer>7, Rome, 1,000</answer>", "7; Rome; 1000",
-        "The answer is 7, Rome, and 1,000.", '["7", "Rome", 1000]', "1. 7\n2. Rome\n3. 1000", "- 7\n- rome.\n- 1,000",
-        "7\nRome\n1000", "<answer>\\boxed{7} and \\boxed{Rome} and \\boxed{1000.0}</answer>", "['7', 'Rome', 1000]",
+        "\\boxed{7} \\boxed{Rome} \\boxed{1000}",
+        "<answer>7, Rome, 1,000</answer>",
+        "7; Rome; 1000",
+        "The answer is 7, Rome, and 1,000.",
+        '["7", "Rome", 1000]',
+        "1. 7\n2. Rome\n3. 1000",
+        "- 7\n- rome.\n- 1,000",
+        "7\nRome\n1000",
+        "<answer>\\boxed{7} and \\boxed{Rome} and \\boxed{1000.0}</answer>",
+        "['7', 'Rome', 1000]",
     ],
-)  # fmt: skip
+)
 def test_all_answers_in_order_are_right(text: str) -> None:
     seen = MultiAnswer().judge(THREE, text)
     assert (seen.verdict, seen.marks) == (Verdict.RIGHT, (True, True, True)), seen
@@ -30,12 +38,13 @@ def test_all_answers_in_order_are_right(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("7, Rome", "2 answers, expected 3"), ("7, Rome, 1000, 5", "4 answers, expected 3"),
+        ("7, Rome", "2 answers, expected 3"),
+        ("7, Rome, 1000, 5", "4 answers, expected 3"),
         ("\\boxed{7, Rome}", "2 answers, expected 3"),
         ("Rome, 7, 1000", "answer 1 of 3, '7', is not given; 1 are right"),
         ("7, Paris, 1000", "answer 2 of 3, 'Rome', is not given; 2 are right"),
     ],
-)  # fmt: skip
+)
 def test_a_missing_a_wrong_and_an_additional_answer_are_wrong(text: str, reason: str) -> None:
     seen = MultiAnswer().judge(THREE, text)
     assert (seen.verdict, seen.reason) == (Verdict.WRONG, reason)

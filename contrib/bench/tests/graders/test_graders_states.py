@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from concertino_bench import Submission, Task
-from concertino_bench.graders import Environment, FinalState, difference, digest
+from concertino_bench.graders import EnvironmentGrader, FinalState, digest
+from concertino_bench.graders.final_state import difference
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,8 +31,9 @@ async def test_the_order_of_names_does_not_matter_and_that_of_a_list_does(no_ben
     assert (await verdict(other, no_bench, digest=digest(STATE)))[0] == "right"
     other["users"]["a"]["tags"] = ["y", "x"]  # type: ignore[index]
     assert await verdict(other, no_bench, state=STATE) == (
-        "wrong", "the final state differs at /users/a/tags/0: 'y', expected 'x'"
-    )  # fmt: skip
+        "wrong",
+        "the final state differs at /users/a/tags/0: 'y', expected 'x'",
+    )
     assert "has the digest" in (await verdict(other, no_bench, digest=digest(STATE)))[1]
 
 
@@ -42,11 +44,13 @@ def test_one_and_one_point_nothing_and_a_text_and_true_are_four_things() -> None
 @pytest.mark.parametrize(
     ("found", "where"),
     [
-        ({"a": 1}, "/b: missing"), ({"a": 1, "b": [1, 2], "c": 0}, "/c: not expected"),
-        ({"a": 1, "b": [1]}, "/b: 1 items, expected 2"), ({"a": 1.0, "b": [1, 2]}, "/a: 1.0, expected 1"),
+        ({"a": 1}, "/b: missing"),
+        ({"a": 1, "b": [1, 2], "c": 0}, "/c: not expected"),
+        ({"a": 1, "b": [1]}, "/b: 1 items, expected 2"),
+        ({"a": 1.0, "b": [1, 2]}, "/a: 1.0, expected 1"),
         ({"a": 1, "b": [1, 2]}, ""),
     ],
-)  # fmt: skip
+)
 def test_a_difference_says_where(found: Any, where: str) -> None:
     assert difference({"a": 1, "b": [1, 2]}, found) == where
 
@@ -67,31 +71,39 @@ async def test_no_state_and_no_json_data_are_unparsable(no_bench: Any) -> None:
 async def test_a_task_with_nothing_to_compare_with_is_refused(no_bench: Any) -> None:
     with pytest.raises(ValueError, match=r"expected metadata\['state'\]"):
         await verdict(STATE, no_bench)
-    with pytest.raises(ValueError, match="no JSON data"):
+    with pytest.raises(ValueError, match="not JSON data"):
         await verdict(STATE, no_bench, state={"a": object()})
 
 
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        ({"reached": True, "reward": 0.0}, "right"), ({"reached": False, "done": True}, "wrong"),
-        ({"reward": 1}, "right"), ({"reward": 0.5, "done": True}, "wrong"), ({"done": True}, "right"),
-        ({"done": False}, "wrong"), ({"reached": "yes"}, "unparsable"), ({"reward": float("nan")}, "unparsable"),
-        ({}, "unparsable"), (None, "unparsable"), ([True], "unparsable"), ({"reward": True}, "unparsable"),
+        ({"reached": True, "reward": 0.0}, "right"),
+        ({"reached": False, "done": True}, "wrong"),
+        ({"reward": 1}, "right"),
+        ({"reward": 0.5, "done": True}, "wrong"),
+        ({"done": True}, "right"),
+        ({"done": False}, "wrong"),
+        ({"reached": "yes"}, "unparsable"),
+        ({"reward": float("nan")}, "unparsable"),
+        ({}, "unparsable"),
+        (None, "unparsable"),
+        ([True], "unparsable"),
+        ({"reward": True}, "unparsable"),
     ],
-)  # fmt: skip
+)
 async def test_the_world_says_whether_its_goal_is_reached(state: Any, expected: str, no_bench: Any) -> None:
     task = Task("t", "?", (), "environment")
-    assert (await Environment().grade(task, Submission("I did it", state=state), no_bench)).verdict == expected
+    assert (await EnvironmentGrader().grade(task, Submission("I did it", state=state), no_bench)).verdict == expected
 
 
 async def test_a_reward_is_a_value_and_its_least_is_a_setting(no_bench: Any) -> None:
-    seen = await Environment(least=0.5).grade(
+    seen = await EnvironmentGrader(least=0.5).grade(
         Task("t", "?", (), "environment"), Submission("", state={"reward": 0.5}), no_bench
     )
     assert (seen.verdict, seen.values) == ("right", {"reward": 0.5})
     lost = Submission("", state={"reached": False, "reason": "a box is stuck"})
-    seen = await Environment().grade(Task("t", "?", (), "environment"), lost, no_bench)
+    seen = await EnvironmentGrader().grade(Task("t", "?", (), "environment"), lost, no_bench)
     assert seen.reason == "the goal is not reached: a box is stuck"
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from concertino_bench import Task, Verdict
-from concertino_bench.graders import ExactMatch, TokenF1, likeness, normalise
+from concertino_bench.graders import ExactMatch, TokenF1, normalise
 from concertino_bench.graders.answers import boxes, final_answer, spoken
+from concertino_bench.graders.exact_match import likeness
 
 PARIS = Task("capital", "?", ("Paris",), "text")
 
@@ -37,9 +38,15 @@ def test_the_marked_answer_is_compared_and_nothing_around_it(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("", "the text is empty"), (" \n ", "the text is empty"), ("<answer> </answer>", "in <answer> is empty"),
-     ("Paris finish[]", "in finish[] is empty"), ("The answer is", "in answer is is empty"), ("...", "")],
-)  # fmt: skip
+    [
+        ("", "the text is empty"),
+        (" \n ", "the text is empty"),
+        ("<answer> </answer>", "in <answer> is empty"),
+        ("Paris finish[]", "in finish[] is empty"),
+        ("The answer is", "in answer is is empty"),
+        ("...", ""),
+    ],
+)
 def test_an_empty_answer_is_unparsable_and_not_wrong(text: str, reason: str) -> None:
     seen = ExactMatch().judge(PARIS, text)
     assert reason in seen.reason

@@ -11,8 +11,9 @@ import concertino as ct
 import pytest
 from concertino.schema import compile_schema
 from concertino_bench import DataError, Task
-from concertino_bench.loaders import CallWorld, DataWarning, bfcl, json_schema, task_sets
-from concertino_bench.loaders.function_calls import _Gold
+from concertino_bench.loaders import DataWarning, task_sets
+from concertino_bench.loaders.dialect import json_schema
+from concertino_bench.loaders.function_calls import CallWorld, _Gold, bfcl
 
 ASK = [[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Play two songs."}]]
 PLAY = {
@@ -198,8 +199,8 @@ def test_gold_in_python_text_becomes_calls_with_named_arguments(tmp_path: Path) 
         ("add(1, 2, 3)", "3 arguments by position, and 'add' has 2 parameters"),
         ("add(1, a=2)", "an argument is given twice"),
         ("add(a=open('x').read())", "malformed node|it is no"),
-        ("add", "it is no call"),
-        ("(lambda: 1)()", "it is no call"),
+        ("add", "it is not a call"),
+        ("(lambda: 1)()", "it is not a call"),
         ("add(**{'a': 1})", "an argument is given twice"),
         ("add(a={1, 2})", "not JSON serializable"),
     ],
@@ -225,7 +226,7 @@ def test_a_class_whose_functions_are_missing_is_an_error(tmp_path: Path) -> None
         ({"question": [["Play."]]}, "a list of turns, each a list"),
         ({"question": [[]]}, "at least one message"),
         ({"function": [{"title": "x"}]}, "expected 'name', 'description' and 'parameters'"),
-        ({"function": [{"name": "x", "parameters": []}]}, "the parameters of 'x' are no object"),
+        ({"function": [{"name": "x", "parameters": []}]}, "the parameters of 'x' are not an object"),
         ({"function": [{"name": "a b"}]}, "function 'a b' can be no tool"),
         ({"function": [{"name": "x", "parameters": {"properties": []}}]}, "function 'x' can be no tool .*/properties"),
         ({"function": None}, "no column 'involved_classes' or|column 'function' is null"),
@@ -240,11 +241,23 @@ def test_rows_of_another_shape_are_refused(columns: dict[str, Any], message: str
 # -- real files --------------------------------------------------------------------------------------------------------
 
 COUNTS = {
-    "irrelevance": 80, "live_irrelevance": 60, "live_multiple": 150, "live_parallel": 8, "live_parallel_multiple": 12,
-    "live_relevance": 8, "live_simple": 129, "multi_turn_base": 25, "multi_turn_miss_func": 10,
-    "multi_turn_miss_param": 10, "multiple": 100, "parallel": 100, "parallel_multiple": 100, "simple_java": 50,
-    "simple_javascript": 25, "simple_python": 200,
-}  # fmt: skip
+    "irrelevance": 80,
+    "live_irrelevance": 60,
+    "live_multiple": 150,
+    "live_parallel": 8,
+    "live_parallel_multiple": 12,
+    "live_relevance": 8,
+    "live_simple": 129,
+    "multi_turn_base": 25,
+    "multi_turn_miss_func": 10,
+    "multi_turn_miss_param": 10,
+    "multiple": 100,
+    "parallel": 100,
+    "parallel_multiple": 100,
+    "simple_java": 50,
+    "simple_javascript": 25,
+    "simple_python": 200,
+}
 
 
 @pytest.mark.filterwarnings("ignore::concertino_bench.loaders.DataWarning")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from concertino_bench import Submission, Task, Verdict, loaders
 from concertino_bench.graders import all_graders
+from concertino_bench.loaders import function_calls
 
 GRADERS = {kind: grader for grader in all_graders() for kind in grader.kinds}
 
@@ -72,7 +73,7 @@ async def test_the_first_accepted_values_of_bfcl_are_the_right_calls(shared_data
     bench: Any = None
     wrong, count = [], 0
     for category in ("simple_python", "multiple", "parallel", "parallel_multiple", "live_parallel", "live_simple"):
-        for task in loaders.bfcl(path=shared_data / "bfcl" / f"{category}.jsonl"):
+        for task in function_calls.bfcl(path=shared_data / "bfcl" / f"{category}.jsonl"):
             calls = [
                 {"name": name, "arguments": first_values(accepted), "status": "OK"}
                 for call in task.metadata["ground_truth"]

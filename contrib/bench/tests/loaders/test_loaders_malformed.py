@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from concertino_bench import DataError, Task, loaders
 from concertino_bench.loaders import read_rows
+from concertino_bench.loaders.grade_school import gsm8k
 from concertino_bench.loaders.rows import SUFFIXES
-from concertino_bench.masbench import make_task, to_row
+from concertino_bench.masbench import make_task
+from concertino_bench.masbench.rows import to_row
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -28,10 +30,15 @@ GOOD: dict[str, tuple[dict[str, Any], str, str]] = {
     "amc": ({"id": "a", "problem": "How many?", "answer": 27.0}, "problem", "id"),
     "asynchow": (
         {
-            "id": "a", "title": "How to make tea", "steps": ["Boil.", "Pour."], "edges": [["1", "2"]],
-            "durations_s": {"1": [60, 60], "2": [5, 5]}, "makespan_s": [65, 65],
+            "id": "a",
+            "title": "How to make tea",
+            "steps": ["Boil.", "Pour."],
+            "edges": [["1", "2"]],
+            "durations_s": {"1": [60, 60], "2": [5, 5]},
+            "makespan_s": [65, 65],
         },
-        "title", "id",
+        "title",
+        "id",
     ),
     "bamboogle": ({"id": "a", "question": "Who?", "answer": "Ann"}, "question", "id"),
     "bfcl": ({"id": "a", "question": [MESSAGES], "function": [FUNCTION], "ground_truth": [{"book": {}}]}, "", "id"),
@@ -41,19 +48,21 @@ GOOD: dict[str, tuple[dict[str, Any], str, str]] = {
     "hotpotqa": ({"id": "a", "question": "Who?", "answer": "Ann"}, "question", "id"),
     "humaneval": (
         {"task_id": "a", "prompt": "def f():\n", "entry_point": "f", "test": "def check(candidate):\n    pass\n"},
-        "prompt", "task_id",
+        "prompt",
+        "task_id",
     ),
     "jsonl": ({"id": "a", "question": "Who?", "answer": "Ann"}, "", "id"),
     "masbench-rows": (to_row(make_task("depth", 3, 0)), "prompt_json", ""),
     "math": ({"unique_id": "a", "problem": "How many?", "answer": r"\frac12"}, "problem", "unique_id"),
     "mbpp": (
         {"task_id": "a", "text": "Write f.", "code": "def f():\n    pass", "test_list": ["assert f() is None"]},
-        "text", "task_id",
+        "text",
+        "task_id",
     ),
     "mmlu-pro": ({"id": "a", "question": "Which?", "options": ["x", "y"], "answer": "B"}, "question", "id"),
     "musique": ({"id": "a", "question": "Who?", "answer": "Ann", "answer_aliases": ["Anna"]}, "question", "id"),
     "toolorchestra": ({"index": "qa____1", "category": "qa", "problem": "2+2?", "answer": "4"}, "problem", "index"),
-}  # fmt: skip
+}
 SETS = {each.name: each for each in loaders.task_sets()}
 NAMES = sorted(GOOD)
 
@@ -145,23 +154,38 @@ def test_an_id_that_is_there_twice_is_an_error_that_names_both_lines(name: str, 
     [
         (b"", r"it holds no row; expected at least one"),
         (b"\n \n\n", r"it holds no row"),
-        ("{\"question\": \"caf\u00e9\"}".encode("latin-1"), r":1: byte 0xe9 is no UTF-8; expected UTF-8: convert"),
+        ('{"question": "caf\u00e9"}'.encode("latin-1"), r":1: byte 0xe9 is not UTF-8; expected UTF-8: convert"),
         ("{}".encode("utf-16"), r"text in UTF-16; expected UTF-8: convert it \(iconv -f UTF-16"),
         ("{}".encode("utf-32"), r"text in UTF-32"),
         (b"[1, 2]\n", r":1: a list \(\[1, 2\]\); expected a JSON object in each row"),
         (b'"text"\n', r":1: a text"),
-        (b'{"question": NaN}\n', r":1: no JSON \(NaN is no JSON\)"),
-        (b"question: Why?\n", r":1: no JSON \(column 1: Expecting value\)"),
-        (b'{"a": 1} {"b": 2}\n', r":1: no JSON \(column 10: Extra data\)"),
+        (b'{"question": NaN}\n', r":1: invalid JSON \(NaN is not JSON\)"),
+        (b"question: Why?\n", r":1: invalid JSON \(column 1: Expecting value\)"),
+        (b'{"a": 1} {"b": 2}\n', r":1: invalid JSON \(column 10: Extra data\)"),
         (b"[" * 100_000 + b"\n", r":1: the JSON is nested too deep"),
         (b"PAR1....", r"a Parquet file; expected text: write it as JSON Lines"),
         (b"version https://git-lfs.github.com/spec/v1\n", r"a Git LFS pointer, not the data"),
         (b"PK\x03\x04...", r"a zip archive"),
         (b"\x1f\x8b" + b"\0" * 30, r"the gzip file is damaged|cut short"),
     ],
-    ids=["empty", "blank", "latin-1", "utf-16", "utf-32", "list", "text", "NaN", "YAML", "two", "deep", "parquet",
-         "lfs", "zip", "gzip"],
-)  # fmt: skip
+    ids=[
+        "empty",
+        "blank",
+        "latin-1",
+        "utf-16",
+        "utf-32",
+        "list",
+        "text",
+        "NaN",
+        "YAML",
+        "two",
+        "deep",
+        "parquet",
+        "lfs",
+        "zip",
+        "gzip",
+    ],
+)
 def test_what_is_no_file_of_rows_is_one_clear_error(name: str, content: bytes, expected: str, tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_bytes(content)
@@ -191,7 +215,7 @@ def test_a_mark_of_the_byte_order_is_read_at_the_beginning_and_refused_behind_it
     file = tmp_path / "rows.jsonl"
     row = json.dumps(GOOD["gsm8k"][0]).encode()
     file.write_bytes(b"\xef\xbb\xbf" + row + b"\n")
-    assert [task.id for task in loaders.gsm8k(path=file)] == ["a"]
+    assert [task.id for task in gsm8k(path=file)] == ["a"]
     file.write_bytes(row + b"\n\xef\xbb\xbf" + row)
     assert "rows.jsonl:2: a byte order mark inside the file" in error_of("gsm8k", file)
 
@@ -209,7 +233,7 @@ def test_a_blank_or_null_text_is_refused(written: Callable[..., Path]) -> None:
 def test_a_file_without_rights_or_of_a_wrong_suffix_says_so(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl.gz"
     file.write_bytes(b'{"a": 1}\n')
-    with pytest.raises(DataError, match=r"no gzip, though it ends in '\.gz'; expected gzip: rename"):
+    with pytest.raises(DataError, match=r"not gzip, though it ends in '\.gz'; expected gzip: rename"):
         list(read_rows(file))
     packed = gzip.compress(b'{"a": 1}\n' * 1000)
     file.write_bytes(packed[: len(packed) // 2])
@@ -258,12 +282,12 @@ def test_an_object_over_several_lines_is_one_row_and_json_lines_may_be_called_js
         ('[{"a": 1}, {"b": ', r":1: the list ends inside a value; the file is cut short"),
         ('[{"a": 1}', r":1: the list is not closed"),
         ('[{"a": 1}\n{"b": 2}]', r":2: '\{' behind an element, expected ',' or '\]'"),
-        ('[{"a": 1},\n{"b" 2},' + ' {"c": 3},' * 99_999, r":2: no JSON \(Expecting ':' delimiter\)"),
+        ('[{"a": 1},\n{"b" 2},' + ' {"c": 3},' * 99_999, r":2: invalid JSON \(Expecting ':' delimiter\)"),
         ('[{"a": 1}]\n{"b": 2}', r":2: text behind the list"),
         ("[]", "it holds no row"),
         ("[1]", r":1: a number \(1\); expected a JSON object"),
-        ('[{"a": 1},]', r":1: no JSON"),
-        ('{"a":\n1,\n"b" 2}', r":3: no JSON \(Expecting ':' delimiter\)"),
+        ('[{"a": 1},]', r":1: invalid JSON"),
+        ('{"a":\n1,\n"b" 2}', r":3: invalid JSON \(Expecting ':' delimiter\)"),
     ],
 )
 def test_a_json_list_that_is_wrong_names_its_line(content: str, expected: str, tmp_path: Path) -> None:
@@ -276,7 +300,7 @@ def test_a_json_list_that_is_wrong_names_its_line(content: str, expected: str, t
 def test_a_byte_that_is_no_utf_8_inside_a_list_is_named_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "rows.json"
     file.write_bytes(b'[\n{"a": "' + b"x" * 70_000 + b'"},\n{"a": "\xe9"}]')
-    with pytest.raises(DataError, match=r"rows\.json:3: byte 0xe9 is no UTF-8"):
+    with pytest.raises(DataError, match=r"rows\.json:3: byte 0xe9 is not UTF-8"):
         list(read_rows(file))
 
 
@@ -296,14 +320,14 @@ def test_csv_and_tsv_are_read_with_quotes_line_breaks_and_missing_values(tmp_pat
     ("content", "expected"),
     [
         ("a,b\n1,2\n1,2,3\n", r":3: 3 cells; expected 2, as in the header"),
-        ('a,b\n1,"2\n', r":2: no CSV \(unexpected end of data\); the file is cut short, or a quote is not closed"),
+        ('a,b\n1,"2\n', r":2: invalid CSV \(unexpected end of data\); the file is cut short, or a quote is not closed"),
         ("a;b\n1;2\n", r":1: one column, 'a;b'; expected columns separated by ','"),
         ("a,a\n1,2\n", r":1: two columns 'a' in the header"),
         ("a,\n1,2\n", r":1: a column without a name"),
         ("a,b\n", "it holds no row"),
         (
             "a,b\n1," + "x" * 140_000 + "\n",
-            r":2: no CSV \(field larger than field limit \(131072\)\); write the file as",
+            r":2: invalid CSV \(field larger than field limit \(131072\)\); write the file as",
         ),
     ],
 )
@@ -317,11 +341,35 @@ def test_a_csv_file_that_is_wrong_names_its_line(content: str, expected: str, tm
 # -- anything at all ---------------------------------------------------------------------------------------------------
 
 ODD: list[Any] = [
-    None, 5, -1.5, True, "", " ", "x", "{", "9" * 5000, [], [1], {}, {"a": 1}, [[]], [{}], [None], [["a", "b"]],
-    {"title": ["a"], "sentences": [5]}, [{"name": 5}], [{"name": "x", "parameters": {"properties": {"a": 5}}}],
-    [{"name": "x", "parameters": {"type": ["dict", None], "properties": []}}], {"target": 5}, {"ground_truth": 5},
-    [[{"role": "user", "content": ""}]], [{"role": "user", "content": "x"}], {"1": None}, {"1": ["a", "b"]}, [["a", 1]],
-]  # fmt: skip
+    None,
+    5,
+    -1.5,
+    True,
+    "",
+    " ",
+    "x",
+    "{",
+    "9" * 5000,
+    [],
+    [1],
+    {},
+    {"a": 1},
+    [[]],
+    [{}],
+    [None],
+    [["a", "b"]],
+    {"title": ["a"], "sentences": [5]},
+    [{"name": 5}],
+    [{"name": "x", "parameters": {"properties": {"a": 5}}}],
+    [{"name": "x", "parameters": {"type": ["dict", None], "properties": []}}],
+    {"target": 5},
+    {"ground_truth": 5},
+    [[{"role": "user", "content": ""}]],
+    [{"role": "user", "content": "x"}],
+    {"1": None},
+    {"1": ["a", "b"]},
+    [["a", 1]],
+]
 FURTHER: dict[str, list[dict[str, Any]]] = {
     "asynchow": [{"durations_text": {}}],
     "bfcl": [
@@ -341,7 +389,7 @@ FURTHER: dict[str, list[dict[str, Any]]] = {
         {"tools": [], "pref_vec": {}, "tool_pricing": {}, "model_mapping": {}},
         {"category": "func_call", "example": {"user_scenario": {"instructions": {"known_info": "x"}}}},
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.filterwarnings("ignore::concertino_bench.loaders.DataWarning")
@@ -395,8 +443,9 @@ JSON = st.recursive(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.dictionaries(st.text(max_size=4), JSON, max_size=3), min_size=1, max_size=5),
-    st.booleans(), st.sampled_from([None, 1]),
-)  # fmt: skip
+    st.booleans(),
+    st.sampled_from([None, 1]),
+)
 def test_a_list_read_in_pieces_of_any_size_is_what_json_reads_at_once(
     chunk: int, tmp_path: Path, listed: list[dict[str, Any]], ascii_only: bool, indent: int | None
 ) -> None:

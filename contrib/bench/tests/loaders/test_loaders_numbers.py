@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from concertino_bench import DataError, Task
-from concertino_bench.loaders import aime, amc, boxed, gsm8k, math, overlap
+from concertino_bench.loaders import overlap
+from concertino_bench.loaders.competitions import aime, amc, boxed, math
+from concertino_bench.loaders.grade_school import gsm8k
 
 Loader = Callable[..., Any]
 
@@ -136,10 +138,12 @@ def test_an_aime_answer_out_of_range_is_refused(given: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("given", "answer", "kind"),
     [
-        (27.0, "27", "number"), ("1.50", "1.5", "number"), ("-0.5", "-0.5", "number"),
+        (27.0, "27", "number"),
+        ("1.50", "1.5", "number"),
+        ("-0.5", "-0.5", "number"),
         (r"\frac{1}{2}", r"\frac{1}{2}", "math"),
     ],
-)  # fmt: skip
+)
 def test_an_amc_answer_is_a_number_or_latex(given: Any, answer: str, kind: str, tmp_path: Path) -> None:
     task = one(amc, tmp_path, {"id": 4, "problem": "P", "answer": given})
     assert (task.id, task.answer, task.kind) == ("amc/4", answer, kind)

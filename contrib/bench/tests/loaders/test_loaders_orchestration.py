@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from concertino_bench import DataError, Task
-from concertino_bench.loaders import gap, masbench_rows, toolorchestra
+from concertino_bench.loaders.orchestration import gap, masbench_rows, toolorchestra
 from concertino_bench.masbench import generate, write_jsonl
 
 
@@ -31,9 +31,13 @@ def test_generated_rows_come_back_as_they_were(tmp_path: Path) -> None:
 
 def test_published_rows_are_numbered_by_line_and_take_the_split(tmp_path: Path) -> None:
     row = {
-        "axis": "parallel", "value": "2", "prompt_json": json.dumps([{"role": "user", "content": "Why?"}]),
-        "reward_model_json": json.dumps({"ground_truth": "7<<horizon>>12"}), "extra_info_json": "{}", "data": "{}",
-    }  # fmt: skip
+        "axis": "parallel",
+        "value": "2",
+        "prompt_json": json.dumps([{"role": "user", "content": "Why?"}]),
+        "reward_model_json": json.dumps({"ground_truth": "7<<horizon>>12"}),
+        "extra_info_json": "{}",
+        "data": "{}",
+    }
     first, second = load(masbench_rows, tmp_path, row, row, split="test")
     assert (first.id, second.id) == ("masbench/published-parallel-2-test-1", "masbench/published-parallel-2-test-2")
     assert first.answers == ("7", "12")
@@ -45,16 +49,23 @@ def test_published_rows_are_numbered_by_line_and_take_the_split(tmp_path: Path) 
 
 TOOL = {"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}
 QA = {
-    "index": "qa____7", "category": "qa", "problem": "2+2?", "answer": 4, "tools": [TOOL],
+    "index": "qa____7",
+    "category": "qa",
+    "problem": "2+2?",
+    "answer": 4,
+    "tools": [TOOL],
     "model_mapping": {"expert-1": "big"},
     "tool_pricing": {"big": {"input_tokens_per_million": 1.25e-6, "output_tokens_per_million": 1e-5}},
     "pref_vec": {"search": 0, "accuracy": 1, "cost": 0.5, "latency": 0},
-}  # fmt: skip
+}
 INSTRUCTIONS = {"reason_for_call": "A refund.", "known_info": "You are Ann.", "task_instructions": ""}
 CALL = {
-    "index": "bank____12", "category": "func_call", "problem": "", "answer": "",
+    "index": "bank____12",
+    "category": "func_call",
+    "problem": "",
+    "answer": "",
     "example": {"id": "12", "user_scenario": {"instructions": INSTRUCTIONS}},
-}  # fmt: skip
+}
 
 
 def test_a_question_keeps_its_tools_prices_and_preference(tmp_path: Path) -> None:
@@ -134,7 +145,7 @@ def test_a_question_with_a_list_of_answers_is_a_row_too(tmp_path: Path) -> None:
     ("row", "message"),
     [
         ({"instruction": "Who?", "output": "Ann"}, r"expected a trace that ends in <answer>…</answer>"),
-        ({"reward_model": {"ground_truth": "{"}, "prompt": []}, "ground_truth is no JSON"),
+        ({"reward_model": {"ground_truth": "{"}, "prompt": []}, "ground_truth is not JSON"),
         ({"reward_model": {"ground_truth": {"target": []}}, "extra_info": {"question": "Q"}}, r"'target' is \[\]"),
         ({"reward_model": {}, "prompt": [{"role": "user"}]}, "chat messages, one of them the user's"),
         ({"text": "Who?"}, "no column 'question' or 'output' or 'reward_model'"),

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 from concertino_bench import DataError, Task
-from concertino_bench.loaders import Column, jsonl, load_toml
+from concertino_bench.loaders import jsonl, load_toml
+from concertino_bench.loaders.own import Column
 
 THREE_LINES = 'path = "data/questions.jsonl"\nquestion = "text"\nanswer = "gold"\n'
 ROWS = [
     {"text": "How many?", "gold": 4, "nr": "q-1", "part": "test", "sort": "number", "note": {"by": "Ann"}, "x": None},
     {"text": "Which city?", "gold": ["Rome", "Roma"], "nr": 2, "part": "train", "sort": "text", "note": {}, "x": "y"},
-]  # fmt: skip
+]
 
 
 @pytest.fixture
@@ -56,9 +57,13 @@ def test_everything_that_a_declaration_may_say_is_in_the_tasks(folder: Path) -> 
     assert (quiz.name, quiz.summary) == ("legs", "Legs.")
     first, second = quiz.load()
     assert first == Task(
-        "q-1", "Qq-1: How many? {short}", ("4",), "number", split="test",
+        "q-1",
+        "Qq-1: How many? {short}",
+        ("4",),
+        "number",
+        split="test",
         metadata={"note": {"by": "Ann"}, "grader": "llm-judge"},
-    )  # fmt: skip
+    )
     assert (second.id, second.question) == ("legs/2", "Q2: Which city? {short}")
     assert second.metadata == {"note": {}, "aliases": ["Roma"], "grader": "llm-judge"}
 
@@ -108,7 +113,7 @@ def test_aliases_of_several_answers_are_a_list_for_each(folder: Path) -> None:
         (THREE_LINES + 'split = { colum = "x" }\n', r"quiz\.toml:4: split is \{'colum': 'x'\}; expected a text, or"),
         (THREE_LINES + 'metadata = "note"\n', r"quiz\.toml:4: metadata is 'note'; expected a list of columns"),
         (THREE_LINES + "id = 3\n", r"quiz\.toml:4: id is 3; expected the name of a column"),
-        (THREE_LINES + "id\n", r"quiz\.toml: no TOML \(.*line 4.*\); correct the line"),
+        (THREE_LINES + "id\n", r"quiz\.toml: invalid TOML \(.*line 4.*\); correct the line"),
         (THREE_LINES.partition("\n")[2], "no key 'path'; expected the file of the tasks"),
         ('path = "x.jsonl"\nanswer = "gold"\n', "neither 'question' nor 'template'; expected a column"),
         ('path = "x.jsonl"\nquestion = "text"\n', "no key 'answer'; expected a column: answer = \"gold\""),

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import concertino as ct
 import pytest
 from concertino_bench import DataError, Task
-from concertino_bench.loaders import DataWarning, asynchow, durations_of, plan_of
+from concertino_bench.loaders import DataWarning
+from concertino_bench.loaders.plans import asynchow, durations_of, plan_of
 from tree import ROOT
 
 T = TypeVar("T")
@@ -110,8 +111,8 @@ def test_marks_are_no_calls_and_a_step_without_edges_runs(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"edges": [["1", "2"], ["2", "1"]]}, r":1: the steps are no plan \(.*\); expected edges without a cycle"),
-        ({"edges": [["1", "1"]]}, "the steps are no plan"),
+        ({"edges": [["1", "2"], ["2", "1"]]}, r":1: the steps are not a plan \(.*\); expected edges without a cycle"),
+        ({"edges": [["1", "1"]]}, "the steps are not a plan"),
         ({"edges": [["1", "9"]]}, "leads to '9'; expected START, END or one of 1, 2, 3, 4"),
         ({"edges": [["1"]]}, "pairs of step ids"),
         ({"steps": ["Boil."]}, "1 steps and 4 durations"),

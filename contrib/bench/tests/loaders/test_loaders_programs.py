@@ -11,18 +11,24 @@ from typing import Any
 
 import pytest
 from concertino_bench import DataError, Task
-from concertino_bench.loaders import humaneval, mbpp
+from concertino_bench.loaders.programs import humaneval, mbpp
 
 CHECK = "def check(candidate):\n    assert candidate(2) == 4\n"
 HUMAN = {
-    "task_id": "HumanEval/1", "prompt": "def double(n):\n    \"\"\"Twice.\"\"\"\n", "entry_point": "double",
-    "test": CHECK, "canonical_solution": "    return n * 2\n",
-}  # fmt: skip
+    "task_id": "HumanEval/1",
+    "prompt": 'def double(n):\n    """Twice."""\n',
+    "entry_point": "double",
+    "test": CHECK,
+    "canonical_solution": "    return n * 2\n",
+}
 MBPP = {
-    "task_id": 7, "text": "Write a function that doubles.", "code": "import math\r\ndef double(n):\r\n  return n * 2",
-    "test_setup_code": "", "test_list": ["assert double(2) == 4", "assert abs(double(-1)) == 2"],
+    "task_id": 7,
+    "text": "Write a function that doubles.",
+    "code": "import math\r\ndef double(n):\r\n  return n * 2",
+    "test_setup_code": "",
+    "test_list": ["assert double(2) == 4", "assert abs(double(-1)) == 2"],
     "challenge_test_list": ["assert double(0) == 0"],
-}  # fmt: skip
+}
 
 
 def one(loader: Callable[..., Any], tmp_path: Path, row: dict[str, Any]) -> Task:
@@ -88,7 +94,7 @@ def test_of_several_functions_that_the_asserts_call_the_last_is_the_tested_one(t
         (mbpp, {**MBPP, "test_list": []}, "at least one assert"),
         (mbpp, {**MBPP, "code": "x = 1"}, r"calls abs, double; expected a function of 'code' \(there is none\)"),
     ],
-)  # fmt: skip
+)
 def test_rows_of_another_shape_are_refused(loader: Any, row: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=message):
         one(loader, tmp_path, row)
@@ -97,7 +103,7 @@ def test_rows_of_another_shape_are_refused(loader: Any, row: dict[str, Any], mes
 @pytest.mark.parametrize(
     ("loader", "name", "count"),
     [(humaneval, "humaneval_82", 82), (mbpp, "mbpp_test", 91), (mbpp, "mbpp_gpt4_solutions", 99)],
-)  # fmt: skip
+)
 def test_the_files_load_completely(loader: Any, name: str, count: int, shared_data: Path) -> None:
     tasks = list(loader(path=shared_data / "code_tasks" / f"{name}.jsonl"))
     assert len(tasks) == count
@@ -121,7 +127,11 @@ def test_the_reference_solutions_pass_the_tests_as_they_are_loaded(shared_data: 
     )
     done = subprocess.run(
         [sys.executable, "-c", runner],
-        input=json.dumps(programs), capture_output=True, text=True, timeout=100, check=True,
-    )  # fmt: skip
+        input=json.dumps(programs),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
     broken = json.loads(done.stdout.splitlines()[-1])
     assert broken == []

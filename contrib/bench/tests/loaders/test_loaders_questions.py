@@ -10,15 +10,9 @@ from typing import Any
 
 import pytest
 from concertino_bench import DataError, Task
-from concertino_bench.loaders import (
-    DataWarning,
-    bamboogle,
-    fanoutqa,
-    hotpotqa,
-    mmlu_pro,
-    musique,
-    two_wiki,
-)
+from concertino_bench.loaders import DataWarning
+from concertino_bench.loaders.choices import mmlu_pro
+from concertino_bench.loaders.multihop import bamboogle, fanoutqa, hotpotqa, musique, two_wiki
 
 SENTENCES = ["Ann was born in Rome. ", " She died in 1900."]
 PAIRS = [["Ann", SENTENCES], ["Rome", ["A city."]]]
@@ -62,9 +56,14 @@ def test_paragraphs_are_written_above_the_question_if_asked_for(tmp_path: Path) 
 def test_musique_rows_keep_aliases_and_which_paragraphs_support(tmp_path: Path) -> None:
     paragraphs = [{"idx": 0, "title": "Ann", "paragraph_text": "Born in Rome.", "is_supporting": True}]
     row = {
-        "id": "2hop__1", "question": "Where?", "answer": "Rome", "answer_aliases": ["Roma", "Rome", "Roma"],
-        "answerable": True, "paragraphs": paragraphs, "question_decomposition": [{"id": 1}],
-    }  # fmt: skip
+        "id": "2hop__1",
+        "question": "Where?",
+        "answer": "Rome",
+        "answer_aliases": ["Roma", "Rome", "Roma"],
+        "answerable": True,
+        "paragraphs": paragraphs,
+        "question_decomposition": [{"id": 1}],
+    }
     (task,) = load(musique, tmp_path, row)
     assert task.metadata["aliases"] == ["Roma"]
     assert task.metadata["paragraphs"] == [{"title": "Ann", "text": "Born in Rome.", "supporting": True}]
@@ -189,7 +188,7 @@ def test_hotpotqa_loads_completely_and_its_facts_are_of_its_paragraphs(shared_da
 @pytest.mark.parametrize(
     ("loader", "name", "count"),
     [(two_wiki, "2wiki_100", 100), (musique, "musique_100", 100), (bamboogle, "bamboogle", 125)],
-)  # fmt: skip
+)
 def test_question_sets_load_completely(loader: Any, name: str, count: int, shared_data: Path) -> None:
     tasks = list(loader(path=shared_data / "multihop_questions" / f"{name}.jsonl"))
     assert len(tasks) == count

@@ -9,7 +9,9 @@ from itertools import product
 
 import pytest
 from concertino_bench import Task
-from concertino_bench.loaders import OverlapReport, in_first_part, overlap, split, subset, words_of
+from concertino_bench.loaders import OverlapReport, overlap, split, subset
+from concertino_bench.loaders.hygiene import words_of
+from concertino_bench.loaders.selection import in_first_part
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,8 +96,9 @@ def test_near_questions_are_found_with_their_similarity_and_answers() -> None:
     right = asked(
         "Bob buys four red apples at the market and pays ten dollars for all of them. What did one cost?",
         "How far is it from Rome to the sea if one walks slowly?",
-        name="right", answer="2",
-    )  # fmt: skip
+        name="right",
+        answer="2",
+    )
     report = overlap(left, right)
     (pair,) = report.near
     assert (pair.left, pair.right, pair.same_answers) == ("left/0", "right/0", False)
@@ -141,9 +144,14 @@ def test_a_report_is_readable_and_plain_data() -> None:
         "  1.00  left/0  right/0, other answer"
     )
     assert json.loads(json.dumps(report.to_json())) == {
-        "left": 2, "right": 1, "shared": 1, "n": 3, "threshold": 0.6, "near": [],
+        "left": 2,
+        "right": 1,
+        "shared": 1,
+        "n": 3,
+        "threshold": 0.6,
+        "near": [],
         "exact": [{"left": "left/0", "right": "right/0", "similarity": 1.0, "same_answers": False}],
-    }  # fmt: skip
+    }
     many = overlap(asked(*["Same?"] * 4), asked(*["Same?"] * 4, name="right"))
     assert str(many).endswith("  and 6 more")
     assert str(overlap([], [])) == "0 of 0 tasks are among the 0 others: 0 equal and 0 near pairs (3-grams, from 0.6)"

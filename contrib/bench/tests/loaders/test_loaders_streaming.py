@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from concertino_bench.loaders import gsm8k, overlap, subset
+from concertino_bench.loaders import overlap, subset
+from concertino_bench.loaders.grade_school import gsm8k
 
 PROGRAM = """
 import sys, concertino_bench.loaders

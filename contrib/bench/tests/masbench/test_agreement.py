@@ -12,7 +12,9 @@ import re
 from pathlib import Path
 
 import pytest
-from concertino_bench.masbench import AXES, LEVELS, SPLITS, Axis, Measures, answers, generate, measure
+from concertino_bench.masbench import AXES, LEVELS, answers, generate, measure
+from concertino_bench.masbench.generator import SPLITS, Axis
+from concertino_bench.masbench.oracle import Measures
 from concertino_toy.problems.grammar import read
 from concertino_toy.problems.solver import solve
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from concertino_bench import Grade, Task, Verdict
 from concertino_bench.graders import answers
-from concertino_bench.loaders import boxed
-from concertino_bench.masbench import boxes, generate, grade
+from concertino_bench.loaders.competitions import boxed
+from concertino_bench.masbench import generate, grade
+from concertino_bench.masbench.grader import boxes
 
 ONE = Task("one", "?", ("7",), "masbench")
 BIG = Task("big", "?", ("1234567",), "masbench")
@@ -66,12 +67,12 @@ def test_a_wrong_answer_is_wrong_and_the_reason_says_which(task: Task, text: str
     [
         (ONE, "", "no \\boxed{} was found"),
         (ONE, "I cannot tell.", "no \\boxed{} was found"),
-        (ONE, "\\boxed{seven}", "'seven' is no whole number"),
-        (ONE, "\\boxed{}", "'' is no whole number"),
-        (ONE, "\\boxed{7.5}", "'7.5' is no whole number"),
+        (ONE, "\\boxed{seven}", "'seven' is not a whole number"),
+        (ONE, "\\boxed{}", "'' is not a whole number"),
+        (ONE, "\\boxed{7.5}", "'7.5' is not a whole number"),
         (ONE, "\\boxed{7", "no \\boxed{} was found"),
-        (ONE, "<answer>unknown</answer>", "'unknown' is no whole number"),
-        (THREE, "\\boxed{7} \\boxed{?} \\boxed{7654321}", "'?' is no whole number"),
+        (ONE, "<answer>unknown</answer>", "'unknown' is not a whole number"),
+        (THREE, "\\boxed{7} \\boxed{?} \\boxed{7654321}", "'?' is not a whole number"),
         (THREE, "7, 12, 7654321", "no \\boxed{} was found"),
     ],
 )
@@ -94,7 +95,7 @@ def test_a_grade_is_no_bare_bool() -> None:
 
 
 def test_a_task_that_this_grader_is_not_for_is_refused() -> None:
-    with pytest.raises(ValueError, match="'Paris' is no whole number"):
+    with pytest.raises(ValueError, match="'Paris' is not a whole number"):
         grade(Task("capital", "?", ("Paris",), "qa"), "\\boxed{Paris}")
 
 

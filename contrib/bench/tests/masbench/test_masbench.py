@@ -8,21 +8,10 @@ import sys
 from itertools import islice
 
 import pytest
-from concertino_bench import masbench
-from concertino_bench.masbench import (
-    AXES,
-    RULES,
-    SPLITS,
-    Axis,
-    Split,
-    answers,
-    generate,
-    make_task,
-    measure,
-    split_of,
-    task_sets,
-)
+from concertino_bench.masbench import AXES, answers, generate, make_task, measure, task_sets
+from concertino_bench.masbench.generator import SPLITS, Axis, Split, split_of
 from concertino_bench.masbench.graph import MODULUS
+from concertino_bench.masbench.wording import RULES
 from concertino_bench.masbench.worlds import WORLDS
 from concertino_toy.problems.grammar import Problem, Quantity, read
 from concertino_toy.problems.ontology import WORLDS as SIM_WORLDS
@@ -76,7 +65,10 @@ def test_no_question_occurs_twice_in_a_thousand(axis: Axis) -> None:
 
 
 def test_a_question_that_comes_up_twice_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masbench, "make_task", lambda axis, level, index, **options: make_task(axis, level, index // 3))
+    monkeypatch.setattr(
+        "concertino_bench.masbench.generator.make_task",
+        lambda axis, level, index, **options: make_task(axis, level, index // 3),
+    )
     assert list(generate("depth", 4, 5)) == [make_task("depth", 4, index) for index in range(5)]
 
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 from concertino_bench import Task
-from concertino_bench.masbench import NoAnswer, ReadingError, answers, check, generate, measure, other_answers
-from concertino_bench.masbench.oracle import Measures
+from concertino_bench.masbench import answers, check, generate, measure
+from concertino_bench.masbench.oracle import Measures, NoAnswer, other_answers
+from concertino_bench.masbench.reading import QuestionReadingError
 
 KNOWN = "The number of each Loft's Trunk equals 5. The number of each Loft's Basket equals 9. "
 
@@ -83,7 +84,7 @@ def test_the_measures_of_a_text_are_what_one_counts_by_hand() -> None:
     ("sentence", "quoted"),
     [
         ("There are 5 frogs.", "There are 5 frogs."),
-        ("The number of each Loft equals 5.", "'Loft' is no quantity"),
+        ("The number of each Loft equals 5.", "'Loft' is not a quantity"),
         ("The number of each Loft's Trunk equals 7.", 'equals 7." contradicts'),
         (
             "The number of each Shed's Trunk equals the difference of each Loft's Trunk.",
@@ -93,7 +94,7 @@ def test_the_measures_of_a_text_are_what_one_counts_by_hand() -> None:
     ],
 )
 def test_a_sentence_outside_the_grammar_is_refused_and_quoted(sentence: str, quoted: str) -> None:
-    with pytest.raises(ReadingError) as caught:
+    with pytest.raises(QuestionReadingError) as caught:
         answers(f"{KNOWN}{sentence} How many Trunk does Loft have?")
     assert sentence.rsplit(" equals ", maxsplit=1)[-1].rstrip(".")[:20] in str(caught.value) or "Loft" in str(
         caught.value
@@ -101,7 +102,7 @@ def test_a_sentence_outside_the_grammar_is_refused_and_quoted(sentence: str, quo
 
 
 def test_a_text_that_asks_nothing_is_refused() -> None:
-    with pytest.raises(ReadingError, match="asks nothing"):
+    with pytest.raises(QuestionReadingError, match="asks nothing"):
         answers(KNOWN)
 
 
@@ -119,7 +120,7 @@ def test_a_hidden_number_that_is_not_told_has_no_answer() -> None:
 
 
 def test_a_result_that_no_earlier_problem_gives_is_refused() -> None:
-    with pytest.raises(ReadingError, match=r"\[answer3\], which no earlier problem asks for"):
+    with pytest.raises(QuestionReadingError, match=r"\[answer3\], which no earlier problem asks for"):
         answers("Problem 1: The number of each Loft's Trunk equals each [answer3]. How many Trunk does Loft have?")
 
 

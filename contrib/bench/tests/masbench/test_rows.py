@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from concertino_bench import Task
-from concertino_bench.masbench import AXES, RowError, from_row, generate, make_task, read_jsonl, to_row, write_jsonl
+from concertino_bench.masbench import AXES, generate, make_task, read_jsonl, write_jsonl
+from concertino_bench.masbench.rows import RowError, from_row, to_row
 
 COLUMNS = {"axis", "value", "prompt_json", "reward_model_json", "extra_info_json", "data"}
 
@@ -61,12 +62,12 @@ def test_a_row_without_a_value_takes_its_level_from_the_extra_columns() -> None:
     ("columns", "message"),
     [
         ({"prompt_json": None}, "prompt_json: expected a list of chat messages"),
-        ({"prompt_json": "Why?"}, "prompt_json: no JSON"),
+        ({"prompt_json": "Why?"}, "prompt_json: invalid JSON"),
         ({"prompt_json": "[]"}, "prompt_json: expected a list"),
         ({"prompt_json": [{"role": "user", "content": "Why?"}]}, "prompt_json: expected JSON in a text, got list"),
         ({"reward_model_json": "{}"}, "reward_model_json: expected"),
         ({"reward_model_json": '{"ground_truth": " "}'}, "reward_model_json: expected"),
-        ({"extra_info_json": "{"}, "extra_info_json: no JSON"),
+        ({"extra_info_json": "{"}, "extra_info_json: invalid JSON"),
     ],
 )
 def test_a_bad_row_says_which_column_is_wrong(columns: dict[str, object], message: str) -> None:

@@ -12,19 +12,10 @@ from pathlib import Path
 
 import pytest
 from concertino_bench import Item, Verdict
-from concertino_bench.metrics import (
-    METRICS,
-    Metric,
-    accuracy,
-    found_key,
-    majority_at,
-    mean_at,
-    partial_credit,
-    pass_at,
-    pass_at_k,
-    unparsable,
-    value_mean,
-)
+from concertino_bench.graders.answer_keys import found_key
+from concertino_bench.metrics import METRICS, Metric, accuracy, majority_at, mean_at, pass_at, value_mean
+from concertino_bench.metrics.correctness import partial_credit, unparsable
+from concertino_bench.metrics.passes import pass_at_k
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -146,18 +137,35 @@ def test_spellings_of_one_answer_vote_together(item: MakeItem) -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("x+1", "x-1"), ("-x", "x"), ("(1, 2)", "12"), ("3:15", "315"), ("x-y", "xy"), ("1.5 m", "15 m"), ("5!", "5"),
-     ("[1, 2)", "(1, 2]"), ("print(a + b)\nend", "print(a - b)\nend")],
-)  # fmt: skip
+    [
+        ("x+1", "x-1"),
+        ("-x", "x"),
+        ("(1, 2)", "12"),
+        ("3:15", "315"),
+        ("x-y", "xy"),
+        ("1.5 m", "15 m"),
+        ("5!", "5"),
+        ("[1, 2)", "(1, 2]"),
+        ("print(a + b)\nend", "print(a - b)\nend"),
+    ],
+)
 def test_answers_that_differ_in_a_sign_that_counts_are_two(one: str, other: str) -> None:
     assert found_key(one) != found_key(other)
 
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("1,000", "1000.0"), ("x + 1", "x+1."), ("1, 2", "1,2"), ("The Beatles", "beatles."), ("(B)", "b"),
-     ("July 4, 1776", "july 4 1776"), ("\\text{Paris}", "Paris"), ("0.5", "1/2")],
-)  # fmt: skip
+    [
+        ("1,000", "1000.0"),
+        ("x + 1", "x+1."),
+        ("1, 2", "1,2"),
+        ("The Beatles", "beatles."),
+        ("(B)", "b"),
+        ("July 4, 1776", "july 4 1776"),
+        ("\\text{Paris}", "Paris"),
+        ("0.5", "1/2"),
+    ],
+)
 def test_answers_that_differ_in_spelling_are_one(one: str, other: str) -> None:
     assert found_key(one) == found_key(other)
 
@@ -219,9 +227,17 @@ def test_the_order_of_items_does_not_matter(rows: list[tuple[int, int, bool]], c
     from concertino_bench import Key
 
     items = [
-        Item(Key("a", f"t{t}", s), "number", Verdict.RIGHT if right else Verdict.WRONG, "r", seconds=t + s / 7,
-             usage=Usage(1, 0.1 * s, 0.1 + t / 3), found=(str(right),)) for t, s, right in rows
-    ]  # fmt: skip
+        Item(
+            Key("a", f"t{t}", s),
+            "number",
+            Verdict.RIGHT if right else Verdict.WRONG,
+            "r",
+            seconds=t + s / 7,
+            usage=Usage(1, 0.1 * s, 0.1 + t / 3),
+            found=(str(right),),
+        )
+        for t, s, right in rows
+    ]
     mixed = list(items)
     chance.shuffle(mixed)  # type: ignore[attr-defined]
     metrics = [m for m in METRICS.values() if m.terms] + [pass_at(2), majority_at(2), mean_at(2)]

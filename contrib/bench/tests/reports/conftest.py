@@ -53,13 +53,30 @@ def make(tasks: int = 200, samples: int = 1, unpriced: str = "", seed: int = 1) 
         "title": "Five systems on MASBENCH",
         "sets": [{"name": f"masbench/{axis}", "limit": tasks // 5, "seed": 1} for axis in AXES],
         "systems": [
-            {"name": name, "strategy": {"name": name.split("+")[0]}, "model": "orchestrator", "only": [], "offer": [],
-             "roles": {}, "sampling": None, "eager": False, "summary": "simulated"} for name in SYSTEMS
+            {
+                "name": name,
+                "strategy": {"name": name.split("+")[0]},
+                "model": "orchestrator",
+                "only": [],
+                "offer": [],
+                "roles": {},
+                "sampling": None,
+                "eager": False,
+                "summary": "simulated",
+            }
+            for name in SYSTEMS
         ],
-        "samples": samples, "seed": 1, "budget": {"rounds": 12, "usd": 0.5, "seconds": 60.0}, "grader": "",
-        "pool": "9bcd17e1c59e12d1", "pools": dict.fromkeys(SYSTEMS, "9bcd17e1c59e12d1"), "tasks": tasks,
-        "prices": "2026-11-01", "started": "2026-11-21T10:00:00+00:00", "versions": {"concertino": "0.1.0"},
-    }  # fmt: skip
+        "samples": samples,
+        "seed": 1,
+        "budget": {"rounds": 12, "usd": 0.5, "seconds": 60.0},
+        "grader": "",
+        "pool": "9bcd17e1c59e12d1",
+        "pools": dict.fromkeys(SYSTEMS, "9bcd17e1c59e12d1"),
+        "tasks": tasks,
+        "prices": "2026-11-01",
+        "started": "2026-11-21T10:00:00+00:00",
+        "versions": {"concertino": "0.1.0"},
+    }
     return Results(header, items, (), ("results.jsonl",))
 
 
@@ -87,12 +104,34 @@ def _item(
     verdict = Verdict.RIGHT if right else Verdict.UNPARSABLE if chance.random() < 0.1 else Verdict.WRONG
     reason = {"right": "all answers are right", "wrong": "17 is not 4", "unparsable": "no \\boxed{} was found"}
     return Item(
-        key, "masbench", verdict, reason[verdict.value], float(right), {}, () if verdict == "unparsable" else ("4",),
-        axis, level, "test", "4", "answered", "", path * chance.uniform(1.0, 1.1), path, len(widths), len(widths),
-        int(chance.random() < 0.1 and bool(widths)), calls, statuses, min(failed, 1), tuple(widths), (1,) * len(widths),
-        Usage(calls, float(calls), usd, tokens, tokens // 8, tokens // 3, work, int(unpriced)), members,
-        pool="9bcd17e1c59e12d1", trace=f"results.traces/{key.system}-{key.task.rpartition('-')[2]}.trace.jsonl",
-    )  # fmt: skip
+        key,
+        "masbench",
+        verdict,
+        reason[verdict.value],
+        float(right),
+        {},
+        () if verdict == "unparsable" else ("4",),
+        axis,
+        level,
+        "test",
+        "4",
+        "answered",
+        "",
+        path * chance.uniform(1.0, 1.1),
+        path,
+        len(widths),
+        len(widths),
+        int(chance.random() < 0.1 and bool(widths)),
+        calls,
+        statuses,
+        min(failed, 1),
+        tuple(widths),
+        (1,) * len(widths),
+        Usage(calls, float(calls), usd, tokens, tokens // 8, tokens // 3, work, int(unpriced)),
+        members,
+        pool="9bcd17e1c59e12d1",
+        trace=f"results.traces/{key.system}-{key.task.rpartition('-')[2]}.trace.jsonl",
+    )
 
 
 def _members(chance: random.Random, trait: dict[str, Any], calls: int, usd: float) -> dict[str, MemberUse]:
@@ -101,8 +140,18 @@ def _members(chance: random.Random, trait: dict[str, Any], calls: int, usd: floa
         return MemberUse(kind, count, {"OK": count} if count else {}, Usage(count, 0.0, cost), seconds)
 
     members = {"lead/small": use("model", 2 + calls // 2, 0.8, usd / 2)}
-    tools = ["code/python", "search/wiki", "search/web", "calc/evaluate", "files/read", "sql/query", "time/now",
-             "units/convert", "maps/route", "mail/find"]  # fmt: skip
+    tools = [
+        "code/python",
+        "search/wiki",
+        "search/web",
+        "calc/evaluate",
+        "files/read",
+        "sql/query",
+        "time/now",
+        "units/convert",
+        "maps/route",
+        "mail/find",
+    ]
     for _ in range(calls):
         if trait["several"] and chance.random() < 0.6:
             name, kind = chance.choices(["reason/solve", "reason/critic"], [4, 1])[0], "agent"
@@ -126,10 +175,18 @@ def _sum(a: MemberUse, b: MemberUse) -> MemberUse:
 # -- a browser -------------------------------------------------------------------------------------------------------
 
 _FLAGS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
-    "--remote-debugging-pipe", "--window-size=1280,900",
-]  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
+    "--window-size=1280,900",
+]
 _START = """
 import fcntl, os, sys
 kept = [fcntl.fcntl(int(fd), fcntl.F_DUPFD, 10) for fd in sys.argv[1:3]]

@@ -41,11 +41,24 @@ def attacked() -> Results:
         for task in range(4):
             members = {text: MemberUse("tool", 2, {text: 2}, Usage(2), (0.1, 0.2))}
             item = Item(
-                Key(f"{text}{i}", f"{text}{task}"), text, Verdict.RIGHT if task < 2 else Verdict.WRONG, text or "r",
-                values={text: 0.5}, axis=text or "axis", level=1 + task % 2, stop=text, detail=text, seconds=1.0 + i,
-                statuses={text: 2, "OK": 1}, calls=3, members=members, pool=text, trace=text, answer=text,
+                Key(f"{text}{i}", f"{text}{task}"),
+                text,
+                Verdict.RIGHT if task < 2 else Verdict.WRONG,
+                text or "r",
+                values={text: 0.5},
+                axis=text or "axis",
+                level=1 + task % 2,
+                stop=text,
+                detail=text,
+                seconds=1.0 + i,
+                statuses={text: 2, "OK": 1},
+                calls=3,
+                members=members,
+                pool=text,
+                trace=text,
+                answer=text,
                 error=text if task == 3 else "",
-            )  # fmt: skip
+            )
             items.append(item)
     systems = [
         {"name": f"{t}{i}", "strategy": {"name": t, "o": t}, "model": t, "summary": t} for i, t in enumerate(ATTACKS)
@@ -198,10 +211,16 @@ def test_systems_of_several_agents_are_told_from_single_ones(make_results: Make)
 @pytest.mark.parametrize(
     ("strategy", "several"),
     [
-        ("single-model", False), ("self-refine", False), ("single-with-tools", False), ("agent-graph", True),
-        ("parallel-rounds", True), ("majority-vote", True), ("of-another-plugin", False), ("", False),
+        ("single-model", False),
+        ("self-refine", False),
+        ("single-with-tools", False),
+        ("agent-graph", True),
+        ("parallel-rounds", True),
+        ("majority-vote", True),
+        ("of-another-plugin", False),
+        ("", False),
     ],
-)  # fmt: skip
+)
 def test_a_system_is_single_or_several_by_what_it_may_do(strategy: str, several: bool) -> None:
     lone = {"lead": MemberUse("model", 1, {"OK": 1}, Usage(1))}
     items = [
@@ -244,8 +263,10 @@ def test_a_browser_shows_the_page_without_an_error_or_a_request(
     assert list(sizes) == PLOTS
     assert all(width > 600 and height > 100 for width, height in sizes.values()), sizes
     assert browser.value("document.querySelectorAll('svg title').length") > len(PLOTS)
-    names = browser.value("[...document.querySelectorAll('svg')].map(s => document.getElementById(s.getAttribute("
-                          "'aria-labelledby').split(' ')[0]).textContent)")  # fmt: skip
+    names = browser.value(
+        "[...document.querySelectorAll('svg')].map(s => document.getElementById(s.getAttribute("
+        "'aria-labelledby').split(' ')[0]).textContent)"
+    )
     assert all(names)
     for dark in (False, True):
         picture = tmp_path / f"{dark}.png"

@@ -11,17 +11,27 @@ from hypothesis import strategies as st
 
 def items_of(system: str, right: int, usd: float, unpriced: bool = False) -> list[Item]:
     return [
-        Item(Key(system, f"t{i}"), "number", Verdict.RIGHT if i < right else Verdict.WRONG, "r",
-             usage=Usage(usd=usd, unpriced=int(unpriced)), seconds=usd) for i in range(10)
-    ]  # fmt: skip
+        Item(
+            Key(system, f"t{i}"),
+            "number",
+            Verdict.RIGHT if i < right else Verdict.WRONG,
+            "r",
+            usage=Usage(usd=usd, unpriced=int(unpriced)),
+            seconds=usd,
+        )
+        for i in range(10)
+    ]
 
 
 def test_a_system_is_on_the_frontier_if_none_beats_it() -> None:
     items = [*items_of("cheap", 3, 1.0), *items_of("good", 9, 5.0), *items_of("bad", 2, 4.0), *items_of("mid", 6, 2.0)]
     points = pareto(items, resamples=50)
     assert [(point.system, point.frontier) for point in points] == [
-        ("cheap", True), ("mid", True), ("bad", False), ("good", True)
-    ]  # fmt: skip
+        ("cheap", True),
+        ("mid", True),
+        ("bad", False),
+        ("good", True),
+    ]
     assert set(points[2].beaten_by) == {"cheap", "mid"}
 
 

@@ -53,9 +53,14 @@ def test_a_torn_last_line_is_left_out_with_a_note(tmp_path: Path, make_results: 
 
 @pytest.mark.parametrize(
     ("damage", "words"),
-    [('{"t": "item", "key": [', "no JSON"), ('{"t": "item"}', "no item of a results file"), ("[]", 'expected {"t"'),
-     ("", "no JSON"), ('{"t": "item", "key": ["a", "b", 0], "kind": "k", "verdict": "great", "reason": "r"}', "great")],
-)  # fmt: skip
+    [
+        ('{"t": "item", "key": [', "not JSON"),
+        ('{"t": "item"}', "no item of a results file"),
+        ("[]", 'expected {"t"'),
+        ("", "not JSON"),
+        ('{"t": "item", "key": ["a", "b", 0], "kind": "k", "verdict": "great", "reason": "r"}', "great"),
+    ],
+)
 def test_a_damaged_line_is_an_error_with_its_number_unless_lenient(
     damage: str, words: str, tmp_path: Path, make_results: Make
 ) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.testing import fake_tool
-from concertino_bench import Bench, Grade, Grader, Item, Submission, System, Task, TaskSet, Verdict
+from concertino_bench import Grade, Grader, GraderServices, Item, Submission, System, Task, TaskSet, Verdict
 from concertino_bench.masbench import grade, task_sets
 from concertino_bench.runner import Evaluation, Outcome, Progress, Selection, evaluate
 
@@ -108,7 +108,7 @@ def test_a_file_of_another_evaluation_is_refused_with_what_differs(tmp_path: Pat
     with pytest.raises(ct.UsageError, match="what differs: pool;"):
         done(asked(System("rounds", prepare=lambda pool: pool.without("toy/swift")), SYSTEMS[1]), out)
     (tmp_path / "notes.txt").write_text("hello\n")
-    with pytest.raises(ct.UsageError, match="its first line is no header"):
+    with pytest.raises(ct.UsageError, match="its first line is not a header"):
         done(asked(), tmp_path / "notes.txt")
 
 
@@ -218,9 +218,9 @@ class Judge(Grader):
     name = "judge"
     needs = ("model:judge", "tool:look")
 
-    async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
-        reply = await bench.ask("judge", ct.ChatRequest([ct.Message("user", submission.text)]))
-        seen = await bench.call("look", {})
+    async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
+        reply = await services.ask("judge", ct.ChatRequest([ct.Message("user", submission.text)]))
+        seen = await services.call("look", {})
         return Grade(Verdict.RIGHT if reply.text == "yes" and seen.ok else Verdict.WRONG, "it was judged")
 
 
@@ -254,7 +254,7 @@ def test_a_grader_that_raises_leaves_an_unparsable_item_that_says_so(tmp_path: P
         name = "faulty"
         kinds = ("masbench",)
 
-        async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
+        async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
             raise KeyError("x")
 
     (item, *_) = done(asked(count=1), tmp_path / "r.jsonl", graders=[Faulty()]).items
@@ -285,7 +285,7 @@ class State(Grader):
     name = "state"
     kinds = ("count",)
 
-    async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
+    async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
         right = submission.state == task.metadata["state"]
         return Grade(Verdict.RIGHT if right else Verdict.WRONG, f"the state is {submission.state}")
 
@@ -395,7 +395,7 @@ def test_an_answer_is_graded_whole_and_kept_shortened(tmp_path: Path) -> None:
         name = "length"
         kinds = ("masbench",)
 
-        async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
+        async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
             return Grade(Verdict.RIGHT, f"{len(submission.text)} characters")
 
     from concertino_bench.baselines import SingleModel
@@ -415,7 +415,7 @@ def test_calls_are_graded_with_the_arguments_that_they_ran_with(tmp_path: Path) 
         name = "calls"
         kinds = ("masbench",)
 
-        async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
+        async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
             seen.extend(submission.calls)
             return Grade(Verdict.RIGHT, "seen")
 

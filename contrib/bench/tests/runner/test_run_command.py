@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from concertino_bench.cli import bench
-from concertino_bench.cli._run import Shown, progress_line
+from concertino_bench.cli.run import Shown, progress_line
 from concertino_bench.runner import Progress
 
 ROUNDS = "rounds=parallel-rounds,model=toy/leader"
@@ -100,16 +100,16 @@ WRONG = {
     "an unknown option": ("max_parallel", "max_paralel", "has no option 'max_paralel'; did you mean 'max_parallel'"),
     "a wrong budget": ("calls = 40", "calls = -1", "[budget]"),
     "two of one name": ('name = "graph"', 'name = "rounds"', "two systems are called 'rounds'"),
-    "no TOML": ("[budget]", "[budget", "is no TOML file"),
+    "no TOML": ("[budget]", "[budget", "is not a TOML file"),
     "a wrong option of the set": ("{ level = 3 }", "{ levle = 3 }", "has no option 'levle'; did you mean 'level'?"),
     "a wrong value of the set": ("{ level = 3 }", "{ level = 99 }", "task set masbench/depth: "),
     "a text for a number": ("samples = 1", 'samples = "1"', "/samples: expected integer"),
     "a wrong limit": ("limit = 3", "limit = 0", "/tasks/0/limit"),
     "a wrong type of an option": ("max_parallel = 2", 'max_parallel = "many"', "expected a value like 4"),
-    "a wrong sampling": ('strategy = "agent-graph"', 'sampling = { temprature = 1 }', "did you mean 'temperature'?"),
+    "a wrong sampling": ('strategy = "agent-graph"', "sampling = { temprature = 1 }", "did you mean 'temperature'?"),
     "a file that is not there": ("{ level = 3 }", GSM8K + 'options = { path = "no.jsonl" }', "no.jsonl"),
     "a set without its file": ("{ level = 3 }", GSM8K, "gsm8k needs the option path"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", WRONG)
@@ -119,8 +119,11 @@ def test_a_wrong_file_is_refused_with_what_to_change(tmp_path: Path, case: str) 
     file = written(tmp_path, FILE.replace(old, new, 1))
     done = subprocess.run(
         [sys.executable, "-m", "concertino", "bench", "run", str(file), "--out", str(tmp_path / "r.jsonl")],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode != 0
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -131,7 +134,7 @@ def test_nothing_named_is_a_question_of_usage() -> None:
     done = run("run")
     assert done.exit_code == 2
     assert "name what to run: a FILE, or --tasks and --system" in done.stderr
-    assert "'level' is no KEY=VALUE" in run("run", "--tasks", "masbench/depth,level", "--system", ROUNDS).stderr
+    assert "'level' is not a KEY=VALUE" in run("run", "--tasks", "masbench/depth,level", "--system", ROUNDS).stderr
 
 
 @pytest.mark.parametrize(
@@ -145,7 +148,7 @@ def test_nothing_named_is_a_question_of_usage() -> None:
         (("--system", ROUNDS, "--redo", "modle"), "did you mean 'model'?"),
         (("--system", ROUNDS, "--grader", "masbnch"), "did you mean masbench"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_option_is_refused_before_anything_runs(tmp_path: Path, option: tuple[str, ...], said: str) -> None:
     out = tmp_path / "r.jsonl"
     done = run("run", "--tasks", TASKS, *option, "--out", out)
@@ -170,8 +173,17 @@ def test_lists_and_texts_in_a_line_may_hold_commas(tmp_path: Path) -> None:
 
 def test_a_system_whose_model_never_answers_is_said_and_fails(tmp_path: Path) -> None:
     (tmp_path / "pool.toml").write_text('members = ["replay/*"]\n\n[providers.replay]\nfiles = ["example"]\n')
-    done = run("run", "--tasks", TASKS, "--system", "a=single-model,model=replay/example-small", "--pool",
-               tmp_path / "pool.toml", "--out", tmp_path / "r.jsonl")  # fmt: skip
+    done = run(
+        "run",
+        "--tasks",
+        TASKS,
+        "--system",
+        "a=single-model,model=replay/example-small",
+        "--pool",
+        tmp_path / "pool.toml",
+        "--out",
+        tmp_path / "r.jsonl",
+    )
     assert done.exit_code == 1
     assert "a: 4 of 4 items have no answer, for something broke" in done.stderr
 
@@ -208,8 +220,21 @@ def test_the_study_runs_and_reports_in_one_command(tmp_path: Path) -> None:
 
 def test_an_interrupted_run_says_how_to_go_on_and_does(tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
-    command = [sys.executable, "-m", "concertino", "bench", "run", "--tasks", "masbench/depth,level=4,limit=3000",
-               "--system", ROUNDS, "--out", str(out), "--concurrency", "4"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "concertino",
+        "bench",
+        "run",
+        "--tasks",
+        "masbench/depth,level=4,limit=3000",
+        "--system",
+        ROUNDS,
+        "--out",
+        str(out),
+        "--concurrency",
+        "4",
+    ]
     child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
     while time.monotonic() < until and not (out.exists() and out.read_bytes().count(b"\n") > 5):
@@ -217,7 +242,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(tmp_path: Path) -> None:
     os.kill(child.pid, signal.SIGINT)
     _, said = child.communicate(timeout=60)
     assert child.returncode == 130
-    assert "the same command goes on" in said
+    assert "the same command continues" in said
     first = out.read_bytes()
     assert first.endswith(b"\n")
     kept = first.count(b"\n") - 1

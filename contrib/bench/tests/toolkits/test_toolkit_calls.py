@@ -32,8 +32,9 @@ def test_functions_have_the_schema_of_their_annotations_and_docstrings(books: Bo
         "hand_over",
     ]
     assert functions["get_book"].spec.input_schema["properties"]["book_id"] == {
-        "type": "string", "description": "such as 'b1'",
-    }  # fmt: skip
+        "type": "string",
+        "description": "such as 'b1'",
+    }
     assert functions["lend"].spec.input_schema["required"] == ["book_id", "member_id"]
     assert [name for name, function in functions.items() if function.writes] == [
         "lend",
@@ -193,8 +194,13 @@ def test_tools_say_whether_they_write(books: Books) -> None:
 
 def test_each_run_has_a_world_of_its_own_with_members_and_a_state() -> None:
     shared = Books(data())
-    task = Task("t", "Lend b1.", (), "state", metadata={"before": [{"name": "lend", "arguments": {
-        "book_id": "b2", "member_id": "m2"}}]})  # fmt: skip
+    task = Task(
+        "t",
+        "Lend b1.",
+        (),
+        "state",
+        metadata={"before": [{"name": "lend", "arguments": {"book_id": "b2", "member_id": "m2"}}]},
+    )
     make = worlds(lambda task: shared)
     one, two = make(task), make(task)
     with ScriptedModel([("lend", {"book_id": "b1", "member_id": "m1"})], "<answer>lent</answer>") as model:

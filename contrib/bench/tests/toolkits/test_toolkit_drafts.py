@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from concertino_bench.toolkits import Database, Draft, canonical, changed_entries, digest, plain
-from concertino_bench.toolkits.drafts import records, seen_entries
+from concertino_bench.toolkits import Database, digest
+from concertino_bench.toolkits.digests import canonical
+from concertino_bench.toolkits.drafts import Draft, changed_entries, plain, records, seen_entries
 
 DATA: dict[str, Any] = {
     "books": {"b1": {"title": "A", "tags": ["x", ["y"]], "at": {"shelf": 1}}, "b2": {"title": "B", "tags": []}},
@@ -100,8 +101,12 @@ def test_changed_entries_are_those_that_differ_came_or_went() -> None:
     draft["log"][1]["n"] = 5
     draft["count"] = 4
     assert changed_entries(DATA, draft) == {
-        ("books", "b1"), ("books", "b2"), ("books", "b3"), ("log", "l2"), ("count", ""),
-    }  # fmt: skip
+        ("books", "b1"),
+        ("books", "b2"),
+        ("books", "b3"),
+        ("log", "l2"),
+        ("count", ""),
+    }
 
 
 def test_an_entry_that_was_only_looked_at_or_written_back_equal_is_not_changed() -> None:

@@ -92,8 +92,11 @@ def hotel() -> HotelTools:
 def test_marked_methods_become_functions_with_their_flags() -> None:
     functions = from_object(hotel(), instructions="Be kind.").functions()
     assert {name: function.writes for name, function in functions.items()} == {
-        "book": True, "clean_up": True, "get_room": False, "peek": False,
-    }  # fmt: skip
+        "book": True,
+        "clean_up": True,
+        "get_room": False,
+        "peek": False,
+    }
     assert functions["get_room"].spec.input_schema["properties"]["room_id"]["description"] == "such as 'r1'"
     assert functions["clean_up"].spec.description == "clean up"
 
@@ -120,8 +123,13 @@ def test_a_failing_call_and_a_reading_one_leave_nothing_behind() -> None:
 
 
 def test_a_replay_names_what_was_written_and_what_the_arguments_name() -> None:
-    done = replay(from_object(hotel()), [{"name": "get_room", "arguments": {"room_id": "r2"}},
-                                         {"name": "book", "arguments": {"room_id": "r1", "guest": "Ben"}}])  # fmt: skip
+    done = replay(
+        from_object(hotel()),
+        [
+            {"name": "get_room", "arguments": {"room_id": "r2"}},
+            {"name": "book", "arguments": {"room_id": "r1", "guest": "Ben"}},
+        ],
+    )
     assert done.operated.written == {("rooms", "r1")}
     assert done.operated.read == {("rooms", "r1"), ("rooms", "r2")}
     assert done.faults == ()

@@ -5,18 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from concertino_bench.toolkits import (
-    GoldenCall,
-    Operated,
-    Verification,
-    execution_correctness,
-    mentions,
-    operation_completeness,
-    process_fidelity,
-    replay,
-    replay_async,
-    verify,
-)
+from concertino_bench.toolkits import GoldenCall, Operated, Verification, replay, replay_async, verify
+from concertino_bench.toolkits.criteria import execution_correctness, mentions, operation_completeness, process_fidelity
 from toolkit_examples import Books, call, data
 
 LEND_B1 = call("lend", book_id="b1", member_id="m1")
@@ -55,8 +45,10 @@ async def test_a_replay_that_is_awaited_gives_the_same(books: Books) -> None:
 def test_a_golden_call_that_fails_or_should_have_failed_is_a_fault(books: Books) -> None:
     wrong = replay(books, [call("drop", book_id="b8"), {**LEND_B1, "fails": True}, call("add", book_id="x", title=1)])
     assert [fault.partition(":")[0] for fault in wrong.faults] == [
-        "call 1, drop(book_id='b8')", "call 2, lend(book_id='b1', member_id='m1')", "call 3, add(book_id='x', title=1)",
-    ]  # fmt: skip
+        "call 1, drop(book_id='b8')",
+        "call 2, lend(book_id='b1', member_id='m1')",
+        "call 3, add(book_id='x', title=1)",
+    ]
     assert "was meant to fail" in wrong.faults[1]
 
 
@@ -81,7 +73,7 @@ def test_the_forms_of_calls_in_use_are_read(data: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("data", [{}, {"name": 3}, {"name": "x", "arguments": "{}"}])
 def test_what_is_no_call_is_refused(data: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="is no call"):
+    with pytest.raises(ValueError, match="is not a call"):
         GoldenCall.of(data)
 
 

@@ -9,18 +9,10 @@ from typing import Any
 import pytest
 from concertino_bench import DataError, Submission
 from concertino_bench.graders import FinalState
-from concertino_bench.toolkits import (
-    AIRLINE_DIGEST,
-    Airline,
-    Database,
-    TaskBoard,
-    airline_tasks,
-    digest,
-    left_out,
-    replay,
-    task_sets,
-    tau2_tasks,
-)
+from concertino_bench.toolkits import Database, digest, replay, task_sets
+from concertino_bench.toolkits.airline import Airline
+from concertino_bench.toolkits.board import TaskBoard
+from concertino_bench.toolkits.tau import AIRLINE_DIGEST, airline_tasks, left_out, tau2_tasks
 from linear import assert_linear
 
 BENCH: Any = None  # this grader uses nothing of the pool
@@ -34,8 +26,11 @@ def folder(shared_data: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def airline(folder: Path) -> Airline:
-    return Airline(Database({name: json.loads((folder / f"{name}.json").read_text())
-                             for name in ("flights", "reservations", "users")}))  # fmt: skip
+    return Airline(
+        Database(
+            {name: json.loads((folder / f"{name}.json").read_text()) for name in ("flights", "reservations", "users")}
+        )
+    )
 
 
 def rows(file: Path) -> list[dict[str, Any]]:
@@ -76,8 +71,10 @@ def test_recorded_calls_give_the_recorded_results_and_the_recorded_reward(folder
 
 
 def test_the_fourteen_tools_take_what_the_published_schemas_take(folder: Path, airline: Airline) -> None:
-    published = {tool["function"]["name"]: tool["function"]["parameters"]
-                 for tool in json.loads((folder / "tools_openai.json").read_text())}  # fmt: skip
+    published = {
+        tool["function"]["name"]: tool["function"]["parameters"]
+        for tool in json.loads((folder / "tools_openai.json").read_text())
+    }
     functions = airline.functions()
     assert set(functions) == set(published)
     for name, schema in published.items():
@@ -205,16 +202,19 @@ def test_the_mock_domain_gives_the_tasks_that_a_database_decides_and_names_the_o
     others = left_out(mock)
     assert len(tasks) + len(others) == len(json.loads((mock / "tasks.json").read_text()))
     assert {each.id for each in others} == {
-        "create_task_1_nl_eval", "update_task_with_history_and_env_assertions", "update_task_with_user_tools",
-    }  # fmt: skip
+        "create_task_1_nl_eval",
+        "update_task_with_history_and_env_assertions",
+        "update_task_with_user_tools",
+    }
     assert all(each.reason for each in others)
     assert [task.metadata["faults"] for task in tasks] == [[]] * len(tasks)
 
 
 def test_three_ways_to_give_a_first_state_lead_to_the_same_final_state(shared_data: Path) -> None:
     tasks = {task.id.removeprefix("tau2/mock-"): task for task in tau2_tasks(shared_data / "tau2_bench" / "mock")}
-    ways = [tasks[f"update_task_with_{way}"] for way in
-            ("message_history", "initialization_data", "initialization_actions")]  # fmt: skip
+    ways = [
+        tasks[f"update_task_with_{way}"] for way in ("message_history", "initialization_data", "initialization_actions")
+    ]
     assert len({task.metadata["digest"] for task in ways}) == 1
     assert SETS["tau2/mock"].world is not None
     for task in ways:

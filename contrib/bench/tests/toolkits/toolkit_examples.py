@@ -52,13 +52,13 @@ class Books(Toolkit):
 
     @writes
     def add(self, book_id: str, title: Any) -> Any:
-        """Add a book; a title that is no text is a fault of this tool."""
+        """Add a book; a title that is not a text is a fault of this tool."""
         self.db["books"][book_id] = {"title": title.strip(), "lent_to": None, "log": [], "weeks": 0}
         return object() if book_id == "odd" else None
 
     @writes
     def corrupt(self, how: Literal["set", "cycle", "nan", "key", "table"]) -> str:
-        """Leave something in the state that is no JSON data."""
+        """Leave something in the state that is not JSON data."""
         record = self.db["books"]["b1"]
         odd: dict[str, Any] = {"set": {1}, "cycle": record, "nan": float("nan"), "key": {1: 2}}
         if how == "table":

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import concertino as ct
 import pytest
 from click.testing import CliRunner, Result
-from concertino_bench import toolscale
-from concertino_bench.toolscale import _cli, command
+from concertino_bench.cli import synthesise as synthesise_module
+from concertino_bench.cli.synthesise import synthesise_command as command
 from toolscale_script import SCHEMA, Writer, library
 
 
@@ -20,7 +18,7 @@ from toolscale_script import SCHEMA, Writer, library
 def writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     """A writer in place of the pool that the options name."""
     scripted = Writer()
-    monkeypatch.setattr(_cli, "_pool", lambda *options: library(scripted))
+    monkeypatch.setattr(synthesise_module, "_pool", lambda *options: library(scripted))
     return scripted
 
 
@@ -29,8 +27,26 @@ def invoke(*arguments: str) -> Result:
 
 
 def small(out: Path, *more: str) -> list[str]:
-    return ["--domain", "a town library", "--out", str(out), "--subjects", "1", "--intents", "1", "--evolve", "0",
-            "--attempts", "1", "--repairs", "0", "--no-review", "--concurrency", "1", *more]  # fmt: skip
+    return [
+        "--domain",
+        "a town library",
+        "--out",
+        str(out),
+        "--subjects",
+        "1",
+        "--intents",
+        "1",
+        "--evolve",
+        "0",
+        "--attempts",
+        "1",
+        "--repairs",
+        "0",
+        "--no-review",
+        "--concurrency",
+        "1",
+        *more,
+    ]
 
 
 def test_it_fills_a_folder_with_progress_on_stderr_and_a_summary_on_stdout(writer: Writer, tmp_path: Path) -> None:
@@ -54,8 +70,16 @@ def test_a_dry_run_asks_nothing_and_writes_nothing(writer: Writer, tmp_path: Pat
     out = tmp_path / "out"
     plan = json.loads(invoke(*small(out, "--dry-run", "--json")).stdout)
     assert (plan["writer"], plan["solver"], plan["finished"]) == ("writer", "solver", [])
-    assert plan["requests"] == {"schema": 1, "subjects": 1, "entries": 6, "tools": 1, "intents": 1, "tasks": 1,
-                                "evolved": 0, "judged": 2}  # fmt: skip
+    assert plan["requests"] == {
+        "schema": 1,
+        "subjects": 1,
+        "entries": 6,
+        "tools": 1,
+        "intents": 1,
+        "tasks": 1,
+        "evolved": 0,
+        "judged": 2,
+    }
     assert writer.asked == []
     assert not out.exists()
     invoke(*small(out))
@@ -82,33 +106,14 @@ def test_a_folder_of_another_domain_is_an_error_that_names_what_differs(writer: 
     assert "begun with domain='a town library'" in result.stderr
 
 
-def test_importing_the_package_imports_no_module_of_it_and_the_command_imports_no_pipeline() -> None:
-    program = (
-        "import sys, concertino_bench.toolscale as t\n"
-        "ours = lambda: {n for n in sys.modules if n.startswith('concertino_bench.toolscale.')}\n"
-        "assert ours() == set(), ours()\n"
-        "t.command\n"
-        "assert ours() == {'concertino_bench.toolscale._cli', 'concertino_bench.toolscale.settings'}, ours()\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def test_every_public_name_is_there() -> None:
-    for name in toolscale.__all__:
-        assert getattr(toolscale, name) is not None
-    with pytest.raises(AttributeError, match="no attribute 'unknown'"):
-        _ = toolscale.unknown
-
-
 def test_the_pool_comes_from_the_options_with_the_sandbox_added(monkeypatch: pytest.MonkeyPatch) -> None:
     models: Any = [ct.ModelSpec(f"acme/{name}", ct.Model) for name in ("big", "small")]
     sandbox = ct.Pool.installed("code/python")
     monkeypatch.setattr(ct.Pool, "load", staticmethod(lambda path: ct.Pool(models)))
     monkeypatch.setattr(ct.Pool, "installed", staticmethod(lambda *patterns: sandbox))
-    pool = _cli._pool(Path("pool.toml"), "acme/big", "acme/small")
+    pool = synthesise_module._pool(Path("pool.toml"), "acme/big", "acme/small")
     assert (pool.model("writer").name, pool.model("solver").name) == ("acme/big", "acme/small")
     assert "code/python" in pool
-    assert _cli._pool(Path("pool.toml"), "acme/big", None).model("solver").name == "acme/big"
+    assert synthesise_module._pool(Path("pool.toml"), "acme/big", None).model("solver").name == "acme/big"
     with pytest.raises(ct.PoolError):
-        _cli._pool(Path("pool.toml"), None, None)
+        synthesise_module._pool(Path("pool.toml"), None, None)

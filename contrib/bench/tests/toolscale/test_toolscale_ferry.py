@@ -10,13 +10,15 @@ import concertino as ct
 import pytest
 from concertino.testing import ScriptedModel, run_call
 from concertino_bench import DataError, Submission, Task, Verdict
-from concertino_bench.toolkits import GoldenCall, Operated, Replayed, digest, replay, verify
-from concertino_bench.toolscale import ToolscaleGrader, answer_of, ferry_company, ferry_tasks, task_sets, without_action
+from concertino_bench.toolkits import GoldenCall, Operated, ReplayedCalls, digest, replay, verify
+from concertino_bench.toolscale import ToolscaleGrader, task_sets
+from concertino_bench.toolscale.domains import ferry_company, ferry_tasks
 from concertino_bench.toolscale.ferry import TASKS, FerryTask, database
-from concertino_bench.toolscale.rows import TaskRow
+from concertino_bench.toolscale.filters import without_action
+from concertino_bench.toolscale.rows import TaskRow, answer_of
 
 KIT = ferry_company()
-DONE: dict[str, Replayed] = {task.id: replay(KIT, task.golden) for task in TASKS}
+DONE: dict[str, ReplayedCalls] = {task.id: replay(KIT, task.golden) for task in TASKS}
 BENCH: Any = None  # this grader uses nothing of the pool
 
 
@@ -123,8 +125,13 @@ def _other(name: str, value: Any) -> Any:
         return None
     if isinstance(value, int):
         return value + 1
-    others = {"C": ("C06", "C04"), "B": ("B014", "B002"), "S": ("S304", "S108"), "V": ("V-ALPHA", "V-DELTA"),
-              "L": ("L05", "L03")}  # fmt: skip
+    others = {
+        "C": ("C06", "C04"),
+        "B": ("B014", "B002"),
+        "S": ("S304", "S108"),
+        "V": ("V-ALPHA", "V-DELTA"),
+        "L": ("L05", "L03"),
+    }
     return next((other for other in others.get(str(value)[:1], ()) if other != value), f"x{value}")
 
 
@@ -154,7 +161,7 @@ def test_a_fact_that_is_not_told_fails_fidelity_alone() -> None:
 
 
 def verify_mentions(text: str, fact: Any) -> bool:
-    from concertino_bench.toolkits import mentions
+    from concertino_bench.toolkits.criteria import mentions
 
     return mentions(text, fact)
 
@@ -173,9 +180,7 @@ def test_tasks_are_plain_data_with_policy_golden_calls_and_digest(tasks: dict[st
     assert task.question.startswith("You serve the customers")
     assert "You cancelled" not in task.question.partition("The customer writes:")[0]
     assert task.metadata["digest"] == DONE["act-14"].digest
-    assert task.metadata["operations"]["written"] == [
-        ["bookings", "B005"], ["customers", "C03"], ["sailings", "S202"],
-    ]  # fmt: skip
+    assert task.metadata["operations"]["written"] == [["bookings", "B005"], ["customers", "C03"], ["sailings", "S202"]]
     assert len(list(ferry_tasks(kind="refuse"))) == 11
     with pytest.raises(DataError, match="look, act, refuse, recover"):
         next(ferry_tasks(kind="none"))
@@ -193,8 +198,11 @@ def test_a_run_in_the_world_of_a_task_is_graded_right(tasks: dict[str, Task]) ->
     turns = [[(call["name"], call["arguments"])] for call in task.metadata["golden"]]
     with ScriptedModel(*turns, "<answer>You have S101 for 160.</answer>") as model:
         run = asyncio.run(ct.Orchestrator(model).run(task.question, pool=ct.Pool.of(*world.members())))
-    calls = [{"name": call.name, "arguments": call.arguments, "status": "OK"}
-             for round_ in run.rounds for call in round_.plan.calls]  # fmt: skip
+    calls = [
+        {"name": call.name, "arguments": call.arguments, "status": "OK"}
+        for round_ in run.rounds
+        for call in round_.plan.calls
+    ]
     graded = grade(task, Submission(run.answer or "", calls, world.state(), run.stop))
     assert (graded.verdict, graded.share) == (Verdict.RIGHT, 1.0)
     assert graded.values == {"execution": 1.0, "fidelity": 1.0, "completeness": 1.0}

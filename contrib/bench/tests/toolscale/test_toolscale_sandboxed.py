@@ -10,27 +10,37 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino_bench.toolkits import digest, replay, replay_async
-from concertino_bench.toolscale import Runner, SandboxedToolkit, ToolCode, installed_runner, pool_runner
+from concertino_bench.toolscale.sandboxed import (
+    SandboxedToolkit,
+    SandboxRunner,
+    ToolCode,
+    installed_runner,
+    pool_runner,
+)
 from concertino_bench.toolscale.schemas import Schema, entries_problems, schema_problems, tools_problems
 from toolscale_script import SCHEMA, TOOLS, tool
 
 SCHEMA_READ = Schema.from_json(SCHEMA)
 DATA: dict[str, Any] = {
     "members": {"m1": {"member_id": "m1", "name": "Ada"}},
-    "books": {"b1": {"book_id": "b1", "title": "A", "lent_to": ""},
-              "b2": {"book_id": "b2", "title": "B", "lent_to": "m1"}},
-}  # fmt: skip
+    "books": {
+        "b1": {"book_id": "b1", "title": "A", "lent_to": ""},
+        "b2": {"book_id": "b2", "title": "B", "lent_to": "m1"},
+    },
+}
 
 
 @pytest.fixture(scope="module")
-def run() -> Runner:
+def run() -> SandboxRunner:
     return installed_runner(seconds=10.0)
 
 
-def kit(run: Runner, *bodies: tuple[str, bool, str]) -> SandboxedToolkit:
+def kit(run: SandboxRunner, *bodies: tuple[str, bool, str]) -> SandboxedToolkit:
     """A toolkit of tools over one parameter, each with the body of its function."""
-    tools = [ToolCode.from_json(tool(name, writes, "book_id", code=f"def {name}(db, book_id):\n    {body}\n"))
-             for name, writes, body in bodies]  # fmt: skip
+    tools = [
+        ToolCode.from_json(tool(name, writes, "book_id", code=f"def {name}(db, book_id):\n    {body}\n"))
+        for name, writes, body in bodies
+    ]
     return SandboxedToolkit(DATA, tools, run, schema=SCHEMA_READ)
 
 
@@ -57,7 +67,7 @@ FAULTS = {
 
 @pytest.mark.parametrize(("writes", "body", "error"), FAULTS.values(), ids=FAULTS)
 async def test_what_a_tool_does_wrong_is_its_outcome_and_leaves_the_state(
-    run: Runner, writes: bool, body: str, error: str
+    run: SandboxRunner, writes: bool, body: str, error: str
 ) -> None:
     toolkit = kit(run, ("f", writes, body))
     outcome = await toolkit.use("f", {"book_id": "b1"})
@@ -73,22 +83,28 @@ async def test_a_tool_that_does_not_end_is_stopped() -> None:
     assert toolkit.digest() == digest(DATA)
 
 
-async def test_a_tool_sees_nothing_of_this_machine_and_keeps_nothing_between_calls(run: Runner, tmp_path: Path) -> None:
+async def test_a_tool_sees_nothing_of_this_machine_and_keeps_nothing_between_calls(
+    run: SandboxRunner, tmp_path: Path
+) -> None:
     (tmp_path / "secret").write_text("x")
     look = f"import os; return [os.path.exists({str(tmp_path / 'secret')!r}), 'HOME' in os.environ and os.getcwd()]"
-    toolkit = kit(run, ("look", False, look), ("leave", False, "open('left', 'w').write('x'); return 1"),
-                  ("find", False, "import os; return os.path.exists('left')"))  # fmt: skip
+    toolkit = kit(
+        run,
+        ("look", False, look),
+        ("leave", False, "open('left', 'w').write('x'); return 1"),
+        ("find", False, "import os; return os.path.exists('left')"),
+    )
     assert (await toolkit.use("look", {"book_id": "b1"})).content[0] is False
     assert (await toolkit.use("leave", {"book_id": "b1"})).ok
     assert (await toolkit.use("find", {"book_id": "b1"})).content is False
 
 
-async def test_what_a_tool_prints_does_not_disturb_its_result(run: Runner) -> None:
-    noisy = kit(run, ("f", False, "print('--- what came of the call ---'); return [book_id]"))
+async def test_what_a_tool_prints_does_not_disturb_its_result(run: SandboxRunner) -> None:
+    noisy = kit(run, ("f", False, "print('--- the result of the call ---'); return [book_id]"))
     assert (await noisy.use("f", {"book_id": "b1"})).content == ["b1"]
 
 
-async def test_results_changes_and_look_ups_come_back(run: Runner) -> None:
+async def test_results_changes_and_look_ups_come_back(run: SandboxRunner) -> None:
     toolkit = SandboxedToolkit(DATA, [ToolCode.from_json(each) for each in TOOLS["tools"]], run, schema=SCHEMA_READ)
     lent = await toolkit.use("lend", {"book_id": "b1", "member_id": "m1"})
     assert (lent.content, lent.written, lent.read) == ("lent until 24 June", {("books", "b1")}, {("books", "b1")})
@@ -99,7 +115,7 @@ async def test_results_changes_and_look_ups_come_back(run: Runner) -> None:
     assert "'member_id'" in (await toolkit.use("lend", {"book_id": "b1"})).error
 
 
-async def test_a_sandboxed_toolkit_is_replayed_by_awaiting_and_never_called(run: Runner) -> None:
+async def test_a_sandboxed_toolkit_is_replayed_by_awaiting_and_never_called(run: SandboxRunner) -> None:
     toolkit = SandboxedToolkit(DATA, [ToolCode.from_json(each) for each in TOOLS["tools"]], run)
     calls = [{"name": "give_back", "arguments": {"book_id": "b2"}}, {"name": "get_book", "arguments": {"book_id": "x"}}]
     done = await replay_async(toolkit, calls)
@@ -112,7 +128,7 @@ async def test_a_sandboxed_toolkit_is_replayed_by_awaiting_and_never_called(run:
 
 async def test_an_answer_that_was_tampered_with_is_not_believed() -> None:
     async def forged(script: str) -> ct.Observation:
-        return ct.Observation("1", "python", ct.Status.OK, {"stdout": "--- what came of the call ---garbage"})
+        return ct.Observation("1", "python", ct.Status.OK, {"stdout": "--- the result of the call ---garbage"})
 
     async def absent(script: str) -> ct.Observation:
         return ct.Observation("1", "python", ct.Status.EXEC_ERR, None, ct.ErrorInfo("unavailable", "no sandbox here"))
@@ -143,7 +159,7 @@ def test_the_runner_runs_scripts_with_the_pools_own_sandbox() -> None:
         ("def g(db, book_id):\n    return 1\n", "defines no function 'f'"),
         ("def f(db):\n    return 1\n", "takes (db); expected (db, book_id)"),
         ("def f(book_id, db):\n    return 1\n", "takes (book_id, db)"),
-        ("def f(db, book_id):\nreturn 1\n", "no Python"),
+        ("def f(db, book_id):\nreturn 1\n", "not Python"),
         ("while True:\n    pass\n", "line 1: expected only imports"),
     ],
 )
@@ -153,14 +169,17 @@ def test_code_that_cannot_be_a_tool_is_refused_with_the_line(code: str, problem:
 
 def test_names_schemas_and_defaults_of_tools_are_checked() -> None:
     sound = "def f(db, book_id, n=1):\n    return 1\n"
-    optional = {"type": "object", "properties": {"book_id": {"type": "string"}, "n": {"type": "integer"}},
-                "required": ["book_id"]}  # fmt: skip
+    optional = {
+        "type": "object",
+        "properties": {"book_id": {"type": "string"}, "n": {"type": "integer"}},
+        "required": ["book_id"],
+    }
     assert tools_problems([{**tool("f", True, code=sound), "parameters": optional}]) == {}
     strict = sound.replace("n=1", "n")
     assert "1 of its parameters" in tools_problems([{**tool("f", True, code=strict), "parameters": optional}])["f"]
     assert "small letters" in tools_problems([tool("F-1", True, code="x = 1")])["F-1"]
     assert "two tools" in tools_problems([tool("f", True, code=sound), tool("f", True, code=sound)])["f"]
-    assert "no JSON schema" in tools_problems([{**tool("f", True, code=sound), "parameters": {"type": 7}}])["f"]
+    assert "not a JSON schema" in tools_problems([{**tool("f", True, code=sound), "parameters": {"type": 7}}])["f"]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +188,7 @@ def test_names_schemas_and_defaults_of_tools_are_checked() -> None:
         ({"key": "isbn"}, "its key 'isbn' must be a required property"),
         ({"name": "Books!"}, "expected a name in small letters"),
         ({"name": "members"}, "two tables have one name"),
-        ({"entry": {"type": "nonsense"}}, "no JSON schema"),
+        ({"entry": {"type": "nonsense"}}, "not a JSON schema"),
         ({"entry": {"type": "object"}}, "of type object with properties"),
         ({"references": {"lent_to": "people"}}, "refers to 'people'"),
         ({"references": {"reader": "members"}}, "which the entry has not"),
@@ -195,5 +214,5 @@ def test_entries_are_checked_for_form_keys_and_references() -> None:
     found = entries_problems(schema, "books", rows, DATA)
     assert sorted(found) == [1, 2, 3, 4]
     assert "is taken" in found[1]
-    assert "'m7', which is no entry of members" in found[3]
+    assert "'m7', which is not an entry of members" in found[3]
     assert "/title: expected string" in found[4]

@@ -11,21 +11,21 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino_bench import DataError, Submission, Verdict
-from concertino_bench.toolkits import Operated, Replayed, digest
+from concertino_bench.toolkits import Operated, ReplayedCalls, digest
 from concertino_bench.toolscale import (
-    REASONS,
-    Progress,
-    Report,
-    Settings,
     StepFailed,
-    TaskRow,
+    SynthesisProgress,
+    SynthesisReport,
+    SynthesisSettings,
     ToolscaleGrader,
     folder_tasks,
     synthesise,
     task_sets,
-    without_action,
 )
-from concertino_bench.toolscale.pipeline import Purse
+from concertino_bench.toolscale.asking import REASONS
+from concertino_bench.toolscale.filters import without_action
+from concertino_bench.toolscale.pipeline import SpendingLimit
+from concertino_bench.toolscale.rows import TaskRow
 from toolscale_script import (
     LEND,
     LEND_TWO,
@@ -42,20 +42,22 @@ from toolscale_script import (
     tool,
 )
 
-SMALL = Settings("a town library", subjects=1, intents=1, evolve=0, attempts=2, repairs=1, review=False, seconds=10.0)
+SMALL = SynthesisSettings(
+    "a town library", subjects=1, intents=1, evolve=0, attempts=2, repairs=1, review=False, seconds=10.0
+)
 
 
-def settings(**changes: Any) -> Settings:
-    return Settings(**{**SMALL.__dict__, **changes})
+def settings(**changes: Any) -> SynthesisSettings:
+    return SynthesisSettings(**{**SMALL.__dict__, **changes})
 
 
 def made(
-    folder: Path, writer: Writer, wanted: Settings = SMALL, solver: Solver = solving, **options: Any
-) -> Report:  # fmt: skip
+    folder: Path, writer: Writer, wanted: SynthesisSettings = SMALL, solver: Solver = solving, **options: Any
+) -> SynthesisReport:
     return asyncio.run(synthesise(library(writer, solver), wanted, folder, concurrency=1, **options))
 
 
-def details(report: Report) -> dict[str, str]:
+def details(report: SynthesisReport) -> dict[str, str]:
     return {each["id"]: f"{each['reason']}: {each['detail']}" for each in report.rejected}
 
 
@@ -64,10 +66,22 @@ def details(report: Report) -> dict[str, str]:
 
 def test_a_small_domain_is_made_end_to_end(tmp_path: Path) -> None:
     writer = Writer(intents={"intents": ["borrow a book", "ask about a book"]}, task=[LEND, LOOK])
-    seen: list[Progress] = []
+    seen: list[SynthesisProgress] = []
     report = made(tmp_path / "out", writer, settings(intents=2, evolve=1, review=True), on_progress=seen.append)
-    assert writer.asked == ["schema", "subjects", "members", "review", "books", "review", "tools", "intents",
-                            "task", "evolve", "task", "evolve"]  # fmt: skip
+    assert writer.asked == [
+        "schema",
+        "subjects",
+        "members",
+        "review",
+        "books",
+        "review",
+        "tools",
+        "intents",
+        "task",
+        "evolve",
+        "task",
+        "evolve",
+    ]
     assert (report.tables, report.entries, report.tools, report.intents) == (2, 5, 3, 2)
     assert report.tasks == {0: 2, 1: 1}
     assert report.reasons == {"duplicate": 1}  # both were made harder into the same task
@@ -82,8 +96,9 @@ def test_the_finished_folder_is_a_task_set_whose_golden_calls_are_graded_right(t
     (offered,) = [each for each in task_sets() if each.name == "toolscale/folder"]
     tasks = list(offered.load(path=str(tmp_path)))
     assert [(each.id, each.kind, each.level) for each in tasks] == [
-        ("toolscale/a-town-library-001", "toolscale", 0), ("toolscale/a-town-library-001-1", "toolscale", 1),
-    ]  # fmt: skip
+        ("toolscale/a-town-library-001", "toolscale", 0),
+        ("toolscale/a-town-library-001-1", "toolscale", 1),
+    ]
     assert offered.world is not None
     bench: Any = None
 
@@ -112,8 +127,11 @@ def test_a_folder_goes_on_where_it_was_left_and_asks_nothing_again(tmp_path: Pat
     assert (report.known, report.tasks) == (5, {0: 1})
     again = Writer()
     assert made(tmp_path, again).to_json() | {"seconds": 0, "usage": 0} == report.to_json() | {
-        "seconds": 0, "usage": 0, "asked": 0, "known": 8,
-    }  # fmt: skip
+        "seconds": 0,
+        "usage": 0,
+        "asked": 0,
+        "known": 8,
+    }
     assert again.asked == []
 
 
@@ -218,8 +236,12 @@ def test_a_tool_that_cannot_be_used_is_told_and_left_out_if_it_stays(
 
 
 def test_a_tool_that_was_repaired_is_taken(tmp_path: Path) -> None:
-    bad = {"tools": [{**TOOLS["tools"][0], "code": "def get_book(db, book_id):\n    return db[book_id]\n"},
-                     *TOOLS["tools"][1:]]}  # fmt: skip
+    bad = {
+        "tools": [
+            {**TOOLS["tools"][0], "code": "def get_book(db, book_id):\n    return db[book_id]\n"},
+            *TOOLS["tools"][1:],
+        ]
+    }
     report = made(tmp_path, Writer(tools=[bad, TOOLS]))
     assert (report.tools, report.reasons) == (3, {})
 
@@ -296,19 +318,21 @@ def test_a_task_made_harder_rests_on_the_one_before_it(tmp_path: Path) -> None:
     assert report.tasks == {0: 1, 1: 1, 2: 1}
     rows = [json.loads(line) for line in (tmp_path / "tasks.jsonl").read_text().splitlines()]
     assert [row["source"] for row in rows] == [
-        {"intent": "borrow a book"}, {"evolved_from": "001"}, {"evolved_from": "001-1"},
-    ]  # fmt: skip
+        {"intent": "borrow a book"},
+        {"evolved_from": "001"},
+        {"evolved_from": "001-1"},
+    ]
 
 
 def test_doing_nothing_is_judged_by_the_three_criteria_and_a_text_by_the_first_two() -> None:
     same, other = digest({"a": 1}), digest({"a": 2})
-    looked = Replayed((), same, same)
+    looked = ReplayedCalls((), same, same)
     row = TaskRow("1", "?", (), ("42",))
     assert not without_action(row, looked)
     assert without_action(row, looked, "It is 42.")
     assert not without_action(row, looked, "It is 43.")
     assert without_action(TaskRow("1", "?", ()), looked)
-    assert not without_action(TaskRow("1", "?", ()), Replayed((), other, same))
+    assert not without_action(TaskRow("1", "?", ()), ReplayedCalls((), other, same))
     assert Operated() == looked.operated
 
 
@@ -326,8 +350,10 @@ def test_ids_of_tables_that_a_writer_gives_never_leave_the_folder(tmp_path: Path
 
 
 def test_several_tasks_at_once_are_all_made_and_keep_their_order(tmp_path: Path) -> None:
-    tasks = [task(f"Lend b1 to {who}, shelf {n}.", call("lend", book_id=book, member_id=who))
-             for n, (book, who) in enumerate([("b1", "m1"), ("b1", "m2"), ("b2", "m1"), ("b2", "m2")])]  # fmt: skip
+    tasks = [
+        task(f"Lend b1 to {who}, shelf {n}.", call("lend", book_id=book, member_id=who))
+        for n, (book, who) in enumerate([("b1", "m1"), ("b1", "m2"), ("b2", "m1"), ("b2", "m2")])
+    ]
     writer = Writer(intents={"intents": ["one", "two", "three", "four"]}, task=tasks)
     wanted = settings(intents=4, attempts=0)
     report = asyncio.run(synthesise(library(writer), wanted, tmp_path, concurrency=4))
@@ -338,7 +364,7 @@ def test_several_tasks_at_once_are_all_made_and_keep_their_order(tmp_path: Path)
 
 
 def test_attempts_at_once_together_keep_to_what_is_left() -> None:
-    purse = Purse(4)
+    purse = SpendingLimit(4)
     with ExitStack() as stack:
         parts = [stack.enter_context(purse.share(2.0, 1000.0, 60.0)) for _ in range(4)]
         assert [part.usd for part in parts if part] == pytest.approx([0.5] * 4)

@@ -38,8 +38,12 @@ def give_back(db, book_id):
 
 def one_string(*names: str) -> dict[str, Any]:
     """A schema of required texts."""
-    return {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": [*names],
-            "additionalProperties": False}  # fmt: skip
+    return {
+        "type": "object",
+        "properties": {name: {"type": "string"} for name in names},
+        "required": [*names],
+        "additionalProperties": False,
+    }
 
 
 def entry(**types: str) -> dict[str, Any]:
@@ -49,22 +53,36 @@ def entry(**types: str) -> dict[str, Any]:
 
 def tool(name: str, writes: bool, *parameters: str, code: str = "") -> dict[str, Any]:
     """A tool of the domain."""
-    return {"name": name, "description": f"Does {name}.", "writes": writes, "parameters": one_string(*parameters),
-            "code": code or _CODE[name]}  # fmt: skip
+    return {
+        "name": name,
+        "description": f"Does {name}.",
+        "writes": writes,
+        "parameters": one_string(*parameters),
+        "code": code or _CODE[name],
+    }
 
 
 SCHEMA: dict[str, Any] = {
     "policy": "1. Today is 10 June. A book is lent once.",
     "tables": [
         {"name": "members", "key": "member_id", "entry": entry(member_id="string", name="string")},
-        {"name": "books", "key": "book_id", "entry": entry(book_id="string", title="string", lent_to="string"),
-         "references": {}},
+        {
+            "name": "books",
+            "key": "book_id",
+            "entry": entry(book_id="string", title="string", lent_to="string"),
+            "references": {},
+        },
     ],
-}  # fmt: skip
+}
 MEMBERS = {"entries": [{"member_id": "m1", "name": "Ada"}, {"member_id": "m2", "name": "Ben"}]}
 BOOKS = {"entries": [{"book_id": f"b{n}", "title": f"Book {n}", "lent_to": "m2" if n == 3 else ""} for n in (1, 2, 3)]}
-TOOLS = {"tools": [tool("get_book", False, "book_id"), tool("lend", True, "book_id", "member_id"),
-                   tool("give_back", True, "book_id")]}  # fmt: skip
+TOOLS = {
+    "tools": [
+        tool("get_book", False, "book_id"),
+        tool("lend", True, "book_id", "member_id"),
+        tool("give_back", True, "book_id"),
+    ]
+}
 NOTHING = {"problems": []}
 
 
@@ -80,9 +98,11 @@ def task(request: str, *calls: dict[str, Any], required: tuple[str, ...] = ()) -
 
 LEND = task("Lend b1 to me, m1.", call("lend", book_id="b1", member_id="m1"), required=("24 June",))
 LEND_TWO = task(
-    "Lend b1 and b2 to me, m1.", call("lend", book_id="b1", member_id="m1"),
-    call("lend", book_id="b2", member_id="m1"), required=("24 June",),
-)  # fmt: skip
+    "Lend b1 and b2 to me, m1.",
+    call("lend", book_id="b1", member_id="m1"),
+    call("lend", book_id="b2", member_id="m1"),
+    required=("24 June",),
+)
 LOOK = task("Who has b3?", call("get_book", book_id="b3"), required=("m2",))
 
 
@@ -91,10 +111,16 @@ class Writer:
 
     def __init__(self, **steps: Any) -> None:
         base: dict[str, Any] = {
-            "schema": SCHEMA, "subjects": {"subjects": ["regulars"]}, "members": MEMBERS, "books": BOOKS,
-            "review": NOTHING, "tools": TOOLS, "intents": {"intents": ["borrow a book"]}, "task": LEND,
+            "schema": SCHEMA,
+            "subjects": {"subjects": ["regulars"]},
+            "members": MEMBERS,
+            "books": BOOKS,
+            "review": NOTHING,
+            "tools": TOOLS,
+            "intents": {"intents": ["borrow a book"]},
+            "task": LEND,
             "evolve": LEND_TWO,
-        }  # fmt: skip
+        }
         self.steps = {name: value if isinstance(value, list) else [value] for name, value in {**base, **steps}.items()}
         self.asked: list[str] = []
         self.prompts: list[str] = []
@@ -113,10 +139,16 @@ class Writer:
 
 def _step(prompt: str) -> str:
     signs = {
-        "Design its database": "schema", "subjects that its database": "subjects", "of the table 'members'": "members",
-        "of the table 'books'": "books", "Name each entry": "review", "Write about": "tools",
-        "things that customers": "intents", "Make a harder task": "evolve", "Write a task for the intent": "task",
-    }  # fmt: skip
+        "Design its database": "schema",
+        "subjects that its database": "subjects",
+        "of the table 'members'": "members",
+        "of the table 'books'": "books",
+        "Name each entry": "review",
+        "Write about": "tools",
+        "things that customers": "intents",
+        "Make a harder task": "evolve",
+        "Write a task for the intent": "task",
+    }
     return next(step for sign, step in signs.items() if sign in prompt)
 
 

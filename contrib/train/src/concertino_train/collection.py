@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino import Model, Pool, Strategy, UsageError
-from concertino_bench.systems import System
+from concertino_bench import System
 
 from concertino_train.config.named import make_named, make_strategy
 from concertino_train.data.building import DataSet, SetSettings, make_set
@@ -28,7 +28,7 @@ from concertino_train.factories.questions import make_budget, select_tasks, sele
 from concertino_train.running.progress import Reporter
 
 if TYPE_CHECKING:
-    from concertino_bench.items import Item
+    from concertino_bench import Item
     from concertino_bench.runner import Progress, Selection
     from concertino_bench.tasks import Task
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from concertino import Observation, Reply, Status, UsageError
 from concertino.core.events import CallEnded, CallStarted, Planned, Replied
-from concertino_bench.grading import Grade, Verdict
+from concertino_bench import Grade, Verdict
 from concertino_bench.metrics import Preference
 
 if TYPE_CHECKING:

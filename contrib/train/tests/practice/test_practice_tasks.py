@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from concertino_bench import installed_graders
-from concertino_bench.runner.desk import choose_graders
-from concertino_train.practice import LEVELS, TOPICS, task_sets, tasks
+from concertino_bench.runner import choose_graders
+from concertino_train.practice import LEVELS, task_sets, tasks
 from concertino_train.practice.facts import fact, rumour
 from concertino_train.practice.questions import about, read_question, solve
 from concertino_train.practice.words import ASKS, ASKS_TWIN, TWIN, every_place, places, places_in

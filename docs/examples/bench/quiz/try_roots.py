@@ -2,7 +2,7 @@
 
 import concertino_roots
 from concertino.plugins import PluginManager
-from concertino_bench.installed import installed_graders, installed_task_sets
+from concertino_bench import installed_graders, installed_task_sets
 
 manager = PluginManager(installed=False)
 manager.register(concertino_roots, "roots")

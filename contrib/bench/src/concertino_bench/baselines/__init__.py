@@ -15,46 +15,42 @@ _procedure, the machine of a fixed procedure; _members, who is asked; _votes, wh
 
 from __future__ import annotations
 
-from concertino_bench.metrics import answer_key
-
-from ._procedure import Procedure, ProcedureMachine
-from ._votes import Candidate, Vote, count
+from .lineup import experts, systems, visible
 from .loops import Prompted, Serial, SingleWithTools
-from .profiles import Known, Performance, Ranked, RouterProfile
+from .profiles import RouterProfile
 from .routing import KnnRouter
 from .single import SelfRefine, SingleModel
-from .systems import NAMES, systems
 from .voting import Cascade, MajorityVote
 from .workflow import StaticWorkflow
 
 __all__ = [
-    "NAMES",
-    "Candidate",
     "Cascade",
     "KnnRouter",
-    "Known",
     "MajorityVote",
-    "Performance",
-    "Procedure",
-    "ProcedureMachine",
     "Prompted",
-    "Ranked",
     "RouterProfile",
     "SelfRefine",
     "Serial",
     "SingleModel",
     "SingleWithTools",
     "StaticWorkflow",
-    "Vote",
-    "answer_key",
-    "count",
+    "experts",
     "strategies",
     "systems",
+    "visible",
 ]
 
 
 def strategies() -> list[type]:
     """The classes, simplest first: what the hook `concertino_strategies` gives."""
     return [
-        SingleModel, SingleWithTools, MajorityVote, SelfRefine, KnnRouter, Cascade, StaticWorkflow, Serial, Prompted,
-    ]  # fmt: skip
+        SingleModel,
+        SingleWithTools,
+        MajorityVote,
+        SelfRefine,
+        KnnRouter,
+        Cascade,
+        StaticWorkflow,
+        Serial,
+        Prompted,
+    ]

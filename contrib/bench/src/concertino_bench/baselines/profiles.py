@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 
 from concertino import Prices, UsageError
 
-from concertino_bench.items import Item
-from concertino_bench.metrics import known_usd
-from concertino_bench.tasks import Task
+from concertino_bench.metrics.spending import known_usd
+from concertino_bench.tasks.item import Item
+from concertino_bench.tasks.task import Task
 
 FORMAT = "concertino-router-profile/1"
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -46,7 +46,7 @@ class Performance(NamedTuple):
     samples: int = 1
 
 
-class Known(NamedTuple):
+class KnownQuestion(NamedTuple):
     """A question of the profile with the outcomes of the models that were asked it."""
 
     question: str
@@ -80,7 +80,7 @@ class RouterProfile:
         UsageError: there is nothing to learn from.
     """
 
-    def __init__(self, known: Iterable[Known]) -> None:
+    def __init__(self, known: Iterable[KnownQuestion]) -> None:
         self.known = tuple(each for each in known if each.outcomes)
         if not self.known:
             raise UsageError("a router profile needs questions with outcomes; there are none")
@@ -113,7 +113,7 @@ class RouterProfile:
                 )
             usd = _spent(row, (prices or {}).get(model))
             found.setdefault(question, {}).setdefault(model, []).append((float(score), usd))
-        return cls(Known(text, {m: _mean(given) for m, given in by.items()}) for text, by in found.items())
+        return cls(KnownQuestion(text, {m: _mean(given) for m, given in by.items()}) for text, by in found.items())
 
     @classmethod
     def of_items(
@@ -159,7 +159,7 @@ class RouterProfile:
         """Read what `save` wrote.
 
         Raises:
-            UsageError: the file is missing or is no profile; says what to do.
+            UsageError: the file is missing or is not a profile; says what to do.
         """
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -175,9 +175,9 @@ class RouterProfile:
             rows = [
                 (row["question"], {m: Performance(*o) for m, o in row["outcomes"].items()}) for row in data["questions"]
             ]
-            return cls(Known(str(text), outcomes) for text, outcomes in rows)
+            return cls(KnownQuestion(str(text), outcomes) for text, outcomes in rows)
         except (KeyError, TypeError, AttributeError) as error:
-            raise UsageError(f"router profile {path}: {type(error).__name__}: {error}; make it anew") from None
+            raise UsageError(f"router profile {path}: {type(error).__name__}: {error}; make it again") from None
 
     @cached_property
     def digest(self) -> str:

@@ -11,8 +11,8 @@ from pathlib import Path
 from concertino import UsageError
 from concertino.strategies import Brief, Done, Step
 
-from ._members import Asked, members_of
-from ._procedure import Log, Procedure, failures, with_instruction
+from .members import AskedMember, members_of
+from .procedure import Log, Procedure, failures, with_instruction
 from .profiles import Ranked, RouterProfile
 from .voting import act
 
@@ -72,7 +72,7 @@ class KnnRouter(Procedure):
         if self.digest and profile.digest != self.digest:
             raise UsageError(
                 f"{self.name}: the profile has the digest {profile.digest}, and the settings say {self.digest}: it has "
-                "changed since; give the profile that was meant, or make the strategy anew without a digest"
+                "changed since; give the profile that was meant, or make the strategy again without a digest"
             )
         if not self.allow_seen and profile.has_seen(brief.question):
             raise UsageError(
@@ -102,7 +102,7 @@ class KnnRouter(Procedure):
             return act([asked], with_instruction(log.question, self.instruction), log)
         return Done(None, "model", failures(log.results) or "nobody wrote anything")
 
-    def _why(self, asked: Asked, log: Log) -> str:
+    def _why(self, asked: AskedMember, log: Log) -> str:
         name, score, usd, neighbours = next(each for each in json.loads(log.notes) if each[0] == asked.name)
         cost = "$ unknown" if usd is None else f"${usd:.6f}"
         return f"{name}: {score:.2f} right, {cost}, over {neighbours} neighbours"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from concertino.strategies import Done, Step
 
-from ._procedure import Log, Procedure, ask, with_instruction
+from .procedure import Log, Procedure, ask, with_instruction
 
 APPROVED = "NO FAULTS"
 """What a critic writes where it finds nothing to correct."""

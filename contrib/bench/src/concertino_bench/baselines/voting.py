@@ -9,11 +9,11 @@ from typing import Literal
 from concertino import Plan, Sampling
 from concertino.strategies import Act, Brief, Done, Step
 
-from concertino_bench.metrics import FORMS, Form
+from concertino_bench.graders.answer_keys import FORMS, Form
 
-from ._members import Asked, members_of
-from ._procedure import Log, Procedure, ask, failures, with_instruction
-from ._votes import Vote, count
+from .members import AskedMember, members_of
+from .procedure import Log, Procedure, ask, failures, with_instruction
+from .votes import Vote, count
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Cascade(Procedure):
         return f"{len(log.results)} of {len(log.members)} answers"
 
 
-def act(members: Sequence[Asked], text: str, log: Log) -> Act:
+def act(members: Sequence[AskedMember], text: str, log: Log) -> Act:
     """Ask some members the same, side by side."""
     return Act(Plan([member.call(text) for member in members]), len(log.rounds) + 1)
 

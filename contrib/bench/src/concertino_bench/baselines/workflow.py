@@ -31,7 +31,7 @@ from concertino import Call, Plan, Ref, UsageError
 from concertino.schema import near_names
 from concertino.strategies import Act, Brief, Done, Step, read_archive
 
-from ._procedure import Log, Procedure, failures
+from .procedure import Log, Procedure, failures
 
 QUESTION = "{question}"
 """What stands for the question in the arguments."""

@@ -11,44 +11,24 @@ world offers the environment to any strategy as a member of the pool.
     world        one member of the pool, and the state that a grader looks at
 """
 
-from .acting import ActingEnvironment, Judged, Ran, Runner, Turn, UnreadableAction
-from .code import CodeTests
-from .domains import DOMAINS, Domain, environment_of, oracle_of, task_sets, tasks, world_of
-from .maths import Maths
-from .plan_path import Grid, PlanPath
-from .rewards import COEFFICIENTS, LAMBDAS, TurnReward, alpha_mix, lambda_mix
+from __future__ import annotations
+
+from .acting import ActingEnvironment, Ran, Turn, UnreadableAction
+from .domains import DOMAINS, environment_of, oracle_of, task_sets, tasks, world_of
+from .rewards import ALPHA, COEFFICIENTS, LAMBDAS, TurnReward, alpha_mix, lambda_mix
 from .runner import ScriptRunner
-from .sokoban import Sokoban
-from .sokoban_level import Level
-from .sokoban_solver import SearchLimit, Solution, solve_level
-from .splits import SPLITS, Split
-from .sudoku import Sudoku
-from .workflows import MEMBERS, workflow_for
+from .workflows import workflow_for
 from .world import EnvironmentWorld
 
 __all__ = [
+    "ALPHA",
     "COEFFICIENTS",
     "DOMAINS",
     "LAMBDAS",
-    "MEMBERS",
-    "SPLITS",
     "ActingEnvironment",
-    "CodeTests",
-    "Domain",
     "EnvironmentWorld",
-    "Grid",
-    "Judged",
-    "Level",
-    "Maths",
-    "PlanPath",
     "Ran",
-    "Runner",
     "ScriptRunner",
-    "SearchLimit",
-    "Sokoban",
-    "Solution",
-    "Split",
-    "Sudoku",
     "Turn",
     "TurnReward",
     "UnreadableAction",
@@ -56,7 +36,6 @@ __all__ = [
     "environment_of",
     "lambda_mix",
     "oracle_of",
-    "solve_level",
     "task_sets",
     "tasks",
     "workflow_for",

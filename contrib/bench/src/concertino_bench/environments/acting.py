@@ -19,11 +19,11 @@ from .rewards import TurnReward
 
 
 class UnreadableAction(ValueError):
-    """An action that is no action: says what was given and what is expected. The state is as it was."""
+    """What was given is not an action: says what was given and what is expected. The state is as it was."""
 
 
 class Ran(NamedTuple):
-    """What came of a script.
+    """The result of a script.
 
     Attributes:
         ok: it ended without an error.
@@ -120,7 +120,7 @@ class ActingEnvironment(ABC):
     # -- the environment -------------------------------------------------------------------------------------------
 
     def reset(self, task: str = "") -> str:
-        """Begin anew. The instance was given when the environment was made, so the text of the task is not read."""
+        """Begin again. The instance was given when the environment was made, so the text of the task is not read."""
         self.last, self.reward = Judged(), 0.0
         self._begin()
         return self.observation
@@ -129,7 +129,7 @@ class ActingEnvironment(ABC):
         """Act.
 
         Raises:
-            UnreadableAction: it is no action.
+            UnreadableAction: it is not an action.
             UsageError: scripts are to be run, and the environment was made without a runner.
         """
         scripts = self.scripts(action)
@@ -146,7 +146,7 @@ class ActingEnvironment(ABC):
         """Take up a state.
 
         Raises:
-            ValueError: it is no snapshot of this instance.
+            ValueError: it is not a snapshot of this instance.
         """
 
     # -- what there is to know -------------------------------------------------------------------------------------
@@ -172,13 +172,13 @@ class ActingEnvironment(ABC):
         """Scripts to run in a sandbox before `judge`; most actions need none.
 
         Raises:
-            UnreadableAction: it is no action.
+            UnreadableAction: it is not an action.
         """
         return ()
 
     @abstractmethod
     def judge(self, action: Any, ran: Sequence[Ran] = ()) -> Stepped:
-        """Act, given what came of the `scripts` of the action."""
+        """Act, given the result of the `scripts` of the action."""
 
     # -- rewards ---------------------------------------------------------------------------------------------------
 
@@ -203,5 +203,5 @@ class ActingEnvironment(ABC):
 
 
 def refuse_snapshot(snapshot: Any, expected: str) -> ValueError:
-    """The error for what is no snapshot."""
-    return ValueError(f"{str(snapshot)[:80]!r} is no state of this task; expected {expected}, as the last call gave it")
+    """The error for what is not a snapshot."""
+    return ValueError(f"{str(snapshot)[:80]!r} is not a state of this task; expected {expected}, as the last call gave")

@@ -23,8 +23,8 @@ _MOST_TESTS = 8
 _EXPECTED = 'expected a whole Python program as a text, or {"code": "..."}'
 
 
-class Verdict(NamedTuple):
-    """What came of a program.
+class ProgramVerdict(NamedTuple):
+    """The result of a program.
 
     Attributes:
         examples: each example's run.
@@ -42,17 +42,17 @@ class Verdict(NamedTuple):
 
 
 class Verdicts:
-    """What came of programs, the last hundred: restoring a state does not run its program once more."""
+    """The results of programs, the last hundred: restoring a state does not run its program once more."""
 
     def __init__(self, most: int = 100) -> None:
-        self._known: OrderedDict[str, Verdict] = OrderedDict()
+        self._known: OrderedDict[str, ProgramVerdict] = OrderedDict()
         self._most = most
 
-    def get(self, program: str | None) -> Verdict | None:
+    def get(self, program: str | None) -> ProgramVerdict | None:
         """The verdict on a program, if it is known."""
         return self._known.get(program) if program is not None else None
 
-    def put(self, program: str, verdict: Verdict) -> None:
+    def put(self, program: str, verdict: ProgramVerdict) -> None:
         """Remember one."""
         self._known[program] = verdict
         if len(self._known) > self._most:
@@ -101,7 +101,7 @@ class CodeTests(ActingEnvironment):
         self._program, self._passed_examples = program, examples
 
     @property
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> ProgramVerdict | None:
         """On the program that was handed in last; None if it was never judged here."""
         return self._verdicts.get(self._program)
 
@@ -143,7 +143,7 @@ class CodeTests(ActingEnvironment):
         return write_script([program], inputs, shown=len(self.examples), entry=self.entry)
 
     def judge(self, action: Any, ran: Sequence[Ran] = ()) -> Stepped:
-        """Take the program, and what came of it."""
+        """Take the program, and the result."""
         program = _read_program(action)
         (one,) = ran
         verdict = self._judged(one)
@@ -153,11 +153,11 @@ class CodeTests(ActingEnvironment):
         reward = rewards.code_team(len(verdict.passed), len(self.tests))
         return self._stepped(Judged(1, int(verdict.builds), why), reward)
 
-    def _judged(self, ran: Ran) -> Verdict:
+    def _judged(self, ran: Ran) -> ProgramVerdict:
         (runs,) = read_runs(ran.stdout, 1, len(self.examples) + len(self.tests))
         split = len(self.examples)
         smoke = runs[:split] or runs
-        return Verdict(
+        return ProgramVerdict(
             tuple(runs[:split]),
             sum(done.digest == digest_of(test) for done, test in zip(runs, self.examples, strict=False)),
             frozenset(

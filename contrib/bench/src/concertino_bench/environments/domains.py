@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from concertino_bench.tasks import Task, TaskSet
+from concertino_bench.tasks.task import Task, TaskSet
 
 from . import code, maths, plan_path, problems, programs, sokoban, sudoku
 from .acting import ActingEnvironment, Runner
@@ -76,37 +76,70 @@ DOMAINS: Mapping[str, Domain] = {
     domain.name: domain
     for domain in (
         Domain(
-            "plan-path", "Ways through grids with walls; the level is the side of the grid.", _MOVES_ACTION,
-            plan_path.SIDES, 10, plan_path.draw, plan_path.canonical, plan_path.question, plan_path.oracle,
+            "plan-path",
+            "Ways through grids with walls; the level is the side of the grid.",
+            _MOVES_ACTION,
+            plan_path.SIDES,
+            10,
+            plan_path.draw,
+            plan_path.canonical,
+            plan_path.question,
+            plan_path.oracle,
             lambda instance, **_: plan_path.PlanPath(instance["rows"]),
         ),
         Domain(
-            "sudoku", "Sudoku with one solution; the level is the number of rows, 4, 9 or 16.",
+            "sudoku",
+            "Sudoku with one solution; the level is the number of rows, 4, 9 or 16.",
             "An action is a list of [row, column, number], counted from 1, or the whole grid as a list of rows.",
-            sudoku.SIZES, 4, sudoku.draw, sudoku.canonical, sudoku.question, sudoku.oracle,
+            sudoku.SIZES,
+            4,
+            sudoku.draw,
+            sudoku.canonical,
+            sudoku.question,
+            sudoku.oracle,
             lambda instance, **_: sudoku.Sudoku(instance["puzzle"]),
         ),
         Domain(
-            "sokoban", "Sokoban levels of 6 rows, made by playing backwards; the level is the number of boxes.",
+            "sokoban",
+            "Sokoban levels of 6 rows, made by playing backwards; the level is the number of boxes.",
             _MOVES_ACTION,
-            sokoban.BOXES, 1, sokoban.draw, sokoban.canonical, sokoban.question, sokoban.oracle,
+            sokoban.BOXES,
+            1,
+            sokoban.draw,
+            sokoban.canonical,
+            sokoban.question,
+            sokoban.oracle,
             lambda instance, **_: sokoban.Sokoban(instance["rows"]),
         ),
         Domain(
-            "code", "Programs on lists of numbers, with hidden tests; the level is the number of steps.",
+            "code",
+            "Programs on lists of numbers, with hidden tests; the level is the number of steps.",
             "An action is a whole Python program, as a text.",
-            programs.LEVELS, 2, code.draw, code.canonical, code.question, code.oracle,
-            code.CodeTests, scripted=True,
+            programs.LEVELS,
+            2,
+            code.draw,
+            code.canonical,
+            code.question,
+            code.oracle,
+            code.CodeTests,
+            scripted=True,
         ),
         Domain(
-            "maths", "Problems with exact answers, and a script tool; the level is the number of parts.",
+            "maths",
+            "Problems with exact answers, and a script tool; the level is the number of parts.",
             'An action is {"code": "..."} to run a Python script and see what it prints, or {"answer": "..."} to hand '
             "in an answer.",
-            problems.LEVELS, 2, maths.draw, maths.canonical, maths.question, maths.oracle,
-            lambda instance, **runner: maths.Maths(instance["answer"], **runner), scripted=True,
+            problems.LEVELS,
+            2,
+            maths.draw,
+            maths.canonical,
+            maths.question,
+            maths.oracle,
+            lambda instance, **runner: maths.Maths(instance["answer"], **runner),
+            scripted=True,
         ),
     )
-}  # fmt: skip
+}
 """By name."""
 
 

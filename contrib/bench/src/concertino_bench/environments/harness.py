@@ -115,7 +115,7 @@ def write_script(programs: Sequence[str], inputs: Sequence[Any], *, shown: int =
 
 
 def read_runs(stdout: str, programs: int, inputs: int) -> list[list[Done]]:
-    """What came of each program on each input."""
+    """The result of each program on each input."""
     runs = [[Done("cut") for _ in range(inputs)] for _ in range(programs)]
     for line in stdout.splitlines():
         try:

@@ -87,7 +87,7 @@ class Maths(ActingEnvironment):
         return (text,) if kind == "code" else ()
 
     def judge(self, action: Any, ran: Sequence[Ran] = ()) -> Stepped:
-        """Take the answer, or what came of the script."""
+        """Take the answer, or the result of the script."""
         kind, text = _read(action)
         if kind == "answer":
             self._answer = text

@@ -60,7 +60,7 @@ class Grid:
         return self.find("G")
 
     def free(self, cell: Cell) -> bool:
-        """Whether a cell lies in the grid and is no wall."""
+        """Whether a cell lies in the grid and is not a wall."""
         row, column = cell
         return 0 <= row < len(self.rows) and 0 <= column < len(self.rows[0]) and self.rows[row][column] != "#"
 

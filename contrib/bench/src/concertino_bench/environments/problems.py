@@ -110,8 +110,15 @@ def _taps(rng: Random) -> Part:
 
 
 FAMILIES: tuple[Callable[[Random], Part], ...] = (
-    _divisible, _remainder, _multiples, _ways, _dice, _zeros, _farm, _taps,
-)  # fmt: skip
+    _divisible,
+    _remainder,
+    _multiples,
+    _ways,
+    _dice,
+    _zeros,
+    _farm,
+    _taps,
+)
 
 
 def draw(rng: Random, level: int) -> dict[str, Any]:

@@ -79,42 +79,79 @@ def _differences(ys: Values, k: int) -> Values:
 
 
 STEPS: tuple[Callable[[Random], Step], ...] = (
-    _multiply, _shift, _keep_divisible, _remainder,
+    _multiply,
+    _shift,
+    _keep_divisible,
+    _remainder,
     _plain_step("subtract k from every number", "[y - k for y in ys]", lambda ys, k: [-(k - y) for y in ys]),
     _plain_step("square every number", "[y * y for y in ys]", lambda ys, k: [pow(y, 2) for y in ys]),
-    _plain_step("replace every number by its absolute value", "[abs(y) for y in ys]",
-                lambda ys, k: [max(y, -y) for y in ys]),
-    _plain_step("keep only the numbers that are greater than k", "[y for y in ys if y > k]",
-                lambda ys, k: list(filter(k.__lt__, ys))),
-    _plain_step("keep only the numbers that are at most k", "[y for y in ys if y <= k]",
-                lambda ys, k: list(filter(k.__ge__, ys))),
+    _plain_step(
+        "replace every number by its absolute value", "[abs(y) for y in ys]", lambda ys, k: [max(y, -y) for y in ys]
+    ),
+    _plain_step(
+        "keep only the numbers that are greater than k",
+        "[y for y in ys if y > k]",
+        lambda ys, k: list(filter(k.__lt__, ys)),
+    ),
+    _plain_step(
+        "keep only the numbers that are at most k",
+        "[y for y in ys if y <= k]",
+        lambda ys, k: list(filter(k.__ge__, ys)),
+    ),
     _plain_step("drop every number that occurred before in the list", "list(dict.fromkeys(ys))", _unique),
-    _plain_step("sort the list from the smallest to the largest", "sorted(ys)",
-                lambda ys, k: [-y for y in sorted((-y for y in ys), reverse=True)]),
+    _plain_step(
+        "sort the list from the smallest to the largest",
+        "sorted(ys)",
+        lambda ys, k: [-y for y in sorted((-y for y in ys), reverse=True)],
+    ),
     _plain_step("turn the list around", "ys[::-1]", lambda ys, k: list(reversed(ys))),
-    _plain_step("keep every second number, beginning with the first", "ys[::2]",
-                lambda ys, k: [y for place, y in enumerate(ys) if place % 2 == 0]),
-    _plain_step("replace every number by the sum of all numbers up to and including it",
-                "[sum(ys[: i + 1]) for i in range(len(ys))]", lambda ys, k: list(itertools.accumulate(ys))),
-    _plain_step("replace the list by the differences of neighbours, each number minus the one before it",
-                "[b - a for a, b in zip(ys, ys[1:])]", _differences),
-)  # fmt: skip
+    _plain_step(
+        "keep every second number, beginning with the first",
+        "ys[::2]",
+        lambda ys, k: [y for place, y in enumerate(ys) if place % 2 == 0],
+    ),
+    _plain_step(
+        "replace every number by the sum of all numbers up to and including it",
+        "[sum(ys[: i + 1]) for i in range(len(ys))]",
+        lambda ys, k: list(itertools.accumulate(ys)),
+    ),
+    _plain_step(
+        "replace the list by the differences of neighbours, each number minus the one before it",
+        "[b - a for a, b in zip(ys, ys[1:])]",
+        _differences,
+    ),
+)
 
 RESULTS: tuple[Result, ...] = (
     Result("the sum of the list", "sum(ys)", lambda ys, k: sum(sorted(ys))),
     Result("how many numbers the list holds", "len(ys)", lambda ys, k: sum(1 for _ in ys)),
-    Result("the largest number of the list, or 0 if it is empty", "max(ys, default=0)",
-           lambda ys, k: sorted(ys)[-1] if ys else 0),
-    Result("the smallest number of the list, or 0 if it is empty", "min(ys, default=0)",
-           lambda ys, k: sorted(ys)[0] if ys else 0),
-    Result("the largest number minus the smallest, or 0 if the list is empty",
-           "max(ys, default=0) - min(ys, default=0)", lambda ys, k: sorted(ys)[-1] - sorted(ys)[0] if ys else 0),
-    Result("how many different numbers the list holds", "len(set(ys))",
-           lambda ys, k: sum(1 for _ in itertools.groupby(sorted(ys)))),
+    Result(
+        "the largest number of the list, or 0 if it is empty",
+        "max(ys, default=0)",
+        lambda ys, k: sorted(ys)[-1] if ys else 0,
+    ),
+    Result(
+        "the smallest number of the list, or 0 if it is empty",
+        "min(ys, default=0)",
+        lambda ys, k: sorted(ys)[0] if ys else 0,
+    ),
+    Result(
+        "the largest number minus the smallest, or 0 if the list is empty",
+        "max(ys, default=0) - min(ys, default=0)",
+        lambda ys, k: sorted(ys)[-1] - sorted(ys)[0] if ys else 0,
+    ),
+    Result(
+        "how many different numbers the list holds",
+        "len(set(ys))",
+        lambda ys, k: sum(1 for _ in itertools.groupby(sorted(ys))),
+    ),
     Result("how many numbers of the list equal k", "ys.count(k)", lambda ys, k: sum(y == k for y in ys)),
-    Result("how many numbers of the list are negative", "sum(1 for y in ys if y < 0)",
-           lambda ys, k: len([y for y in ys if not y >= 0])),
-)  # fmt: skip
+    Result(
+        "how many numbers of the list are negative",
+        "sum(1 for y in ys if y < 0)",
+        lambda ys, k: len([y for y in ys if not y >= 0]),
+    ),
+)
 
 
 def draw(rng: Random, level: int, style: str = "program") -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """Actions as callers write them: lists, JSON in a text, or the plainest text that has one reading.
 
-Nothing is guessed: a word that is no move, a value outside the grid, an empty list are unreadable, and the message says
-which element it is. Reading never evaluates anything.
+Nothing is guessed: a word that is not a move, a value outside the grid, an empty list are unreadable, and the message
+says which element it is. Reading never evaluates anything.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def read_moves(action: Any, most: int) -> str:
         most: how many there may be.
 
     Raises:
-        UnreadableAction: says which element is no move.
+        UnreadableAction: says which element is not a move.
     """
     listed = _listed(action, _EXPECTED_MOVES) if not _is_letters(action) else list(action.strip())
     if len(listed) > most:
@@ -55,7 +55,7 @@ def read_moves(action: Any, most: int) -> str:
         move = _WORDS.get(word.strip().upper()) if isinstance(word, str) else None
         if move is None:
             raise UnreadableAction(
-                f"element {place} of the action is {_shown(word)}, which is no move; {_EXPECTED_MOVES}"
+                f"element {place} of the action is {_shown(word)}, which is not a move; {_EXPECTED_MOVES}"
             )
         moves.append(move)
     if not moves:
@@ -149,7 +149,7 @@ def _listed(action: Any, expected: str) -> list[Any]:
         inside = text[1:-1].strip() if text[:1] == "[" and text[-1:] == "]" else ""
         if _LIST_OF_WORDS.fullmatch(inside):
             return re.split(r"[\s,;]+", inside)
-        raise UnreadableAction(f"the action {_shown(action)} is no JSON list: {error}; {expected}") from None
+        raise UnreadableAction(f"the action {_shown(action)} is not a JSON list: {error}; {expected}") from None
     if not isinstance(value, list):
         raise UnreadableAction(f"the action is {_shown(value)}; {expected}")
     return value

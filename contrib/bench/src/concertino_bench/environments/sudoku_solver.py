@@ -16,7 +16,7 @@ def units(size: int) -> tuple[tuple[int, ...], ...]:
     """Rows, columns and blocks as numbers of cells.
 
     Raises:
-        ValueError: the size is no square.
+        ValueError: the size is not a square.
     """
     block = isqrt(size)
     if size < 4 or block * block != size:

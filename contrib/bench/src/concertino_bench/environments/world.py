@@ -58,7 +58,7 @@ class EnvironmentWorld:
             "type": "object",
             "properties": {
                 "action": {"description": self._summary},
-                "task": {"type": "string", "description": "for programs: begin anew"},
+                "task": {"type": "string", "description": "for programs: begin again"},
                 "state": {"description": "for programs: the state to act on; leave it out to go on from where you are"},
             },
             "additionalProperties": False,
@@ -147,7 +147,7 @@ class EnvironmentWorld:
 
 
 def _ran(seen: Observation) -> Ran:
-    """What came of a script, from the observation of the Python tool.
+    """The result of a script, from the observation of the Python tool.
 
     Raises:
         CallFailed: nothing was run: there is no such tool, or the budget or the time was used up.

@@ -132,7 +132,7 @@ def boxes(text: str) -> list[Marked]:
 
 
 def _tags(text: str) -> list[Marked]:
-    """What stands in `<answer>` and `<solution>`; one that is never closed goes on to the end of the text."""
+    """What stands in `<answer>` and `<solution>`; one that is never closed extends to the end of the text."""
     found: list[Marked] = []
     opened: tuple[int, int] | None = None
     for match in _TAG.finditer(text):
@@ -147,7 +147,7 @@ def _tags(text: str) -> list[Marked]:
 
 
 def _finishes(text: str) -> list[Marked]:
-    """What stands in `finish[…]`; one that is never closed goes on to the end of its line."""
+    """What stands in `finish[…]`; one that is never closed extends to the end of its line."""
     if "finish[" not in text.lower():
         return []
     found: list[Marked] = []

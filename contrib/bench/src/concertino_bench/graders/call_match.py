@@ -1,21 +1,21 @@
 """Calls of functions against accepted calls, by the rules of the Berkeley Function-Calling Leaderboard.
 
-Each accepted call gives, per argument, the values that will do; `""` among them says that it may be left out. The calls
-have to match one to one, in any order, and in number. Values: texts are compared without blanks, case and the marks
-`,./-_*^`; a whole number will do for a float, not the other way round; true is no number; lists keep their order; the
-names of an object have accepted values each. A function's dots may have become underscores.
+Each accepted call gives, per argument, the values that will do; `""` among them says that it may be left out. The
+calls have to match one to one, in any order, and in number. Values: texts are compared without blanks, case and the
+marks `,./-_*^`; a whole number will do for a float, not the other way round; true is not a number; lists keep their
+order; the names of an object have accepted values each. A function's dots may have become underscores.
 
 The invariant: gold is never held against its own schema, for some of it breaks it; the schema only says which numbers
 are floats.
 
-A call counts as made if it was carried out: one that was not understood, failed or ran out of time is no part of the
+A call counts as made if it was carried out: one that was not understood, failed or ran out of time is not part of the
 answer, and a run that has no other is *unparsable*, for it may be the tool's fault. To call nothing is another matter:
 there the attempt is wrong too.
 
 A task's metadata: `ground_truth`, `functions`, `category`. Irrelevance is right with an answer and without any call,
-relevance with at least one. Silence, and a run whose leader did not answer, are no refusal; an error message that was
-handed in as an answer is one, for nothing tells it from other texts. In multi-turn categories the calls of all turns
-count together; what they did to a state is for `final-state`.
+relevance with at least one. Silence, and a run whose leader did not answer, are not a refusal; an error message that
+was handed in as an answer is one, for nothing tells it from other texts. In multi-turn categories the calls of all
+turns count together; what they did to a state is for `final-state`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from typing import Any
 
 from concertino import STOP_REASONS
 
-from concertino_bench.grading import Bench, Grade, Grader, Submission, Verdict
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.grade import Grade, Grader, GraderServices, Submission, Verdict
+from concertino_bench.tasks.task import Task
 
-from ._base import shown
-from .call_reading import Decoded, Made, read_calls, read_python_call
+from .base import shown
+from .call_reading import Decoded, MadeCall, read_calls, read_python_call
 from .matching import match
 
 _FLOATS = frozenset({"float", "double", "number", "decimal"})
@@ -56,7 +56,7 @@ class CallMatch(Grader):
         if "relevance" not in str(task.metadata.get("category") or ""):
             _gold(task, known)
 
-    async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
+    async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
         """Grade the calls that were made; those written in the text if none was made.
 
         Raises:
@@ -127,7 +127,7 @@ class Functions:
         return None
 
 
-def trouble(call: Made, name: str, accepted: Mapping[str, Any], known: Functions) -> str:
+def trouble(call: MadeCall, name: str, accepted: Mapping[str, Any], known: Functions) -> str:
     """Why a call is not an accepted one; empty if it is."""
     if (known.resolve(call.name) or call.name) != name:
         return f"{call.name} is called, expected {name}"
@@ -235,7 +235,7 @@ def _made(submission: Submission, known: Functions) -> Decoded:
         elif known.resolve(name) is None:
             continue
         elif status == "OK":
-            seen.calls.append(Made(name, arguments if isinstance(arguments, Mapping) else {}))
+            seen.calls.append(MadeCall(name, arguments if isinstance(arguments, Mapping) else {}))
         else:
             seen.faults.append(f"the call of {name} was not carried out: {status}")
     return seen
@@ -248,7 +248,7 @@ def _no_call(seen: Decoded, submission: Submission) -> Grade:
     if submission.stop in _BROKEN:
         return Grade(Verdict.UNPARSABLE, f"nothing is called, but the run broke off: {STOP_REASONS[submission.stop]}")
     if not submission.text.strip():
-        return Grade(Verdict.UNPARSABLE, "nothing is called and nothing said: silence is no refusal")
+        return Grade(Verdict.UNPARSABLE, "nothing is called and nothing said: silence is not a refusal")
     return Grade(Verdict.RIGHT, "nothing is called, and no function fits the question")
 
 

@@ -33,7 +33,7 @@ _WORDS = {"true": True, "false": False, "null": None, "none": None}
 
 
 @dataclass(frozen=True)
-class Made:
+class MadeCall:
     """A call that was made, or written.
 
     Attributes:
@@ -54,7 +54,7 @@ class Decoded:
         faults: what looks like a call and cannot be read, each with the reason and the place.
     """
 
-    calls: list[Made] = field(default_factory=list)
+    calls: list[MadeCall] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
 
@@ -76,7 +76,7 @@ def read_calls(text: str, functions: Mapping[str, Sequence[str]]) -> Decoded:
     return decoded
 
 
-def read_python_call(text: str, parameters: Mapping[str, Sequence[str]]) -> Made:
+def read_python_call(text: str, parameters: Mapping[str, Sequence[str]]) -> MadeCall:
     """One call in Python's syntax whose arguments are literals.
 
     Raises:
@@ -100,7 +100,7 @@ def read_python_call(text: str, parameters: Mapping[str, Sequence[str]]) -> Made
         if keyword.arg is None or keyword.arg in arguments:
             raise ValueError(f"{name}: ** or an argument twice, at column {keyword.value.col_offset}")
         arguments[keyword.arg] = _literal(keyword.value, name)
-    return Made(name, arguments)
+    return MadeCall(name, arguments)
 
 
 def _literal(node: ast.expr, name: str) -> Any:
@@ -130,7 +130,7 @@ def _tagged(text: str, decoded: Decoded) -> str:
         end = end if end >= 0 else len(text)
         value = _json(text[match.end() : end].strip() or "{}", match.end(), decoded)
         if isinstance(value, dict):
-            decoded.calls.append(Made(match[1], value))
+            decoded.calls.append(MadeCall(match[1], value))
         rest.append(text[at : match.start()])
         at = end
     return "".join([*rest, text[at:]])
@@ -139,7 +139,7 @@ def _tagged(text: str, decoded: Decoded) -> str:
 def _objects(text: str) -> Iterator[tuple[int, str]]:
     """The outermost `{…}` of a text whose braces are closed, with their places; quotes are heeded inside them.
 
-    After several that are never closed the rest is no JSON.
+    After several that are never closed the rest is not JSON.
     """
     at, tries = 0, 0
     while tries < _UNCLOSED and (start := text.find("{", at)) >= 0:
@@ -180,7 +180,7 @@ def _json(piece: str, start: int, decoded: Decoded) -> Any:
     return None
 
 
-def _made(value: Any, functions: Mapping[str, Sequence[str]]) -> Iterator[Made]:
+def _made(value: Any, functions: Mapping[str, Sequence[str]]) -> Iterator[MadeCall]:
     """The calls that a JSON value says."""
     if isinstance(value, list):
         for item in value[:_TRIES]:
@@ -200,9 +200,9 @@ def _made(value: Any, functions: Mapping[str, Sequence[str]]) -> Iterator[Made]:
         except (ValueError, RecursionError):
             return
     if name is not None and isinstance(arguments, dict):
-        yield Made(name, arguments)
+        yield MadeCall(name, arguments)
     elif name is None and value and all(key in functions and isinstance(args, dict) for key, args in value.items()):
-        yield from (Made(key, args) for key, args in value.items())
+        yield from (MadeCall(key, args) for key, args in value.items())
 
 
 def _python(text: str, functions: Mapping[str, Sequence[str]], decoded: Decoded) -> None:

@@ -12,11 +12,11 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from concertino_bench.grading import Grade, TextGrader, Verdict
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.grade import Grade, TextGrader, Verdict
+from concertino_bench.tasks.task import Task
 
-from ._base import shown
 from .answers import bare, marked, spoken
+from .base import shown
 from .exact_match import normalise
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -161,5 +161,5 @@ def _expected(task: Task, choices: tuple[str, ...]) -> str:
     if worded := _worded(answer, choices):
         return worded
     raise ValueError(
-        f"{task.id}: the answer {answer!r} is no letter of the {len(choices)} choices, nor the text of one"
+        f"{task.id}: the answer {answer!r} is not a letter of the {len(choices)} choices, nor the text of one"
     )

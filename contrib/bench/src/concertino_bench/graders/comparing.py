@@ -23,8 +23,8 @@ _START_SECONDS = 120.0
 _WORKER = Path(__file__).with_name("math_worker.py")
 
 
-class Comparison(NamedTuple):
-    """What came of a comparison.
+class MathComparison(NamedTuple):
+    """The result of a comparison.
 
     Attributes:
         equal: whether the two are the same.
@@ -55,7 +55,7 @@ class Comparer:
         weakref.finalize(self, _end_all, self._idle)  # when nobody has it any more, and at the end of the process
         _LIVING.add(self)
 
-    def compare(self, golds: Sequence[str], found: str, *, whole: bool = True, rounding: bool = True) -> Comparison:
+    def compare(self, golds: Sequence[str], found: str, *, whole: bool = True, rounding: bool = True) -> MathComparison:
         """Compare an answer with each gold text. Blocks; may be called from any thread.
 
         Args:
@@ -74,13 +74,13 @@ class Comparer:
             answer = worker.ask(request, self.seconds)
             if answer is None:
                 worker.end()
-                return Comparison(False, None, f"not compared within {self.seconds:g} s")
+                return MathComparison(False, None, f"not compared within {self.seconds:g} s")
             with self._lock:
                 self._idle.append(worker)
         if "equal" not in answer:
-            return Comparison(False, None, "the comparing process ended; too much memory, maybe")
+            return MathComparison(False, None, "the comparing process ended; too much memory, maybe")
         trouble = f"it cannot be compared: {answer['error']}" if answer["error"] else ""
-        return Comparison(bool(answer["equal"]), answer["found"], trouble)
+        return MathComparison(bool(answer["equal"]), answer["found"], trouble)
 
     def close(self) -> None:
         """End all idle workers; the next comparison starts new ones."""
@@ -97,7 +97,7 @@ class Comparer:
         return _Worker()
 
     def _forget(self) -> None:
-        """Begin anew after a fork, whose child must not talk to the workers of its parent."""
+        """Begin again after a fork, whose child must not talk to the workers of its parent."""
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(self.workers)
         while self._idle:
@@ -112,8 +112,12 @@ class _Worker:
             raise ModuleNotFoundError("comparing mathematical answers needs math-verify: pip install math-verify")
         self._process = subprocess.Popen(
             [sys.executable, "-P", str(_WORKER)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, encoding="utf-8",
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            encoding="utf-8",
+        )
         if self._line(_START_SECONDS) is None:
             self.end()
             raise RuntimeError(f"the comparing process did not start: `{sys.executable} {_WORKER}` says why")

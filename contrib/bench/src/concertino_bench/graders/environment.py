@@ -10,13 +10,13 @@ import math
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
-from concertino_bench.grading import Bench, Grade, Grader, Submission, Verdict
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.grade import Grade, Grader, GraderServices, Submission, Verdict
+from concertino_bench.tasks.task import Task
 
-from ._base import shown
+from .base import shown
 
 
-class Environment(Grader):
+class EnvironmentGrader(Grader):
     """Right if the world's state says that the goal is reached.
 
     Args:
@@ -29,7 +29,7 @@ class Environment(Grader):
     def __init__(self, least: float = 1.0) -> None:
         self.least = least
 
-    async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
+    async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
         """Grade the submission's state; a reward from 0 to 1 is in the values."""
         state = submission.state
         if not isinstance(state, Mapping):

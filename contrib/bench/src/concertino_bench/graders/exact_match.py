@@ -11,11 +11,11 @@ import string
 from collections import Counter
 from typing import NamedTuple
 
-from concertino_bench.grading import Grade, TextGrader, Verdict
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.grade import Grade, TextGrader, Verdict
+from concertino_bench.tasks.task import Task
 
-from ._base import golds, shown
 from .answers import final_answer
+from .base import golds, shown
 
 _SPECIAL = frozenset({"yes", "no", "noanswer"})
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")

@@ -13,13 +13,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from concertino_bench.grading import Bench, Grade, Grader, Submission, Verdict
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.grade import Grade, Grader, GraderServices, Submission, Verdict
+from concertino_bench.tasks.task import Task
 from concertino_bench.toolkits.criteria import Fact, mentions
 from concertino_bench.toolkits.digests import digest
 from concertino_bench.toolkits.world import WorldState
 
-from ._base import shown
+from .base import shown
 
 
 class FinalState(Grader):
@@ -44,11 +44,11 @@ class FinalState(Grader):
             )
         _required(task)
 
-    async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
+    async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
         """Grade the submission's state, and what its text tells.
 
         Raises:
-            ValueError: the task has neither a state nor a digest, or a state that is no JSON data.
+            ValueError: the task has neither a state nor a digest, or a state that is not JSON data.
         """
         self.check(task)
         if isinstance(submission.state, WorldState) and "digest" in task.metadata:
@@ -65,7 +65,7 @@ def _graded(task: Task, submission: Submission) -> Grade:
     try:
         found = state.digest if isinstance(state, WorldState) else digest(state)
     except (TypeError, RecursionError) as error:
-        return Grade(Verdict.UNPARSABLE, f"the final state is no JSON data: {shown(str(error))}", wanted)
+        return Grade(Verdict.UNPARSABLE, f"the final state is not JSON data: {shown(str(error))}", wanted)
     told = [mentions(submission.text, fact) for fact in required]
     seen = (found, *(_said(fact) for fact, mentioned in zip(required, told, strict=True) if mentioned))
     reason = "the final state is right" if found == expected else _differing(task, state, found, expected)
@@ -115,7 +115,7 @@ def _expected(task: Task) -> str:
     try:
         return digest(task.metadata["state"])
     except (TypeError, RecursionError) as error:
-        raise ValueError(f"{task.id}: metadata['state'] is no JSON data: {error}") from error
+        raise ValueError(f"{task.id}: metadata['state'] is not JSON data: {error}") from error
 
 
 def _required(task: Task) -> Sequence[Fact]:

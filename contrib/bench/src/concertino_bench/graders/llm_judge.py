@@ -20,11 +20,11 @@ from typing import Any
 from concertino import CallFailed, ChatRequest, Message, ProviderError, Sampling
 from concertino.text.json import ReadingError, read_json
 
-from concertino_bench.grading import Bench, Grade, Grader, Submission, Verdict
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.grade import Grade, Grader, GraderServices, Submission, Verdict
+from concertino_bench.tasks.task import Task
 
-from ._base import shown
 from .answers import spoken
+from .base import shown
 
 _LONGEST = 16_000
 _INSTRUCTIONS = """\
@@ -73,7 +73,7 @@ class LlmJudge(Grader):
         if role != "judge":
             self.needs = (f"model:{role}",)  # type: ignore[misc]
 
-    async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
+    async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
         """Ask the judge.
 
         Raises:
@@ -90,7 +90,7 @@ class LlmJudge(Grader):
         data = self._kept(key)
         if data is None:
             try:
-                reply = await bench.ask(self.role, request)
+                reply = await services.ask(self.role, request)
             except (ProviderError, CallFailed) as error:
                 return Grade(Verdict.UNPARSABLE, f"the judge did not answer: {shown(str(error))}", task.answers)
             data = reply.data if reply.data is not None else _read(reply.text)

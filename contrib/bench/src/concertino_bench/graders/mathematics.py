@@ -1,7 +1,7 @@
 r"""Mathematical answers in LaTeX, compared by value with math-verify, in a process with a time limit.
 
 The answer is the last `\boxed{}` (several in a row are one list), unless a "final answer is" stands behind it; else
-what "the answer is" says; else the whole text if it is no prose; else what math-verify finds in the text's end. Plain
+what "the answer is" says; else the whole text if it is not prose; else what math-verify finds in the text's end. Plain
 integers are compared here, all else in a worker process. The conventions, where the field has several:
 
 - `10\%` is 10, and is not 0.1: the percent sign is a unit.
@@ -21,11 +21,11 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from concertino_bench.grading import Bench, Grade, Grader, Submission, Verdict
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.grade import Grade, Grader, GraderServices, Submission, Verdict
+from concertino_bench.tasks.task import Task
 
-from ._base import golds, shown
 from .answers import Marked, bare, boxes, marked, sentences, spoken
+from .base import golds, shown
 from .comparing import Comparer
 from .numeric import plain_number
 
@@ -43,7 +43,7 @@ _STYLE = re.compile(r"\\(?:mathrm|mathbf|textbf|mathit|operatorname)\s?\{([^{}]{
 _DECIMAL_COMMA = re.compile(r"-?(?:\d{4,12},\d{1,6}|0,\d{1,12})")
 
 
-class Read(NamedTuple):
+class ReadExpression(NamedTuple):
     """An answer as it goes into a comparison.
 
     Attributes:
@@ -73,8 +73,8 @@ class Mathematics(Grader):
         self._comparer = Comparer(seconds, workers)
         self._threads = ThreadPoolExecutor(workers, "math")  # of its own, so that nothing else waits for a comparison
 
-    async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
-        """Grade the submission's text, in a thread, so that the event loop goes on."""
+    async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
+        """Grade the submission's text, in a thread, so that the event loop keeps running."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self.judge, task, submission.text)
 
@@ -112,7 +112,7 @@ class Mathematics(Grader):
         return _grade(accepted, found, seen.equal, seen.trouble)
 
 
-def read_answer(text: str) -> Read:
+def read_answer(text: str) -> ReadExpression:
     """The answer of a text, cleaned."""
     text = spoken(text)
     boxed = boxes(text)
@@ -123,14 +123,14 @@ def read_answer(text: str) -> Read:
         later = [place for place in said if place.marker == "final answer is" and place.start > last.end]
         latex = _from_sentence(later[-1].text) if later else ""
         latex = latex or (_row(text, boxed) if last.marker == "\\boxed{}" else _inner(last.text))
-        return Read(_clean(latex), True)
+        return ReadExpression(_clean(latex), True)
     for place in reversed(said):
         if latex := _from_sentence(place.text):
-            return Read(_clean(latex), True)
+            return ReadExpression(_clean(latex), True)
     whole = bare(text) if len(text) <= _LONGEST else ""
     if whole and (not _PROSE.search(_COMMAND.sub(" ", whole)) or not any(mark.isspace() for mark in whole)):
-        return Read(_clean(_inner(whole)), True)
-    return Read(text[-_TAIL:].strip(), False)
+        return ReadExpression(_clean(_inner(whole)), True)
+    return ReadExpression(text[-_TAIL:].strip(), False)
 
 
 def _row(text: str, boxed: list[Marked]) -> str:

@@ -15,14 +15,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from concertino_bench.grading import Grade, TextGrader, Verdict
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.grade import Grade, TextGrader, Verdict
+from concertino_bench.tasks.task import Task
 
-from ._base import shown
+from .answer_keys import among
 from .answers import bare, boxes, final_answer, marked, spoken
+from .base import shown
 from .exact_match import normalise
 from .matching import match
-from .numeric import plain_number
 
 _ITEM = re.compile(r"[ \t]{0,8}(?:[-*•]|\(?\d{1,3}[.):])[ \t]+(.+)")
 _PART = re.compile(r"[ \t]{0,4},[ \t]{1,4}and[ \t]|,(?!\d{3}(?!\d))|[ \t]and[ \t]")
@@ -52,9 +52,9 @@ class MultiAnswer(TextGrader):
             reason = f"{len(found)} {'answer' if len(found) == 1 else 'answers'}, expected {len(accepted)}"
             return Grade(Verdict.WRONG, reason, task.answers, tuple(found))
         if task.metadata.get("ordered", True):
-            marks = tuple(_same(one, texts) for one, texts in zip(found, accepted, strict=True))
+            marks = tuple(among(one, texts) for one, texts in zip(found, accepted, strict=True))
         else:
-            pairs = match([[_same(one, texts) for one in found] for texts in accepted])
+            pairs = match([[among(one, texts) for one in found] for texts in accepted])
             marks = tuple(pair is not None for pair in pairs)
         return _graded(task, found, marks)
 
@@ -93,7 +93,7 @@ def _by_key(task: Task, text: str, accepted: Sequence[Sequence[str]], keys: Any)
     if not given:
         return Grade(Verdict.UNPARSABLE, "there are no lines `name: answer`, and no JSON object", task.answers)
     found = tuple(given.get(name, "") for name in names)
-    marks = tuple(_same(one, texts) for one, texts in zip(found, accepted, strict=True))
+    marks = tuple(among(one, texts) for one, texts in zip(found, accepted, strict=True))
     extra = [name for name in given if name not in names]
     if extra and all(marks):
         return Grade(Verdict.WRONG, f"an answer for {shown(extra[0])!r}, which was not asked", task.answers, found)
@@ -129,15 +129,6 @@ def _json(text: str) -> Any:
         return read_json(text).value
     except ReadingError:
         return None
-
-
-def _same(answer: str, accepted: Sequence[str]) -> bool:
-    """Equal as words, or as numbers."""
-    words = normalise(answer)
-    if any(words == normalise(text) for text in accepted):
-        return True
-    value = plain_number(answer)
-    return value is not None and any(plain_number(text) == value for text in accepted)
 
 
 def _accepted(task: Task) -> list[tuple[str, ...]]:

@@ -12,11 +12,11 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-from concertino_bench.grading import Grade, TextGrader, Verdict
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.grade import Grade, TextGrader, Verdict
+from concertino_bench.tasks.task import Task
 
-from ._base import shown
 from .answers import followed, marked, sentences, spoken
+from .base import shown
 
 _DIGITS = 300
 _WINDOW = 4096
@@ -72,11 +72,11 @@ class Numeric(TextGrader):
         """Grade a text.
 
         Raises:
-            ValueError: the task's answer is no number.
+            ValueError: the task's answer is not a number.
         """
         expected = read_answer(task.answer)
         if not isinstance(expected, Number):
-            raise ValueError(f"{task.id}: the answer {task.answer!r} is no number; the grader `numeric` needs one")
+            raise ValueError(f"{task.id}: the answer {task.answer!r} is not a number; the grader `numeric` needs one")
         found = read_answer(text)
         if not isinstance(found, Number):
             return Grade(Verdict.UNPARSABLE, found, task.answers)

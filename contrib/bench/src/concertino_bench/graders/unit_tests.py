@@ -1,16 +1,13 @@
 """Programs, tried with their tests in the sandbox of the pool: right only if every test passes.
 
-What a solver wrote is run by the tool `code/python`, never here. A script, `_in_sandbox`, goes with it: there the tests
-run in one process and the program in another, which has neither the tests nor the report, and only answers calls. The
-report stands behind a word that is new for each run. So a program that ends early, prints what it likes or looks
-through its interpreter has passed nothing. The invariants: what cannot be compiled is *unparsable*; and a fault of the
-sandbox, or a test that cannot be run this way, is *unparsable* with that as its reason, never the program's fault.
-
-Plain data, numpy's arrays, functions of the tests and objects of the program go from one process to the other; objects
-of classes that a test makes do not.
-
-A task's metadata: `tests` (a script that raises, or a list of them, each counted), `entry_point`, `prompt` (code that
-the solver goes on from, maybe empty), `language`.
+What a solver wrote is run by the tool `code/python`, never here. A script, `sandbox_program`, goes with it: there the
+tests run in one process and the program in another, which has neither the tests nor the report, and only answers
+calls. The report stands behind a word that is new for each run. So a program that ends early, prints what it likes or
+looks through its interpreter has passed nothing. The invariants: what cannot be compiled is *unparsable*; and a fault
+of the sandbox, or a test that cannot be run this way, is *unparsable* with that as its reason, never the program's
+fault. Plain data, numpy's arrays, functions of the tests and objects of the program go from one process to the other;
+objects of classes that a test makes do not. A task's metadata: `tests` (a script that raises, or a list of them, each
+counted), `entry_point`, `prompt` (code that the solver continues, maybe empty), `language`.
 """
 
 from __future__ import annotations
@@ -24,11 +21,11 @@ from typing import Any
 
 from concertino import Observation
 
-from concertino_bench.grading import Bench, Grade, Grader, Submission, Verdict
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.grade import Grade, Grader, GraderServices, Submission, Verdict
+from concertino_bench.tasks.task import Task
 
-from ._base import shown
 from .answers import spoken
+from .base import shown
 
 _LONGEST = 200_000
 _FENCE = re.compile(r"^[ \t]{0,8}(```+|~~~+)[ \t]{0,4}([\w+.#-]{0,20})[^\n]{0,80}$", re.MULTILINE)
@@ -41,7 +38,7 @@ _OWN_FAULTS = {
     "time_limit": "the program did not end in time",
     "cpu_limit": "the program used up its CPU time",
 }
-_SCRIPT = Path(__file__).with_name("_in_sandbox.py")
+_SCRIPT = Path(__file__).with_name("sandbox_program.py")
 
 
 class UnitTests(Grader):
@@ -68,7 +65,7 @@ class UnitTests(Grader):
         """
         _tests(task)
 
-    async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
+    async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
         """Run the program with its tests; `passed` in the values is the share of tests that pass.
 
         Raises:
@@ -88,10 +85,10 @@ class UnitTests(Grader):
         source = _SCRIPT.read_text(encoding="utf-8")
         call = ", ".join(ascii(part) for part in (word, programs, tests, entry, prompt))
         try:
-            seen = await bench.call(
+            seen = await services.call(
                 self.tool, {"code": f"_source = {source!a}\nexec(_source)\nmain(_source, {call})\n"}
             )
-        except Exception as error:  # whatever breaks here is no fault of the program
+        except Exception as error:  # whatever breaks here is not a fault of the program
             return Grade(
                 Verdict.UNPARSABLE, f"not graded, the sandbox failed: {type(error).__name__}: {shown(str(error))}"
             )
@@ -126,7 +123,7 @@ def read_programs(text: str, entry: str = "", prompt: str = "") -> list[str]:
 
 
 def _blocks(text: str) -> list[str]:
-    """The blocks of Python code between fences; one that is never closed goes on to the end."""
+    """The blocks of Python code between fences; one that is never closed extends to the end."""
     blocks: list[str] = []
     opened: tuple[str, str, int] | None = None
     for match in _FENCE.finditer(text):
@@ -153,7 +150,7 @@ def _grade(seen: Observation, word: str, program: str) -> Grade:
         why = f"{code}: {seen.error.message}" if seen.error else str(seen.status)
         return Grade(Verdict.UNPARSABLE, f"not graded, the sandbox failed: {shown(why)}", found=(program,))
     if "unread" in report:
-        return Grade(Verdict.UNPARSABLE, f"the program is no Python: {shown(str(report['unread']))}", found=(program,))
+        return Grade(Verdict.UNPARSABLE, f"the program is not Python: {shown(str(report['unread']))}", found=(program,))
     if "unfit" in report:
         return Grade(Verdict.UNPARSABLE, f"not graded, {shown(str(report['unfit']), 200)}", found=(program,))
     marks = tuple(bool(passed) for passed in report["passed"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concertino_bench.tasks import TaskSet
+from concertino_bench.tasks.task import TaskSet
 
 from . import choices, competitions, function_calls, grade_school, multihop, orchestration, own, plans, programs
 

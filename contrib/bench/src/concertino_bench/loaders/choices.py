@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from string import ascii_uppercase
 
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.task import Task
 
-from .rows import Row, is_number
-from .stream import id_of, rest, split_of, stream
+from .rows import DataRow, is_number
+from .streaming import id_of, rest, split_of, stream
 
 _ASK = "Answer with the letter of the right option."
 
@@ -29,7 +29,7 @@ def mmlu_pro(*, path: str | Path, split: str = "") -> Iterator[Task]:
         The tasks; metadata holds `stem`, `choices`, and `category` and `src` where a row has them.
 
     Raises:
-        DataError: the file or a row is wrong, an answer is no option, or letter and index differ.
+        DataError: the file or a row is wrong, an answer is not an option, or letter and index differ.
     """
     return stream(path, lambda row: _task(row, split))
 
@@ -39,7 +39,7 @@ def lettered(choices: list[str]) -> str:
     return "\n".join(f"{letter}. {choice}" for letter, choice in zip(ascii_uppercase, choices, strict=False))
 
 
-def _task(row: Row, split: str) -> Task:
+def _task(row: DataRow, split: str) -> Task:
     stem, choices = row.text("question"), _choices(row)
     return Task(
         id_of("mmlu-pro", row, "question_id", "id"),
@@ -51,7 +51,7 @@ def _task(row: Row, split: str) -> Task:
     )
 
 
-def _choices(row: Row) -> list[str]:
+def _choices(row: DataRow) -> list[str]:
     column = row.needed("options", "choices")
     choices = row.texts(column)
     while choices and choices[-1].strip() == "N/A":
@@ -61,7 +61,7 @@ def _choices(row: Row) -> list[str]:
     return choices
 
 
-def _letter(row: Row, count: int) -> str:
+def _letter(row: DataRow, count: int) -> str:
     letters = ascii_uppercase[:count]
     index = row.data.get("answer_index")
     if index is not None and (not is_number(index) or index not in range(count)):

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.task import Task
 
-from .rows import Row, is_number
-from .stream import id_of, rest, split_of, stream
+from .rows import DataRow, is_number
+from .streaming import id_of, rest, split_of, stream
 
 _PROBLEM = ("problem", "question", "Problem", "Question")
 _ANSWER = ("answer", "Answer", "expected_answer")
@@ -52,7 +52,7 @@ def aime(*, path: str | Path, split: str = "") -> Iterator[Task]:
 
 
 def amc(*, path: str | Path, split: str = "") -> Iterator[Task]:
-    """Tasks of the kind "number", or "math" where an answer is no plain number.
+    """Tasks of the kind "number", or "math" where an answer is not a plain number.
 
     Args:
         path: rows with `problem` (or `question`) and `answer`; `27.0` is 27.
@@ -72,7 +72,7 @@ def boxed(text: str) -> str | None:
     return found[-1].text if found else None
 
 
-def _answer(row: Row) -> str:
+def _answer(row: DataRow) -> str:
     if row.column(*_ANSWER) is not None:
         return row.plain(*_ANSWER)
     if row.column(*_SOLUTION) is None:
@@ -83,7 +83,7 @@ def _answer(row: Row) -> str:
     return found
 
 
-def _contest_answer(row: Row) -> str:
+def _contest_answer(row: DataRow) -> str:
     answer = _answer(row)
     number = _plain(answer)
     if number is None or not number.isdecimal() or int(number) > 999:
@@ -91,14 +91,14 @@ def _contest_answer(row: Row) -> str:
     return number
 
 
-def _either(name: str, row: Row, split: str) -> Task:
+def _either(name: str, row: DataRow, split: str) -> Task:
     answer = _answer(row)
     number = _plain(answer)
     return _problem(name, row, split, "math" if number is None else "number", answer if number is None else number)
 
 
 def _plain(answer: str) -> str | None:
-    """A number in one way of writing, None for what is no plain number."""
+    """A number in one way of writing, None for what is not a plain number."""
     text = answer.strip().strip("$").replace(",", "")
     if not _NUMBER.fullmatch(text):
         return None
@@ -109,7 +109,7 @@ def _plain(answer: str) -> str | None:
     return f"{sign if digits != '0' or part else ''}{digits}{'.' if part else ''}{part}"
 
 
-def _problem(name: str, row: Row, split: str, kind: str, answer: str) -> Task:
+def _problem(name: str, row: DataRow, split: str, kind: str, answer: str) -> Task:
     level = _level(row)
     metadata: dict[str, Any] = rest(row, *_KEPT)
     if row.column(*_SOLUTION):
@@ -129,7 +129,7 @@ def _problem(name: str, row: Row, split: str, kind: str, answer: str) -> Task:
     )
 
 
-def _level(row: Row) -> int | None:
+def _level(row: DataRow) -> int | None:
     """`5`, `5.0` or "Level 5" as 5; None where there is none, and for "Level ?"."""
     value = row.data.get("level")
     match = _LEVEL.fullmatch(str(value)) if isinstance(value, str) or is_number(value) else None

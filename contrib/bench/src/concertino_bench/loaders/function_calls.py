@@ -24,11 +24,11 @@ from typing import Any
 
 import concertino as ct
 
-from concertino_bench.tasks import DataError, Task
+from concertino_bench.tasks.task import DataError, Task
 
 from .dialect import Tell, json_schema
-from .rows import Row, brief, read_rows
-from .stream import DataWarning, Numbers, id_of, rest, split_of, stream
+from .rows import DataRow, brief, read_rows
+from .streaming import DataWarning, Numbers, id_of, rest, split_of, stream
 
 WITHOUT_GOLD = ("irrelevance", "live_irrelevance", "live_relevance")
 """Categories without gold: right is no call at all, but at least one for `live_relevance`."""
@@ -115,7 +115,7 @@ def _tool(function: Mapping[str, Any], calls: list[dict[str, Any]], tell: Tell) 
 # -- a row -------------------------------------------------------------------------------------------------------------
 
 
-def _task(row: Row, category: str, gold: _Gold | None, documents: _Documents, split: str) -> Task:
+def _task(row: DataRow, category: str, gold: _Gold | None, documents: _Documents, split: str) -> Task:
     name = id_of("bfcl", row, "id")
     turns = _turns(row)
     functions = _functions(row, documents)
@@ -130,12 +130,12 @@ def _task(row: Row, category: str, gold: _Gold | None, documents: _Documents, sp
     return Task(name, _question(turns), (), "calls", split=split_of(row, split), metadata=metadata)
 
 
-def _category(row: Row, file: Path, given: str) -> str:
+def _category(row: DataRow, file: Path, given: str) -> str:
     match = _FILE.fullmatch(file.name)
     return given or row.text("category", default="") or (match[1] if match else file.stem)
 
 
-def _turns(row: Row) -> list[list[dict[str, str]]]:
+def _turns(row: DataRow) -> list[list[dict[str, str]]]:
     turns = row.items("question")
     if turns and all(isinstance(message, dict) for message in turns):
         turns = [turns]
@@ -157,7 +157,7 @@ def _question(turns: list[list[dict[str, str]]]) -> str:
     return "\n\n".join(f"Turn {number}: {text or empty}" for number, text in enumerate(texts, 1))
 
 
-def _ground_truth(row: Row, name: str, category: str, gold: _Gold | None) -> Any:
+def _ground_truth(row: DataRow, name: str, category: str, gold: _Gold | None) -> Any:
     value = row.data.get("ground_truth")
     if value is None and gold is not None:
         value = gold.of(name)
@@ -176,7 +176,7 @@ class _Gold:
     """The gold of a file, found by id; read on only as far as needed, since the two files have one order.
 
     What is given is not kept, but for one number. Where it is asked for again, which is what two rows of one id do,
-    the file is read anew.
+    the file is read again.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -217,7 +217,7 @@ class _Documents:
         return tuple(row.data for row in read_rows(self.folder / f"{stem}.json"))
 
 
-def _functions(row: Row, documents: _Documents) -> list[dict[str, Any]]:
+def _functions(row: DataRow, documents: _Documents) -> list[dict[str, Any]]:
     if row.column("function"):
         value = row.data["function"]
         functions = [value] if isinstance(value, dict) else row.items("function")
@@ -230,7 +230,7 @@ def _functions(row: Row, documents: _Documents) -> list[dict[str, Any]]:
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
             raise row.error(f"a function is {brief(function)}; expected 'name', 'description' and 'parameters'")
         if not isinstance(function.get("parameters", {}), dict):
-            raise row.error(f"the parameters of {function['name']!r} are no object; expected a schema")
+            raise row.error(f"the parameters of {function['name']!r} are not an object; expected a schema")
         try:
             _tool(function, [], partial(_warn, row, function["name"])).validator  # noqa: B018
         except ct.SpecError as error:
@@ -239,11 +239,11 @@ def _functions(row: Row, documents: _Documents) -> list[dict[str, Any]]:
     return functions
 
 
-def _warn(row: Row, name: str, text: str) -> None:
+def _warn(row: DataRow, name: str, text: str) -> None:
     warnings.warn(f"{row.place}: function {name!r}: {text}", DataWarning, stacklevel=2)
 
 
-def _refuse_clashes(row: Row, names: list[str]) -> None:
+def _refuse_clashes(row: DataRow, names: list[str]) -> None:
     seen: dict[str, str] = {}
     for name in names:
         other = seen.setdefault(name.replace(".", "_"), name)
@@ -257,7 +257,7 @@ def _refuse_clashes(row: Row, names: list[str]) -> None:
 # -- multi-turn gold ---------------------------------------------------------------------------------------------------
 
 
-def _turn_calls(row: Row, turns: list[Any], functions: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+def _turn_calls(row: DataRow, turns: list[Any], functions: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """Gold calls as data, per turn; what is given by position gets the name that the function's schema has there."""
     order = {each["name"]: [*(each.get("parameters") or {}).get("properties", {})] for each in functions}
     missed = row.data.get("missed_function") or {}
@@ -268,13 +268,13 @@ def _turn_calls(row: Row, turns: list[Any], functions: list[dict[str, Any]]) -> 
     return [[_call(row, text, order) for text in turn] for turn in turns]
 
 
-def _call(row: Row, text: Any, order: Mapping[str, list[str]]) -> dict[str, Any]:
+def _call(row: DataRow, text: Any, order: Mapping[str, list[str]]) -> dict[str, Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an odd escape in a text is no matter of ours
             tree = ast.parse(str(text).strip(), mode="eval").body
         if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name | ast.Attribute):
-            raise ValueError("it is no call")
+            raise ValueError("it is not a call")
         name = ast.unparse(tree.func)
         names = order.get(name, [])
         if len(tree.args) > len(names):

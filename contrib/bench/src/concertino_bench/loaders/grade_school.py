@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.task import Task
 
-from .rows import Row
-from .stream import id_of, rest, split_of, stream
+from .rows import DataRow
+from .streaming import id_of, rest, split_of, stream
 
 _MARKERS = ("####", "\nA:")
 _WHOLE = re.compile(r"-?\d+")
@@ -35,7 +35,7 @@ def gsm8k(*, path: str | Path, split: str = "") -> Iterator[Task]:
     return stream(path, lambda row: _task(row, split))
 
 
-def gold_of(row: Row, *columns: str) -> str:
+def gold_of(row: DataRow, *columns: str) -> str:
     """What follows the last marker in a gold text, with its commas.
 
     Raises:
@@ -57,7 +57,7 @@ def plain_number(text: str) -> str:
     return text.replace(",", "").strip()
 
 
-def _task(row: Row, split: str) -> Task:
+def _task(row: DataRow, split: str) -> Task:
     gold = gold_of(row, "answer", "ground_truth")
     return Task(
         id_of("gsm8k", row, "id"),

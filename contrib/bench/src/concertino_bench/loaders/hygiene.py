@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any
 
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.task import Task
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W_]+|[-+*/^=<>%$\\|~−×÷√≤≥]")
 _SHOWN = 10

@@ -18,10 +18,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.task import Task
 
-from .rows import Row, is_number, number_text
-from .stream import DataWarning, id_of, rest, split_of, stream
+from .rows import DataRow, is_number, number_text
+from .streaming import DataWarning, id_of, rest, split_of, stream
 
 _IDS = ("_id", "id", "idx", "question_id")
 _QUESTION = ("question", "Question")
@@ -65,7 +65,7 @@ def multihop(name: str, *, path: str | Path, paragraphs: bool = False, split: st
     """
     left_out = _LeftOut()
 
-    def make(row: Row) -> Task | None:
+    def make(row: DataRow) -> Task | None:
         if row.data.get("answerable") is False:
             left_out.tell(row)
             return None
@@ -80,14 +80,14 @@ class _LeftOut:
     def __init__(self) -> None:
         self.told = False
 
-    def tell(self, row: Row) -> None:
+    def tell(self, row: DataRow) -> None:
         if not self.told:
             self.told = True
             text = "a question marked as unanswerable; it and further ones are left out, for no answer to them is right"
             warnings.warn(f"{row.place}: {text}", DataWarning, stacklevel=4)
 
 
-def _task(name: str, row: Row, shown: bool, split: str) -> Task:
+def _task(name: str, row: DataRow, shown: bool, split: str) -> Task:
     question = row.text(*_QUESTION)
     answer, *others = _answers(row)
     paragraphs = _paragraphs(row)
@@ -100,13 +100,10 @@ def _task(name: str, row: Row, shown: bool, split: str) -> Task:
     if shown and not paragraphs:
         row.needed("context", "paragraphs")
     text = f"{rendered(paragraphs)}\n\nQuestion: {question}" if shown else question
-    return Task(
-        id_of(name, row, *_IDS), text, (answer,), "text", split=split_of(row, split),
-        metadata=metadata,
-    )  # fmt: skip
+    return Task(id_of(name, row, *_IDS), text, (answer,), "text", split=split_of(row, split), metadata=metadata)
 
 
-def _answers(row: Row) -> list[str]:
+def _answers(row: DataRow) -> list[str]:
     column = row.needed(*_ANSWER)
     if not isinstance(row.data[column], list):
         return [row.plain(column)]
@@ -116,7 +113,7 @@ def _answers(row: Row) -> list[str]:
     return texts
 
 
-def _other_names(row: Row) -> list[str]:
+def _other_names(row: DataRow) -> list[str]:
     column = row.column(*_ALIASES)
     return [row.text(column)] if column and isinstance(row.data[column], str) else row.texts(*_ALIASES)
 
@@ -126,7 +123,7 @@ def rendered(paragraphs: list[dict[str, Any]]) -> str:
     return "\n\n".join(f"[{number}] {each['title']}\n{each['text']}" for number, each in enumerate(paragraphs, 1))
 
 
-def _paragraphs(row: Row) -> list[dict[str, Any]]:
+def _paragraphs(row: DataRow) -> list[dict[str, Any]]:
     column = row.column("context", "paragraphs")
     if column is None:
         return []
@@ -141,7 +138,7 @@ def _paragraphs(row: Row) -> list[dict[str, Any]]:
     return [_paragraph(row, column, item) for item in value]
 
 
-def _paragraph(row: Row, column: str, item: Any) -> dict[str, Any]:
+def _paragraph(row: DataRow, column: str, item: Any) -> dict[str, Any]:
     title: Any = None
     body: Any = None
     marked: dict[str, Any] = {}
@@ -163,7 +160,7 @@ def _paragraph(row: Row, column: str, item: Any) -> dict[str, Any]:
     )
 
 
-def _facts(row: Row) -> list[list[Any]]:
+def _facts(row: DataRow) -> list[list[Any]]:
     """Supporting facts as pairs, from pairs or from two lists."""
     value = row.data.get("supporting_facts")
     if value is None:
@@ -201,7 +198,7 @@ def fanoutqa(*, path: str | Path, split: str = "") -> Iterator[Task]:
     return stream(path, lambda row: _fan_out(row, split))
 
 
-def _fan_out(row: Row, split: str) -> Task:
+def _fan_out(row: DataRow, split: str) -> Task:
     value = row.data[row.needed("answer")]
     how: dict[str, Any] = {"aliases": []}
     if isinstance(value, dict):

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from concertino_bench.tasks import DataError, Task
+from concertino_bench.tasks.task import DataError, Task
 
-from .rows import Row, brief
-from .stream import id_of, rest, split_of, stream
+from .rows import DataRow, brief
+from .streaming import id_of, rest, split_of, stream
 
 CATEGORIES = ("", "qa", "func_call")
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.S)
@@ -32,7 +32,7 @@ def masbench_rows(*, path: str | Path, split: str = "") -> Iterator[Task]:
     Raises:
         DataError: the file or a row is wrong.
     """
-    from concertino_bench.masbench import from_row
+    from concertino_bench.masbench.rows import from_row
 
     # The number in an id is that of the line, as `masbench.read_jsonl` counts.
     return stream(path, lambda row: from_row(row.data, number=row.line, split=split))
@@ -62,7 +62,7 @@ def toolorchestra(*, path: str | Path, category: str = "", split: str = "") -> I
     return stream(path, lambda row: _tool_task(row, category, split))
 
 
-def _tool_task(row: Row, category: str, split: str) -> Task | None:
+def _tool_task(row: DataRow, category: str, split: str) -> Task | None:
     from concertino import UsageError
     from concertino.strategies import read_task
 
@@ -87,7 +87,7 @@ def _tool_task(row: Row, category: str, split: str) -> Task | None:
     return Task(name, task.question, (task.answer,), "text", split=split, metadata=metadata | {"aliases": []})
 
 
-def _told(row: Row, example: Mapping[str, Any]) -> str:
+def _told(row: DataRow, example: Mapping[str, Any]) -> str:
     """What the user of a customer-service task knows and wants."""
     scenario = example.get("user_scenario")
     instructions = scenario.get("instructions") if isinstance(scenario, Mapping) else None
@@ -122,7 +122,7 @@ def gap(*, path: str | Path, split: str = "") -> Iterator[Task]:
     return stream(path, lambda row: _gap_task(row, split))
 
 
-def _gap_task(row: Row, split: str) -> Task:
+def _gap_task(row: DataRow, split: str) -> Task:
     metadata: dict[str, Any] = dict(rest(row, "data_source"))
     if row.column("output"):
         question, answers = _trace(row, metadata)
@@ -138,7 +138,7 @@ def _gap_task(row: Row, split: str) -> Task:
     return Task(id_of("gap", row, "id"), question, (answers[0],), "text", split=split, metadata=metadata)
 
 
-def _trace(row: Row, metadata: dict[str, Any]) -> tuple[str, list[str]]:
+def _trace(row: DataRow, metadata: dict[str, Any]) -> tuple[str, list[str]]:
     output = row.text("output")
     found = [text.strip() for text in _ANSWER.findall(output) if text.strip()]
     if not found:
@@ -150,21 +150,21 @@ def _trace(row: Row, metadata: dict[str, Any]) -> tuple[str, list[str]]:
     return question, [part.strip() for part in found[-1].split("|") if part.strip()] or [found[-1]]
 
 
-def _training(row: Row) -> tuple[str, list[str]]:
+def _training(row: DataRow) -> tuple[str, list[str]]:
     reward = row.data["reward_model"]
     truth = reward.get("ground_truth") if isinstance(reward, Mapping) else None
     if isinstance(truth, str) and truth.lstrip().startswith("{"):
         try:
             truth = json.loads(truth)
         except ValueError as error:
-            raise row.error(f"reward_model.ground_truth is no JSON ({error}); expected {{'target': […]}}") from None
+            raise row.error(f"reward_model.ground_truth is not JSON ({error}); expected {{'target': […]}}") from None
     target = truth.get("target") if isinstance(truth, Mapping) else truth
     extra = row.data.get("extra_info")
     question = extra.get("question") if isinstance(extra, Mapping) else None
     return question if isinstance(question, str) and question.strip() else _asked(row), _texts(row, "target", target)
 
 
-def _asked(row: Row) -> str:
+def _asked(row: DataRow) -> str:
     """The last message of the user, where `extra_info` has no question."""
     messages = row.items("prompt")
     told = [each.get("content") for each in messages if isinstance(each, Mapping) and each.get("role") == "user"]
@@ -173,7 +173,7 @@ def _asked(row: Row) -> str:
     return told[-1]
 
 
-def _texts(row: Row, name: str, value: Any) -> list[str]:
+def _texts(row: DataRow, name: str, value: Any) -> list[str]:
     texts = [str(value)] if isinstance(value, str | int | float) and not isinstance(value, bool) else value
     if not isinstance(texts, list) or not texts or not all(isinstance(each, str) and each.strip() for each in texts):
         raise row.error(f"{name!r} is {brief(value)}; expected a text or a list of texts: correct the row")

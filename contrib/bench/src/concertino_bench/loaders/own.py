@@ -18,10 +18,10 @@ from typing import Any
 
 from concertino.schema import near_names
 
-from concertino_bench.tasks import DataError, Task, TaskSet
+from concertino_bench.tasks.task import DataError, Task, TaskSet
 
-from .rows import Row, brief, checked, is_number, kind_of, number_text
-from .stream import id_of, stream
+from .rows import DataRow, brief, checked, is_number, kind_of, number_text
+from .streaming import id_of, stream
 
 SEVERAL = ("answers", "masbench")
 """Kinds whose tasks have several answers: a list in the answer column is one each. Elsewhere the first is the answer
@@ -41,7 +41,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class OwnColumns:
     """What is read from which column.
 
     Attributes:
@@ -68,10 +68,18 @@ class Columns:
 
 
 def jsonl(
-    *, path: str | Path, question: str = "question", answer: str = "answer", id: str = "", aliases: str = "",
-    kind: str | Column = "text", grader: str | Column = "", split: str | Column = "", metadata: Sequence[str] = (),
+    *,
+    path: str | Path,
+    question: str = "question",
+    answer: str = "answer",
+    id: str = "",
+    aliases: str = "",
+    kind: str | Column = "text",
+    grader: str | Column = "",
+    split: str | Column = "",
+    metadata: Sequence[str] = (),
     template: str = "",
-) -> Iterator[Task]:  # fmt: skip
+) -> Iterator[Task]:
     """The tasks of a file of one's own.
 
     Args:
@@ -81,9 +89,9 @@ def jsonl(
     Raises:
         DataError: the file, the declaration or a row is wrong.
     """
-    columns = Columns(question, answer, id, aliases, kind, grader, split, metadata, template)
+    columns = OwnColumns(question, answer, id, aliases, kind, grader, split, metadata, template)
     if Path(path).suffix == ".toml":
-        if columns != Columns("question", "answer"):
+        if columns != OwnColumns("question", "answer"):
             raise DataError(f"{path}: columns are given beside a declaration; expected one of both: write them into it")
         return load_toml(path).load()
     return _tasks(path, Path(path).name.split(".")[0], columns)
@@ -122,11 +130,11 @@ def load_toml(path: str | Path) -> TaskSet:
 # -- a row -------------------------------------------------------------------------------------------------------------
 
 
-def _tasks(path: str | Path, name: str, columns: Columns) -> Iterator[Task]:
+def _tasks(path: str | Path, name: str, columns: OwnColumns) -> Iterator[Task]:
     return stream(path, lambda row: _task(name, row, columns))
 
 
-def _task(name: str, row: Row, columns: Columns) -> Task:
+def _task(name: str, row: DataRow, columns: OwnColumns) -> Task:
     kind = _given(row, columns.kind)
     answers, aliases = _answers(row, kind, columns)
     metadata = {column: row.data[column] for column in columns.metadata if row.needed(column)}
@@ -143,7 +151,7 @@ def _task(name: str, row: Row, columns: Columns) -> Task:
     return Task(own_id, question, tuple(answers), kind, split=_given(row, columns.split), metadata=metadata)
 
 
-def _answers(row: Row, kind: str, columns: Columns) -> tuple[list[str], list[str]]:
+def _answers(row: DataRow, kind: str, columns: OwnColumns) -> tuple[list[str], list[str]]:
     """The answers, and further ones that are as right."""
     if not columns.answer or (kind in NO_ANSWER and row.column(columns.answer) is None):
         return [], []
@@ -151,7 +159,7 @@ def _answers(row: Row, kind: str, columns: Columns) -> tuple[list[str], list[str
     return (texts, []) if kind in SEVERAL else (texts[:1], texts[1:])
 
 
-def _texts(row: Row, column: str) -> list[str]:
+def _texts(row: DataRow, column: str) -> list[str]:
     if not isinstance(row.data.get(column), list):
         return [row.plain(column)]
     texts = [number_text(item) if is_number(item) else item for item in row.items(column)]
@@ -160,7 +168,7 @@ def _texts(row: Row, column: str) -> list[str]:
     return texts
 
 
-def _lists(row: Row, column: str, count: int) -> list[Any]:
+def _lists(row: DataRow, column: str, count: int) -> list[Any]:
     lists = row.items(column)
     texts = [text for each in lists for text in (each if isinstance(each, list) else [None])]
     if len(lists) != count or not all(isinstance(text, str) for text in texts):
@@ -168,11 +176,11 @@ def _lists(row: Row, column: str, count: int) -> list[Any]:
     return lists
 
 
-def _given(row: Row, what: str | Column) -> str:
+def _given(row: DataRow, what: str | Column) -> str:
     return row.plain(what.name) if isinstance(what, Column) else what
 
 
-def _rendered(row: Row, template: str) -> str:
+def _rendered(row: DataRow, template: str) -> str:
     def fill(match: re.Match[str]) -> str:
         if match[1] is None:
             return match[0][0]
@@ -188,7 +196,7 @@ def _rendered(row: Row, template: str) -> str:
 
 # -- a declaration -----------------------------------------------------------------------------------------------------
 
-_KEYS = ("name", "summary", "path", *(each.name for each in fields(Columns)))
+_KEYS = ("name", "summary", "path", *(each.name for each in fields(OwnColumns)))
 
 
 def _declaration(path: str | Path) -> dict[str, Any]:
@@ -197,9 +205,9 @@ def _declaration(path: str | Path) -> dict[str, Any]:
         text = file.read_text(encoding="utf-8-sig")
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise DataError(f"{path}: no TOML ({error}); correct the line") from None
+        raise DataError(f"{path}: invalid TOML ({error}); correct the line") from None
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: byte {error.start} is no UTF-8; expected UTF-8: convert the file") from None
+        raise DataError(f"{path}: byte {error.start} is not UTF-8; expected UTF-8: convert the file") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}; check the file and its rights") from error
     unknown = next((key for key in data if key not in _KEYS), None)
@@ -213,14 +221,14 @@ def _declaration(path: str | Path) -> dict[str, Any]:
     return data
 
 
-def _columns(path: str | Path, data: dict[str, Any]) -> Columns:
+def _columns(path: str | Path, data: dict[str, Any]) -> OwnColumns:
     read: dict[str, Any] = {}
     for key, value in data.items():
         read[key], expected = _setting(key, value)
         if read[key] is None:
             line = _line_of(Path(path).read_text(encoding="utf-8-sig"), key)
             raise DataError(f"{path}:{line}: {key} is {brief(value)}; expected {expected}")
-    columns = Columns(**read)
+    columns = OwnColumns(**read)
     if not columns.question and not columns.template:
         raise DataError(f"{path}: neither 'question' nor 'template'; expected a column: question = \"text\"")
     if not columns.answer and columns.kind not in NO_ANSWER and isinstance(columns.kind, str):

@@ -19,10 +19,10 @@ from typing import IO, Any, Literal
 
 import concertino as ct
 
-from concertino_bench.tasks import DataError, Task
+from concertino_bench.tasks.task import DataError, Task
 
-from .rows import Row, brief, checked, is_number, number_text, opened
-from .stream import DataWarning, distinct, id_of, rest, split_of, stream
+from .rows import DataRow, brief, checked, is_number, number_text, opened
+from .streaming import DataWarning, distinct, id_of, rest, split_of, stream
 
 Durations = Literal["shortest", "longest"]
 _MARKS = ("START", "END")
@@ -48,7 +48,7 @@ def asynchow(*, path: str | Path, durations: Durations = "shortest", split: str 
     if durations not in _WHICH:
         raise DataError(f"durations={durations!r}; expected 'shortest' or 'longest'")
 
-    def make(row: Row) -> Task:
+    def make(row: DataRow) -> Task:
         return _task(row, _WHICH[durations], split)
 
     if Path(path).name.removesuffix(".gz").endswith(".pkl"):
@@ -87,7 +87,7 @@ def durations_of(task: Task) -> dict[str, float]:
     return dict(task.metadata["seconds"])
 
 
-def _task(row: Row, which: int, split: str) -> Task:
+def _task(row: DataRow, which: int, split: str) -> Task:
     title, steps = row.text("title"), row.texts("steps")
     seconds = {step: _seconds(row, "durations_s", value, which) for step, value in _durations(row).items()}
     if not steps or len(steps) != len(seconds):
@@ -108,11 +108,11 @@ def _task(row: Row, which: int, split: str) -> Task:
     return task
 
 
-def _check_plan(row: Row, task: Task, makespan: float) -> None:
+def _check_plan(row: DataRow, task: Task, makespan: float) -> None:
     try:
         longest, _ = plan_of(task).critical_path(durations_of(task))
     except ct.PlanError as error:
-        raise row.error(f"the steps are no plan ({error}); expected edges without a cycle: correct the row") from None
+        raise row.error(f"the steps are not a plan ({error}); expected edges without a cycle: correct it") from None
     if longest != makespan:
         text = (
             f"the longest chain takes {number_text(longest)} s, and the answer is {number_text(makespan)} s, as given"
@@ -120,14 +120,14 @@ def _check_plan(row: Row, task: Task, makespan: float) -> None:
         warnings.warn(f"{row.place}: {task.id}: {text}", DataWarning, stacklevel=2)
 
 
-def _durations(row: Row) -> Mapping[str, Any]:
+def _durations(row: DataRow) -> Mapping[str, Any]:
     value = row.data[row.needed("durations_s")]
     if not isinstance(value, dict) or not value:
         row.wrong("durations_s", "[shortest, longest] seconds by step id")
     return value
 
 
-def _seconds(row: Row, column: str, value: Any, which: int) -> float:
+def _seconds(row: DataRow, column: str, value: Any, which: int) -> float:
     pair = value if isinstance(value, list | tuple) else [value, value]
     if len(pair) != 2 or not all(is_number(each) and 0 <= each < float("inf") for each in pair):
         raise row.error(f"column {column!r} holds {brief(value)}; expected [shortest, longest] in seconds, not below 0")
@@ -135,7 +135,7 @@ def _seconds(row: Row, column: str, value: Any, which: int) -> float:
     return seconds
 
 
-def _edges(row: Row, seconds: Mapping[str, float]) -> list[list[str]]:
+def _edges(row: DataRow, seconds: Mapping[str, float]) -> list[list[str]]:
     """Edges between steps; the marks START and END are left out."""
     edges = []
     for edge in row.items("edges"):
@@ -177,7 +177,7 @@ class _PlainData(pickle.Unpickler):
         )
 
 
-def _pickled(path: str | Path, file: Path) -> Iterator[Row]:
+def _pickled(path: str | Path, file: Path) -> Iterator[DataRow]:
     """The rows of a published file: columns, each a list over the plans."""
     with opened(path, file) as raw:
         table = _table(path, raw)
@@ -198,7 +198,7 @@ def _pickled(path: str | Path, file: Path) -> Iterator[Row]:
             }
         except (AttributeError, TypeError, ValueError) as error:
             raise DataError(f"{path}: plan {index}: {error}; expected steps, edges and time spans") from None
-        yield Row(str(path), index + 1, index + 1, data)
+        yield DataRow(str(path), index + 1, index + 1, data)
 
 
 def _table(path: str | Path, raw: IO[bytes]) -> Mapping[str, Any]:

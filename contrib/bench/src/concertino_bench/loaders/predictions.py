@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from .grade_school import gold_of, plain_number
-from .rows import Row, brief, read_rows
-from .stream import id_of
+from .rows import DataRow, brief, read_rows
+from .streaming import id_of
 
 _TEXT = ("output", "solution", "prediction", "response")
 _TASK = ("question_id", "task_id", "name", "id")
@@ -55,7 +55,7 @@ def read_predictions(path: str | Path) -> Iterator[Prediction]:
     return (each for row in read_rows(path) for each in _predictions(row))
 
 
-def _predictions(row: Row) -> Iterator[Prediction]:
+def _predictions(row: DataRow) -> Iterator[Prediction]:
     table = row.data.get("models", row.data)
     models = table.items() if isinstance(table, dict) else ()
     several = {name: value for name, value in models if isinstance(value, dict) and any(map(value.get, _TEXT))}
@@ -72,7 +72,7 @@ def _predictions(row: Row) -> Iterator[Prediction]:
         yield Prediction(task, model, text, _verdict(row, model, right), plain_number(gold), row.text("question"))
 
 
-def _single(row: Row) -> Prediction:
+def _single(row: DataRow) -> Prediction:
     row.needed(*_TEXT)
     row.needed(*_TASK)
     gold = row.plain("gold") if row.column("gold") else ""
@@ -87,7 +87,7 @@ def _single(row: Row) -> Prediction:
     )
 
 
-def _verdict(row: Row, what: str, value: Any) -> bool | None:
+def _verdict(row: DataRow, what: str, value: Any) -> bool | None:
     if value is not None and not isinstance(value, bool):
         raise row.error(f"the verdict of {what!r} is {brief(value)}; expected true or false: correct the row")
     return value

@@ -1,6 +1,6 @@
 """HumanEval and MBPP: programs that have to pass tests.
 
-A task's metadata holds `prompt` (code that the solver goes on from; empty for MBPP's own rows), `entry_point`, `tests`
+A task's metadata holds `prompt` (code that the solver continues; empty for MBPP's own rows), `entry_point`, `tests`
 (code to be run behind the solution; it fails by raising), `language` and `solution`, the reference. Nothing is run
 here: that is for a sandbox.
 """
@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.task import Task
 
-from .rows import Row
-from .stream import id_of, rest, split_of, stream
+from .rows import DataRow
+from .streaming import id_of, rest, split_of, stream
 
 _COMPLETE = "Complete this Python function. Answer with the whole program, imports included, in one code block."
 _WRITE = "Write a Python program. Answer with the whole program, imports included, in one code block."
@@ -50,12 +50,12 @@ def mbpp(*, path: str | Path, split: str = "") -> Iterator[Task]:
     return stream(path, lambda row: _from_asserts(row, split) if "test_list" in row.data else _mbpp(row, split))
 
 
-def _mbpp(row: Row, split: str) -> Task:
+def _mbpp(row: DataRow, split: str) -> Task:
     row.needed("test_list", "test")
     return _completion("mbpp", row, split)
 
 
-def _completion(name: str, row: Row, split: str) -> Task:
+def _completion(name: str, row: DataRow, split: str) -> Task:
     prompt, entry = row.text("prompt"), _entry_point(row)
     tests = row.text("test")
     if "def check(" in tests and not re.search(r"^(?:check|test_check)\(", tests, re.M):
@@ -63,7 +63,7 @@ def _completion(name: str, row: Row, split: str) -> Task:
     return _task(name, row, split, f"{_COMPLETE}\n\n```python\n{prompt.strip()}\n```", prompt, entry, tests)
 
 
-def _from_asserts(row: Row, split: str) -> Task:
+def _from_asserts(row: DataRow, split: str) -> Task:
     asserts = row.texts("test_list")
     if not asserts:
         row.wrong("test_list", "at least one assert")
@@ -75,7 +75,7 @@ def _from_asserts(row: Row, split: str) -> Task:
     return _task("mbpp", row, split, question, "", entry, tests)
 
 
-def _task(name: str, row: Row, split: str, question: str, prompt: str, entry: str, tests: str) -> Task:
+def _task(name: str, row: DataRow, split: str, question: str, prompt: str, entry: str, tests: str) -> Task:
     metadata = {"prompt": prompt, "entry_point": entry, "tests": tests, "language": "python"}
     solution = row.column("canonical_solution", "code", "solution")
     if solution:
@@ -90,14 +90,14 @@ def _task(name: str, row: Row, split: str, question: str, prompt: str, entry: st
     )
 
 
-def _entry_point(row: Row) -> str:
+def _entry_point(row: DataRow) -> str:
     entry = row.text("entry_point")
     if not entry.isidentifier():
         row.wrong("entry_point", "the name of a function")
     return entry
 
 
-def _tested(row: Row, asserts: list[str]) -> str:
+def _tested(row: DataRow, asserts: list[str]) -> str:
     """The function that the asserts call: the one that the reference defines, the last if there are several."""
     called = {name for text in asserts for name in _CALLED.findall(text)}
     defined = _DEFINED.findall(row.text("code"))

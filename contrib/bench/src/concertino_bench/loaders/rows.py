@@ -23,7 +23,7 @@ from typing import Any, NoReturn, cast
 
 from concertino.schema import near_names
 
-from concertino_bench.tasks import DataError
+from concertino_bench.tasks.task import DataError
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 """What is read, each also with `.gz` behind it."""
@@ -40,7 +40,7 @@ _MARKS = {codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF32_BE: "UTF-32"} | {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DataRow:
     """One row of a file.
 
     Attributes:
@@ -172,7 +172,7 @@ def number_text(value: float) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def read_rows(path: str | Path) -> Iterator[Row]:
+def read_rows(path: str | Path) -> Iterator[DataRow]:
     """The rows of a file.
 
     The file is looked for at once, and read as the rows are taken.
@@ -226,7 +226,7 @@ def opened(path: str | Path, file: Path) -> Iterator[BufferedReader]:
                 ):
                     yield cast("BufferedReader", buffered)
             elif file.suffix == ".gz" and raw.peek(1):
-                raise DataError(f"{path}: no gzip, though it ends in '.gz'; expected gzip: rename it without '.gz'")
+                raise DataError(f"{path}: not gzip, though it ends in '.gz'; expected gzip: rename it without '.gz'")
             else:
                 yield raw
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -237,7 +237,7 @@ def opened(path: str | Path, file: Path) -> Iterator[BufferedReader]:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}; check the file and its rights") from error
 
 
-def _rows(path: str | Path, file: Path) -> Iterator[Row]:
+def _rows(path: str | Path, file: Path) -> Iterator[DataRow]:
     with opened(path, file) as raw:
         _refuse_foreign(path, raw)
         if raw.peek(3)[:3] == codecs.BOM_UTF8:
@@ -246,7 +246,7 @@ def _rows(path: str | Path, file: Path) -> Iterator[Row]:
         for number, (line, data) in enumerate(_parsed(path, _suffix(file), raw), 1):
             if not isinstance(data, dict):
                 raise DataError(f"{path}:{line}: {kind_of(data)} ({brief(data)}); expected a JSON object in each row")
-            yield Row(str(path), line, number, data)
+            yield DataRow(str(path), line, number, data)
         if not number:
             raise DataError(f"{path}: it holds no row; expected at least one: was it written to the end?")
 
@@ -275,7 +275,7 @@ def _parsed(path: str | Path, suffix: str, raw: BufferedReader) -> Iterator[tupl
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
@@ -306,7 +306,7 @@ def _lines(path: str | Path, raw: BufferedReader) -> Iterator[tuple[str, bool]]:
 
 def _no_utf8(path: str | Path, line: int, error: UnicodeDecodeError) -> str:
     byte = error.object[error.start]
-    return f"{path}:{line}: byte 0x{byte:02x} is no UTF-8; expected UTF-8: convert the file (iconv -t UTF-8)"
+    return f"{path}:{line}: byte 0x{byte:02x} is not UTF-8; expected UTF-8: convert the file (iconv -t UTF-8)"
 
 
 def _document(path: str | Path, first: str, raw: BufferedReader) -> Any:
@@ -315,7 +315,7 @@ def _document(path: str | Path, first: str, raw: BufferedReader) -> Any:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
         step = "write a list of objects, or one object per line"
-        raise DataError(f"{path}:{error.lineno}: no JSON ({error.msg}); {step}") from None
+        raise DataError(f"{path}:{error.lineno}: invalid JSON ({error.msg}); {step}") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}:1: {_json_fault(error, text, cut=False)}") from None
 
@@ -324,12 +324,13 @@ def _json_fault(error: ValueError | RecursionError, text: str, *, cut: bool) -> 
     if isinstance(error, RecursionError):
         return "the JSON is nested too deep; expected a flat row: check the file"
     if not isinstance(error, json.JSONDecodeError):
-        return f"no JSON ({error}); expected a JSON object: correct the line"
+        return f"invalid JSON ({error}); expected a JSON object: correct the line"
     if cut and _ran_out(error, text, slack=8):
         return "the line ends inside a JSON value: the file is cut short; copy or download it again"
     if text.startswith("\ufeff"):
         return "a byte order mark inside the file; expected a JSON object: files were joined, remove the mark"
-    return f"no JSON (column {error.colno}: {error.msg}) in {brief(text)}; expected a JSON object: correct the line"
+    where = f"column {error.colno}: {error.msg}"
+    return f"invalid JSON ({where}) in {brief(text)}; expected a JSON object: correct the line"
 
 
 def _ran_out(error: Exception, text: str, slack: int = 0) -> bool:
@@ -396,7 +397,7 @@ class _Window:
         self.at = end
 
     def next_sign(self) -> str:
-        """The next sign that is no blank, "" at the end of the file; it stays unread."""
+        """The next sign that is not a blank, "" at the end of the file; it stays unread."""
         while True:
             rest = len(self.text)
             while self.at < rest and self.text[self.at] in " \t\r\n":
@@ -418,7 +419,7 @@ class _Window:
                 if _ran_out(error, self.text):
                     self.fail("the list ends inside a value")
                 self.pass_to(error.pos)
-                self.fail(f"no JSON ({error.msg}) at {brief(self.text[self.at : self.at + 40])}")
+                self.fail(f"invalid JSON ({error.msg}) at {brief(self.text[self.at : self.at + 40])}")
             except (ValueError, RecursionError) as error:
                 self.fail(_json_fault(error, "", cut=False))
             if end == len(self.text) and not self.ended:
@@ -451,7 +452,7 @@ def _csv_rows(path: str | Path, raw: BufferedReader, delimiter: str) -> Iterator
     except csv.Error as error:
         cut = "unexpected end" in str(error)
         step = "the file is cut short, or a quote is not closed" if cut else "write the file as JSON Lines instead"
-        raise DataError(f"{path}:{line + 1}: no CSV ({error}); {step}") from None
+        raise DataError(f"{path}:{line + 1}: invalid CSV ({error}); {step}") from None
 
 
 def _header(path: str | Path, line: int, cells: list[str]) -> list[str]:

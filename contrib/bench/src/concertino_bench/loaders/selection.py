@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from heapq import heappush, heappushpop
 
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.task import Task
 
 _END = 1 << 64
 

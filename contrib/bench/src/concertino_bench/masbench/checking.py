@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.task import Task
 
 from . import oracle
+from .reading import QuestionReadingError
 
 
-class Difference(NamedTuple):
+class Disagreement(NamedTuple):
     """A task that does not agree.
 
     Its kind is `differs` (another answer), `ambiguous` (the text does not tell how deep a category lies; a layer deeper
@@ -24,8 +25,8 @@ class Difference(NamedTuple):
 
 
 @dataclass
-class Report:
-    """What came of a check.
+class CheckReport:
+    """The result of a check.
 
     Attributes:
         groups: (axis, level) → (tasks, those that agree).
@@ -33,7 +34,7 @@ class Report:
     """
 
     groups: dict[tuple[str, int | None], tuple[int, int]] = field(default_factory=dict)
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[Disagreement] = field(default_factory=list)
 
     @property
     def rows(self) -> int:
@@ -55,9 +56,9 @@ class Report:
         return {"rows": self.rows, "agreed": self.agreed, "groups": groups, "differences": differences}
 
 
-def check(tasks: Iterable[Task]) -> Report:
+def check(tasks: Iterable[Task]) -> CheckReport:
     """Check tasks one by one."""
-    report = Report()
+    report = CheckReport()
     for task in tasks:
         difference = compare(task)
         rows, agreed = report.groups.get((task.axis, task.level), (0, 0))
@@ -67,16 +68,16 @@ def check(tasks: Iterable[Task]) -> Report:
     return report
 
 
-def compare(task: Task) -> Difference | None:
+def compare(task: Task) -> Disagreement | None:
     """How a task's answers differ from those of its text; None if they agree."""
     try:
         found = tuple(map(str, oracle.answers(task.question)))
         if found == task.answers:
             return None
         others = {tuple(map(str, other)) for other in oracle.other_answers(task.question)}
-    except oracle.ReadingError as error:
-        return Difference(task.id, "unread", str(error))
+    except QuestionReadingError as error:
+        return Disagreement(task.id, "unread", str(error))
     except oracle.NoAnswer as error:
-        return Difference(task.id, "no answer", str(error))
+        return Disagreement(task.id, "no answer", str(error))
     kind: Literal["differs", "ambiguous"] = "ambiguous" if task.answers in others else "differs"
-    return Difference(task.id, kind, f"the text gives {', '.join(found)}; the row says {', '.join(task.answers)}")
+    return Disagreement(task.id, kind, f"the text gives {', '.join(found)}; the row says {', '.join(task.answers)}")

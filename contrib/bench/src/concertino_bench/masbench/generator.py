@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal, get_args
 
-from concertino_bench.tasks import Task, TaskSet
+from concertino_bench.tasks.task import Task, TaskSet
 
 from . import wording
-from .graph import MODULUS, Draft, Graph, Quantity, Stuck
-from .worlds import WORLDS, NameWorld
+from .graph import MODULUS, QuestionDraft, QuestionGraph, Stuck
+from .worlds import WORLDS, NameWorld, Quantity
 
 Axis = Literal["depth", "horizon", "breadth", "parallel", "robustness"]
 Split = Literal["train", "test"]
@@ -42,12 +42,12 @@ _ATTEMPTS = 400
 
 
 @dataclass(frozen=True)
-class Made:
+class MadeQuestion:
     """A question as it was made: the text, the answers, and the graphs behind them."""
 
     text: str
     answers: tuple[int, ...]
-    graphs: tuple[Graph, ...]
+    graphs: tuple[QuestionGraph, ...]
 
 
 def generate(
@@ -69,7 +69,7 @@ def generate(
         seed: another seed, other questions.
         split: "train" or "test"; they share no template.
         rules: whether the text opens with the arithmetic's rules. Without, it is as bare as the published rows.
-        start: the index to begin with, to go on with a set or to share it between processes.
+        start: the index to begin with, to continue a set or to share it between processes.
 
     Raises:
         ValueError: an option is out of range; it says which, before anything is generated.
@@ -136,7 +136,7 @@ def task_sets() -> list[TaskSet]:
     return [of(axis) for axis in AXES]
 
 
-def template(graph: Graph) -> str:
+def template(graph: QuestionGraph) -> str:
     """The hash of the way to the answer, without names and numbers and without the order of what is added."""
     shapes: dict[Quantity, str] = {}
     needed = graph.needed
@@ -166,7 +166,7 @@ def _check(axis: str, level: int, split: str) -> None:
         raise ValueError(f"split={split!r}: expected one of {', '.join(SPLITS)}")
 
 
-def _described(graph: Graph) -> dict[str, object]:
+def _described(graph: QuestionGraph) -> dict[str, object]:
     """The graph as JSON: what is asked, and each quantity with its value and what it rests on."""
     nodes = [
         {"quantity": str(node.quantity), "kind": node.kind, "needs": list(map(str, node.needs)), "value": node.value}
@@ -182,7 +182,7 @@ class _Maker:
         self._key, self._split = key, split
         self._rng = Random(key)
 
-    def make(self, axis: Axis, level: int) -> Made:
+    def make(self, axis: Axis, level: int) -> MadeQuestion:
         if axis == "depth":
             return self._one(self._problem("1", self._world(), depth=level, breadth=4))
         if axis == "breadth":
@@ -208,14 +208,14 @@ class _Maker:
         breadth: int,
         wide: bool = False,
         results: tuple[tuple[Quantity, int], ...] = (),
-        beside: Sequence[Graph] = (),
-    ) -> Graph:
+        beside: Sequence[QuestionGraph] = (),
+    ) -> QuestionGraph:
         """Draw graphs until one has a template of the split; no owner of the graphs `beside` it occurs in it."""
         taken = frozenset(owner for graph in beside for owner in graph.owners)
         for attempt in range(_ATTEMPTS):
             rng = Random(f"{self._key} {name} {attempt}")
             try:
-                graph = Draft(rng, world, results, taken).build(
+                graph = QuestionDraft(rng, world, results, taken).build(
                     depth, breadth=breadth, wide=wide, distractors=rng.randint(1, 3)
                 )
             except Stuck:
@@ -224,21 +224,21 @@ class _Maker:
                 return graph
         raise RuntimeError(f"no problem of {self._key!r} in {_ATTEMPTS} draws; a template of the split is too rare")
 
-    def _one(self, graph: Graph) -> Made:
+    def _one(self, graph: QuestionGraph) -> MadeQuestion:
         asked = wording.question(graph.goal, self._rng)
         text = f"{wording.statements(graph, self._rng)} {asked}\n\n{wording.ANSWER_ONE}"
-        return Made(text, (graph.answer,), (graph,))
+        return MadeQuestion(text, (graph.answer,), (graph,))
 
-    def _parallel(self, level: int) -> Made:
+    def _parallel(self, level: int) -> MadeQuestion:
         worlds = self._worlds()
-        graphs: list[Graph] = []
+        graphs: list[QuestionGraph] = []
         for number, world in enumerate(worlds[:level], start=1):
             depth = self._rng.randint(2, 4)
             graphs.append(self._problem(str(number), world, depth=depth, breadth=3, beside=graphs))
         return self._numbered(graphs, wording.INDEPENDENT)
 
-    def _horizon(self, level: int) -> Made:
-        graphs: list[Graph] = []
+    def _horizon(self, level: int) -> MadeQuestion:
+        graphs: list[QuestionGraph] = []
         worlds = self._worlds()
         waiting: list[int] = []  # numbers of the problems whose results nobody used yet
         for number in range(1, level + 1):
@@ -257,19 +257,19 @@ class _Maker:
             return list(waiting) if last else self._rng.sample(waiting, self._rng.randint(1, 2))
         return list(waiting) if self._rng.random() < 0.7 else []
 
-    def _numbered(self, graphs: list[Graph], opening: str) -> Made:
+    def _numbered(self, graphs: list[QuestionGraph], opening: str) -> MadeQuestion:
         problems = [
             f"Problem {number}: {wording.statements(graph, self._rng)} {wording.question(graph.goal, self._rng)}"
             for number, graph in enumerate(graphs, start=1)
         ]
         text = "\n\n".join([opening, *problems, wording.ANSWER_MANY])
-        return Made(text, tuple(graph.answer for graph in graphs), tuple(graphs))
+        return MadeQuestion(text, tuple(graph.answer for graph in graphs), tuple(graphs))
 
-    def _robust(self, level: int) -> Made:
+    def _robust(self, level: int) -> MadeQuestion:
         """Paragraphs, one per sub-task; the note after each attacks the one before, the last also itself."""
         worlds = iter(self._rng.sample(WORLDS, len(WORLDS)))
         words = iter(wording.words(level, self._rng))
-        graphs: list[Graph] = []
+        graphs: list[QuestionGraph] = []
         things: list[str] = []
         answers: list[int] = []
         paragraphs: list[str] = []
@@ -289,7 +289,7 @@ class _Maker:
             at = min(number + 1, level - 1)
             paragraphs[at] += " " + wording.note(thing, self._false(answer, hidden=number % 2 == 1), self._rng)
         text = "\n\n".join([*paragraphs, wording.identify(things)])
-        return Made(text, tuple(answers), tuple(graphs))
+        return MadeQuestion(text, tuple(answers), tuple(graphs))
 
     def _false(self, answer: int, *, hidden: bool) -> int:
         if hidden:

@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 
 from concertino_bench.graders import answers
-from concertino_bench.grading import Grade, Verdict, text_grader
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.grade import Grade, Verdict, text_grader
+from concertino_bench.tasks.task import Task
 
 _LINE = re.compile(r"[^\w\n]{0,8}Problem (\d{1,4})[^\w\n]{0,8}?: *[^\w\n]{0,8}?(-?\d[\d,]*)[^\w\n]{0,8}")
 _SAID = re.compile(r"\banswer(?: is|:)\W{0,8}?(-?\d[\d,]*)", re.I)
@@ -32,7 +32,7 @@ def grade(task: Task, text: str) -> Grade:
         text: everything the solver said last.
 
     Raises:
-        ValueError: an answer of the task is no whole number.
+        ValueError: an answer of the task is not a whole number.
     """
     expected = tuple(_expected(task, answer) for answer in task.answers)
     text = answers.spoken(text)
@@ -45,7 +45,7 @@ def grade(task: Task, text: str) -> Grade:
     numbers = [_number(item) for item in found]
     unread = next((item for item, number in zip(found, numbers, strict=True) if number is None), None)
     if unread is not None:
-        return Grade(Verdict.UNPARSABLE, f"{unread!r} is no whole number", task.answers, found)
+        return Grade(Verdict.UNPARSABLE, f"{unread!r} is not a whole number", task.answers, found)
     marks = tuple(number == right for number, right in zip(numbers, expected, strict=True))
     verdict = Verdict.RIGHT if all(marks) else Verdict.WRONG
     return Grade(verdict, _reason(marks, found, task.answers), task.answers, found, marks)
@@ -99,7 +99,7 @@ def _number(text: str) -> int | None:
 def _expected(task: Task, answer: str) -> int:
     number = _number(answer)
     if number is None:
-        raise ValueError(f"{task.id}: {answer!r} is no whole number; this grader is for tasks of the kind masbench")
+        raise ValueError(f"{task.id}: {answer!r} is not a whole number; this grader is for tasks of the kind masbench")
     return number
 
 

@@ -30,7 +30,7 @@ Scale = Literal["", "more", "less", "times"]
 
 
 @dataclass(frozen=True)
-class Node:
+class QuestionNode:
     """One quantity to work out, `scale(number, kind(terms))`.
 
     Attributes:
@@ -62,7 +62,7 @@ class Stuck(Exception):
 
 
 @dataclass(frozen=True)
-class Graph:
+class QuestionGraph:
     """One problem.
 
     Attributes:
@@ -71,7 +71,7 @@ class Graph:
         world: where the names are from.
     """
 
-    nodes: dict[Quantity, Node]
+    nodes: dict[Quantity, QuestionNode]
     goal: Quantity
     world: NameWorld
 
@@ -104,7 +104,7 @@ class Graph:
         return max(sum(need in self.nodes for need in node.needs) for node in self.nodes.values())
 
 
-class Draft:
+class QuestionDraft:
     """A graph while it is built."""
 
     def __init__(
@@ -116,13 +116,13 @@ class Draft:
     ) -> None:
         """`results` are handed over by other problems, with their values; all get used. `taken` owners get no item."""
         self._rng, self._world, self._taken = rng, world, taken
-        self._nodes: dict[Quantity, Node] = {}
+        self._nodes: dict[Quantity, QuestionNode] = {}
         self._absent: set[Quantity] = set()
         self._closed: set[str] = set()
         self._most = 0
-        self._results = [self._add(Node(q, "result", (), "", 0, value, 1)).quantity for q, value in results]
+        self._results = [self._add(QuestionNode(q, "result", (), "", 0, value, 1)).quantity for q, value in results]
 
-    def build(self, depth: int, *, breadth: int, wide: bool = False, distractors: int = 2) -> Graph:
+    def build(self, depth: int, *, breadth: int, wide: bool = False, distractors: int = 2) -> QuestionGraph:
         """Build a chain of `depth` nodes to what is asked, and sentences that lead elsewhere.
 
         Args:
@@ -143,7 +143,7 @@ class Draft:
             last = self._step(must, step, wide=step == wide_at)
         for _ in range(distractors):
             self._distract(last)
-        graph = Graph(self._nodes, last, self._world)
+        graph = QuestionGraph(self._nodes, last, self._world)
         if graph.nodes[last].depth != depth or graph.breadth > breadth:
             raise Stuck(f"depth {graph.nodes[last].depth} and breadth {graph.breadth}")
         return graph
@@ -162,7 +162,7 @@ class Draft:
 
     # -- nodes ---------------------------------------------------------------------------------------------------
 
-    def _add(self, node: Node) -> Node:
+    def _add(self, node: QuestionNode) -> QuestionNode:
         if node.quantity in self._nodes:
             raise Stuck(f"{node.quantity} is there already")
         self._nodes[node.quantity] = node
@@ -174,11 +174,11 @@ class Draft:
     def _depth(self, quantities: Iterable[Quantity]) -> int:
         return 1 + max((self._nodes[q].depth for q in quantities if q in self._nodes), default=0)
 
-    def _given(self, quantity: Quantity) -> Node:
+    def _given(self, quantity: Quantity) -> QuestionNode:
         value = self._rng.randrange(MODULUS)
-        return self._add(Node(quantity, "given", (), "", value, value, 1))
+        return self._add(QuestionNode(quantity, "given", (), "", value, value, 1))
 
-    def _relate(self, quantity: Quantity, terms: list[Quantity]) -> Node:
+    def _relate(self, quantity: Quantity, terms: list[Quantity]) -> QuestionNode:
         """Define `quantity` by a sum, a difference or a copy of `terms`, maybe scaled."""
         self._rng.shuffle(terms)
         kind: Kind = "difference" if len(terms) == 2 and self._rng.random() < 0.4 else "sum"
@@ -188,7 +188,7 @@ class Draft:
         number = self._rng.randrange(2, MODULUS) if scale else 0
         scaled = {"": value, "more": value + number, "less": value - number, "times": value * number}[scale]
         shown = tuple((term,) for term in terms)
-        return self._add(Node(quantity, kind, shown, scale, number, scaled % MODULUS, self._depth(terms)))
+        return self._add(QuestionNode(quantity, kind, shown, scale, number, scaled % MODULUS, self._depth(terms)))
 
     def _term(self, used: list[Quantity], limit: int, *, node_only: bool) -> Quantity:
         """One more quantity to rest on, of depth `limit` at most: known, new, a total, or not mentioned."""
@@ -286,7 +286,7 @@ class Draft:
         self._relate(self._fresh(), [totals[self._rng.choice(filled)]])
         return found.quantity
 
-    def _count(self, quantity: Quantity, terms: tuple[tuple[Quantity, ...], ...]) -> Node:
+    def _count(self, quantity: Quantity, terms: tuple[tuple[Quantity, ...], ...]) -> QuestionNode:
         value = 0
         for term in terms:
             product = 1
@@ -295,7 +295,7 @@ class Draft:
             value += product
         self._closed.add(quantity.owner)
         needs = [factor for term in terms for factor in term]
-        return self._add(Node(quantity, "total", terms, "", 0, value % MODULUS, self._depth(needs)))
+        return self._add(QuestionNode(quantity, "total", terms, "", 0, value % MODULUS, self._depth(needs)))
 
     # -- names ---------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from .reading import Equation, Name, ReadingError, Section, read_text
+from .reading import Equation, Name, Section, read_text
 
 _MODULUS = 23
 
@@ -51,7 +51,7 @@ def answers(text: str) -> tuple[int, ...]:
     """Every answer, in the order of the questions.
 
     Raises:
-        ReadingError: a sentence is outside the grammar.
+        QuestionReadingError: a sentence is outside the grammar.
         NoAnswer: the text has no answer.
     """
     return tuple(value for system in _systems(text) for value in system.answers)
@@ -61,7 +61,7 @@ def other_answers(text: str) -> list[tuple[int, ...]]:
     """The answers if one category lies a layer deeper than the text tells; without those of `answers`.
 
     Raises:
-        ReadingError: a sentence is outside the grammar.
+        QuestionReadingError: a sentence is outside the grammar.
         NoAnswer: the text has no answer.
     """
     plain = answers(text)
@@ -81,7 +81,7 @@ def measure(text: str) -> Measures:
     """Measure a text.
 
     Raises:
-        ReadingError: a sentence is outside the grammar.
+        QuestionReadingError: a sentence is outside the grammar.
         NoAnswer: the text has no answer.
     """
     systems = _systems(text)
@@ -278,4 +278,4 @@ class _Heights:
             self._parent[second] = first, top + 1 - bottom
 
 
-__all__ = ["Measures", "NoAnswer", "ReadingError", "answers", "measure"]
+__all__ = ["Measures", "NoAnswer", "answers", "measure"]

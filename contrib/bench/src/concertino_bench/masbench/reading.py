@@ -20,7 +20,7 @@ Name = tuple[str, str]
 """Owner and item of a quantity."""
 
 
-class ReadingError(ValueError):
+class QuestionReadingError(ValueError):
     """A text is outside the grammar; says which sentence."""
 
 
@@ -75,7 +75,7 @@ def read_text(text: str) -> list[Section]:
     """Read a text.
 
     Raises:
-        ReadingError: a sentence is outside the grammar, or nothing is asked.
+        QuestionReadingError: a sentence is outside the grammar, or nothing is asked.
     """
     text = text.replace("’", "'").replace("‘", "'")
     opening, *rest = _PROBLEM.split(text)
@@ -86,7 +86,7 @@ def read_text(text: str) -> list[Section]:
         for sentence in _ENDS.split(_with_names(body, section, sections)):
             _take(" ".join(sentence.split()), section)
         if not section.asked:
-            raise ReadingError(f"problem {number} asks nothing")
+            raise QuestionReadingError(f"problem {number} asks nothing")
         sections.append(section)
     return sections
 
@@ -99,7 +99,7 @@ def _with_names(body: str, section: Section, before: list[Section]) -> str:
         number = int(match[1])
         quantity = asked.get(number)
         if not isinstance(quantity, tuple):
-            raise ReadingError(f"problem {section.number} uses {match[0]}, which no earlier problem asks for")
+            raise QuestionReadingError(f"problem {section.number} uses {match[0]}, which no earlier problem asks for")
         section.handed[number] = quantity
         return "'s ".join(quantity)
 
@@ -116,7 +116,7 @@ def _take(sentence: str, section: Section) -> None:
     elif match := _EQUALS.fullmatch(sentence):
         name, equation = _name(match[1]), _equation(match[2])
         if section.equations.setdefault(name, equation) != equation:
-            raise ReadingError(f"{sentence!r} contradicts an earlier sentence")
+            raise QuestionReadingError(f"{sentence!r} contradicts an earlier sentence")
     elif match := _HIDDEN.fullmatch(sentence):
         section.hidden[match[1]] = int(match[2])
     elif match := _HOW_MANY.fullmatch(sentence):
@@ -126,13 +126,13 @@ def _take(sentence: str, section: Section) -> None:
     elif match := _IDENTIFY.fullmatch(sentence):
         section.asked += [(owner, item) if owner else word for item, owner, word in _IDENTIFIED.findall(match[1])]
     elif re.search(r"\d|\bequals\b|\?$", sentence):
-        raise ReadingError(f"{sentence!r} is outside the grammar")
+        raise QuestionReadingError(f"{sentence!r} is outside the grammar")
 
 
 def _name(text: str) -> Name:
     owner, mark, item = text.removeprefix("each ").rpartition("'s ")
     if not mark:
-        raise ReadingError(f"{text!r} is no quantity; expected X's Y")
+        raise QuestionReadingError(f"{text!r} is not a quantity; expected X's Y")
     return owner, item
 
 
@@ -147,6 +147,6 @@ def _equation(text: str) -> Equation:
         if text.startswith(opening):
             names = tuple(_name(part) for part in re.split(r", (?=each )| and (?=each )", text.removeprefix(opening)))
             if minus and len(names) != 2:
-                raise ReadingError(f"{text!r}: a difference has two terms")
+                raise QuestionReadingError(f"{text!r}: a difference has two terms")
             return Equation(names, plus, times, minus)
     return Equation((_name(text),), plus, times)

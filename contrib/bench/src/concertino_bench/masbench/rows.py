@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.task import Task
 
 SEPARATOR = "<<horizon>>"
 """Between several answers."""
@@ -82,7 +82,7 @@ def read_jsonl(path: str | Path, *, split: str = "") -> Iterator[Task]:
     """The tasks of a file, one by one.
 
     Raises:
-        RowError: a line is no row; says which line.
+        RowError: a line is not a row; says which line.
         OSError: the file cannot be read.
     """
     with Path(path).open(encoding="utf-8") as file:
@@ -125,7 +125,7 @@ def _load(row: Mapping[str, Any], column: str, default: Any) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise RowError(f"{column}: no JSON: {error}") from error
+        raise RowError(f"{column}: invalid JSON: {error}") from error
 
 
 def _dump(value: Any) -> str:

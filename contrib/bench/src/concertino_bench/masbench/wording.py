@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from random import Random
 
-from .graph import Graph, Node, Quantity
+from .graph import QuestionGraph, QuestionNode
+from .worlds import Quantity
 
 RULES = (
     "Work in whole numbers modulo twenty-three. What no sentence mentions is zero. The name of a whole category stands "
@@ -49,12 +50,12 @@ _NOTES = (
 )
 
 
-def sentence(node: Node) -> str:
+def sentence(node: QuestionNode) -> str:
     """The sentence that defines a node."""
     return f"The number of each {node.quantity} equals {_right_side(node)}."
 
 
-def statements(graph: Graph, rng: Random) -> str:
+def statements(graph: QuestionGraph, rng: Random) -> str:
     """All sentences of a problem, shuffled. Totals and results of other problems have none."""
     told = [sentence(node) for node in graph.nodes.values() if node.kind not in ("total", "result")]
     rng.shuffle(told)
@@ -99,7 +100,7 @@ def words(count: int, rng: Random) -> list[str]:
     return rng.sample([f"{first}-{second}" for first in _FIRST for second in _SECOND], count)
 
 
-def _right_side(node: Node) -> str:
+def _right_side(node: QuestionNode) -> str:
     if node.kind == "given":
         return str(node.number)
     shown = [f"each {quantity}" for (quantity,) in node.terms]

@@ -6,17 +6,21 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from concertino_bench.items import Item
+from concertino_bench.tasks.item import Item
 
-from ._metric import Metric
+from .metric import Metric
 
 LATENCY = Metric(
-    "latency", "latency of members", "s per call", "lower", "0 or more",
+    "latency",
+    "latency of members",
+    "s per call",
+    "lower",
+    "0 or more",
     "percentiles of `MemberUse.seconds`, between two calls by a straight line",
     "Hyndman and Fan 1996, definition 7",
     "How long the calls of each member took, failed ones included: median, 90th and 99th percentile, and the longest.",
     "latency(items)",
-)  # fmt: skip
+)
 
 
 class Latency(NamedTuple):

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from math import comb
 from typing import Any, NamedTuple
 
-from concertino_bench.items import Item
+from concertino_bench.tasks.item import Item
 
-from ._metric import Columns, Metric, by_task
-from .accuracy import accuracy
-from .intervals import LEVEL, RESAMPLES, check, draws, percentiles
+from .bootstrap import LEVEL, RESAMPLES, check, draws, percentiles
+from .correctness import accuracy
+from .metric import Metric, TermColumns, by_task
 
 
 class McNemar(NamedTuple):
@@ -177,7 +177,7 @@ def _differences(
     return tuple(found)
 
 
-def _paired(metric: Metric, groups_a: list[list[Item]], groups_b: list[list[Item]]) -> tuple[Columns, Columns]:
+def _paired(metric: Metric, groups_a: list[list[Item]], groups_b: list[list[Item]]) -> tuple[TermColumns, TermColumns]:
     """What the tasks add for each side, over those keys whose item the metric can use on both."""
     kept: list[tuple[list[Item], list[Item]]] = []
     for first, second in zip(groups_a, groups_b, strict=True):
@@ -202,19 +202,19 @@ def _used(metric: Metric, group: list[Item]) -> bool:
     return bool(columns.tasks) or (metric.strict and bool(columns.unknown))
 
 
-def _over(metric: Metric, groups: list[list[Item]], used: Sequence[bool]) -> Columns:
+def _over(metric: Metric, groups: list[list[Item]], used: Sequence[bool]) -> TermColumns:
     """What all groups add, with nothing of those that are empty or not used."""
     columns = metric.columns([group for group in groups if group])
     rows, nothing = iter(columns.rows), [0.0] * (len(columns.rows[0]) if columns.rows else 2)
     added = [next(rows) if group else nothing for group in groups]
     rows_used = [row if use else nothing for row, use in zip(added, used, strict=True)]
-    return Columns(rows_used, sum(used), columns.missing, columns.unknown)
+    return TermColumns(rows_used, sum(used), columns.missing, columns.unknown)
 
 
 def _minus(b: Any, a: Any) -> Any:
     import numpy as np
 
-    with np.errstate(invalid="ignore"):  # inf - inf is no number, and such draws do not count
+    with np.errstate(invalid="ignore"):  # inf - inf is not a number, and such draws do not count
         return b - a
 
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import comb
 
-from concertino_bench.items import Item
+from concertino_bench.tasks.item import Item
 
-from ._metric import Metric, Terms
+from .metric import Metric, Terms
 
 PASS_AT_K = Metric(
-    "pass@k", "pass@k", "share", "higher", "0 to 1",
+    "pass@k",
+    "pass@k",
+    "share",
+    "higher",
+    "0 to 1",
     "mean over tasks of 1 - C(n - c, k) / C(n, k), with n samples of which c are right",
     "Chen et al. 2021, Evaluating Large Language Models Trained on Code, Eq. 1 (arXiv 2107.03374)",
     "The probability that at least one of k samples is right. All n samples of a task are used; tasks with n < k are "
     "left out and counted.",
     "pass_at(k)(items)",
-)  # fmt: skip
+)
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:

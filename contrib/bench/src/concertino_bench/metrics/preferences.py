@@ -12,13 +12,17 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-from concertino_bench.items import Item, Key
+from concertino_bench.tasks.item import Item, Key
 
-from ._metric import Metric, Terms, by_task
+from .metric import Metric, Terms, by_task
 from .spending import known_usd
 
 PREFERENCE_ADHERENCE = Metric(
-    "preference_adherence", "preference adherence", "reward", "higher", "0 to the sum of the weights",
+    "preference_adherence",
+    "preference adherence",
+    "reward",
+    "higher",
+    "0 to the sum of the weights",
     "mean over tasks of R, where R = Σ_k P[k] (M[k] - min M[k]) / (max M[k] - min M[k]) if the answer is right, else "
     "0; M = calls of each tool, outcome, -$, -seconds; min and max over all systems' runs of the task; 0 where equal",
     "ToolOrchestra §3.2, the equation of R(τ)",
@@ -26,9 +30,13 @@ PREFERENCE_ADHERENCE = Metric(
     "system is added.",
     "preference_adherence(all_items, preference)(items)",
     strict=True,
-)  # fmt: skip
+)
 PREFERENCE_REWARD = Metric(
-    "preference_reward", "preference reward", "reward", "higher", "0 or more",
+    "preference_reward",
+    "preference reward",
+    "reward",
+    "higher",
+    "0 or more",
     "mean over tasks of R, where R = Σ_k P[k] N[k] if the answer is right, else 0; N = M / max(1, M0) for tools and "
     "outcome, N = M0 / max(1, M) for cost and seconds; M0 = the baseline's run of the same task",
     "ToolOrchestra, Appendix “Calculation of rewards for preference-aware benchmark”",
@@ -37,7 +45,7 @@ PREFERENCE_REWARD = Metric(
     "different size can be compared; the paper reports the *sum* over its examples: the mean times the number of them.",
     "preference_reward(all_items, preference, baseline)(items)",
     strict=True,
-)  # fmt: skip
+)
 CENT = 0.01
 
 

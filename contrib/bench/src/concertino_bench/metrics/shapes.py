@@ -2,37 +2,51 @@
 
 from __future__ import annotations
 
-from concertino_bench.items import Item
+from concertino_bench.tasks.item import Item
 
-from ._metric import per_run
+from .metric import per_run
 
 
 @per_run(
-    "width", "width", unit="calls per round", better="", within="1 or more",
-    formula="Σ `Item.widths` / rounds", source="ParaManager §3.3, Eq. 14 (calls in a round)",
+    "width",
+    "width",
+    unit="calls per round",
+    better="",
+    within="1 or more",
+    formula="Σ `Item.widths` / rounds",
+    source="ParaManager §3.3, Eq. 14 (calls in a round)",
     over=lambda item: len(item.widths),
-)  # fmt: skip
+)
 def width(item: Item) -> float:
     """Calls in one plan, that is in one round."""
     return sum(item.widths)
 
 
 @per_run(
-    "depth", "depth", unit="levels per round", better="", within="1 or more",
-    formula="Σ `Item.depths` / rounds", source="GAP §3.2 (levels of a plan); MAS-Orchestra §3 (agent graphs)",
+    "depth",
+    "depth",
+    unit="levels per round",
+    better="",
+    within="1 or more",
+    formula="Σ `Item.depths` / rounds",
+    source="GAP §3.2 (levels of a plan); MAS-Orchestra §3 (agent graphs)",
     over=lambda item: len(item.depths),
-)  # fmt: skip
+)
 def depth(item: Item) -> float:
     """The longest chain of dependent calls in one plan; 1 where its calls are independent."""
     return sum(item.depths)
 
 
 @per_run(
-    "parallel_rounds", "parallel rounds", unit="share of rounds", better="", within="0 to 1",
+    "parallel_rounds",
+    "parallel rounds",
+    unit="share of rounds",
+    better="",
+    within="0 to 1",
     formula="rounds whose plan has more calls than levels / rounds",
     source="ParaManager §3.3, Eq. 14 (parallelism); GAP §3.2 (levels)",
     over=lambda item: len(item.widths),
-)  # fmt: skip
+)
 def parallel_rounds(item: Item) -> float:
     """Rounds in which at least two calls could run at once: more calls than levels."""
     return sum(wide > deep for wide, deep in zip(item.widths, item.depths, strict=False))

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from concertino_bench.items import Item
+from concertino_bench.tasks.item import Item
 
-from ._metric import Columns, Metric, per_run, tally
+from .metric import Metric, TermColumns, per_run, tally
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,19 +37,27 @@ class Share(NamedTuple):
 
 
 TOOL_SHARE = Metric(
-    "tool_share", "tool share", "share of calls", "", "0 to 1, the sum is 1",
+    "tool_share",
+    "tool share",
+    "share of calls",
+    "",
+    "0 to 1, the sum is 1",
     "calls of the tool or agent / calls of all tools and agents",
     "ToolOrchestra §5.1 (tool use analysis)",
     "How the calls are spread over tools and agents.",
     "tool_share(items)",
-)  # fmt: skip
+)
 MODEL_SHARE = Metric(
-    "model_share", "model share", "share of requests", "", "0 to 1, the sum is 1",
+    "model_share",
+    "model share",
+    "share of requests",
+    "",
+    "0 to 1, the sum is 1",
     "requests to the model / requests to all models, the leader's own included",
     "ToolOrchestra §5.1 (tool use analysis)",
     "How the requests are spread over models.",
     "model_share(items)",
-)  # fmt: skip
+)
 
 
 def tool_share(items: Iterable[Item]) -> dict[str, Share]:
@@ -84,13 +92,13 @@ class Entropy(Metric):
 
     kinds: tuple[str, ...] = field(default=(), kw_only=True)
 
-    def columns(self, groups: Sequence[Sequence[Item]]) -> Columns:
+    def columns(self, groups: Sequence[Sequence[Item]]) -> TermColumns:
         """Per task the calls of each member."""
         counts = [tally(_calls(item, self.kinds) for item in group) for group in groups]
         names = sorted({name for count in counts for name in count})
         missing = sum(1 for group in groups for item in group if item.error)
         rows = [[count.get(name, 0.0) for name in names] for count in counts]
-        return Columns(rows, sum(1 for group in groups if any(not item.error for item in group)), missing)
+        return TermColumns(rows, sum(1 for group in groups if any(not item.error for item in group)), missing)
 
     def one(self, sums: Sequence[float]) -> float | None:
         """Entropy in bits; None without a call."""
@@ -117,27 +125,40 @@ def _calls(item: Item, kinds: Sequence[str]) -> dict[str, float]:
 
 
 tool_entropy = Entropy(
-    "tool_entropy", "tool entropy", "bits", "", "0 to log2(tools and agents)",
+    "tool_entropy",
+    "tool entropy",
+    "bits",
+    "",
+    "0 to log2(tools and agents)",
     "-Σ p log2 p over the shares p of tools and agents",
     "Shannon 1948; ParaManager Fig. 6b plots tool diversity",
     "How evenly calls are spread over tools and agents: 0 if one has all, 1 bit if two share evenly.",
-    "tool_entropy(items)",
+    'METRICS["tool_entropy"](items)',
     kinds=TOOLS,
-)  # fmt: skip
+)
 model_entropy = Entropy(
-    "model_entropy", "model entropy", "bits", "", "0 to log2(models)",
+    "model_entropy",
+    "model entropy",
+    "bits",
+    "",
+    "0 to log2(models)",
     "-Σ p log2 p over the shares p of models",
     "Shannon 1948; ToolOrchestra §1 shows leaders that defer to one model",
     "How evenly requests are spread over models.",
-    "model_entropy(items)",
+    'METRICS["model_entropy"](items)',
     kinds=MODELS,
-)  # fmt: skip
+)
 
 
 @per_run(
-    "unique_tools", "unique tools", unit="tools per run", better="", within="0 or more",
-    formula="Σ different tools and agents of a run / runs", source="ParaManager §3.3, Eq. 15 (tool diversity)",
-)  # fmt: skip
+    "unique_tools",
+    "unique tools",
+    unit="tools per run",
+    better="",
+    within="0 or more",
+    formula="Σ different tools and agents of a run / runs",
+    source="ParaManager §3.3, Eq. 15 (tool diversity)",
+)
 def unique_tools(item: Item) -> float:
-    """How many different tools and agents a run used. A strategy's own verbs, such as a final answer, are none."""
+    """How many different tools and agents a run used. A strategy's own commands, such as a final answer, are none."""
     return sum(1 for use in item.members.values() if use.kind in ("tool", "agent") and use.calls)

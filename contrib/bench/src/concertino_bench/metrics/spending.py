@@ -7,9 +7,9 @@ could not begin consumed nothing that says anything, so they are missing here an
 
 from __future__ import annotations
 
-from concertino_bench.items import Item
+from concertino_bench.tasks.item import Item
 
-from ._metric import per_run
+from .metric import per_run
 
 
 def known_usd(item: Item) -> float | None:
@@ -18,84 +18,131 @@ def known_usd(item: Item) -> float | None:
 
 
 @per_run(
-    "calls", "calls", unit="calls per run", better="lower", within="0 or more",
-    formula="Σ `Item.calls` / runs", source="ParaManager §3.3, Eq. 14 (calls of the rounds)",
-)  # fmt: skip
+    "calls",
+    "calls",
+    unit="calls per run",
+    better="lower",
+    within="0 or more",
+    formula="Σ `Item.calls` / runs",
+    source="ParaManager §3.3, Eq. 14 (calls of the rounds)",
+)
 def calls(item: Item) -> float:
     """Calls that the orchestrator planned; calls inside agents do not count."""
     return item.calls
 
 
 @per_run(
-    "rounds", "rounds", unit="rounds per run", better="lower", within="0 or more",
-    formula="Σ `Item.rounds` / runs", source="ToolOrchestra §2 (steps of a rollout); GAP §5.2 (turns)",
-)  # fmt: skip
+    "rounds",
+    "rounds",
+    unit="rounds per run",
+    better="lower",
+    within="0 or more",
+    formula="Σ `Item.rounds` / runs",
+    source="ToolOrchestra §2 (steps of a rollout); GAP §5.2 (turns)",
+)
 def rounds(item: Item) -> float:
     """Rounds, or turns, that planned something."""
     return item.rounds
 
 
 @per_run(
-    "input_tokens", "tokens in", unit="tokens per run", better="lower", within="0 or more",
-    formula="Σ input tokens / runs", source="ParaManager Table 2 (tokens)",
-)  # fmt: skip
+    "input_tokens",
+    "tokens in",
+    unit="tokens per run",
+    better="lower",
+    within="0 or more",
+    formula="Σ input tokens / runs",
+    source="ParaManager Table 2 (tokens)",
+)
 def input_tokens(item: Item) -> float:
     """Tokens that were sent to models, at any depth, cached ones included."""
     return item.usage.input_tokens
 
 
 @per_run(
-    "output_tokens", "tokens out", unit="tokens per run", better="lower", within="0 or more",
-    formula="Σ output tokens / runs", source="ParaManager Table 2 (tokens)",
-)  # fmt: skip
+    "output_tokens",
+    "tokens out",
+    unit="tokens per run",
+    better="lower",
+    within="0 or more",
+    formula="Σ output tokens / runs",
+    source="ParaManager Table 2 (tokens)",
+)
 def output_tokens(item: Item) -> float:
     """Tokens that models wrote, at any depth, reasoning included."""
     return item.usage.output_tokens
 
 
 @per_run(
-    "cached_tokens", "cached share", unit="share of tokens in", better="higher", within="0 to 1",
-    formula="Σ cached input tokens / Σ input tokens", source="here; cached tokens have a price of their own",
+    "cached_tokens",
+    "cached share",
+    unit="share of tokens in",
+    better="higher",
+    within="0 to 1",
+    formula="Σ cached input tokens / Σ input tokens",
+    source="here; cached tokens have a price of their own",
     over=lambda item: item.usage.input_tokens,
-)  # fmt: skip
+)
 def cached_tokens(item: Item) -> float:
     """How much of what was sent the servers had cached."""
     return item.usage.cached_tokens
 
 
 @per_run(
-    "units", "cost units", unit="units per run", better="lower", within="0 or more",
-    formula="Σ cost units / runs", source="ParaManager §3.3, Eq. 17 (abstract cost of tools)",
-)  # fmt: skip
+    "units",
+    "cost units",
+    unit="units per run",
+    better="lower",
+    within="0 or more",
+    formula="Σ cost units / runs",
+    source="ParaManager §3.3, Eq. 17 (abstract cost of tools)",
+)
 def units(item: Item) -> float:
     """Cost units, which the spec of a member fixes per call."""
     return item.usage.units
 
 
 @per_run(
-    "usd", "$", unit="$ per run", better="lower", within="0 or more", strict=True,
-    formula="Σ $ / runs", source="ToolOrchestra §3.2 (monetary cost $(τ) of a trajectory)",
-)  # fmt: skip
+    "usd",
+    "$",
+    unit="$ per run",
+    better="lower",
+    within="0 or more",
+    strict=True,
+    formula="Σ $ / runs",
+    source="ToolOrchestra §3.2 (monetary cost $(τ) of a trajectory)",
+)
 def usd(item: Item) -> float | None:
     """Money for models and tools, grading not included. Unknown if the price of one request is unknown."""
     return known_usd(item)
 
 
 @per_run(
-    "grading_usd", "$ of grading", unit="$ per run", better="lower", within="0 or more", strict=True,
-    formula="Σ $ of grading / runs", source="here; a judge is paid too, and apart from the solver",
-)  # fmt: skip
+    "grading_usd",
+    "$ of grading",
+    unit="$ per run",
+    better="lower",
+    within="0 or more",
+    strict=True,
+    formula="Σ $ of grading / runs",
+    source="here; a judge is paid too, and apart from the solver",
+)
 def grading_usd(item: Item) -> float | None:
     """Money that graders spent."""
     return None if item.graded.unpriced else item.graded.usd
 
 
 @per_run(
-    "cost_of_pass", "cost of pass", unit="$ per right answer", better="lower", within="0 or more; inf if none is right",
-    strict=True, formula="Σ $ / right answers",
+    "cost_of_pass",
+    "cost of pass",
+    unit="$ per right answer",
+    better="lower",
+    within="0 or more; inf if none is right",
+    strict=True,
+    formula="Σ $ / right answers",
     source="Erol et al. 2025, Cost-of-Pass (arXiv 2504.13359); GAP §5.1, with money in place of its token counts",
     over=lambda item: item.right,
-)  # fmt: skip
+)
 def cost_of_pass(item: Item) -> float | None:
     """What one right answer costs on average, wrong attempts included."""
     return known_usd(item)

@@ -6,17 +6,21 @@ from collections.abc import Iterable
 
 from concertino import Status
 
-from concertino_bench.items import Item
+from concertino_bench.tasks.item import Item
 
-from ._metric import Metric, per_run, tally
+from .metric import Metric, per_run, tally
 
 STATUS_MIX = Metric(
-    "status_mix", "status mix", "share of calls", "", "0 to 1, the sum is 1",
+    "status_mix",
+    "status mix",
+    "share of calls",
+    "",
+    "0 to 1, the sum is 1",
     "calls with the status / calls, of the orchestrator's calls",
     "ParaManager §3.1 (OK, PARSE_ERR, EXEC_ERR, TIMEOUT)",
     "The share of each status among the orchestrator's calls; all four statuses are there, at 0 if need be.",
     "status_mix(items)",
-)  # fmt: skip
+)
 
 
 def status_mix(items: Iterable[Item]) -> dict[str, float]:
@@ -36,31 +40,45 @@ def _texts(item: Item) -> int:
 
 
 @per_run(
-    "ok_rate", "calls OK", unit="share of calls", better="higher", within="0 to 1",
-    formula="calls that ended OK / calls", source="ParaManager §3.1 (statuses)",
+    "ok_rate",
+    "calls OK",
+    unit="share of calls",
+    better="higher",
+    within="0 to 1",
+    formula="calls that ended OK / calls",
+    source="ParaManager §3.1 (statuses)",
     over=lambda item: sum(item.statuses.values()),
-)  # fmt: skip
+)
 def ok_rate(item: Item) -> float:
     """Calls of the orchestrator that ended OK."""
     return item.statuses.get("OK", 0)
 
 
 @per_run(
-    "recovery_rate", "recovery rate", unit="share of failed calls", better="higher", within="0 to 1",
+    "recovery_rate",
+    "recovery rate",
+    unit="share of failed calls",
+    better="higher",
+    within="0 to 1",
     formula="Σ `Item.recovered` / calls that did not end OK",
     source="ParaManager §3.2 (trajectories that recover from a failed call)",
     over=_failed,
-)  # fmt: skip
+)
 def recovery_rate(item: Item) -> float:
     """Failed calls whose member was called again, with success, in a later round."""
     return item.recovered
 
 
 @per_run(
-    "format_rate", "format rate", unit="share of rounds", better="higher", within="0 to 1",
-    formula="rounds without a flaw / rounds", source="ParaManager §3.3, Eq. 12 (format reward, mean over rounds)",
+    "format_rate",
+    "format rate",
+    unit="share of rounds",
+    better="higher",
+    within="0 to 1",
+    formula="rounds without a flaw / rounds",
+    source="ParaManager §3.3, Eq. 12 (format reward, mean over rounds)",
     over=_texts,
-)  # fmt: skip
+)
 def format_rate(item: Item) -> float:
     """Rounds whose text was in the strategy's exact form, without a repair."""
     return _texts(item) - item.flawed

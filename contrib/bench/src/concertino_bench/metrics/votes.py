@@ -10,21 +10,25 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from concertino_bench.items import Item
+from concertino_bench.graders.answer_keys import found_key
+from concertino_bench.tasks.item import Item
 
-from ._metric import Metric, Terms
-from .accuracy import first_samples
-from .answer_keys import found_key
+from .correctness import first_samples
+from .metric import Metric, Terms
 
 MAJ_AT_K = Metric(
-    "maj@k", "maj@k", "share", "higher", "0 to 1",
+    "maj@k",
+    "maj@k",
+    "share",
+    "higher",
+    "0 to 1",
     "mean over tasks of (right answers among the most frequent ones of samples 0 to k-1) / (the most frequent ones)",
     "Wang et al. 2023, Self-Consistency (arXiv 2203.11171); ties by lot, here",
     "Whether a majority vote is right. Answers are compared as the grader read them, and spellings of one number or of "
     "one text are one answer; samples without an answer do not vote; tied answers count by the share of them that is "
     "right. Tasks with fewer than k samples are left out.",
     "majority_at(k)(items)",
-)  # fmt: skip
+)
 
 
 def majority_at(k: int) -> Metric:

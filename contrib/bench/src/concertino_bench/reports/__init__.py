@@ -6,19 +6,18 @@ in three forms. The page needs no network and no other file. Only the page needs
 
 from __future__ import annotations
 
-from ._failures import Failure, failures
-from ._report import Report, build
-from ._results import Results, combine, read_all, read_results
-from .pareto import Point, pareto
+from .failures import FailedItem
+from .frontier import Point, pareto
+from .report import Report, build
+from .results import Results, combine, read_all, read_results
 
 __all__ = [
-    "Failure",
+    "FailedItem",
     "Point",
     "Report",
     "Results",
     "build",
     "combine",
-    "failures",
     "pareto",
     "read_all",
     "read_results",

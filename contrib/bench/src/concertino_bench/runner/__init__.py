@@ -1,30 +1,28 @@
-"""Running systems over tasks, and keeping what came of it.
+"""Running systems over tasks, and keeping the results.
 
 evaluation     what is run          evaluate        running it: bounded, resumable, guarded in $
 files          what is run, as TOML results_file    what is kept          desk   what graders may use
 """
 
-from .desk import Desk, choose_graders, grading_pool
-from .evaluate import Outcome, Progress, evaluate, run_id_of
+from __future__ import annotations
+
 from .evaluation import Evaluation, Selection
-from .files import EvaluationFile, find_set, load_evaluation, make_selection, make_system, options_of
+from .evaluator import Outcome, Progress, evaluate
+from .files import EvaluationFile, load_evaluation, make_selection
 from .results_file import ResultsFile
+from .services import PoolServices, choose_graders, grading_pool
 
 __all__ = [
-    "Desk",
     "Evaluation",
     "EvaluationFile",
     "Outcome",
+    "PoolServices",
     "Progress",
     "ResultsFile",
     "Selection",
     "choose_graders",
     "evaluate",
-    "find_set",
     "grading_pool",
     "load_evaluation",
     "make_selection",
-    "make_system",
-    "options_of",
-    "run_id_of",
 ]

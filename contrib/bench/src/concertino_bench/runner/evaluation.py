@@ -17,8 +17,8 @@ from typing import Any
 
 from concertino import Budget, Pool, UsageError
 
-from concertino_bench.systems import System
-from concertino_bench.tasks import Task, TaskSet
+from concertino_bench.tasks.system import System
+from concertino_bench.tasks.task import Task, TaskSet
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from typing import Any
 from concertino import Budget, BudgetError, Sampling, UsageError
 from concertino.schema import compile_schema, explain, near_names
 
-from concertino_bench.systems import System
-from concertino_bench.tasks import TaskSet
+from concertino_bench.tasks.system import System
+from concertino_bench.tasks.task import TaskSet
 
 from .evaluation import Evaluation, Selection
 
@@ -32,23 +32,41 @@ def _table(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
 
 
 _SAMPLING = _table(
-    temperature=_AMOUNT, top_p={"type": "number", "minimum": 0, "maximum": 1}, max_tokens=_COUNT,
-    seed={"type": "integer"}, stop=_TEXTS,
-)  # fmt: skip
+    temperature=_AMOUNT,
+    top_p={"type": "number", "minimum": 0, "maximum": 1},
+    max_tokens=_COUNT,
+    seed={"type": "integer"},
+    stop=_TEXTS,
+)
 SYSTEM = _table(
-    ("name",), name=_TEXT, strategy=_TEXT, model=_TEXT, only=_TEXTS, offer=_TEXTS, eager={"type": "boolean"},
-    roles={"type": "object", "additionalProperties": _TEXT}, sampling=_SAMPLING, options={"type": "object"},
+    ("name",),
+    name=_TEXT,
+    strategy=_TEXT,
+    model=_TEXT,
+    only=_TEXTS,
+    offer=_TEXTS,
+    eager={"type": "boolean"},
+    roles={"type": "object", "additionalProperties": _TEXT},
+    sampling=_SAMPLING,
+    options={"type": "object"},
     summary={"type": "string"},
-)  # fmt: skip
+)
 """A table [[systems]]."""
 TASKS = _table(("set",), set=_TEXT, options={"type": "object"}, limit=_COUNT, seed={"type": "integer"})
 """A table [[tasks]]."""
 FILE = _table(
     ("tasks", "systems"),
-    title={"type": "string"}, pool=_TEXT, samples=_COUNT, seed={"type": "integer"}, grader=_TEXT, max_usd=_AMOUNT,
-    concurrency=_COUNT, budget={"type": "object"},
-    tasks={"type": "array", "items": TASKS, "minItems": 1}, systems={"type": "array", "items": SYSTEM, "minItems": 1},
-)  # fmt: skip
+    title={"type": "string"},
+    pool=_TEXT,
+    samples=_COUNT,
+    seed={"type": "integer"},
+    grader=_TEXT,
+    max_usd=_AMOUNT,
+    concurrency=_COUNT,
+    budget={"type": "object"},
+    tasks={"type": "array", "items": TASKS, "minItems": 1},
+    systems={"type": "array", "items": SYSTEM, "minItems": 1},
+)
 """The whole file."""
 
 
@@ -81,8 +99,8 @@ def load_evaluation(path: str | Path, sets: Mapping[str, TaskSet]) -> Evaluation
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is no TOML file: {error}") from error
-    _check(data, FILE, f"{path} is no evaluation")
+        raise UsageError(f"{path} is not a TOML file: {error}") from error
+    _check(data, FILE, f"{path} is not an evaluation")
     selections = [
         make_selection(entry, sets, f"{path}, [[tasks]] {number}", path.parent)
         for number, entry in enumerate(data["tasks"], 1)
@@ -130,8 +148,8 @@ def find_set(name: str, sets: Mapping[str, TaskSet], where: str = "", folder: Pa
         return sets[name]
     prefix = f"{where}: " if where else ""
     if name.endswith(".toml"):
-        from concertino_bench.loaders import load_toml
-        from concertino_bench.tasks import DataError
+        from concertino_bench.loaders.own import load_toml
+        from concertino_bench.tasks.task import DataError
 
         try:
             return load_toml((folder or Path()) / name)

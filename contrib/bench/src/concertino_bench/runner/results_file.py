@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from concertino import UsageError
 
-from concertino_bench.items import Item, Key
+from concertino_bench.tasks.item import Item, Key
 
 VERSION = 1
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
@@ -27,7 +27,7 @@ class ResultsFile:
 
     Attributes:
         items: what is in the file.
-        nonce: names this file's runs apart from those of any other, also of one that was removed; made anew when items
+        nonce: names this file's runs apart from those of any other, also of one that was removed; made again when items
             are to be done again.
         torn: whether its last line was torn, and cut off.
 
@@ -107,7 +107,7 @@ class ResultsFile:
             self._check_header(found)
             self.nonce = str(found.get("nonce", ""))
         elif data and not _line(self.header).startswith(data[:12]):
-            raise UsageError(f"{self.path} is no results file: its first line is no header; choose another file")
+            raise UsageError(f"{self.path} is not a results file: its first line is not a header; choose another file")
         self.torn = len(whole) < len(data)
         if self.torn:
             os.ftruncate(self._file, len(whole))
@@ -121,10 +121,17 @@ class ResultsFile:
 
     def _check_header(self, found: Mapping[str, Any]) -> None:
         if found.get("t") != "bench":
-            raise UsageError(f"{self.path} is no results file: its first line is no header; choose another file")
+            raise UsageError(f"{self.path} is not a results file: its first line is not a header; choose another file")
         if found.get("fingerprint") != self.header["fingerprint"]:
-            compared = {"tasks": ("sets", "tasks"), "systems": ("systems",), "samples": ("samples",), "seed": ("seed",),
-                        "budget": ("budget",), "grader": ("grader",), "pool": ("pool", "pools")}  # fmt: skip
+            compared = {
+                "tasks": ("sets", "tasks"),
+                "systems": ("systems",),
+                "samples": ("samples",),
+                "seed": ("seed",),
+                "budget": ("budget",),
+                "grader": ("grader",),
+                "pool": ("pool", "pools"),
+            }
             here = json.loads(_ENCODER.encode(self.header))
             changed = [word for word, keys in compared.items() if any(found.get(k) != here.get(k) for k in keys)]
             raise UsageError(
@@ -140,7 +147,7 @@ class ResultsFile:
         except ValueError:
             pass
         if number == 1:
-            raise UsageError(f"{self.path} is no results file: its first line is no header; choose another file")
+            raise UsageError(f"{self.path} is not a results file: its first line is not a header; choose another file")
         raise UsageError(f"{self.path}, line {number}: it is damaged; remove the line to have its item done again")
 
     def _item(self, data: Mapping[str, Any], number: int) -> Item:
@@ -150,7 +157,7 @@ class ResultsFile:
             raise UsageError(f"{self.path}, line {number}: {error}") from error
 
     def _rewrite(self, header: Mapping[str, Any]) -> None:
-        """Write the kept items anew, whole or not at all, locked all the while."""
+        """Rewrite the kept items, whole or not at all, locked all the while."""
         self.nonce = os.urandom(5).hex()
         beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         lines = [{**header, "nonce": self.nonce}, *({"t": "item", **item.to_json()} for item in self.items.values())]

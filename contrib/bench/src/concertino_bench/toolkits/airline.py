@@ -23,17 +23,38 @@ CERTIFICATE_IDS = ("certificate_3221322", "certificate_3221323", "certificate_32
 INSURANCE, BAG = 30, 50
 """$ for the insurance of a passenger, and for a bag that is not free."""
 AIRPORTS = {
-    "SFO": "San Francisco", "JFK": "New York", "LAX": "Los Angeles", "ORD": "Chicago", "DFW": "Dallas",
-    "DEN": "Denver", "SEA": "Seattle", "ATL": "Atlanta", "MIA": "Miami", "BOS": "Boston", "PHX": "Phoenix",
-    "IAH": "Houston", "LAS": "Las Vegas", "MCO": "Orlando", "EWR": "Newark", "CLT": "Charlotte",
-    "MSP": "Minneapolis", "DTW": "Detroit", "PHL": "Philadelphia", "LGA": "LaGuardia",
-}  # fmt: skip
+    "SFO": "San Francisco",
+    "JFK": "New York",
+    "LAX": "Los Angeles",
+    "ORD": "Chicago",
+    "DFW": "Dallas",
+    "DEN": "Denver",
+    "SEA": "Seattle",
+    "ATL": "Atlanta",
+    "MIA": "Miami",
+    "BOS": "Boston",
+    "PHX": "Phoenix",
+    "IAH": "Houston",
+    "LAS": "Las Vegas",
+    "MCO": "Orlando",
+    "EWR": "Newark",
+    "CLT": "Charlotte",
+    "MSP": "Minneapolis",
+    "DTW": "Detroit",
+    "PHL": "Philadelphia",
+    "LGA": "LaGuardia",
+}
 
 Cabin = Literal["basic_economy", "economy", "business"]
 _OPERATIONS: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.UAdd: operator.pos, ast.USub: operator.neg,
-}  # fmt: skip
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.UAdd: operator.pos,
+    ast.USub: operator.neg,
+}
 
 
 class Leg(TypedDict):
@@ -103,11 +124,20 @@ class Airline(Toolkit):
         for payment in payment_methods:
             _pay(user["payment_methods"], payment["payment_id"], payment["amount"])
         taken[reservation_id] = reservation = {
-            "reservation_id": reservation_id, "user_id": user_id, "origin": origin, "destination": destination,
-            "flight_type": flight_type, "cabin": cabin, "flights": legs, "passengers": passengers,
-            "payment_history": payment_methods, "created_at": NOW, "total_baggages": total_baggages,
-            "nonfree_baggages": nonfree_baggages, "insurance": insurance,
-        }  # fmt: skip
+            "reservation_id": reservation_id,
+            "user_id": user_id,
+            "origin": origin,
+            "destination": destination,
+            "flight_type": flight_type,
+            "cabin": cabin,
+            "flights": legs,
+            "passengers": passengers,
+            "payment_history": payment_methods,
+            "created_at": NOW,
+            "total_baggages": total_baggages,
+            "nonfree_baggages": nonfree_baggages,
+            "insurance": insurance,
+        }
         user["reservations"].append(reservation_id)
         return reservation
 

@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from .drafts import Entry
-from .replay import Operated
+from .replaying import Operated
 
 Fact: TypeAlias = str | Sequence[str]
 """What has to be said: a text, or several of which one is enough."""
@@ -29,7 +29,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Criterion:
-    """What came of one criterion.
+    """The result of one criterion.
 
     Attributes:
         name: "execution", "fidelity" or "completeness".
@@ -128,8 +128,10 @@ def operation_completeness(golden: Operated, found: Operated, *, reads: bool = T
     """
     unwritten = golden.written - found.written
     unread = (golden.read - golden.written) - (found.read | found.written) if reads else frozenset[Entry]()
-    missing = (*(f"{_entry(entry)} not written" for entry in sorted(unwritten)),
-               *(f"{_entry(entry)} not looked up" for entry in sorted(unread)))  # fmt: skip
+    missing = (
+        *(f"{_entry(entry)} not written" for entry in sorted(unwritten)),
+        *(f"{_entry(entry)} not looked up" for entry in sorted(unread)),
+    )
     if missing:
         return Criterion("completeness", False, _some(missing), missing)
     count = len(golden.written | golden.read) if reads else len(golden.written)
@@ -137,9 +139,16 @@ def operation_completeness(golden: Operated, found: Operated, *, reads: bool = T
 
 
 def verify(
-    digest: str, operated: Operated, required: Sequence[Fact], *, found_digest: str, found: Operated, text: str,
-    changed: Iterable[Entry] | None = None, reads: bool = True,
-) -> Verification:  # fmt: skip
+    digest: str,
+    operated: Operated,
+    required: Sequence[Fact],
+    *,
+    found_digest: str,
+    found: Operated,
+    text: str,
+    changed: Iterable[Entry] | None = None,
+    reads: bool = True,
+) -> Verification:
     """All three criteria.
 
     Args:

@@ -16,7 +16,7 @@ def canonical(value: Any) -> Any:
     """The canonical form: dicts as sorted tuples of pairs, lists as tuples.
 
     Raises:
-        TypeError: the value is not JSON data, such as a dict whose keys are no texts.
+        TypeError: the value is not JSON data, such as a dict whose keys are not texts.
         RecursionError: it is nested too deeply.
     """
     if isinstance(value, Mapping):

@@ -20,7 +20,7 @@ from typing import Any
 from concertino import tool
 
 from .drafts import Entry, changed_entries, plain, records
-from .toolkit import Database, Function, Outcome, Toolkit, _as_json
+from .toolkit import CallOutcome, Database, Function, Toolkit, _as_json
 
 _WRITE = "write"
 
@@ -43,18 +43,18 @@ class ForeignToolkit(Toolkit):
         """The marked methods."""
         return self._functions
 
-    def _perform(self, function: Function, arguments: dict[str, Any]) -> Outcome:
+    def _perform(self, function: Function, arguments: dict[str, Any]) -> CallOutcome:
         worker = copy.copy(self._thing)
         worker.db = copy.deepcopy(self._live)
         try:
             content = _as_json(_data(getattr(worker, function.method.__name__)(**arguments)))
         except Exception as error:  # their functions refuse by any exception
-            return Outcome(error=str(error) or type(error).__name__)
+            return CallOutcome(error=str(error) or type(error).__name__)
         read = _named(self._state, arguments)
         if not function.writes:
-            return Outcome(content, read=read)
+            return CallOutcome(content, read=read)
         state = _data(worker.db)
-        outcome = Outcome(content, read=read, written=changed_entries(self._state, state))
+        outcome = CallOutcome(content, read=read, written=changed_entries(self._state, state))
         self._state, self._live = state, worker.db
         return outcome
 

@@ -16,12 +16,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from concertino_bench.tasks import DataError, Task, TaskSet
+from concertino_bench.tasks.task import DataError, Task, TaskSet
 
 from .airline import Airline
 from .board import TaskBoard
 from .drafts import plain
-from .replay import Calls, GoldenCall, replay
+from .replaying import Calls, GoldenCall, replay
 from .toolkit import Database, Toolkit
 from .world import worlds
 
@@ -67,11 +67,17 @@ def airline_tasks(path: str | Path, *, policy: str = "", initial: str = AIRLINE_
         golden = _golden(row["golden_actions"], toolkit, where)
         recorded = row.get("gt_data_hash") or ""
         meta = {
-            "domain": "tau/airline", "data": str(folder.resolve()), "initial": toolkit.database.digest(),
-            "policy": policy, "request": row["instruction"], "digest": recorded or replay(toolkit, golden).digest,
-            "recorded": bool(recorded), "golden": [call.to_json() for call in golden],
-            "required": list(row.get("outputs") or []), "reads": False,
-        }  # fmt: skip
+            "domain": "tau/airline",
+            "data": str(folder.resolve()),
+            "initial": toolkit.database.digest(),
+            "policy": policy,
+            "request": row["instruction"],
+            "digest": recorded or replay(toolkit, golden).digest,
+            "recorded": bool(recorded),
+            "golden": [call.to_json() for call in golden],
+            "required": list(row.get("outputs") or []),
+            "reads": False,
+        }
         request = _question(policy, row["instruction"])
         yield Task(f"tau/airline-{row['task_id']}", request, (), "state", split="test", metadata=meta)
 
@@ -112,9 +118,7 @@ def left_out(path: str | Path) -> list[LeftOut]:
     return [LeftOut(str(row["id"]), reason) for row in _tau2_rows(Path(path)) if (reason := _undecided(row))]
 
 
-def _tau2_task(
-    row: Mapping[str, Any], domain: str, data: str, toolkit: Toolkit, policy: str, folder: Path
-) -> Task:  # fmt: skip
+def _tau2_task(row: Mapping[str, Any], domain: str, data: str, toolkit: Toolkit, policy: str, folder: Path) -> Task:
     where = f"{folder / 'tasks.json'}: task {row['id']!r}"
     first = _first_state(row, toolkit)
     before = _before(row)
@@ -125,15 +129,26 @@ def _tau2_task(
         raise DataError(f"{where}: {error}") from error
     request = _request(row)
     return Task(
-        f"{domain}-{row['id']}", _question(policy, request), (), "state", split="test",
+        f"{domain}-{row['id']}",
+        _question(policy, request),
+        (),
+        "state",
+        split="test",
         metadata={
-            "domain": domain, "data": data, "initial": toolkit.database.digest(), "policy": policy,
-            "request": request, "digest": done.digest, "golden": [call.to_json() for call in golden],
-            "required": list(row["evaluation_criteria"].get("communicate_info") or []), "reads": False,
-            "faults": list(done.faults), "before": [GoldenCall.of(call).to_json() for call in before],
+            "domain": domain,
+            "data": data,
+            "initial": toolkit.database.digest(),
+            "policy": policy,
+            "request": request,
+            "digest": done.digest,
+            "golden": [call.to_json() for call in golden],
+            "required": list(row["evaluation_criteria"].get("communicate_info") or []),
+            "reads": False,
+            "faults": list(done.faults),
+            "before": [GoldenCall.of(call).to_json() for call in before],
             "data_changes": _data_changes(row),
         },
-    )  # fmt: skip
+    )
 
 
 def _undecided(row: Mapping[str, Any]) -> str:

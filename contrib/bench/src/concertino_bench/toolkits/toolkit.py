@@ -43,8 +43,8 @@ class ToolError(Exception):
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of one call.
+class CallOutcome:
+    """The result of one call.
 
     Attributes:
         content: its result, plain JSON data; None if it failed.
@@ -170,7 +170,7 @@ class Toolkit:
         self._state: Mapping[str, Any] = self.database.data
         self._draft: Draft | None = None
         self._ended = ""
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[CallOutcome] = []
 
     # -- for functions -------------------------------------------------------------------------------------------------
 
@@ -196,7 +196,7 @@ class Toolkit:
         """Its functions by name."""
         return declared(type(self))
 
-    def call(self, name: str, arguments: Mapping[str, Any], *, checked: bool = True) -> Outcome:
+    def call(self, name: str, arguments: Mapping[str, Any], *, checked: bool = True) -> CallOutcome:
         """Call a function. Never raises for what a function does.
 
         Args:
@@ -204,10 +204,10 @@ class Toolkit:
         """
         function, refusal = self._admit(name, arguments, checked)
         if function is None:
-            return Outcome(error=refusal)
+            return CallOutcome(error=refusal)
         return self._settle(function, self._perform(function, plain(dict(arguments))))
 
-    async def use(self, name: str, arguments: Mapping[str, Any], *, checked: bool = True) -> Outcome:
+    async def use(self, name: str, arguments: Mapping[str, Any], *, checked: bool = True) -> CallOutcome:
         """As `call`, for toolkits too whose functions run elsewhere."""
         return self.call(name, arguments, checked=checked)
 
@@ -226,25 +226,25 @@ class Toolkit:
             return None, explain(violations, function.spec.validator)
         return function, ""
 
-    def _perform(self, function: Function, arguments: dict[str, Any]) -> Outcome:
+    def _perform(self, function: Function, arguments: dict[str, Any]) -> CallOutcome:
         """Run a function on a draft; keep the draft if it may be kept."""
         draft = self._draft = Draft(self._state)
         try:
             content = _as_json(function.method(self, **arguments))
-            outcome = Outcome(content, read=seen_entries(draft))
+            outcome = CallOutcome(content, read=seen_entries(draft))
             if function.writes:
                 outcome = replace(outcome, written=changed_entries(self._state, draft))
                 _check_written(draft, outcome.written)
                 self._state = draft
         except ToolError as error:
-            return Outcome(error=str(error) or "refused")
+            return CallOutcome(error=str(error) or "refused")
         except Exception as error:  # whatever a function does wrong is this call's failure
-            return Outcome(error=f"{type(error).__name__}: {error}", broken=True)
+            return CallOutcome(error=f"{type(error).__name__}: {error}", broken=True)
         finally:
             self._draft = None
         return outcome
 
-    def _settle(self, function: Function, outcome: Outcome) -> Outcome:
+    def _settle(self, function: Function, outcome: CallOutcome) -> CallOutcome:
         if function.ends and outcome.ok:
             self._ended = function.name
         return outcome
@@ -340,7 +340,7 @@ def _check_written(state: Mapping[str, Any], written: Iterable[Entry]) -> None:
     for table, key in written:
         record = plain(records(state.get(table)).get(key))
         if json.loads(json.dumps(record, allow_nan=False)) != record:
-            raise TypeError(f"{table}/{key} is no JSON data; keys must be texts")
+            raise TypeError(f"{table}/{key} is not JSON data; keys must be texts")
 
 
 def _as_json(value: Any) -> Any:

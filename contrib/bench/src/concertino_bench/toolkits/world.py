@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 
 from concertino import ToolSpec
 
-from concertino_bench.tasks import Task
+from concertino_bench.tasks.task import Task
 
 from .drafts import Draft
-from .replay import GoldenCall, Operated, prepared
+from .replaying import GoldenCall, Operated, prepared
 from .toolkit import Toolkit
 
 

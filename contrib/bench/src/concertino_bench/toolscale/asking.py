@@ -1,4 +1,4 @@
-"""One step of a synthesis: ask a model for JSON, check it, tell it what is wrong, keep what came of it.
+"""One step of a synthesis: ask a model for JSON, check it, tell it what is wrong, keep the result.
 
 The invariants: a step whose artefact is in the folder is not asked again; a model is told every problem that was found,
 and is asked again a bounded number of times; and what is not taken over is on record with a reason.
@@ -33,7 +33,7 @@ REASONS = {
 
 
 @dataclass(frozen=True)
-class Problem:
+class StepProblem:
     """What is wrong with a part of a reply.
 
     Attributes:
@@ -60,7 +60,7 @@ class Checked:
         usable: what can be taken over all the same, None for nothing.
     """
 
-    problems: Sequence[Problem] = ()
+    problems: Sequence[StepProblem] = ()
     usable: Any = None
 
 
@@ -68,11 +68,11 @@ Check: TypeAlias = Callable[[Any], Awaitable[Checked]]
 
 
 class StepFailed(Exception):
-    """A step without which there is nothing to go on with has failed; says which and why."""
+    """A step without which it cannot continue has failed; says which and why."""
 
 
 @dataclass
-class Asker:
+class StepModel:
     """Asks for the artefacts of one folder.
 
     Attributes:
@@ -128,7 +128,7 @@ class Asker:
                 error = failed.observation.error
                 if error is None or error.code != "bad_reply":
                     raise
-                checked = Checked([Problem("bad_reply", error.message)], checked.usable)
+                checked = Checked([StepProblem("bad_reply", error.message)], checked.usable)
                 messages.append(Message("user", for_repair([error.message])))
                 continue
             checked = await check(reply.data)

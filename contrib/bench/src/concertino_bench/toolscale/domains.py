@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from concertino_bench.tasks import DataError, Task, TaskSet
-from concertino_bench.toolkits import Database, Toolkit, replay, worlds
+from concertino_bench.tasks.task import DataError, Task, TaskSet
+from concertino_bench.toolkits.replaying import replay
+from concertino_bench.toolkits.toolkit import Database, Toolkit
+from concertino_bench.toolkits.world import worlds
 
 from .rows import TaskRow, make_task
 

@@ -14,13 +14,15 @@ from typing import Any
 
 from concertino import Budget, Orchestrator, Pool, Strategy, Usage
 
-from concertino_bench.toolkits import Operated, Replayed, Toolkit, Verification, verify
+from concertino_bench.toolkits.criteria import Verification, verify
+from concertino_bench.toolkits.replaying import Operated, ReplayedCalls
+from concertino_bench.toolkits.toolkit import Toolkit
 
 from .rows import TaskRow, question
 
 
 @dataclass(frozen=True)
-class Attempt:
+class SolverAttempt:
     """One attempt of the solver.
 
     Attributes:
@@ -36,27 +38,31 @@ class Attempt:
     usage: Usage
 
 
-def golden_error(done: Replayed) -> str:
+def golden_error(done: ReplayedCalls) -> str:
     """Filter 1: why the golden calls cannot be used; empty if they can."""
     return "; ".join(done.faults)
 
 
-def without_action(row: TaskRow, done: Replayed, text: str = "") -> bool:
+def without_action(row: TaskRow, done: ReplayedCalls, text: str = "") -> bool:
     """Filter 3: whether doing nothing, and saying a text, solves a task.
 
     With the empty text all three criteria count. With a text that a model wrote without tools, the first two do: that
     it looked nothing up is given, and whether it had to is the question.
     """
-    nothing = verify(
-        done.digest, done.operated, row.required, found_digest=done.initial, found=Operated(), text=text
-    )  # fmt: skip
+    nothing = verify(done.digest, done.operated, row.required, found_digest=done.initial, found=Operated(), text=text)
     return nothing.passed if not text else nothing.execution.passed and nothing.fidelity.passed
 
 
 async def attempt(
-    row: TaskRow, done: Replayed, toolkit: Toolkit, pool: Pool, *, strategy: Strategy | str = "parallel-rounds",
-    budget: Budget | None = None, solver: str = "solver",
-) -> Attempt:  # fmt: skip
+    row: TaskRow,
+    done: ReplayedCalls,
+    toolkit: Toolkit,
+    pool: Pool,
+    *,
+    strategy: Strategy | str = "parallel-rounds",
+    budget: Budget | None = None,
+    solver: str = "solver",
+) -> SolverAttempt:
     """Filter 2: one attempt of a model with the tools of the domain and nothing else.
 
     Args:
@@ -72,10 +78,15 @@ async def attempt(
     run = await Orchestrator(solver, strategy).run(question(own.instructions, row.request), pool=seen, budget=budget)
     answer = run.answer or ""
     verified = verify(
-        done.digest, done.operated, row.required, found_digest=own.digest(), found=Operated.by(own.outcomes),
-        text=answer, changed=own.changes(),
-    )  # fmt: skip
-    return Attempt(verified, answer, run.stop, run.usage)
+        done.digest,
+        done.operated,
+        row.required,
+        found_digest=own.digest(),
+        found=Operated.by(own.outcomes),
+        text=answer,
+        changed=own.changes(),
+    )
+    return SolverAttempt(verified, answer, run.stop, run.usage)
 
 
 def same_task(one: Mapping[str, Any] | TaskRow, other: Mapping[str, Any] | TaskRow) -> bool:

@@ -4,7 +4,7 @@
     entries/        a file for each batch    tasks/, evolved/, judged/   a file for each task
     domain.json     the finished domain      tasks.jsonl, report.json    its tasks and how they came about
 
-The invariant: a file that is there is finished. So a run that was cut off goes on with the first one that is missing.
+The invariant: a file that is there is finished. So a run that was cut off continues with the first one that is missing.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from concertino_bench.tasks import DataError, Task
-from concertino_bench.toolkits import Database, Operated
+from concertino_bench.tasks.task import DataError, Task
+from concertino_bench.toolkits.replaying import Operated
+from concertino_bench.toolkits.toolkit import Database
 
 from .rows import KIND, TaskRow, question
 from .sandboxed import SandboxedToolkit, ToolCode, installed_runner
@@ -38,7 +39,7 @@ class Folder:
         """An artefact, None if it is not there.
 
         Raises:
-            DataError: it is there and is no JSON.
+            DataError: it is there and is not JSON.
         """
         file = self.path / f"{name}.json"
         try:
@@ -88,14 +89,16 @@ def open_domain(path: str) -> SandboxedToolkit:
     """
     data = Folder(path).load("domain")
     if data is None:
-        raise DataError(f"{Path(path) / 'domain.json'} is not there; `concertino bench synthesise --out {path}` "
-                        "goes on with the folder")  # fmt: skip
+        raise DataError(
+            f"{Path(path) / 'domain.json'} is not there; `concertino bench synthesise --out {path}` "
+            "continues the folder"
+        )
     try:
         schema = Schema.from_json(data["schema"])
         tools = [ToolCode.from_json(tool) for tool in data["tools"]]
         database, policy = Database(data["database"]), str(data["schema"]["policy"])
     except (KeyError, TypeError) as error:
-        raise DataError(f"{Path(path) / 'domain.json'} is no domain: {error!r}") from error
+        raise DataError(f"{Path(path) / 'domain.json'} is not a domain: {error!r}") from error
     return SandboxedToolkit(database, tools, installed_runner(), instructions=policy, schema=schema)
 
 
@@ -109,7 +112,7 @@ def folder_tasks(path: str | Path) -> Iterator[Task]:
     file = folder / "tasks.jsonl"
     data = Folder(folder).load("domain")
     if data is None or not file.is_file():
-        raise DataError(f"{folder} has no finished tasks; `concertino bench synthesise --out {folder}` goes on with it")
+        raise DataError(f"{folder} has no finished tasks; `concertino bench synthesise --out {folder}` continues it")
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         try:
             given = json.loads(line)
@@ -122,10 +125,22 @@ def _task(row: TaskRow, given: Mapping[str, Any], data: Mapping[str, Any], folde
     policy, written = data["schema"]["policy"], row.to_json()
     operated = Operated.from_json(given["operations"]).to_json()
     return Task(
-        f"toolscale/{data['name']}-{row.id}", question(policy, row.request), (), KIND, row.axis, row.level, "train",
+        f"toolscale/{data['name']}-{row.id}",
+        question(policy, row.request),
+        (),
+        KIND,
+        row.axis,
+        row.level,
+        "train",
         {
-            "folder": folder, "domain": data["name"], "policy": policy, "request": row.request,
-            "digest": given["digest"], "operations": operated, "golden": written["golden"],
-            "required": written["required"], "reads": True,
+            "folder": folder,
+            "domain": data["name"],
+            "policy": policy,
+            "request": row.request,
+            "digest": given["digest"],
+            "operations": operated,
+            "golden": written["golden"],
+            "required": written["required"],
+            "reads": True,
         },
-    )  # fmt: skip
+    )

@@ -2,7 +2,7 @@
 
 What counts is what happened in the run's world: its state says which records were operated, by whomever in the pool,
 and a call that was refused or failed has operated nothing. Where a submission has no such state, its calls that
-succeeded are carried out anew on a fresh database; a plain state is then what the first criterion looks at.
+succeeded are carried out again on a fresh database; a plain state is then what the first criterion looks at.
 """
 
 from __future__ import annotations
@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from concertino_bench.grading import Bench, Grade, Grader, Submission, Verdict
-from concertino_bench.tasks import Task
-from concertino_bench.toolkits import Operated, Toolkit, WorldState, changed_entries, digest, replay_async, verify
-from concertino_bench.toolkits.drafts import Entry
+from concertino_bench.tasks.grade import Grade, Grader, GraderServices, Submission, Verdict
+from concertino_bench.tasks.task import Task
+from concertino_bench.toolkits.criteria import verify
+from concertino_bench.toolkits.digests import digest
+from concertino_bench.toolkits.drafts import Entry, changed_entries
+from concertino_bench.toolkits.replaying import Operated, replay_async
+from concertino_bench.toolkits.toolkit import Toolkit
+from concertino_bench.toolkits.world import WorldState
 
 from .domains import toolkit_of
 
@@ -36,7 +40,7 @@ class ToolscaleGrader(Grader):
         if lacking:
             raise ValueError(f"{task.id}: metadata lacks {', '.join(lacking)}; this grader is for ToolScale tasks")
 
-    async def grade(self, task: Task, submission: Submission, bench: Bench) -> Grade:
+    async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
         """Grade one submission.
 
         Raises:
@@ -49,9 +53,15 @@ class ToolscaleGrader(Grader):
             return Grade(Verdict.UNPARSABLE, "nothing was handed in: no text, no call, no state")
         found_digest, found, changed = await _happened(toolkit_of(task), submission)
         verified = verify(
-            meta["digest"], Operated.from_json(meta["operations"]), meta["required"], found_digest=found_digest,
-            found=found, text=submission.text, changed=changed, reads=meta.get("reads", True),
-        )  # fmt: skip
+            meta["digest"],
+            Operated.from_json(meta["operations"]),
+            meta["required"],
+            found_digest=found_digest,
+            found=found,
+            text=submission.text,
+            changed=changed,
+            reads=meta.get("reads", True),
+        )
         names = tuple(criterion.name for criterion in verified.criteria)
         marks = tuple(criterion.passed for criterion in verified.criteria)
         verdict = Verdict.RIGHT if verified.passed else Verdict.WRONG
@@ -83,5 +93,7 @@ def _digest(toolkit: Toolkit, state: dict[str, Any]) -> str:
 def _call(call: Any) -> dict[str, Any]:
     """A call of a submission, without the provider before its name."""
     arguments = call.get("arguments")
-    return {"name": str(call.get("name") or "-").rpartition("/")[2],
-            "arguments": arguments if isinstance(arguments, dict) else {}}  # fmt: skip
+    return {
+        "name": str(call.get("name") or "-").rpartition("/")[2],
+        "arguments": arguments if isinstance(arguments, dict) else {},
+    }

@@ -4,8 +4,8 @@ The steps are those of ToolScale (ToolOrchestra, arXiv 2511.21689, appendix "Dat
 pool's `writer`, whose JSON is checked, repaired and kept in a folder; the tools that it wrote run in the sandbox alone;
 the pool's `solver` shows which tasks can be solved.
 
-The invariants: the same folder goes on where it was left, and asks nothing again; a task that is given has golden calls
-that were carried out; and everything that was not taken over is in the report with its reason.
+The invariants: the same folder continues where it was left, and asks nothing again; a task that is given has golden
+calls that were carried out; and everything that was not taken over is in the report with its reason.
 """
 
 from __future__ import annotations
@@ -23,17 +23,19 @@ from typing import Any, TypeVar
 from concertino import AgentSpec, Budget, Call, CallFailed, Context, Executor, Observation, Pool, Strategy, Usage
 from concertino.schema import explain
 
-from concertino_bench.tasks import DataError
-from concertino_bench.toolkits import Database, GoldenCall, Replayed, Toolkit, digest, replay_async
+from concertino_bench.tasks.task import DataError
+from concertino_bench.toolkits.digests import digest
+from concertino_bench.toolkits.replaying import GoldenCall, ReplayedCalls, replay_async
+from concertino_bench.toolkits.toolkit import Database, Toolkit
 
 from . import prompts, schemas
-from .asking import Asker, Checked, Problem, StepFailed
+from .asking import Checked, StepFailed, StepModel, StepProblem
 from .filters import attempt, golden_error, same_task, without_action
 from .folder import Folder
 from .rows import TaskRow, question
-from .sandboxed import Runner, SandboxedToolkit, ToolCode, pool_runner
+from .sandboxed import SandboxedToolkit, SandboxRunner, ToolCode, pool_runner
 from .schemas import Schema
-from .settings import Progress, Report, Settings
+from .settings import SynthesisProgress, SynthesisReport, SynthesisSettings
 from .trying import try_tools
 
 T = TypeVar("T")
@@ -41,15 +43,20 @@ SANDBOX = "code/python"
 
 
 async def synthesise(
-    pool: Pool, settings: Settings, out: str | Path, *, budget: Budget | None = None, concurrency: int = 4,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> Report:  # fmt: skip
+    pool: Pool,
+    settings: SynthesisSettings,
+    out: str | Path,
+    *,
+    budget: Budget | None = None,
+    concurrency: int = 4,
+    on_progress: Callable[[SynthesisProgress], None] | None = None,
+) -> SynthesisReport:
     """Fill a folder with a domain and its tasks.
 
     Args:
         pool: binds the roles `writer` and `solver`, and has the tool `code/python`.
         settings: what is asked for; a folder keeps to those it was begun with.
-        out: the folder. One that was begun goes on.
+        out: the folder. One that was begun is continued.
         budget: of all requests of this process together; attempts at once get equal parts of what is left.
         concurrency: tasks at once.
         on_progress: called after every step.
@@ -57,19 +64,19 @@ async def synthesise(
     Raises:
         DataError: the folder was begun with other settings, or cannot be written.
         PoolError: the pool lacks a role or the sandbox.
-        StepFailed: a step failed without which there is nothing to go on with; the folder keeps what there is.
-        CallFailed: a model did not answer, or the budget is used up; the same call goes on.
+        StepFailed: a step failed without which it cannot continue; the folder keeps what there is.
+        CallFailed: a model did not answer, or the budget is used up; the same call continues.
     """
     sandbox = pool[SANDBOX]
     for role in ("writer", "solver"):
         pool.model(role)
     folder = _begin(Path(out), settings)
-    run, result = pool_runner(sandbox, seconds=settings.seconds), list[Report]()  # type: ignore[arg-type]
+    run, result = pool_runner(sandbox, seconds=settings.seconds), list[SynthesisReport]()  # type: ignore[arg-type]
     wrong: list[Exception] = []
 
     async def work(arguments: dict[str, Any], *, ctx: Context) -> str:
         try:
-            places, purse = asyncio.Semaphore(concurrency), Purse(concurrency)
+            places, purse = asyncio.Semaphore(concurrency), SpendingLimit(concurrency)
             job = _Synthesis(ctx, pool, settings, folder, run, places, purse, on_progress)
             result.append(await job.run_all())
         except Exception as error:
@@ -77,9 +84,14 @@ async def synthesise(
         return "done"
 
     agent = AgentSpec.from_schema(
-        "synthesise", "Fills a folder with tasks.", {"type": "object"}, work, context="ctx", timeout=None,
+        "synthesise",
+        "Fills a folder with tasks.",
+        {"type": "object"},
+        work,
+        context="ctx",
+        timeout=None,
         models=("writer", "solver"),
-    )  # fmt: skip
+    )
     async with Executor() as executor:
         (seen,) = await executor.run([Call(agent.name, {})], pool.adding(agent), budget=budget)
     if wrong:
@@ -91,13 +103,13 @@ async def synthesise(
     return report
 
 
-def _with_usage(report: Report, seen: Observation) -> Report:
+def _with_usage(report: SynthesisReport, seen: Observation) -> SynthesisReport:
     fields = {**report.__dict__, "usage": seen.usage.plus(report.usage)}
-    return Report(**fields)
+    return SynthesisReport(**fields)
 
 
-def _begin(out: Path, settings: Settings) -> Folder:
-    """The folder, begun or gone on with.
+def _begin(out: Path, settings: SynthesisSettings) -> Folder:
+    """The folder, begun or continued.
 
     Raises:
         DataError: it was begun with other settings.
@@ -117,7 +129,7 @@ def _begin(out: Path, settings: Settings) -> Folder:
     return folder
 
 
-class Purse:
+class SpendingLimit:
     """Shares what is left of a budget among attempts at once, so that all of them together keep to it.
 
     Args:
@@ -144,7 +156,7 @@ class Purse:
         limits = {"usd": usd, "tokens": tokens, "seconds": seconds}
         spent = [name for name, value in limits.items() if value <= 0]
         if spent:
-            raise StepFailed(f"the budget is used up ({', '.join(spent)}); the same command goes on from here")
+            raise StepFailed(f"the budget is used up ({', '.join(spent)}); the same command continues from here")
         return usd, tokens
 
     @contextmanager
@@ -175,35 +187,39 @@ class _Synthesis:
 
     ctx: Context
     pool: Pool
-    settings: Settings
+    settings: SynthesisSettings
     folder: Folder
-    runner: Runner
+    runner: SandboxRunner
     places: asyncio.Semaphore
-    purse: Purse
-    on_progress: Callable[[Progress], None] | None
+    purse: SpendingLimit
+    on_progress: Callable[[SynthesisProgress], None] | None
     started: float = field(default_factory=time.monotonic)
     spent: Usage = field(default_factory=Usage)
     kept: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.asker = Asker(self.ctx, self.folder, self.settings.repairs, self._told)
+        self.asker = StepModel(self.ctx, self.folder, self.settings.repairs, self._told)
 
     def _told(self, step: str) -> None:
         if self.on_progress is not None:
-            self.on_progress(Progress(step, self.asker.asked, self.asker.known, len(self.asker.rejected)))
+            self.on_progress(SynthesisProgress(step, self.asker.asked, self.asker.known, len(self.asker.rejected)))
 
-    async def run_all(self) -> Report:
+    async def run_all(self) -> SynthesisReport:
         """All steps."""
         written = await self._schema()
         schema = Schema.from_json(written)
         database = await self._entries(written, schema)
         tools = await self._tools(written, schema, database)
         toolkit = SandboxedToolkit(
-            Database(database), [ToolCode.from_json(tool) for tool in tools], self.runner,
-            instructions=schema.policy, schema=schema,
-        )  # fmt: skip
-        self.folder.save("domain", {"name": self.settings.name, "schema": written, "tools": tools,
-                                    "database": database})  # fmt: skip
+            Database(database),
+            [ToolCode.from_json(tool) for tool in tools],
+            self.runner,
+            instructions=schema.policy,
+            schema=schema,
+        )
+        self.folder.save(
+            "domain", {"name": self.settings.name, "schema": written, "tools": tools, "database": database}
+        )
         intents = await self._intents(tools)
         made = await self._each(self._task(tools, toolkit, n, intent) for n, intent in enumerate(intents, 1))
         rows = self._unlike([row for chain in made for row in chain])
@@ -212,11 +228,20 @@ class _Synthesis:
         kept = [row for row in judged if row is not None]
         self.folder.write_rows("tasks.jsonl", kept)
         reasons = Counter(each["reason"] for each in self.asker.rejected)
-        return Report(
-            str(self.folder.path), len(schema.tables), sum(map(len, database.values())), len(tools), len(intents),
-            dict(Counter(row["level"] for row in kept)), dict(reasons), self.asker.rejected, self.asker.asked,
-            self.asker.known, self.spent, time.monotonic() - self.started,
-        )  # fmt: skip
+        return SynthesisReport(
+            str(self.folder.path),
+            len(schema.tables),
+            sum(map(len, database.values())),
+            len(tools),
+            len(intents),
+            dict(Counter(row["level"] for row in kept)),
+            dict(reasons),
+            self.asker.rejected,
+            self.asker.asked,
+            self.asker.known,
+            self.spent,
+            time.monotonic() - self.started,
+        )
 
     async def _each(self, work: Iterable[Awaitable[T]]) -> list[T]:
         """Several at once, but not too many; in order."""
@@ -231,7 +256,7 @@ class _Synthesis:
 
     async def _schema(self) -> Any:
         async def check(data: Any) -> Checked:
-            found = [Problem("schema_invalid", text) for text in schemas.schema_problems(data)]
+            found = [StepProblem("schema_invalid", text) for text in schemas.schema_problems(data)]
             return Checked(found, None if found else data)
 
         prompt = prompts.for_schema(self.settings.domain)
@@ -270,7 +295,7 @@ class _Synthesis:
             entries = data["entries"]
             wrong = schemas.entries_problems(schema, table, entries, database)
             found = [
-                Problem("entry_invalid", text, str(entries[place].get(key, f"entry {place + 1}")))
+                StepProblem("entry_invalid", text, str(entries[place].get(key, f"entry {place + 1}")))
                 for place, text in wrong.items()
             ]
             return Checked(found, [entry for place, entry in enumerate(entries) if place not in wrong])
@@ -289,17 +314,19 @@ class _Synthesis:
 
         prompt = prompts.for_review(written, table, entries)
         named = await self.asker.artefact(f"{name}-review", prompt, schemas.REVIEW_REPLY, check_review) or []
-        self._reject(Problem("entry_implausible", each["problem"], each["key"]).to_json(name) for each in named)
+        self._reject(StepProblem("entry_implausible", each["problem"], each["key"]).to_json(name) for each in named)
         refused = {each["key"] for each in named}
         return [entry for entry in entries if entry[key] not in refused]
 
     async def _tools(self, written: Any, schema: Schema, database: Mapping[str, Any]) -> Any:
         async def check(data: Any) -> Checked:
-            wrong = {name: Problem("tool_invalid", text, name)
-                     for name, text in schemas.tools_problems(data["tools"]).items()}  # fmt: skip
+            wrong = {
+                name: StepProblem("tool_invalid", text, name)
+                for name, text in schemas.tools_problems(data["tools"]).items()
+            }
             sound = [tool for tool in data["tools"] if tool["name"] not in wrong]
             broken = await try_tools([ToolCode.from_json(tool) for tool in sound], schema, database, self.runner)
-            wrong |= {name: Problem("tool_broken", text, name) for name, text in broken.items()}
+            wrong |= {name: StepProblem("tool_broken", text, name) for name, text in broken.items()}
             usable = [tool for tool in data["tools"] if tool["name"] not in wrong]
             return Checked(list(wrong.values()), usable or None)
 
@@ -341,14 +368,14 @@ class _Synthesis:
             golden = tuple(GoldenCall(call["name"], call["arguments"]) for call in data["calls"])
             row = TaskRow(blank.id, data["request"], golden, tuple(data["required"]), blank.level, "", blank.source)
             if old is not None and same_task(row, old):
-                return Checked([Problem("evolve_unchanged", "its calls and its facts are those of the old task")])
+                return Checked([StepProblem("evolve_unchanged", "its calls and its facts are those of the old task")])
             invalid = _invalid_calls(golden, toolkit)
             if invalid:
-                return Checked([Problem("task_invalid", text) for text in invalid])
+                return Checked([StepProblem("task_invalid", text) for text in invalid])
             done = await replay_async(toolkit, golden)
             fault = golden_error(done)
             if fault:
-                return Checked([Problem("golden_error", fault)])
+                return Checked([StepProblem("golden_error", fault)])
             carried = {"digest": done.digest, "initial": done.initial, "operations": done.operated.to_json()}
             return Checked(usable={**row.to_json(), **carried})
 
@@ -364,7 +391,7 @@ class _Synthesis:
         for row in rows:
             keys = {row["request"].casefold(), digest([row["golden"], row["required"]]) if row["golden"] else row["id"]}
             if keys & seen:
-                self._reject([Problem("duplicate", "it repeats a task before it").to_json(f"tasks/{row['id']}")])
+                self._reject([StepProblem("duplicate", "it repeats a task before it").to_json(f"tasks/{row['id']}")])
             else:
                 unlike.append(row)
             seen |= keys
@@ -381,7 +408,7 @@ class _Synthesis:
             self.asker.known += 1
         self.purse.waiting -= 1
         if known["reason"]:
-            self._reject([Problem(known["reason"], known["detail"]).to_json(f"tasks/{row['id']}")])
+            self._reject([StepProblem(known["reason"], known["detail"]).to_json(f"tasks/{row['id']}")])
         self._told(name)
         return None if known["reason"] else {**row, "attempts": known["attempts"]}
 
@@ -402,7 +429,7 @@ class _Synthesis:
             if tried.verification.passed:
                 return _judgement("", "", number)
             if budget is not None and tried.stop in ("budget", "deadline"):
-                raise StepFailed(f"{row.id}: an attempt used up its part of the budget; the same command goes on here")
+                raise StepFailed(f"{row.id}: an attempt used up its share of the budget; the same command continues")
             reasons.append(tried.verification.reason)
         if reasons:
             return _judgement("unsolved", f"{len(reasons)} attempts; the last: {reasons[-1]}", len(reasons))
@@ -452,6 +479,6 @@ def _invalid_calls(golden: Sequence[GoldenCall], toolkit: Toolkit) -> list[str]:
     return problems
 
 
-def replayed(row: Mapping[str, Any], toolkit: Toolkit) -> Awaitable[Replayed]:
-    """The golden calls of a row that was written into a folder, carried out anew."""
+def replayed(row: Mapping[str, Any], toolkit: Toolkit) -> Awaitable[ReplayedCalls]:
+    """The golden calls of a row that was written into a folder, carried out again."""
     return replay_async(toolkit, row["golden"])

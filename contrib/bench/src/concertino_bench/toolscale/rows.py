@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from concertino_bench.tasks import Task
-from concertino_bench.toolkits import Fact, GoldenCall, Replayed
+from concertino_bench.tasks.task import Task
+from concertino_bench.toolkits.criteria import Fact
+from concertino_bench.toolkits.replaying import GoldenCall, ReplayedCalls
 
 KIND = "toolscale"
 
@@ -41,10 +42,14 @@ class TaskRow:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
         return {
-            "id": self.id, "request": self.request, "golden": [call.to_json() for call in self.golden],
+            "id": self.id,
+            "request": self.request,
+            "golden": [call.to_json() for call in self.golden],
             "required": [fact if isinstance(fact, str) else list(fact) for fact in self.required],
-            "level": self.level, "axis": self.axis, "source": dict(self.source),
-        }  # fmt: skip
+            "level": self.level,
+            "axis": self.axis,
+            "source": dict(self.source),
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TaskRow:
@@ -62,7 +67,7 @@ class TaskRow:
             raise ValueError(f"no task: {type(error).__name__}: {error}; expected id, request, golden") from error
 
 
-def make_task(domain: str, row: TaskRow, done: Replayed, instructions: str, where: Mapping[str, Any]) -> Task:
+def make_task(domain: str, row: TaskRow, done: ReplayedCalls, instructions: str, where: Mapping[str, Any]) -> Task:
     """The task of a row.
 
     Args:
@@ -77,13 +82,25 @@ def make_task(domain: str, row: TaskRow, done: Replayed, instructions: str, wher
     if done.faults:
         raise ValueError(f"{domain}/{row.id}: {'; '.join(done.faults)}")
     return Task(
-        f"toolscale/{domain}-{row.id}", question(instructions, row.request), (), KIND, row.axis, row.level, "test",
+        f"toolscale/{domain}-{row.id}",
+        question(instructions, row.request),
+        (),
+        KIND,
+        row.axis,
+        row.level,
+        "test",
         {
-            **where, "domain": domain, "policy": instructions, "request": row.request, "digest": done.digest,
-            "operations": done.operated.to_json(), "golden": [call.to_json() for call in row.golden],
-            "required": row.to_json()["required"], "reads": True,
+            **where,
+            "domain": domain,
+            "policy": instructions,
+            "request": row.request,
+            "digest": done.digest,
+            "operations": done.operated.to_json(),
+            "golden": [call.to_json() for call in row.golden],
+            "required": row.to_json()["required"],
+            "reads": True,
         },
-    )  # fmt: skip
+    )
 
 
 def question(instructions: str, request: str) -> str:

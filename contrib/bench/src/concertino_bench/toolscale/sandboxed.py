@@ -20,16 +20,16 @@ from typing import Any, Self, TypeAlias, cast
 
 from concertino import Call, Executor, Observation, Pool, Status, ToolSpec
 
-from concertino_bench.toolkits import Database, Function, Outcome, Toolkit
+from concertino_bench.toolkits.toolkit import CallOutcome, Database, Function, Toolkit
 
 from .schemas import Schema, entry_problems
 from .settings import SECONDS
 
-Runner: TypeAlias = Callable[[str], Awaitable[Observation]]
+SandboxRunner: TypeAlias = Callable[[str], Awaitable[Observation]]
 """Runs a Python script in a sandbox; its observation is that of the tool `code/python`."""
 
 _MARK = "--- what came of the call ---"
-_SCRIPT = Path(__file__).with_name("_in_sandbox.py")
+_SCRIPT = Path(__file__).with_name("sandbox_program.py")
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,13 @@ class ToolCode:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
-        return {"name": self.name, "description": self.description, "writes": self.writes,
-                "parameters": dict(self.parameters), "code": self.code}  # fmt: skip
+        return {
+            "name": self.name,
+            "description": self.description,
+            "writes": self.writes,
+            "parameters": dict(self.parameters),
+            "code": self.code,
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ToolCode:
@@ -61,7 +66,7 @@ class ToolCode:
         return cls(data["name"], data["description"], bool(data["writes"]), data["parameters"], data["code"])
 
 
-def pool_runner(spec: ToolSpec, *, seconds: float = SECONDS) -> Runner:
+def pool_runner(spec: ToolSpec, *, seconds: float = SECONDS) -> SandboxRunner:
     """Runs scripts with a tool such as `code/python`, each with an executor of its own.
 
     Args:
@@ -82,7 +87,7 @@ def pool_runner(spec: ToolSpec, *, seconds: float = SECONDS) -> Runner:
     return run
 
 
-def installed_runner(*, seconds: float = SECONDS) -> Runner:
+def installed_runner(*, seconds: float = SECONDS) -> SandboxRunner:
     """Runs scripts with the installed tool `code/python`.
 
     Raises:
@@ -108,7 +113,7 @@ class SandboxedToolkit(Toolkit):
         self,
         database: Database | Mapping[str, Any],
         tools: Sequence[ToolCode],
-        run: Runner,
+        run: SandboxRunner,
         *,
         instructions: str = "",
         schema: Schema | None = None,
@@ -123,7 +128,7 @@ class SandboxedToolkit(Toolkit):
         """Its functions by name."""
         return self._functions
 
-    def call(self, name: str, arguments: Mapping[str, Any], *, checked: bool = True) -> Outcome:
+    def call(self, name: str, arguments: Mapping[str, Any], *, checked: bool = True) -> CallOutcome:
         """Not for this toolkit: await `use`.
 
         Raises:
@@ -137,36 +142,36 @@ class SandboxedToolkit(Toolkit):
         other._lock = asyncio.Lock()
         return other
 
-    async def use(self, name: str, arguments: Mapping[str, Any], *, checked: bool = True) -> Outcome:
+    async def use(self, name: str, arguments: Mapping[str, Any], *, checked: bool = True) -> CallOutcome:
         """Call a function in the sandbox."""
         function, refusal = self._admit(name, arguments, checked)
         if function is None:
-            return Outcome(error=refusal)
+            return CallOutcome(error=refusal)
         if not function.writes:
             return await self._in_sandbox(function, arguments)
         async with self._lock:  # a write begins with what the one before it has left
             return await self._in_sandbox(function, arguments)
 
-    async def _in_sandbox(self, function: Function, arguments: Mapping[str, Any]) -> Outcome:
+    async def _in_sandbox(self, function: Function, arguments: Mapping[str, Any]) -> CallOutcome:
         state = self._state
         seen = await self._run(_script(state, self.code[function.name], arguments))
         answer = _answer(seen)
         if isinstance(answer, str):
-            return Outcome(error=answer, broken=True)
+            return CallOutcome(error=answer, broken=True)
         if answer.get("error"):
-            return Outcome(error=str(answer["error"]), broken=bool(answer.get("broken")))
+            return CallOutcome(error=str(answer["error"]), broken=bool(answer.get("broken")))
         try:
             changes = [(str(table), str(key), record) for table, key, record in answer["changes"]]
             read = frozenset((str(table), str(key)) for table, key in answer["read"])
         except (KeyError, TypeError, ValueError):
-            return Outcome(error="what came back from the sandbox is not what its script writes", broken=True)
+            return CallOutcome(error="what came back from the sandbox is not what its script writes", broken=True)
         problem = self._refused(function, changes)
         if problem:
-            return Outcome(error=problem, broken=True)
+            return CallOutcome(error=problem, broken=True)
         if changes:
             self._state = _applied(state, changes)
         written = frozenset((table, key) for table, key, _ in changes)
-        return Outcome(answer.get("content"), read=read, written=written)
+        return CallOutcome(answer.get("content"), read=read, written=written)
 
     def _refused(self, function: Function, changes: Sequence[tuple[str, str, Any]]) -> str:
         """Why changes are not taken over; empty if they are."""
@@ -209,7 +214,7 @@ def _answer(seen: Observation) -> dict[str, Any] | str:
         data = json.loads(zlib.decompress(base64.b85decode(packed.strip())))
     except (ValueError, zlib.error):
         return "its result is too large to come back from the sandbox; give back less"
-    return data if isinstance(data, dict) else "what came back from the sandbox is no object"
+    return data if isinstance(data, dict) else "what came back from the sandbox is not an object"
 
 
 def _applied(state: Mapping[str, Any], changes: Sequence[tuple[str, str, Any]]) -> dict[str, Any]:

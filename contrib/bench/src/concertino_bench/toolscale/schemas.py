@@ -66,7 +66,7 @@ TASK_REPLY = _object(
 
 
 @dataclass(frozen=True)
-class Table:
+class TableSchema:
     """A table: its name, the field that is its key, the schema of an entry, and fields that name entries elsewhere."""
 
     name: str
@@ -85,12 +85,12 @@ class Schema:
     """A database's tables, and the policy of the domain."""
 
     policy: str
-    tables: Mapping[str, Table]
+    tables: Mapping[str, TableSchema]
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Schema:
         """A schema as a model wrote it, after `schema_problems` found nothing."""
-        tables = [Table(t["name"], t["key"], t["entry"], t.get("references") or {}) for t in data["tables"]]
+        tables = [TableSchema(t["name"], t["key"], t["entry"], t.get("references") or {}) for t in data["tables"]]
         return cls(data["policy"], {table.name: table for table in tables})
 
 
@@ -106,7 +106,7 @@ def schema_problems(data: Mapping[str, Any]) -> list[str]:
         try:
             admit(entry)
         except SchemaRefused as error:
-            problems.append(f"{where}: its entry is no JSON schema: {error}")
+            problems.append(f"{where}: its entry is not a JSON schema: {error}")
             continue
         properties = entry.get("properties") or {}
         if entry.get("type") != "object" or not properties:
@@ -148,7 +148,7 @@ def entries_problems(
                 named = entry.get(field)
                 for each in named if isinstance(named, list) else [named]:
                     if each is not None and each not in database.get(other, ()):
-                        problems.append(f"{field} names {each!r}, which is no entry of {other}")
+                        problems.append(f"{field} names {each!r}, which is not an entry of {other}")
         if problems:
             found[place] = problems[0]
     return found
@@ -174,13 +174,13 @@ def _tool_problem(tool: Mapping[str, Any]) -> str:
     try:
         admit(tool["parameters"])
     except SchemaRefused as error:
-        return f"its parameters are no JSON schema: {error}"
+        return f"its parameters are not a JSON schema: {error}"
     if tool["parameters"].get("type") != "object":
         return "its parameters must be a JSON schema of type object"
     try:
         tree = ast.parse(tool["code"])
     except (SyntaxError, ValueError) as error:
-        return f"its code is no Python: {error}"
+        return f"its code is not Python: {error}"
     problems = [*_structure(tree, tool), *_forbidden(tree)]
     return problems[0] if problems else ""
 

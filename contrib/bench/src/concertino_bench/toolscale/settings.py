@@ -1,4 +1,4 @@
-"""What is asked for of a synthesis, how far it is, and what came of it: plain data."""
+"""What is asked for of a synthesis, how far it is, and the result: plain data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Settings:
+class SynthesisSettings:
     """What is asked for.
 
     Attributes:
@@ -50,7 +50,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Progress:
+class SynthesisProgress:
     """How far it is: the step that ended last, requests so far, artefacts that were known, what was rejected."""
 
     step: str
@@ -60,8 +60,8 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Report:
-    """What came of a synthesis.
+class SynthesisReport:
+    """The result of a synthesis.
 
     Attributes:
         folder: where everything is.

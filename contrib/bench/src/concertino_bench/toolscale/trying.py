@@ -11,12 +11,12 @@ from typing import Any
 
 from concertino.schema import compile_schema
 
-from .sandboxed import Runner, SandboxedToolkit, ToolCode
+from .sandboxed import SandboxedToolkit, SandboxRunner, ToolCode
 from .schemas import Schema
 
 
 async def try_tools(
-    tools: Sequence[ToolCode], schema: Schema, database: Mapping[str, Any], run: Runner
+    tools: Sequence[ToolCode], schema: Schema, database: Mapping[str, Any], run: SandboxRunner
 ) -> dict[str, str]:
     """What is wrong with tools, by name; those that are sound are not in it."""
     found: dict[str, str] = {}

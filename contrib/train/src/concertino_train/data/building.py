@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from concertino import Pool, Trace, TraceError, UsageError
-from concertino_bench.items import Item, Key
+from concertino_bench import Item, Key
 from concertino_bench.reports import read_results
 from concertino_local.codec import Codec
 

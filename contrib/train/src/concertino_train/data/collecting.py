@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from concertino import Budget, Executor, Pool, Sampling, UsageError
+from concertino_bench import System
 from concertino_bench.runner import Evaluation, Outcome, Progress, Selection, evaluate
-from concertino_bench.systems import System
 
 if TYPE_CHECKING:
-    from concertino_bench.grading import Grader
+    from concertino_bench import Grader
 
 RESULTS = "results.jsonl"
 """What the results file is called in the folder of a collection; its traces stand beside it."""
@@ -87,7 +87,7 @@ async def collect(
     Raises:
         UsageError: tasks, teachers, graders and pool do not fit together, or the folder belongs to other ones.
     """
-    from concertino_bench.installed import installed_graders
+    from concertino_bench import installed_graders
 
     systems = [teachers] if isinstance(teachers, System) else list(teachers)
     if len(set(temperatures)) < len(temperatures):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from concertino import UsageError
-from concertino_bench.items import Item
+from concertino_bench import Item
 from concertino_bench.reports import Results, read_all
 from concertino_bench.tasks import Task
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from concertino import Call, Observation, Pool, Status, Trace, TraceError, UsageError
-from concertino_bench.items import Item, Key
+from concertino_bench import Item, Key
 from concertino_bench.reports import read_results
 
 from .conversations import OTHERS, conversations_of

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino import ConcertinoError, Pool, UsageError
-from concertino_bench.items import Item, Key
+from concertino_bench import Item, Key
 from concertino_bench.metrics import METRICS, intervals
 from concertino_bench.reports import read_results
 
@@ -261,7 +261,7 @@ def _write(
     folder: Path, name: str, config: TrainConfig, tests: Sequence[Assignment], items: Sequence[Item], trained: str
 ) -> Path:
     """The results file, whole or not at all."""
-    from concertino_bench.runner.results_file import ResultsFile
+    from concertino_bench.runner import ResultsFile
 
     pool, own = tests[0].pool, config.trainer.eval
     names = [_system(name, each.text) for each in own.preferences] or [name]

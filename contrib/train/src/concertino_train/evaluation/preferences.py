@@ -20,7 +20,7 @@ from concertino_train.factories.pools import asked_with, preference_of
 from concertino_train.rollouts.assignment import Assignment
 
 if TYPE_CHECKING:
-    from concertino_bench.items import Item
+    from concertino_bench import Item
     from concertino_bench.metrics import Preference, Value
 
     from concertino_train.config.sections import PreferenceSection

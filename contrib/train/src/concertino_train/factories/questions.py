@@ -35,7 +35,7 @@ def selections_of(selections: Sequence[TaskSelection], key: str) -> list[Selecti
     Raises:
         UsageError: there are none, or no such set or option.
     """
-    from concertino_bench.installed import installed_task_sets
+    from concertino_bench import installed_task_sets
     from concertino_bench.runner import make_selection
 
     if not selections:
@@ -56,8 +56,8 @@ def select_tasks(selections: Sequence[TaskSelection], key: str) -> list[tuple[Ta
     Raises:
         UsageError: as `selections_of`; a file that cannot be read, no tasks, or two of one id.
     """
+    from concertino_bench import System
     from concertino_bench.runner import Evaluation
-    from concertino_bench.systems import System
 
     return Evaluation(selections_of(selections, key), [System("policy")]).tasks()
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from concertino import UsageError
-from concertino_bench.environments.rewards import ALPHA, COEFFICIENTS, LAMBDAS, alpha_mix, lambda_mix
+from concertino_bench.environments import ALPHA, COEFFICIENTS, LAMBDAS, alpha_mix, lambda_mix
 
 from concertino_train.episodes import Episode, RoleTurn
 

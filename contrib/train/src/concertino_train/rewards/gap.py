@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from concertino import UsageError
-from concertino_bench.graders.exact_match import normalise
+from concertino_bench.graders import normalise
 
 from concertino_train.episodes import Episode
 

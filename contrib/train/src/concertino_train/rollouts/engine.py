@@ -38,9 +38,8 @@ from concertino import (
 )
 from concertino.core.events import CallStarted
 from concertino.strategies import Act, Ask
-from concertino_bench.grading import Grade, Grader, Submission, Verdict
-from concertino_bench.installed import installed_graders
-from concertino_bench.runner import Desk, choose_graders, grading_pool
+from concertino_bench import Grade, Grader, Submission, Verdict, installed_graders
+from concertino_bench.runner import PoolServices, choose_graders, grading_pool
 from concertino_bench.tasks import World
 from concertino_local.codec import Codec
 
@@ -407,7 +406,7 @@ class RolloutEngine:
             return Grade(Verdict.UNPARSABLE, f"no answer: {run.stop}", task.answers)
         state = world.state() if world is not None else None
         submission = Submission(run.answer or "", _calls(run), state, run.stop)
-        async with Desk(self.executor, grading_pool(player.run.pool, [grader]), f"grading-{run.id}") as desk:
+        async with PoolServices(self.executor, grading_pool(player.run.pool, [grader]), f"grading-{run.id}") as desk:
             return await grader.grade(task, submission, desk)
 
 

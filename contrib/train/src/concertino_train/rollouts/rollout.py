@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from concertino import Run
-from concertino_bench.grading import Grade
+from concertino_bench import Grade
 
 from concertino_train.episodes import Episode
 from concertino_train.groups.keys import GroupKey

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Any, ClassVar, Literal
 
-from concertino_bench.toolkits import ToolError, Toolkit, reads, writes
+from concertino_bench.toolkits.toolkit import ToolError, Toolkit, reads, writes
 
 from .data import TODAY
 
@@ -144,9 +144,16 @@ class Ferry(Toolkit):
 
     @writes
     def book(
-        self, customer_id: str, sailing_id: str, adults: int, pay_by: Payment, children: int = 0, metres: int = 0,
-        cabin: bool = False, pets: int = 0,
-    ) -> dict[str, Any]:  # fmt: skip
+        self,
+        customer_id: str,
+        sailing_id: str,
+        adults: int,
+        pay_by: Payment,
+        children: int = 0,
+        metres: int = 0,
+        cabin: bool = False,
+        pets: int = 0,
+    ) -> dict[str, Any]:
         """Book a sailing.
 
         Args:
@@ -165,8 +172,14 @@ class Ferry(Toolkit):
         price = _price(sailing, wanted)
         self._pay(customer, price, pay_by)
         booking_id = f"B{len(self.db['bookings']) + 1:03}"
-        booking = {"customer_id": customer_id, "sailing_id": sailing_id, **wanted, "price": price, "paid_by": pay_by,
-                   "status": "confirmed"}  # fmt: skip
+        booking = {
+            "customer_id": customer_id,
+            "sailing_id": sailing_id,
+            **wanted,
+            "price": price,
+            "paid_by": pay_by,
+            "status": "confirmed",
+        }
         self.db["bookings"][booking_id] = booking
         customer["bookings"].append(booking_id)
         return {"booking_id": booking_id, **booking}
@@ -214,9 +227,14 @@ class Ferry(Toolkit):
 
     @writes
     def change_party(
-        self, booking_id: str, pay_by: Payment, adults: int | None = None, children: int | None = None,
-        metres: int | None = None, pets: int | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
+        self,
+        booking_id: str,
+        pay_by: Payment,
+        adults: int | None = None,
+        children: int | None = None,
+        metres: int | None = None,
+        pets: int | None = None,
+    ) -> dict[str, Any]:
         """Change who and what travels on a booking; what is left out stays.
 
         Args:

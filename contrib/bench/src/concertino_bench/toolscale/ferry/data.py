@@ -41,7 +41,7 @@ _SAILINGS = (  # id, from, to, date, departs, arrives, ship, status, places, met
     ("S401", "OST", "LUN", "2026-06-17", "11:00", "15:00", "cirrus", "open", 40, 12, 0, 30, 6),
     ("S402", "LUN", "OST", "2026-06-22", "16:00", "20:00", "cirrus", "open", 45, 18, 0, 30, 6),
     ("S403", "OST", "LUN", "2026-06-25", "11:00", "15:00", "cirrus", "open", 0, 18, 0, 30, 6),
-)  # fmt: skip
+)
 
 _CUSTOMERS = (  # id, name, e-mail, credit, points
     ("C01", "Ida Holm", "ida.holm@example.org", 0, 40),
@@ -73,7 +73,7 @@ _BOOKINGS = (  # id, customer, sailing, adults, children, metres, cabin, pets, p
     ("B014", "C10", "S305", 2, 3, 0, False, 0, 63, "card", "confirmed"),
     ("B015", "C03", "S105", 1, 0, 4, False, 0, 64, "card", "cancelled"),
     ("B016", "C10", "S401", 2, 3, 5, False, 0, 135, "card", "confirmed"),
-)  # fmt: skip
+)
 
 _VOUCHERS = (("V-ALPHA", 25, ""), ("V-BRAVO", 40, ""), ("V-CHARLIE", 15, "C05"), ("V-DELTA", 60, ""))
 
@@ -88,10 +88,32 @@ _ITEMS = (  # id, what, where it was found, sailing, claimed by
 
 def database() -> dict[str, Any]:
     """The database, each time anew."""
-    sailing = ("from", "to", "date", "departs", "arrives", "ship", "status", "places", "metres", "cabins",
-               "fare_adult", "fare_metre")  # fmt: skip
-    booking = ("customer_id", "sailing_id", "adults", "children", "metres", "cabin", "pets", "price", "paid_by",
-               "status")  # fmt: skip
+    sailing = (
+        "from",
+        "to",
+        "date",
+        "departs",
+        "arrives",
+        "ship",
+        "status",
+        "places",
+        "metres",
+        "cabins",
+        "fare_adult",
+        "fare_metre",
+    )
+    booking = (
+        "customer_id",
+        "sailing_id",
+        "adults",
+        "children",
+        "metres",
+        "cabin",
+        "pets",
+        "price",
+        "paid_by",
+        "status",
+    )
     return {
         "ports": {code: {"name": name} for code, name in _PORTS.items()},
         "ships": _table(_SHIPS, ("name", "pets", "cabins")),

@@ -1,0 +1,258 @@
+"""`concertino pool describe`: descriptions of models from how they do on tasks, counted while they are made."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from concertino import ModelSpec, Pool
+
+    from concertino_bench.model_cards import Described, Description, DescriptionProgress
+
+_EXAMPLES = """\b
+Examples:
+  concertino pool describe --budget usd=0.5 --save pool.toml
+  concertino pool describe --models 'vllm/*' --writer sage --tasks mine.jsonl
+"""
+_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_PATH = click.Path(path_type=Path)
+
+
+@click.command("pool describe", epilog=_EXAMPLES)
+@click.option("--pool", "pool_file", type=_PATH, metavar="FILE", help="A pool file (TOML or YAML).")
+@click.option("--only", multiple=True, metavar="PATTERN", help="Keep these members only, such as 'sim/*'.")
+@click.option("--without", multiple=True, metavar="PATTERN", help="Leave out members, such as sim/slow.")
+@click.option("--bind", multiple=True, metavar="ROLE=MODEL", help="Bind a role to a model.")
+@click.option("--models", multiple=True, metavar="PATTERN", help="Describe these models only; by default all.")
+@click.option("--tasks", "task_file", type=_PATH, metavar="FILE", help="Tasks of your own (JSONL).")
+@click.option("--sample", type=click.IntRange(min=1), metavar="NUMBER", help="So many of the tasks, kinds even.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Another seed draws another sample.")
+@click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="How often each is asked.")
+@click.option("--writer", metavar="NAME", help="The model that writes; by default the role 'writer', if it is bound.")
+@click.option("--no-writer", is_flag=True, help="The figures alone, in words.")
+@click.option(
+    "--cache",
+    type=_PATH,
+    metavar="FOLDER",
+    help="Where answers and texts are kept; by default .concertino/descriptions.",
+)
+@click.option("--refresh", is_flag=True, help="Ask again what is known.")
+@click.option("--budget", default="", metavar="LIMITS", help="Such as usd=0.5,seconds=600.")
+@click.option(
+    "--concurrency", type=click.IntRange(min=1), default=8, show_default=True, help="Requests to one model at once."
+)
+@click.option("--trace", type=_PATH, metavar="FOLDER", help="Where to record the requests.")
+@click.option("--save", type=_PATH, metavar="FILE", help="A pool file for the described pool.")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def describe_command(
+    pool_file: Path | None,
+    only: tuple[str, ...],
+    without: tuple[str, ...],
+    bind: tuple[str, ...],
+    writer: str | None,
+    no_writer: bool,
+    save: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Describe the models of a pool from how they do on tasks: figures, and what a writer model makes of them.
+
+    Every answer is kept the moment it comes, so nothing is paid for twice: not after an interruption, and not when a
+    model is added. Exit code: 0 if every model is described, 1 if not, 130 after Ctrl-C.
+
+    \b
+    JSON: {"pool", "descriptions": [{"model", "text", "written_by", "at", "evidence",
+           "notes", "profile"}], "unfinished": {model: why}, "asked", "known",
+           "problems", "usage", "saved"}
+    """
+    if writer and no_writer:
+        raise click.UsageError("--writer and --no-writer exclude each other")
+    whole = _opened(pool_file, bind)
+    pool = whole.only(*only) if only else whole
+    pool = pool.without(*without) if without else pool
+    if save is not None:
+        _refuse_unsavable(pool, save)
+    author = None if no_writer else _writer(writer, pool, whole)
+    if not as_json:
+        _warn_about_broken_plugins()
+    described = _run(pool, author, as_json, **options)
+    if save is not None:
+        described.pool.save(save)
+    if as_json:
+        data = {**described.to_json(), "saved": str(save) if save else None}
+        click.echo(json.dumps(data, indent=2, ensure_ascii=False).encode("utf-8", "replace"))
+    else:
+        _show(described, save)
+    if described.unfinished:
+        raise click.ClickException("" if as_json else _unfinished(described))
+
+
+def _opened(file: Path | None, bind: Sequence[str]) -> Pool:
+    """The pool of a file, of the settings' file, or of everything installed, with roles bound."""
+    from concertino import Pool
+    from concertino.plugins import default_manager
+
+    file = file or default_manager().settings.pool
+    pool = Pool.load(file) if file else Pool.installed()
+    for text in bind:
+        role, equals, name = text.partition("=")
+        if not (role and equals and name):
+            raise click.UsageError(f"--bind {text!r}: expected ROLE=MODEL")
+        pool = pool.bind(**{role: name if "/" in name else pool.model(name).name})
+    return pool
+
+
+def _refuse_unsavable(pool: Pool, file: Path) -> None:
+    """Find out before anything is asked whether the pool can be written to such a file."""
+    from concertino import PoolError
+
+    with tempfile.TemporaryDirectory() as folder:
+        trial = Path(folder) / f"pool{file.suffix}"
+        try:
+            pool.save(trial)
+        except PoolError as error:
+            raise PoolError(str(error).replace(str(trial), str(file))) from error
+
+
+def _writer(name: str | None, pool: Pool, whole: Pool) -> str | ModelSpec | None:
+    """The writer, also where the patterns of the choice leave it out of the pool."""
+    if name is None:
+        return "writer"
+    from concertino_bench.model_cards.describing import find_writer
+
+    inside = name in pool.roles or any(name in (spec.name, spec.short_name) for spec in pool.models)
+    return name if inside else find_writer(whole, name)
+
+
+def _warn_about_broken_plugins() -> None:
+    from concertino.plugins import default_manager
+
+    for row in default_manager().plugins():
+        if row.state in ("failed", "clash"):
+            click.echo(f"left out: plugin {row.name!r}: {row.reason} (see `concertino doctor`)", err=True)
+
+
+def _run(pool: Pool, writer: str | ModelSpec | None, as_json: bool, **options: Any) -> Described:
+    from concertino import Budget
+
+    from concertino_bench.model_cards import DEFAULT_CACHE, describe
+
+    line = _Line()
+    folder, budget = options.pop("cache") or DEFAULT_CACHE, Budget.parse(options.pop("budget"))
+    tasks = options.pop("task_file")
+
+    async def work() -> Described | None:
+        try:
+            return await describe(
+                pool,
+                tasks,
+                writer=writer,
+                cache=folder,
+                budget=budget,
+                on_progress=None if as_json else line.show,
+                **options,
+            )
+        except asyncio.CancelledError:
+            return None
+
+    try:
+        described = asyncio.run(work())
+    finally:
+        line.end()
+    if described is None:
+        again = ", without --refresh" if options["refresh"] else ""
+        click.echo(f"cancelled; what was answered is kept in {folder}: the same command continues{again}", err=True)
+        sys.exit(130)
+    return described
+
+
+class _Line:
+    """Progress on stderr: on a terminal one line that is written again and again, elsewhere one every tenth of all."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._tenth = 0
+
+    def show(self, progress: DescriptionProgress) -> None:
+        """Write it, if it is time to."""
+        tenth = 10 * progress.done // max(1, progress.total)
+        if self._terminal:
+            click.echo(f"\r\x1b[K{_progress(progress)}", err=True, nl=False)
+        elif tenth > self._tenth:
+            self._tenth = tenth
+            click.echo(_progress(progress), err=True)
+
+    def end(self) -> None:
+        """Leave the line clear."""
+        if self._terminal:
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def _progress(progress: DescriptionProgress) -> str:
+    known = f", {progress.known} of them known" if progress.known else ""
+    left = progress.seconds_left
+    writing = f", {progress.writing} texts being written" if progress.writing else ""
+    time_left = f", about {left:.0f} s left" if left and left >= 1 else ""
+    return f"{progress.done} of {progress.total} answers{known}{writing}{time_left}"
+
+
+# -- the result --------------------------------------------------------------------------------------------------------
+
+
+def _show(described: Described, saved: Path | None) -> None:
+    for problem in described.problems:
+        click.echo(f"damaged: {_clean(problem)}", err=True)
+    if described.descriptions:
+        titles = ("MODEL", "CORRECT", "95 %", "TASKS", "TOKENS IN + OUT", "SECONDS", "$ PER TASK")
+        rows = [titles, *(_row(description) for description in described.descriptions)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(titles))]
+        for row in rows:
+            click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+    for description in described.descriptions:
+        written = f" (written by {description.written_by})" if description.written_by else ""
+        click.echo(f"\n{description.model}{written}\n{_clean(description.text)}")
+        for note in description.notes:
+            click.echo(f"{description.model}: {' '.join(_clean(note).split())}", err=True)
+    if saved is not None:
+        click.echo(f"\n{saved}: pool {described.pool.id} with {len(described.descriptions)} new descriptions")
+
+
+def _row(description: Description) -> tuple[str, ...]:
+    from concertino_bench.model_cards.facts import percent, show_seconds, show_usd
+
+    profile = description.profile
+    overall, usd = profile.overall, profile.usd_per_task
+    tokens = "unknown"
+    if profile.input_tokens is not None and profile.output_tokens is not None:
+        tokens = f"{profile.input_tokens:.0f} + {profile.output_tokens:.0f}"
+    return (
+        profile.model,
+        percent(overall.accuracy),
+        f"{100 * overall.low:.0f}-{100 * overall.high:.0f} %",
+        str(overall.tasks),
+        tokens,
+        show_seconds(profile.seconds_median),
+        "unknown" if usd is None else show_usd(usd),
+    )
+
+
+def _unfinished(described: Described) -> str:
+    lines = [f"{name}: {why}" for name, why in described.unfinished.items()]
+    kept = "they keep their texts, and the same command continues from here"
+    return _clean(f"{len(lines)} not described; {kept}\n" + "\n".join(lines))
+
+
+def _clean(text: str) -> str:
+    """A text without anything that a terminal obeys; line breaks and tabs stay."""
+    safe = text.replace("\r\n", "\n").encode("utf-8", "replace").decode("utf-8")
+    return _UNSAFE.sub(lambda match: f"\\x{ord(match.group()):02x}", safe)

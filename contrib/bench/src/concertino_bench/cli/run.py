@@ -1,0 +1,340 @@
+"""`concertino bench run`, `tasks` and `graders`: from a file or from options to a results file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    import concertino as ct
+
+    from concertino_bench.runner.evaluation import Evaluation, Selection
+    from concertino_bench.runner.evaluator import Outcome, Progress
+    from concertino_bench.tasks.system import System
+    from concertino_bench.tasks.task import TaskSet
+
+_EVERY = 15.0
+"""Seconds between two lines of progress where no terminal shows one."""
+
+
+@click.command("run")
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--tasks", multiple=True, metavar="SET[,OPTION=VALUE…]", help="A task set: masbench/depth,level=4.")
+@click.option(
+    "--system",
+    "systems",
+    multiple=True,
+    metavar="[NAME=]STRATEGY[,KEY=VALUE…]",
+    help="What is compared: serial=serial-calls,model=toy/steady.",
+)
+@click.option(
+    "--pool",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Pool file; by default everything that is installed.",
+)
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many tasks of each set.")
+@click.option("--samples", type=click.IntRange(min=1), help="How often each system gets each task.")
+@click.option("--seed", type=int, help="Of sampling.")
+@click.option("--grader", help="One grader for all tasks.")
+@click.option("--max-usd", type=click.FloatRange(min=0), help="Begin nothing more once so many $ are spent.")
+@click.option("--units", type=click.FloatRange(min=0), help="Budget of each run, in cost units.")
+@click.option("--usd", type=click.FloatRange(min=0), help="Budget of each run, in $.")
+@click.option("--seconds", type=click.FloatRange(min=0), help="Budget of each run, in seconds.")
+@click.option("--concurrency", type=click.IntRange(min=1), help="Runs at once.  [default: 16]")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("results.jsonl"),
+    show_default=True,
+    help="Results file; one that is there is continued.",
+)
+@click.option("--no-traces", is_flag=True, help="Keep no traces; what a crash interrupts is then begun again.")
+@click.option(
+    "--redo", multiple=True, metavar="STOP", help="Do items again that ended so: model, deadline, unparsable, error."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+def run_command(
+    file: Path | None, out: Path, no_traces: bool, redo: tuple[str, ...], as_json: bool, **options: Any
+) -> None:
+    """Run systems over tasks, many at once, and keep every result.
+
+    FILE is an evaluation in TOML; options override the file. The same command continues where it was interrupted.
+
+    JSON: {"file", "items", "total", "missing", "stopped", "seconds", "usd", "broken",
+    "systems": {NAME: {"right", "done"}}}
+
+    `usd` is null where a price is unknown. Ends with status 1 if items are missing or a system broke.
+    """
+    from concertino_bench.runner.evaluator import evaluate
+    from concertino_bench.tasks.installed import installed_graders
+
+    evaluation, pool, concurrency = _evaluation(file, options)
+    shown = Shown(quiet=as_json)
+    tasks = evaluation.tasks()  # here, where an interrupt ends it at once
+    began = time.monotonic()
+
+    async def run() -> Outcome:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        return await evaluate(
+            evaluation,
+            pool,
+            out,
+            graders=installed_graders(),
+            concurrency=concurrency,
+            traces=None if no_traces else "",
+            redo=redo,
+            tasks=tasks,
+            on_progress=shown,
+        )
+
+    try:
+        outcome = asyncio.run(run())
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        shown.end()
+        click.echo(f"interrupted; what is done is in {out}, and the same command continues", err=True)
+        sys.exit(130)
+    shown.end()
+    _tell(outcome, shown, time.monotonic() - began, as_json)
+    if outcome.missing or _broken(outcome):
+        sys.exit(1)
+
+
+@click.command("tasks")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+def tasks_command(as_json: bool) -> None:
+    """List the task sets that are installed.
+
+    JSON: [{"name", "summary", "world", "options": {NAME: whether it is needed}}]
+    """
+    from concertino_bench.runner.files import options_of
+    from concertino_bench.tasks.installed import installed_task_sets
+
+    sets = sorted(installed_task_sets().values(), key=lambda each: each.name)
+    if as_json:
+        rows = [
+            {"name": s.name, "summary": s.summary, "world": s.world is not None, "options": options_of(s)} for s in sets
+        ]
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    width = max((len(each.name) for each in sets), default=0)
+    for each in sets:
+        click.echo(f"{each.name:<{width}}  {each.summary}")
+        click.echo(f"{'':<{width}}  options: {', '.join(options_of(each)) or 'none'}")
+
+
+@click.command("graders")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+def graders_command(as_json: bool) -> None:
+    """List the graders that are installed, and the kinds of tasks that each has.
+
+    JSON: [{"name", "kinds", "needs", "summary"}]
+    """
+    from concertino_bench.tasks.installed import installed_graders
+
+    graders = sorted(installed_graders(), key=lambda each: each.name)
+    rows = [
+        {
+            "name": g.name,
+            "kinds": list(g.kinds),
+            "needs": list(g.needs),
+            "summary": (g.__doc__ or "").partition("\n")[0],
+        }
+        for g in graders
+    ]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    width = max((len(each.name) for each in graders), default=0)
+    for row in rows:
+        kinds = f" ({', '.join(row['kinds'])})" if row["kinds"] else ""
+        click.echo(f"{row['name']:<{width}}  {row['summary']}{kinds}")
+
+
+# -- from options to an evaluation -----------------------------------------------------------------------------------
+
+
+def _evaluation(file: Path | None, options: dict[str, Any]) -> tuple[Evaluation, ct.Pool, int]:
+    from dataclasses import replace
+
+    import concertino as ct
+
+    from concertino_bench.runner.evaluation import Evaluation
+    from concertino_bench.runner.files import load_evaluation
+    from concertino_bench.tasks.installed import installed_task_sets
+
+    sets = installed_task_sets()
+    selections = [_selection(text, sets) for text in options["tasks"]]
+    systems = [_system(text) for text in options["systems"]]
+    pool_file, concurrency = options["pool"], options["concurrency"]
+    if file is not None:
+        loaded = load_evaluation(file, sets)
+        evaluation = loaded.evaluation
+        pool_file = pool_file or loaded.pool
+        concurrency = concurrency or loaded.concurrency
+        changes: dict[str, Any] = {"selections": selections, "systems": systems}
+        evaluation = replace(evaluation, **{key: value for key, value in changes.items() if value})
+    else:
+        if not selections or not systems:
+            raise click.UsageError(
+                "name what to run: a FILE, or --tasks and --system; concertino bench tasks lists the task sets"
+            )
+        evaluation = Evaluation(selections, systems)
+    plain = {key: options[key] for key in ("samples", "seed", "grader", "max_usd") if options[key] is not None}
+    limits = {key: options[key] for key in ("units", "usd", "seconds") if options[key] is not None}
+    if limits:
+        plain["budget"] = replace(evaluation.budget, **limits)
+    if options["limit"] is not None:
+        plain["selections"] = [replace(each, limit=options["limit"]) for each in evaluation.selections]
+    pool = ct.Pool.load(pool_file) if pool_file is not None else ct.Pool.installed()
+    return replace(evaluation, **plain), pool, concurrency or 16
+
+
+def _selection(text: str, sets: dict[str, TaskSet]) -> Selection:
+    """`masbench/depth,level=4,limit=100`, or the TOML file that declares tasks."""
+    from concertino_bench.runner.files import make_selection
+
+    name, *parts = _parts(text)
+    entry: dict[str, Any] = {"set": name, "options": dict(_pair(part, "--tasks") for part in parts)}
+    for key, own in (("limit", "limit"), ("draw", "seed")):
+        if key in entry["options"]:
+            entry[own] = entry["options"].pop(key)
+    return make_selection(entry, sets, "--tasks", Path())
+
+
+def _system(text: str) -> System:
+    """`name=strategy,key=value`: keys of a system first, what is none goes to its strategy."""
+    from concertino_bench.runner.files import make_system
+
+    head, *parts = _parts(text)
+    name, equals, strategy = head.partition("=")
+    entry: dict[str, Any] = {"name": name.strip(), "strategy": (strategy if equals else name).strip(), "options": {}}
+    for part in parts:
+        key, value = _pair(part, "--system")
+        if key in ("only", "offer"):
+            entry[key] = value if isinstance(value, list) else str(value).split("+")
+        elif key in ("model", "eager"):
+            entry[key] = value
+        elif key in ("temperature", "max_tokens", "top_p"):
+            entry.setdefault("sampling", {})[key] = value
+        else:
+            entry["options"][key] = value
+    return make_system(entry, "--system", Path())
+
+
+def _parts(text: str) -> list[str]:
+    """Cut at the commas that stand in no brackets and no quotes."""
+    found, depth, quoted = [""], 0, False
+    for sign in text:
+        quoted ^= sign == '"'
+        if not quoted:
+            depth += (sign in "[{") - (sign in "]}")
+        if sign == "," and depth <= 0 and not quoted:
+            found.append("")
+        else:
+            found[-1] += sign
+    return [part.strip() for part in found]
+
+
+def _pair(text: str, option: str) -> tuple[str, Any]:
+    """`key=value`, the value read as JSON if it is that."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise click.UsageError(f"{option}: {text!r} is not a KEY=VALUE")
+    try:
+        return key.strip(), json.loads(value)
+    except ValueError:
+        return key.strip(), value.strip()
+
+
+# -- what people see -------------------------------------------------------------------------------------------------
+
+
+class Shown:
+    """Progress on stderr: one line that changes in a terminal, a line now and then elsewhere."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet
+        self.terminal = sys.stderr.isatty()
+        self.last: Progress | None = None
+        self._told = 0.0 if self.terminal else time.monotonic()
+
+    def __call__(self, progress: Progress) -> None:
+        """Show how far it is."""
+        self.last = progress
+        if self.quiet and not self.terminal:
+            return
+        now = time.monotonic()
+        finished = progress.done == progress.total
+        if now - self._told < (0.1 if self.terminal else _EVERY) and not (finished and self.terminal):
+            return
+        self._told = now
+        line = progress_line(progress)
+        click.echo(f"\r\x1b[K{line}" if self.terminal else line, err=True, nl=not self.terminal)
+
+    def end(self) -> None:
+        """Leave the line."""
+        if self.terminal and self.last is not None:
+            click.echo(err=True)
+
+
+def progress_line(progress: Progress) -> str:
+    """`120/400  30%  serial 55%  graph 61%  0.0123 $  1:02 left`."""
+    parts = [f"{progress.done}/{progress.total}", f"{100 * progress.done / max(1, progress.total):.0f}%"]
+    scores = [f"{name} {100 * right / done:.0f}%" for name, (right, done) in progress.right.items() if done]
+    parts += scores[:4] + ([f"and {len(scores) - 4} more"] if len(scores) > 4 else [])
+    parts.append(f"{progress.usd:.4f} $" + (" and what has no price" if progress.unpriced else ""))
+    if progress.eta is not None and progress.done < progress.total:
+        minutes, seconds = divmod(round(progress.eta), 60)
+        parts.append(f"{minutes}:{seconds:02d} left")
+    return "  ".join(parts)
+
+
+def _broken(outcome: Outcome) -> dict[str, tuple[int, int, str]]:
+    """By system, items without a run or without a model that answered, of how many, and what the first one says."""
+    found: dict[str, tuple[int, int, str]] = {}
+    for item in outcome.items:
+        count, total, why = found.get(item.key.system, (0, 0, ""))
+        failed = bool(item.error) or item.stop == "model"
+        found[item.key.system] = (count + failed, total + 1, why or (item.error or item.detail if failed else ""))
+    return {name: told for name, told in found.items() if told[0]}
+
+
+def _tell(outcome: Outcome, shown: Shown, seconds: float, as_json: bool) -> None:
+    last = shown.last
+    right: dict[str, Sequence[int]] = dict(last.right) if last is not None else {}
+    if as_json:
+        priced = last is not None and not last.unpriced
+        summary = {
+            "file": str(outcome.path),
+            "items": len(outcome.items),
+            "total": outcome.total,
+            "missing": outcome.missing,
+            "stopped": outcome.stopped,
+            "seconds": round(seconds, 3),
+            "usd": round(last.usd, 6) if priced and last is not None else None,
+            "systems": {name: {"right": counts[0], "done": counts[1]} for name, counts in right.items()},
+            "broken": {name: count for name, (count, _, _) in _broken(outcome).items()},
+        }
+        click.echo(json.dumps(summary, ensure_ascii=False))
+    else:
+        width = max((len(name) for name in right), default=0)
+        for name, (good, done) in right.items():
+            click.echo(f"{name:<{width}}  {good}/{done}  {100 * good / max(1, done):.1f} %")
+        click.echo(f"{len(outcome.items)} items in {outcome.path}; concertino bench report {outcome.path}")
+    if outcome.stopped:
+        click.echo(f"stopped: {outcome.stopped}; {outcome.missing} of {outcome.total} items are not done", err=True)
+    for name, (count, total, why) in _broken(outcome).items():
+        click.echo(f"{name}: {count} of {total} items have no answer, for something broke: {why}", err=True)

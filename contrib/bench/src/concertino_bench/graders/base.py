@@ -1,0 +1,23 @@
+"""What graders of texts share."""
+
+from __future__ import annotations
+
+from concertino_bench.tasks.task import Task
+
+
+def golds(task: Task) -> tuple[str, ...]:
+    """The accepted texts of a task with one answer: the answer, then `metadata["aliases"]`.
+
+    Raises:
+        ValueError: the task has no answer or several, or its aliases are not a list of texts.
+    """
+    aliases = task.metadata.get("aliases", ())
+    if isinstance(aliases, str) or not all(isinstance(alias, str) for alias in aliases):
+        raise ValueError(f"{task.id}: metadata['aliases'] is {aliases!r}; expected a list of texts")
+    return (task.answer, *aliases)
+
+
+def shown(text: str, limit: int = 120) -> str:
+    """A text for a reason: one line, its end cut off if it is long."""
+    line = " ".join(text[: 4 * limit].split())
+    return line if len(line) <= limit and len(text) <= 4 * limit else f"{line[: limit - 1]}…"

@@ -1,0 +1,661 @@
+# It runs in a jail, where system calls are what counts: no pathlib; and a value has as many forms as Python has types.
+# ruff: noqa: C901, PTH108, PTH109, PTH110, PTH123, SIM105, SIM115
+"""The script that tries a program with its tests in a sandbox. This file runs there and imports nothing of ours.
+
+Two processes: the tests run in one, the program in the other, a fresh interpreter. A call of the program's function is
+a message, its result plain data. The invariants: neither the tests nor the word of the report is ever in the program's
+process, and nothing that it sends is run; so it can only answer, and its answers are compared where it has no say. An
+object that is no plain data stays where it is, and what it equals is not for itself to say. What a test hands over that
+cannot be sent is a fault of neither: the script reports that.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import datetime
+import decimal
+import fractions
+import importlib
+import inspect
+import json
+import operator
+import os
+import signal
+import subprocess
+import sys
+import types
+from typing import Any
+
+_LONGEST = 1 << 26
+_LISTS = {each.__name__: each for each in (tuple, set, frozenset, collections.deque)}
+_PAIRS = {each.__name__: each for each in (dict, collections.OrderedDict, collections.Counter)}
+_BYTES = {each.__name__: each for each in (bytes, bytearray)}
+_TEXTS = {each.__name__: each for each in (decimal.Decimal, fractions.Fraction)}
+_TIMES = {each.__name__: each for each in (datetime.datetime, datetime.date, datetime.time)}
+_BASES: Any = (int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset)
+_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+_ORDER = ("lt", "le", "gt", "ge")
+_UNARY: Any = {
+    "len": len,
+    "bool": bool,
+    "str": str,
+    "repr": repr,
+    "abs": abs,
+    "float": float,
+    "int": int,
+    "round": round,
+    "neg": operator.neg,
+    "index": operator.index,
+    "iter": iter,
+    "next": next,
+}
+_ALIASES = {"np": "numpy", "pd": "pandas"}
+_NOTHING: Any = object()
+
+
+class Gone(BaseException):
+    """The program's process has ended."""
+
+
+class Unfit(BaseException):
+    """A test hands over what cannot be sent to another process."""
+
+
+class Wire:
+    """Messages, each a line of JSON."""
+
+    def __init__(self, source: int, sink: int) -> None:
+        self.source, self.sink = os.fdopen(source, "rb"), os.fdopen(sink, "wb")
+
+    def say(self, *message: Any) -> None:
+        """Send."""
+        line = json.dumps(message).encode() + b"\n"
+        try:
+            self.sink.write(line)
+            self.sink.flush()
+        except (OSError, ValueError):
+            raise Gone from None
+
+    def hear(self) -> Any:
+        """Receive."""
+        line = self.source.readline(_LONGEST)
+        if not line.endswith(b"\n"):
+            raise Gone
+        return json.loads(line)
+
+
+def told(error: BaseException) -> str:
+    """An error in words."""
+    try:
+        text = str(error)
+    except BaseException:
+        text = ""
+    return (type(error).__name__ + (": " + text if text else ""))[:300]
+
+
+def pack(value: Any, own: Any) -> Any:
+    """A value as JSON; `own` says what stands for one that is no plain data."""
+    kind, name = type(value), type(value).__name__
+    if value is None or kind in (bool, str, float):
+        return value
+    if kind is int:
+        return value if -(2**53) < value < 2**53 else {"t": "int", "v": hex(value)}
+    if kind is list:
+        return [pack(item, own) for item in value]
+    if kind is _LISTS.get(name):
+        return {"t": name, "v": [pack(item, own) for item in value]}
+    if kind is _PAIRS.get(name):
+        return {"t": name, "v": [[pack(key, own), pack(item, own)] for key, item in value.items()]}
+    if kind is _BYTES.get(name):
+        return {"t": name, "v": value.hex()}
+    if kind is _TEXTS.get(name):
+        return {"t": name, "v": str(value)}
+    if kind is _TIMES.get(name):
+        return {"t": name, "v": value.isoformat()}
+    if kind is datetime.timedelta:
+        return {"t": name, "v": [value.days, value.seconds, value.microseconds]}
+    if kind is complex:
+        return {"t": name, "v": [value.real, value.imag]}
+    if kind is range:
+        return {"t": name, "v": [pack(item, own) for item in (value.start, value.stop, value.step)]}
+    numpy: Any = sys.modules.get("numpy")
+    if kind.__module__ == "numpy" and hasattr(numpy, "dtype") and value.dtype.kind in "biufc":
+        return {"t": "numpy", "v": [value.dtype.str, [*value.shape], pack(value.tolist(), own)]}
+    called = getattr(value, "__name__", None) if isinstance(value, (type, types.BuiltinFunctionType)) else None
+    if isinstance(called, str) and vars(builtins).get(called) is value:
+        return {"t": "builtin", "v": called}
+    return own(value)
+
+
+def unpack(data: Any, other: Any) -> Any:
+    """The inverse of `pack`; `other` makes what stands for a value that is no plain data."""
+    if isinstance(data, list):
+        return [unpack(item, other) for item in data]
+    if not isinstance(data, dict):
+        return data
+    kind, value = data["t"], data["v"]
+    if kind in _LISTS:
+        return _LISTS[kind](unpack(value, other))
+    if kind in _PAIRS:
+        return _PAIRS[kind]({unpack(key, other): unpack(item, other) for key, item in value})
+    if kind in _BYTES:
+        return _BYTES[kind].fromhex(value)
+    if kind in _TEXTS:
+        return _TEXTS[kind](value)
+    if kind in _TIMES:
+        return _TIMES[kind].fromisoformat(value)
+    if kind == "int":
+        return int(value, 16)
+    if kind == "timedelta":
+        return datetime.timedelta(*value)
+    if kind in ("complex", "range"):
+        return {"complex": complex, "range": range}[kind](*unpack(value, other))
+    if kind == "builtin":
+        return vars(builtins)[value]
+    if kind == "numpy":
+        import numpy
+
+        made = numpy.array(unpack(value[2], other), dtype=numpy.dtype(value[0])).reshape(value[1])
+        return made if value[1] else made[()]
+    return other(kind, value)
+
+
+# -- where the program is ----------------------------------------------------------------------------------------------
+
+
+class Program:
+    """The program's process: it loads the program, then does what the messages ask for."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self.objects: list[Any] = []
+        self.places: dict[int, int] = {}
+        self.space: dict[str, Any] = {}
+
+    def pack(self, value: Any) -> Any:
+        """A value for the tests."""
+        return pack(value, self.own)
+
+    def own(self, value: Any) -> Any:
+        """What stands for an object of the program."""
+        if isinstance(value, Borrowed):
+            return {"t": "borrowed", "v": object.__getattribute__(value, "number")}
+        if id(value) not in self.places:
+            self.places[id(value)] = len(self.objects)
+            self.objects.append(value)
+        kind = "class" if isinstance(value, type) else "later" if inspect.iscoroutine(value) else "object"
+        return {"t": kind, "v": self.places[id(value)]}
+
+    def unpack(self, data: Any) -> Any:
+        """A value of the tests."""
+        return unpack(data, lambda kind, value: Borrowed(self, value) if kind == "borrowed" else self.objects[value])
+
+    def load(self, programs: list[str], prompt: str, entry: str) -> bool:
+        """Load the first program that can be compiled; tell what it defines."""
+        code = trouble = None
+        for program in programs:
+            try:
+                code = compile(program, "<program>", "exec", dont_inherit=True)
+                break
+            except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+                trouble = trouble or told(error)
+        if code is None:
+            self.wire.say("unread", trouble)
+            return False
+        module = sys.modules["program"] = types.ModuleType("program")
+        self.space = module.__dict__
+        try:
+            exec(compile(prompt, "<prompt>", "exec", dont_inherit=True), self.space)
+        except BaseException:
+            pass
+        try:
+            exec(code, self.space)
+        except BaseException as error:
+            self.wire.say("failed", "the program fails by itself: " + told(error))
+            return False
+        if entry and entry not in self.space:
+            self.wire.say("failed", "the program does not define " + entry)
+            return False
+        self.wire.say(
+            "loaded",
+            {name: self.named(name, value) for name, value in [*self.space.items()] if not name.startswith("__")},
+        )
+        return True
+
+    def named(self, name: str, value: Any) -> Any:
+        """What a name of the program means."""
+        if isinstance(value, types.ModuleType):
+            return ["module", value.__name__]
+        home = getattr(value, "__module__", None)
+        if isinstance(value, type) and issubclass(value, BaseException) and home == "program":
+            return ["error", [each.__name__ for each in value.__mro__]]
+        if isinstance(home, str) and home.lstrip("_").partition(".")[0] in sys.stdlib_module_names and callable(value):
+            return ["stdlib", home, name]
+        return ["value", self.pack(value)]
+
+    def serve(self) -> Any:
+        """Do what is asked until a borrowed function's result comes."""
+        while True:
+            kind, *given = self.wire.hear()
+            if kind == "returned":
+                return self.unpack(given[0])
+            if kind == "raised":
+                raise vars(builtins).get(given[0], Exception)(given[1])
+            try:
+                result = self.pack(getattr(self, "do_" + kind)(*given))
+            except Gone:
+                raise
+            except BaseException as error:
+                names = [each.__name__ for each in type(error).__mro__]
+                self.wire.say("raised", names, told(error).partition(": ")[2])
+            else:
+                self.wire.say("value", result, self.changed)
+
+    changed: Any = ()
+
+    def do_call(self, where: int, arguments: Any, keywords: Any) -> Any:
+        """Call an object; what it changed in its arguments is told too."""
+        given, named = self.unpack(arguments), {name: self.unpack(value) for name, value in keywords.items()}
+        result = self.objects[where](*given, **named)
+        self.changed = [
+            [place, after]
+            for place, (value, before) in enumerate(zip(given, arguments, strict=True))
+            if isinstance(value, (list, dict, set, bytearray, collections.deque))
+            and (after := self.pack(value)) != before
+        ]
+        return result
+
+    def do_get(self, where: int, name: str) -> Any:
+        """An attribute."""
+        return getattr(self.objects[where], name)
+
+    def do_set(self, where: int, name: str, value: Any) -> None:
+        """Set an attribute."""
+        setattr(self.objects[where], name, self.unpack(value))
+
+    def do_item(self, where: int, key: Any) -> Any:
+        """An item."""
+        return self.objects[where][self.unpack(key)]
+
+    def do_put(self, where: int, key: Any, value: Any) -> None:
+        """Set an item."""
+        self.objects[where][self.unpack(key)] = self.unpack(value)
+
+    def do_unary(self, where: int, name: str) -> Any:
+        """A function of the object alone."""
+        return _UNARY[name](self.objects[where])
+
+    def do_binary(self, name: str, one: Any, other: Any) -> Any:
+        """An operation on two objects."""
+        return getattr(operator, name)(self.unpack(one), self.unpack(other))
+
+    def do_instance(self, where: int, value: Any) -> bool:
+        """Whether an object is an instance of a class."""
+        return isinstance(self.unpack(value), self.objects[where])
+
+    def do_later(self, where: int) -> Any:
+        """What a coroutine gives."""
+        import asyncio
+
+        return asyncio.run(self.objects[where])
+
+    def do_plain(self, where: int) -> Any:
+        """The plain data of an object whose class is derived from theirs; an empty list if there are none."""
+        value = self.objects[where]
+        return next(([base(value)] for base in _BASES if isinstance(value, base)), [])
+
+
+class Borrowed:
+    """A function of the tests, as the program sees it."""
+
+    def __init__(self, program: Program, number: int) -> None:
+        self.program, self.number = program, number
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Have it called where the tests are."""
+        self.program.wire.say("borrowed", self.number, [self.program.pack(each) for each in arguments])
+        return self.program.serve()
+
+
+def serve(source: int, sink: int) -> None:
+    """The program's process."""
+    program = Program(Wire(source, sink))
+    sys.stdout = open(os.devnull, "w")
+    try:
+        if program.load(*program.wire.hear()):
+            program.serve()
+    except Gone:
+        pass
+    os._exit(0)
+
+
+# -- where the tests are -----------------------------------------------------------------------------------------------
+
+
+class Tests:
+    """The tests' process."""
+
+    def __init__(self, wire: Wire, child: Any) -> None:
+        self.wire, self.child = wire, child
+        self.lent: list[Any] = []
+        self.errors: dict[str, Any] = {}
+        self.gone = False
+        self.unfit = ""
+
+    def hear(self) -> Any:
+        """A message of the program's process."""
+        try:
+            message = self.wire.hear()
+            if not isinstance(message, list) or not message:
+                raise ValueError
+        except (Gone, ValueError, RecursionError, MemoryError):
+            self.gone = True
+            raise Gone from None
+        return message
+
+    def pack(self, value: Any) -> Any:
+        """A value for the program."""
+        return pack(value, self.own)
+
+    def own(self, value: Any) -> Any:
+        """What stands for an object that is no plain data."""
+        if isinstance(value, Remote):
+            return {"t": "object", "v": value._where}
+        if isinstance(value, (types.FunctionType, types.MethodType)):
+            if value not in self.lent:
+                self.lent.append(value)
+            return {"t": "borrowed", "v": self.lent.index(value)}
+        self.unfit = f"a test hands over a {type(value).__name__}, which cannot be sent to the program's process"
+        raise Unfit
+
+    def unpack(self, data: Any, ours: bool = False) -> Any:
+        """A value of the program; what cannot be read is as if it had ended."""
+
+        def other(kind: str, value: Any) -> Any:
+            if kind == "borrowed":
+                return self.lent[value]
+            if kind == "later":
+                return self.later(int(value))
+            return Remote(self, int(value), ours, kind == "class")
+
+        try:
+            return unpack(data, other)
+        except (LookupError, TypeError, ValueError, ArithmeticError, ImportError, RecursionError):
+            self.gone = True
+            raise Gone from None
+
+    async def later(self, where: int) -> Any:
+        """What a coroutine of the program gives."""
+        return self.ask("later", where)
+
+    def ask(self, what: str, *given: Any, ours: bool = False, arguments: Any = ()) -> Any:
+        """What comes of a message; functions that it borrowed are called meanwhile."""
+        if self.gone:
+            raise Gone
+        self.wire.say(what, *given)
+        while True:
+            kind, *seen = self.hear()
+            if kind == "value" and len(seen) == 2:
+                for place, after in seen[1]:
+                    _replace(arguments[place], self.unpack(after, ours))
+                return self.unpack(seen[0], ours)
+            if kind == "raised" and len(seen) == 2:
+                raise self.error(*seen)
+            if kind != "borrowed" or len(seen) != 2:
+                self.gone = True
+                raise Gone
+            try:
+                result = self.pack(self.lent[int(seen[0])](*self.unpack(seen[1])))
+            except Exception as error:
+                self.wire.say("raised", type(error).__name__, told(error).partition(": ")[2])
+            else:
+                self.wire.say("returned", result)
+
+    def error(self, names: Any, text: Any) -> BaseException:
+        """An error of the program, of a class that the tests know."""
+        for name in map(str, names):
+            kind = self.errors.get(name) or vars(builtins).get(name)
+            if isinstance(kind, type) and issubclass(kind, BaseException):
+                try:
+                    return kind(str(text))
+                except TypeError:
+                    continue
+        return Exception(str(text))
+
+    def space(self, names: dict[str, Any], prompt: str, entry: str) -> dict[str, Any]:
+        """What the tests see: what the prompt defines, and of the program what neither it nor Python defines."""
+        module = sys.modules["program"] = types.ModuleType("program")
+        space = module.__dict__
+        try:
+            exec(compile(prompt, "<prompt>", "exec", dont_inherit=True), space)
+        except BaseException:
+            pass
+        kept = {name for name in space if name not in _open(prompt)} | {*vars(builtins)}
+        for name, (kind, *what) in names.items():
+            if name in kept and name != entry:
+                continue
+            if kind == "error":
+                bases = [vars(builtins)[each] for each in what[0] if each in vars(builtins)]
+                self.errors[name] = space[name] = type(name, (bases[0],), {})
+            elif kind == "value":
+                space[name] = self.unpack(what[0])
+            elif (found := _imported(name, kind, what)) is not _NOTHING:
+                space[name] = found
+        return space
+
+
+def _imported(name: str, kind: str, what: list[Any]) -> Any:
+    """What a program imported, imported here: only under its own name, so that nothing else passes for it."""
+    try:
+        if kind == "module":
+            right = what[0] in (name, _ALIASES.get(name))
+            return importlib.import_module(what[0]) if right else _NOTHING
+        home = str(what[0]).partition(".")[0].lstrip("_")
+        return getattr(importlib.import_module(str(what[0])), name) if home in sys.stdlib_module_names else _NOTHING
+    except (ImportError, AttributeError):
+        return _NOTHING
+
+
+def _open(prompt: str) -> set[str]:
+    """The names that a prompt leaves to the program: functions and classes without anything in them."""
+    import ast
+
+    def empty(node: Any) -> bool:
+        return all(
+            isinstance(each, (ast.Pass, ast.Raise))
+            or (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
+            or (isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)) and empty(each))
+            for each in node.body
+        )
+
+    try:
+        tree = ast.parse(prompt)
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return {node.name for node in tree.body if isinstance(node, kinds) and empty(node)}
+
+
+def _replace(value: Any, after: Any) -> None:
+    """Make an argument what the program made of it."""
+    if isinstance(value, (list, bytearray)):
+        value[:] = after
+        return
+    value.clear()
+    getattr(value, "extend" if isinstance(value, collections.deque) else "update")(after)
+
+
+class Remote:
+    """An object of the program, as the tests see it.
+
+    It may be called, looked at and walked over; but plain data are compared with here, with the plain data that it is
+    derived from, if it is. Only objects of classes that the tests themselves call reckon with plain data in their way.
+    """
+
+    _slots = ("_tests", "_where", "_ours", "_class")
+
+    def __init__(self, tests: Tests, where: int, ours: bool, kind: bool) -> None:
+        for name, value in zip(self._slots, (tests, where, ours, kind), strict=True):
+            object.__setattr__(self, name, value)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        packed = {name: self._tests.pack(value) for name, value in keywords.items()}
+        given = self._tests.pack([*arguments])
+        return self._tests.ask("call", self._where, given, packed, ours=self._ours or self._class, arguments=arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._tests.ask("get", self._where, name, ours=self._ours)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._tests.ask("set", self._where, name, self._tests.pack(value))
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._tests.ask("item", self._where, self._tests.pack(key), ours=self._ours)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._tests.ask("put", self._where, self._tests.pack(key), self._tests.pack(value))
+
+    def __instancecheck__(self, value: Any) -> bool:
+        return isinstance(value, Remote) and bool(self._tests.ask("instance", self._where, self._tests.pack(value)))
+
+    def __contains__(self, value: Any) -> bool:
+        if self._ours:
+            return bool(self._tests.ask("binary", "contains", self._tests.pack(self), self._tests.pack(value)))
+        return any(each == value for each in iter(self))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Remote):
+            return self._where == other._where or self._binary("eq", self, other) is True
+        base = self._base()
+        return base is not _NOTHING and bool(base == other)
+
+    def __hash__(self) -> int:
+        base = self._base()
+        return hash(self._where if base is _NOTHING else base)
+
+    def _base(self) -> Any:
+        found = self._tests.ask("plain", self._where)
+        return found[0] if isinstance(found, list) and found and not isinstance(found[0], Remote) else _NOTHING
+
+    def _binary(self, name: str, one: Any, other: Any) -> Any:
+        remote = isinstance(one, Remote) and isinstance(other, Remote)
+        if remote or self._ours:
+            return self._tests.ask("binary", name, self._tests.pack(one), self._tests.pack(other), ours=self._ours)
+        one, other = (each._base() if isinstance(each, Remote) else each for each in (one, other))
+        return NotImplemented if one is _NOTHING or other is _NOTHING else getattr(operator, name)(one, other)
+
+
+def _declare() -> None:
+    """The operators of `Remote`."""
+    for name in (*_BINARY, *_ORDER):
+        called = name + "_" if name in ("and", "or") else name
+        setattr(Remote, f"__{name}__", lambda self, other, called=called: self._binary(called, self, other))
+        if name in _BINARY:
+            setattr(Remote, f"__r{name}__", lambda self, other, called=called: self._binary(called, other, self))
+    for name in _UNARY:
+        setattr(
+            Remote,
+            f"__{name}__",
+            lambda self, *_, name=name: self._tests.ask("unary", self._where, name, ours=self._ours),
+        )
+
+
+def ending(code: int | None) -> str:
+    """How the program's process ended, in words."""
+    if code == -signal.SIGXCPU:
+        return "the program used up its CPU time"
+    if code is not None and code < 0:
+        return f"the program crashed the interpreter: signal {-code}"
+    return "the program ended before its tests were done"
+
+
+def hide() -> None:
+    """Let no other process look into this one, and load nothing from where the program can write.
+
+    Raises:
+        OSError: the system refuses.
+    """
+    import ctypes
+
+    if ctypes.CDLL(None).prctl(4, 0, 0, 0, 0):  # PR_SET_DUMPABLE
+        raise OSError("this process cannot be hidden from the program's")
+    own = os.path.realpath(os.getcwd())
+    sys.path[:] = [each for each in sys.path if each and os.path.realpath(each) != own]
+    script = getattr(sys.modules["__main__"], "__file__", None)
+    if script and os.path.exists(script):
+        os.unlink(script)
+
+
+def start(source: str) -> Tests:
+    """The program's process.
+
+    Raises:
+        OSError: there can be none.
+    """
+    hide()
+    (down, ours), (theirs, up) = os.pipe(), os.pipe()
+    command = [sys.executable, "-I", "-c", f"{source}\nserve({down}, {up})"]
+    nowhere = subprocess.DEVNULL
+    child = subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere, pass_fds=(down, up))
+    os.close(down)
+    os.close(up)
+    return Tests(Wire(theirs, ours), child)
+
+
+def run(side: Tests, tests: list[str], space: dict[str, Any]) -> tuple[list[bool], str | None]:
+    """Which tests pass, and why the first that fails does; once the program's process is gone, none does."""
+    passed: list[bool] = []
+    trouble = None
+    for number, test in enumerate(tests, 1):
+        try:
+            if side.gone:
+                raise Gone
+            exec(compile(test, "<test>", "exec", dont_inherit=True), space)
+            passed.append(not side.gone)
+        except BaseException as error:
+            passed.append(False)
+            if not side.gone:
+                trouble = trouble or f"test {number} fails: {told(error)}"
+    return passed, trouble
+
+
+def main(source: str, word: str, programs: list[str], tests: list[str], entry: str, prompt: str) -> None:
+    """Try a program, and report behind a word."""
+    out = os.fdopen(os.dup(1), "w")
+    sys.stdout = open(os.devnull, "w")
+
+    def say(**data: Any) -> None:
+        out.write("\n" + word + json.dumps(data) + "\n")
+        out.flush()
+        os._exit(0)
+
+    try:
+        side = start(source)
+    except OSError as error:
+        say(unfit=f"this sandbox gives the program no process of its own: {told(error)}")
+    _declare()
+    space: dict[str, Any] = {}
+    try:
+        side.wire.say(programs, prompt, entry)
+        kind, what = side.hear()
+        if kind == "unread":
+            say(unread=what)
+        if kind == "failed":
+            say(passed=[False] * len(tests), trouble=str(what))
+        space = side.space(what, prompt, entry)
+    except (Gone, TypeError, ValueError, LookupError, AttributeError):
+        side.gone = True
+    passed, trouble = run(side, tests, space)
+    if side.unfit:
+        say(unfit=side.unfit)
+    if side.gone:
+        side.wire.sink.close()
+        try:
+            code = side.child.wait(2)
+        except subprocess.TimeoutExpired:
+            code = None
+        trouble = trouble or ending(code)
+    say(passed=passed, trouble=None if all(passed) else trouble)

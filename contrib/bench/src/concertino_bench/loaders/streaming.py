@@ -1,0 +1,150 @@
+"""The tasks of a file, one by one, with what every loader checks: ids differ, and texts can be written as UTF-8.
+
+The invariant: memory does not grow with the file, but for one number per task (24 bytes at most): that is how two equal
+ids are found. Only then is the file read again, to say on which line the id was before.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from concertino_bench.tasks.task import DataError, Task
+
+from .rows import DataRow, is_number, number_text, read_rows
+
+Make = Callable[[DataRow], "Task | None"]
+"""Makes the task of a row; None where a row is none on purpose."""
+
+
+class DataWarning(UserWarning):
+    """Something in a file of tasks is odd, and the loader says how it took it."""
+
+
+def stream(path: str | Path, make: Make) -> Iterator[Task]:
+    """The tasks of a file's rows.
+
+    Raises:
+        DataError: the file is missing or of another format; later, a row is wrong, or an id is there twice.
+    """
+    rows = read_rows(path)
+    return distinct(rows, make, lambda: read_rows(path))
+
+
+def distinct(rows: Iterable[DataRow], make: Make, again: Callable[[], Iterable[DataRow]]) -> Iterator[Task]:
+    """The tasks of rows, as long as no two have one id.
+
+    Args:
+        rows: the rows.
+        make: makes their tasks.
+        again: gives the rows once more.
+
+    Raises:
+        DataError: a row is wrong, or its id is that of an earlier one.
+    """
+    seen = Numbers()
+    for row in rows:
+        task = _made(row, make)
+        if task is None:
+            continue
+        if not seen.add(hash(task.id)):
+            _refuse_second(row, task.id, make, again())
+        yield task
+
+
+class Numbers:
+    """A set of numbers as one array, open addressing: a fifth of what a set of Python's numbers takes."""
+
+    def __init__(self, size: int = 1 << 10) -> None:
+        self.slots = array("q", [0]) * size  # 0 is a free one
+        self.count = 0
+
+    def add(self, number: int) -> bool:
+        """Put a number in; False if it was there."""
+        number = number or 1
+        slots, last = self.slots, len(self.slots) - 1
+        at = number & last
+        while held := slots[at]:
+            if held == number:
+                return False
+            at = (at + 1) & last
+        slots[at] = number
+        self.count += 1
+        if 3 * self.count > 2 * len(slots):
+            self._grow()
+        return True
+
+    def __contains__(self, number: int) -> bool:
+        number = number or 1
+        slots, last = self.slots, len(self.slots) - 1
+        at = number & last
+        while held := slots[at]:
+            if held == number:
+                return True
+            at = (at + 1) & last
+        return False
+
+    def _grow(self) -> None:
+        larger = Numbers(2 * len(self.slots))
+        for number in self.slots:
+            if number:
+                larger.add(number)
+        self.slots = larger.slots
+
+
+def _made(row: DataRow, make: Make) -> Task | None:
+    try:
+        task = make(row)
+        if task is not None:
+            "\n".join((task.id, task.question, *task.answers)).encode()
+        return task
+    except DataError:
+        raise
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise row.error(f"half a surrogate pair ({half!r}) in a text; expected Unicode: correct the escape") from None
+    except ValueError as error:
+        raise row.error(f"{error}; correct the row") from error
+
+
+def _refuse_second(row: DataRow, task_id: str, make: Make, rows: Iterable[DataRow]) -> None:
+    for earlier in rows:
+        if earlier.number >= row.number:
+            return  # two ids with one hash
+        task = _made(earlier, make)
+        if task is not None and task.id == task_id:
+            raise row.error(
+                f"the id {task_id!r} is that of line {earlier.line} too; expected ids that differ: "
+                "remove one of the rows, or change its id"
+            )
+
+
+def id_of(name: str, row: DataRow, *columns: str) -> str:
+    """The id of a row's task: a text of these columns as it is, a number behind the set's name, else the row's number.
+
+    Raises:
+        DataError: the column holds something else.
+    """
+    column = row.column(*columns)
+    if column is None:
+        return f"{name}/row-{row.number}"
+    value = row.data[column]
+    if is_number(value):
+        return f"{name}/{number_text(value)}"
+    text = row.text(column)
+    return f"{name}/{text}" if text.isdecimal() else text
+
+
+def split_of(row: DataRow, given: str) -> str:
+    """The split that was given for all rows, else that of the column `split`, else "".
+
+    Raises:
+        DataError: the column holds something else than a text.
+    """
+    return given or row.text("split", default="")
+
+
+def rest(row: DataRow, *columns: str) -> dict[str, object]:
+    """Those of these columns that the row has, as metadata."""
+    return {column: row.data[column] for column in columns if row.data.get(column) is not None}

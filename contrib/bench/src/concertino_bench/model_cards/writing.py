@@ -1,0 +1,88 @@
+"""The writer: a model that says where another one is strong and where it is weak.
+
+It is asked with a schema first, and in plain text if that gives nothing: not every server keeps to a schema, or takes
+one. What it said is kept as it said it, under a key of the evidence, the writer and the instructions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from concertino import CallFailed, ModelSpec
+
+from .answers import digest, identity
+from .cache import Cache
+from .note import Note, read_note
+from .profile import GradedAnswer, Profile
+from .prompt import VERSION, request_for
+
+if TYPE_CHECKING:
+    from .recording import RecordedModels
+
+_TEXTS = "texts"
+_ASK_OTHERWISE = frozenset({"", "bad_reply", "rejected", "bad_result"})
+"""Codes after which plain text may do what a schema did not; empty for a reply that could not be read."""
+
+
+class WriterReply(NamedTuple):
+    """The result of asking a writer: a note and when it was written, or what was in the way."""
+
+    note: Note | None
+    at: float = 0.0
+    trouble: str = ""
+
+
+class Writer:
+    """Writes notes.
+
+    Attributes:
+        spec: the model.
+        asked: requests that were made to it.
+    """
+
+    def __init__(self, spec: ModelSpec, models: RecordedModels, cache: Cache) -> None:
+        self.spec = spec
+        self.asked = 0
+        self._models = models
+        self._cache = cache
+
+    async def write(self, profile: Profile, graded: Sequence[GradedAnswer]) -> WriterReply:
+        """The note on a profile, an earlier one if the evidence is the same.
+
+        Raises:
+            RunError: it cannot be kept.
+        """
+        key = digest([profile.evidence, identity(self.spec, self._models.scope.pool), VERSION])
+        known = self._cache.read(_TEXTS, key)
+        if known is not None:
+            written = Note.from_json(known.get("note"))
+            if written:
+                return WriterReply(written, float(known.get("at", 0.0)))
+            self._cache.damaged(_TEXTS, key, "it holds no text")
+        note, trouble = await self._ask(profile, graded)
+        if not note:
+            return WriterReply(None, trouble=trouble)
+        at = round(time.time(), 3)
+        self._cache.write(_TEXTS, key, {"note": note.to_json(), "writer": self.spec.name, "at": at})
+        return WriterReply(note, at)
+
+    async def _ask(self, profile: Profile, graded: Sequence[GradedAnswer]) -> tuple[Note | None, str]:
+        trouble = ""
+        for plain in (False, True):
+            request = request_for(profile, graded, plain=plain)
+            call_id = f"{'plain' if plain else 'text'}.{profile.model}"
+            note = None
+            try:
+                reply, seen = await self._models.ask(self.spec.name, request, call_id)
+            except CallFailed as failed:
+                seen = failed.observation
+                trouble = seen.error.message if seen.error else seen.status.value
+            else:
+                note = read_note(reply.text) if plain else Note.from_json(reply.data)
+                trouble = "its reply holds no strengths and no weaknesses"
+            self.asked += seen.attempts > 0
+            if note or (seen.error.code if seen.error else "") not in _ASK_OTHERWISE:
+                return note, trouble
+        return None, trouble

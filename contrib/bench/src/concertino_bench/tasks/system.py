@@ -1,0 +1,64 @@
+"""A system is what a bench compares: a strategy, who leads it, and which members of the pool it may use.
+
+The invariant: every system runs through the same orchestrator, executor, budget and trace, the simplest baseline too.
+So what is compared are paradigms and models, and never two ways of counting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from concertino import Model, ModelSpec, Pool, Sampling, Strategy
+
+
+@dataclass(frozen=True)
+class System:
+    """One thing to compare.
+
+    Attributes:
+        name: what reports call it.
+        strategy: the paradigm, as an object or a name that a plugin declares, baselines included.
+        model: who leads: a role or a name of the pool.
+        only: patterns of members that it has; all by default.
+        offer: patterns of models that its leader may call as agents, `ask_<name>`.
+        roles: further roles, bound to names of the pool.
+        sampling: how its leader samples; a run of sample k takes `seed + k`.
+        eager: begin calls while the leader still writes.
+        prepare: a last change of the pool, for what patterns cannot say.
+        summary: one line for reports.
+    """
+
+    name: str
+    strategy: Strategy | str = "parallel-rounds"
+    model: str | Model | ModelSpec = "orchestrator"
+    only: Sequence[str] = ()
+    offer: Sequence[str] = ()
+    roles: Mapping[str, str] = field(default_factory=dict)
+    sampling: Sampling | None = None
+    eager: bool = False
+    prepare: Callable[[Pool], Pool] | None = None
+    summary: str = ""
+
+    def pool(self, pool: Pool) -> Pool:
+        """The pool as this system has it."""
+        seen = pool.only(*self.only) if self.only else pool
+        seen = seen.offering(*self.offer) if self.offer else seen
+        seen = seen.bind(**self.roles) if self.roles else seen
+        return self.prepare(seen) if self.prepare else seen
+
+    def to_json(self) -> dict[str, Any]:
+        """What a results file says of it."""
+        return {
+            "name": self.name,
+            "strategy": self.strategy if isinstance(self.strategy, str) else self.strategy.to_json(),
+            "model": self.model if isinstance(self.model, str) else getattr(self.model, "name", "a model object"),
+            "only": list(self.only),
+            "offer": list(self.offer),
+            "roles": dict(self.roles),
+            "sampling": asdict(self.sampling) if self.sampling is not None else None,
+            "eager": self.eager,
+            "summary": self.summary,
+        }
