@@ -12,8 +12,7 @@ from concertino_toy.practice import practice_pool
 from concertino_toy.practice.experts.calls import RoundsExpert
 from concertino_train.config import load_config
 from concertino_train.evaluation.preferences import asked_with_each, preference_figures, wish_of
-from concertino_train.practice import practice_pool, tasks
-from concertino_train.practice.experts import RoundsExpert
+from concertino_train.practice import tasks
 from concertino_train.rollouts import Assignment
 
 CHEAP = {"text": "Keep it cheap.", "accuracy": 1.0, "usd": 1.0}

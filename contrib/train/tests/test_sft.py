@@ -449,11 +449,13 @@ def test_a_tiny_policy_learns_to_route_in_the_exact_form_from_collected_trajecto
     from concertino_bench.graders import MultiAnswer
     from concertino_bench.runner import Selection
     from concertino_local.codec import ChatCodec
+    from concertino_toy.practice import practice_pool
+    from concertino_toy.practice.experts import Habits
+    from concertino_toy.practice.experts.calls import RoundsExpert
     from concertino_train.data import make_set, read_conversations
     from concertino_train.data.collecting import collect
     from concertino_train.policies import TransformersPolicy
-    from concertino_train.practice import practice_pool, tasks
-    from concertino_train.practice.experts import Habits, RoundsExpert
+    from concertino_train.practice import tasks
     from concertino_train.rollouts import Assignment, RolloutEngine, TokenLimits
     from concertino_train.sft import SftSettings, fine_tune
     from concertino_train.sft.progress import clean_share

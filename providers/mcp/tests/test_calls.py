@@ -12,7 +12,7 @@ import concertino as ct
 import concertino_mcp
 import pytest
 from concertino import Status
-from concertino.events import Progressed
+from concertino.core.events import Progressed
 from concertino_mcp.members.tool import PROGRESS_CHARS
 
 from .conftest import HttpServer, Members, bare, code, open_members, read

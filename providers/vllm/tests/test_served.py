@@ -17,7 +17,7 @@ from typing import Any
 import concertino_vllm
 import pytest
 from concertino import Call, ChatRequest, Context, Executor, Message, ModelSpec, Plan, Pool, Sampling, agent
-from concertino.events import Event, Retried
+from concertino.core.events import Event, Retried
 from concertino_vllm import NotSupported, PolicyGeneration, PolicyServer, SwapError, TokenDrift, TokenTrajectory
 from launch import lower_priority
 

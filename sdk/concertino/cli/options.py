@@ -88,8 +88,8 @@ def pool_options(function: Callable[..., Any]) -> Callable[..., Any]:
     path = click.Path(path_type=Path)
     for option in (
         click.option("--bind", multiple=True, metavar="ROLE=MODEL", help="Bind a role to a model."),
-        click.option("--without", multiple=True, metavar="PATTERN", help="Leave out members, such as sim/slow."),
-        click.option("--only", multiple=True, metavar="PATTERN", help="Keep these members only, such as 'sim/*'."),
+        click.option("--without", multiple=True, metavar="PATTERN", help="Leave out members, such as toy/slow."),
+        click.option("--only", multiple=True, metavar="PATTERN", help="Keep these members only, such as 'toy/*'."),
         click.option("--pool", "pool_file", type=path, metavar="FILE", help="A pool file (TOML or YAML)."),
     ):
         chosen = option(chosen)

@@ -73,7 +73,7 @@ _BEGUN_WITH = (
 _EXAMPLES = """\b
 Examples:
   concertino run "Who wrote it, and when?" --budget usd=0.5,seconds=60
-  echo "..." | concertino run - --only 'sim/*' --model sim/conductor --json
+  echo "..." | concertino run - --only 'toy/*' --model toy/conductor --json
   concertino run --resume last
 """
 

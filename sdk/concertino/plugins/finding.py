@@ -12,7 +12,7 @@ class Finding(NamedTuple):
 
     Attributes:
         level: ok, warning or error.
-        subject: what it is about: `python`, `plugin words`, `model sim/steady`.
+        subject: what it is about: `python`, `plugin words`, `model toy/steady`.
         text: what was seen.
         step: what to do; empty where nothing is to be done.
     """

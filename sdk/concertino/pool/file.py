@@ -1,15 +1,15 @@
 """Pool files: a pool written down in TOML or YAML, by the names of installed members and what was changed of
 them.
 
-    members = ["sim/*", "search/web"]       # patterns; the order is the order in the pool; absent: everything
-    without = ["sim/slow"]
+    members = ["toy/*", "search/web"]       # patterns; the order is the order in the pool; absent: everything
+    without = ["toy/slow"]
     [roles]
-    worker = "sim/steady"
+    worker = "toy/steady"
     [aliases]
     "search/web" = "search"
     [descriptions]
-    "sim/steady" = "Good at arithmetic."
-    [prices."sim/steady"]                   # $ per million tokens, or the word "unknown"
+    "toy/steady" = "Good at arithmetic."
+    [prices."toy/steady"]                   # $ per million tokens, or the word "unknown"
     input = 0.1
     output = 0.4
     [overrides."search/web"]                # fields of the spec; "none" lifts a limit
@@ -17,7 +17,7 @@ them.
     [models."vllm/coder"]                   # a model that the provider makes of its own options
     model = "Qwen/Qwen3-8B"
     [routers.careful]                       # several models under one name
-    models = ["vllm/coder", "sim/steady"]
+    models = ["vllm/coder", "toy/steady"]
     policy = "fallback"
     [orchestrators.planner]                 # an agent that leads a run of its own
     description = "Plans and carries out a trip."

@@ -10,7 +10,7 @@ import pytest
 from concertino_bench import Task
 from concertino_bench.model_cards import Described, Profile, describe, make_task
 
-writer = pytest.importorskip("concertino_sim.writer")
+writer = pytest.importorskip("concertino_toy.problems.writer")
 
 KINDS = {
     "short": {"depth": 1, "breadth": 1},
@@ -32,7 +32,7 @@ def simulated_tasks() -> list[Task]:
 
 @pytest.fixture
 async def found(tmp_path: Path) -> Described:
-    pool = ct.Pool.installed("sim/swift", "sim/steady", "sim/sage")
+    pool = ct.Pool.installed("toy/swift", "toy/steady", "toy/sage")
     return await describe(pool, simulated_tasks(), cache=tmp_path)
 
 
@@ -52,15 +52,15 @@ async def test_dearer_models_are_measured_to_be_better_slower_and_dearer(found: 
 
 async def test_what_a_skill_lacks_is_measured_where_it_is_needed(found: Described) -> None:
     by_name = profiles(found)
-    assert by_name["sim/swift"].by_kind["false note"].accuracy == 0
-    assert by_name["sim/sage"].by_kind["false note"].accuracy == 1
-    assert by_name["sim/swift"].by_kind["long"].accuracy < by_name["sim/swift"].by_kind["short"].accuracy
+    assert by_name["toy/swift"].by_kind["false note"].accuracy == 0
+    assert by_name["toy/sage"].by_kind["false note"].accuracy == 1
+    assert by_name["toy/swift"].by_kind["long"].accuracy < by_name["toy/swift"].by_kind["short"].accuracy
 
 
 async def test_the_texts_say_it(found: Described) -> None:
     texts = {described.model: described.text for described in found.descriptions}
-    assert "false note (0 % of 12)" in texts["sim/swift"].partition("Unreliable: ")[2]
-    assert "Reliable: false note (100 % of 12)" in texts["sim/sage"]
+    assert "false note (0 % of 12)" in texts["toy/swift"].partition("Unreliable: ")[2]
+    assert "Reliable: false note (100 % of 12)" in texts["toy/sage"]
     assert all("Measured on 36 tasks" in text for text in texts.values())
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from concertino_bench import installed_graders
 from concertino_bench.runner import choose_graders
+from concertino_toy.practice.facts import fact, rumour
+from concertino_toy.practice.questions import about, read_question, solve
+from concertino_toy.practice.words import ASKS, ASKS_TWIN, TOPICS, TWIN, every_place, places, places_in
 from concertino_train.practice import LEVELS, task_sets, tasks
-from concertino_train.practice.facts import fact, rumour
-from concertino_train.practice.questions import about, read_question, solve
-from concertino_train.practice.words import ASKS, ASKS_TWIN, TWIN, every_place, places, places_in
 
 
 def all_tasks(**options: Any) -> list[Any]:

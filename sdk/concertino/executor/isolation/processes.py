@@ -1,9 +1,9 @@
 """Own processes for tools that must be killable: CPU-bound, untrusted with the interpreter, or prone to crash.
 
 A worker is `python -P -m concertino.executor.isolation.worker`, started with the function's import path. It reads a
-JSON request per line and answers with a JSON line. Whatever the tool prints goes nowhere, except for the end of its standard error,
-which explains a crash. Idle workers are kept for the next call. The invariants: a worker whose answer is no longer
-awaited is killed; no worker, and nothing that a tool started, outlives this process (see `ChildProcess`).
+JSON request per line and answers with a JSON line. Whatever the tool prints goes nowhere, except for the end of its
+standard error, which explains a crash. Idle workers are kept for the next call. The invariants: a worker whose answer
+is no longer awaited is killed; no worker, and nothing that a tool started, outlives this process (see `ChildProcess`).
 """
 
 from __future__ import annotations

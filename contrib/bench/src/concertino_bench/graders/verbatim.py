@@ -12,7 +12,7 @@ import re
 import unicodedata
 from typing import Any, NamedTuple
 
-from concertino.reading import ReadingError, read_json
+from concertino.text.json import ReadingError, read_json
 
 from concertino_bench.tasks.grade import Grade, TextGrader, Verdict
 from concertino_bench.tasks.task import Task

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from concertino import Call, CallFailed, ChatRequest, ModelSpec, Observation, Plan, Reply
-from concertino.events import Planned
+from concertino.core.events import Planned
 
 from .answers import CardQuestion, ModelAnswer
 from .cache import Cache

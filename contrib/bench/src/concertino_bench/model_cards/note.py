@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from concertino.reading import ReadingError, read_json
+from concertino.text.json import ReadingError, read_json
 
 _REMARKS: Mapping[str, Any] = {
     "type": "array",

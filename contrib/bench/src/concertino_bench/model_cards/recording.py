@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from concertino import Budget, ChatRequest, Observation, Reply, TraceStore
-from concertino.events import CallEnded, Event, RunEnded, RunStarted
+from concertino.core.events import CallEnded, Event, RunEnded, RunStarted
 from concertino.traces import VERSION, JournalSink
 
 if TYPE_CHECKING:

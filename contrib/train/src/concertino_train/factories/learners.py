@@ -24,6 +24,7 @@ from .models import ADAPTER, LoadedPolicy, check_adapter
 
 if TYPE_CHECKING:
     from concertino_local.codec import ChatCodec
+
     from concertino_train.config.config import TrainConfig
     from concertino_train.policies import Policy
     from concertino_train.rollouts.engine import RolloutEngine

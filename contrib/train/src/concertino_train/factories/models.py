@@ -18,6 +18,7 @@ from concertino.strategies import Ask, Brief
 
 if TYPE_CHECKING:
     from concertino_local.codec import ChatCodec
+
     from concertino_train.config.config import TrainConfig
 
     from .questions import Questions
@@ -228,6 +229,7 @@ def common_lines(texts: Sequence[str]) -> list[str]:
 
 def _new(config: TrainConfig, texts: Iterable[str]) -> LoadedPolicy:
     from concertino_local.codec import ChatCodec
+
     from concertino_train.tiny import new_model, new_tokenizer
 
     section = config.model.new

@@ -17,7 +17,6 @@ from typing import Any, Literal
 from concertino import UsageError
 from concertino_local.codec import Ids
 
-from concertino_local.codec import Ids
 from concertino_train.groups.keys import GroupKey, prompt_digest
 
 Grouping = Literal["trajectory", "agent_turn"]

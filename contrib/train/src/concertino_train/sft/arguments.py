@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from concertino import UsageError
 from concertino_local.codec import Codec
 
-from concertino_local.codec import Codec
 from concertino_train.data.encoding import EncodedConversation
 
 from .rows import identity_of, table_of

@@ -11,7 +11,6 @@ from typing import Any
 from concertino import UsageError
 from concertino_local.codec import Codec
 
-from concertino_local.codec import Codec
 from concertino_train.data.conversations import Conversation
 from concertino_train.data.encoding import EncodedConversation
 from concertino_train.data.files import read_conversations

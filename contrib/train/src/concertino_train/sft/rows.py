@@ -17,7 +17,6 @@ from typing import Any
 from concertino import UsageError
 from concertino_local.codec import Codec
 
-from concertino_local.codec import Codec
 from concertino_train.data.conversations import Conversation
 from concertino_train.data.encoding import EncodedConversation, encode_all
 
