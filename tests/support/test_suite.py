@@ -56,7 +56,7 @@ def test_a_suite_shares_its_tests_and_then_runs_those_that_run_alone(
     ]
     assert shared[-2:] == alone[-2:] == ["-k", "name"]
     assert "(not slow and not server and not soak) and (alone or server or soak)" in alone
-    assert any(argument.endswith("test_processes.py") for argument in alone), "only files that say so are collected"
+    assert any(argument.endswith("test_journal.py") for argument in alone), "only files that say so are collected"
 
 
 def test_a_test_that_fails_alone_runs_again_once_and_is_counted(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ def test_a_letter_is_right_wrong_or_none_of_the_choices() -> None:
 def test_the_gold_may_be_a_letter_in_brackets_or_the_text_of_a_choice() -> None:
     for gold in ("(B)", "b", "Paris"):
         assert Choice().judge(Task("t", "?", (gold,), "choice", metadata={"choices": CHOICES}), "B").verdict == "right"
-    with pytest.raises(ValueError, match="no letter of the 4 choices"):
+    with pytest.raises(ValueError, match="not a letter of the 4 choices"):
         Choice().judge(Task("t", "?", ("E",), "choice", metadata={"choices": CHOICES}), "B")
 
 

@@ -305,6 +305,8 @@ def test_all_graders_have_names_kinds_and_needs_of_their_own() -> None:
     assert [each.name for each in graders] == [
         "exact-match",
         "token-f1",
+        "verbatim",
+        "contains",
         "numeric",
         "math",
         "choice",

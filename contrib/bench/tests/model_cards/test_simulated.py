@@ -42,7 +42,7 @@ def profiles(found: Described) -> dict[str, Profile]:
 
 async def test_dearer_models_are_measured_to_be_better_slower_and_dearer(found: Described) -> None:
     by_name = profiles(found)
-    swift, steady, sage = (by_name[f"sim/{name}"] for name in ("swift", "steady", "sage"))
+    swift, steady, sage = (by_name[f"toy/{name}"] for name in ("swift", "steady", "sage"))
     assert swift.overall.accuracy < steady.overall.accuracy < sage.overall.accuracy
     assert swift.usd_per_task is not None
     assert steady.usd_per_task is not None

@@ -313,7 +313,7 @@ def test_an_export_is_declared_in_a_pool_and_answers_at_once(out: Path, tmp_path
     assert wanted <= set(found["files"])
     told = json.loads((folder / "strategy.json").read_text())
     strategy = strategy_by_name(told["name"]).from_json(told)
-    from concertino_train.practice import practice_pool
+    from concertino_toy.practice import practice_pool
 
     pool = Pool.load(folder / "pool.toml").adding(*practice_pool(manners=["sure"]).members)
     leader = Orchestrator(strategy=strategy, sampling=Sampling(max_tokens=8, temperature=0))

@@ -141,10 +141,10 @@ class Workers:
                 self._busy.add(worker)
                 seat.worker = worker
                 left = seat.left
-            if left:
-                self._discard(worker)
-                raise WorkerError("it was no longer awaited when its process was ready")
             try:
+                if left:
+                    worker.kill()
+                    raise WorkerError("it was no longer awaited when its process was ready")
                 return worker.ask(arguments)
             finally:
                 self._release(worker)
