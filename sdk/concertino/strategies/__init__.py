@@ -12,7 +12,7 @@ built_in           the five by name, and how a strategy is found by its name
 from concertino.core.format_issue import Flaw
 from concertino.core.plan_drawing import plan_to_dot, plan_to_json, plan_to_mermaid
 
-from .agent_graph import AgentGraph, ArchivedGraph, read_archive
+from .agent_graph import AgentGraph
 from .base.machine import (
     Act,
     Ask,
@@ -47,14 +47,9 @@ from .serial_calls import (
     EVALUATION_SAMPLING,
     Choice,
     Notebook,
-    ReleasedRecord,
-    ReleasedTask,
     SerialCalls,
     choices_of,
     read_choices,
-    read_record,
-    read_rows,
-    read_task,
     released_prompt,
     token_cutter,
     write_choice,
@@ -66,7 +61,6 @@ __all__ = [
     "Act",
     "AgentGraph",
     "Agree",
-    "ArchivedGraph",
     "Ask",
     "Brief",
     "Choice",
@@ -81,8 +75,6 @@ __all__ = [
     "PassTests",
     "ReachGoal",
     "Reading",
-    "ReleasedRecord",
-    "ReleasedTask",
     "Role",
     "RoleWorkflow",
     "RunLimits",
@@ -99,11 +91,7 @@ __all__ = [
     "plan_to_json",
     "plan_to_mermaid",
     "planner_programmer",
-    "read_archive",
     "read_choices",
-    "read_record",
-    "read_rows",
-    "read_task",
     "reasoner_programmer",
     "released_prompt",
     "strategy_by_name",

@@ -32,7 +32,7 @@ def test_no_document_is_lost(old: tuple[str, ...], new: list[str], woven: bool) 
 
 
 def test_code_that_printed_nothing_is_left_out() -> None:
-    assert Notebook().with_code(CodeRun("pass", " \n")).code == ()
+    assert Notebook().with_code("pass", " \n").code == ()
 
 
 def test_a_notebook_survives_a_round_trip() -> None:

@@ -6,14 +6,10 @@ text       the text taken apart into elements
 arguments  what an agent is handed, and where it refers to others
 rules      what makes a graph valid
 prompts    what the model is shown
-archive    graphs kept as data
 """
 
-from .archive import ArchivedGraph, read_archive
 from .strategy import AgentGraph
 
 __all__ = [
     "AgentGraph",
-    "ArchivedGraph",
-    "read_archive",
 ]

@@ -6,27 +6,20 @@ prompts           what the model of a chat is shown
 choices           models that a tool offers under aliases, with prices and latencies
 notebook          documents, code and attempts: what a stateless prompt is made of
 released_prompts  the bytes that Orchestrator-8B was trained on
-released_rows     the rows that were published
 """
 
 from .choices import Choice, choices_of, read_choices, write_choice
 from .notebook import Notebook
 from .released_prompts import EVALUATION_SAMPLING, released_prompt, token_cutter
-from .released_rows import ReleasedRecord, ReleasedTask, read_record, read_rows, read_task
 from .strategy import SerialCalls
 
 __all__ = [
     "EVALUATION_SAMPLING",
     "Choice",
     "Notebook",
-    "ReleasedRecord",
-    "ReleasedTask",
     "SerialCalls",
     "choices_of",
     "read_choices",
-    "read_record",
-    "read_rows",
-    "read_task",
     "released_prompt",
     "token_cutter",
     "write_choice",

@@ -40,25 +40,25 @@ class Notebook:
     code: tuple[CodeRun, ...] = ()
     attempts: tuple[Attempt, ...] = ()
 
-    def with_documents(self, found: Sequence[str], *, woven: bool = False) -> Notebook:
-        """With documents that a search found, best first; those that are known are left out.
+    def with_documents(self, found: Any, *, woven: bool = False) -> Notebook:
+        """With the documents in what a search returned, best first; those that are known are left out.
 
         The best one of a search comes last, as the released code has it: there the context is cut from the left.
 
         Args:
             woven: spread the new ones among the old ones, as in the released training, in place of at the end.
         """
-        new = list(found)[::-1]
+        new = documents_of(found)[::-1]
         documents = _woven(self.documents, new) if woven else tuple(dict.fromkeys([*self.documents, *new]))
         return replace(self, documents=documents)
 
-    def with_code(self, run: CodeRun) -> Notebook:
+    def with_code(self, code: str, output: str) -> Notebook:
         """With code that printed something; code that printed nothing is left out."""
-        return replace(self, code=(*self.code, run)) if run.output.strip() else self
+        return replace(self, code=(*self.code, CodeRun(code, output))) if output.strip() else self
 
-    def with_attempt(self, attempt: Attempt) -> Notebook:
-        """With an answer that was tried."""
-        return replace(self, attempts=(*self.attempts, attempt))
+    def with_attempt(self, model: str, answer: str) -> Notebook:
+        """With an answer that was tried, and the alias of who gave it."""
+        return replace(self, attempts=(*self.attempts, Attempt(model, answer)))
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""

@@ -37,7 +37,7 @@ from concertino.text.json import ReadingError, read_json
 from . import prompts
 from .choices import choices_by_tool
 from .format import SerialTurn, read_turn, write_turn
-from .notebook import Attempt, Kind, Notebook, answer_of, code_of, documents_of
+from .notebook import Kind, Notebook, answer_of, code_of
 from .released_prompts import Cutter, Variant, estimating_cutter, offered_tools, released_prompt
 
 Phase = Literal["ask", "act", "answer", "done"]
@@ -352,14 +352,14 @@ class SerialCallsMachine(Conversation):
             if answer := answer_of(content):
                 self._end(Done(answer, "answered"))
             else:
-                self.notebook = self.notebook.with_attempt(Attempt(_alias(call), ""))
+                self.notebook = self.notebook.with_attempt(_alias(call), "")
         elif self.settings.form == "chat":
             return
         elif kind == "code" and (run := code_of(content)) is not None:
-            self.notebook = self.notebook.with_code(run)
+            self.notebook = self.notebook.with_code(run.code, run.output)
         elif kind == "documents":
             woven = self.settings.variant == "train"
-            self.notebook = self.notebook.with_documents(documents_of(content), woven=woven)
+            self.notebook = self.notebook.with_documents(content, woven=woven)
 
     def _show(
         self, calls: Sequence[Call], observations: Sequence[Observation], remaining: Mapping[str, float] | None

@@ -29,8 +29,9 @@ from typing import Any
 
 from concertino import Call, Plan, Ref, UsageError
 from concertino.schema import near_names
-from concertino.strategies import Act, Brief, Done, Step, read_archive
+from concertino.strategies import Act, Brief, Done, Step
 
+from .archive import read_archive
 from .procedure import Log, Procedure, failures
 
 QUESTION = "{question}"

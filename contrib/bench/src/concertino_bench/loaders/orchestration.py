@@ -1,7 +1,7 @@
 """Rows that papers on orchestration published: MASBench questions, ToolOrchestra tasks, GAP traces and training rows.
 
 MASBench rows and ToolOrchestra tasks have readers of their own, `concertino_bench.masbench.from_row` and
-`concertino.strategies.read_task`; here they become tasks. A GAP row is a trace for imitation (`instruction`, `input`,
+`released.read_task`; here they become tasks. A GAP row is a trace for imitation (`instruction`, `input`,
 `output`), a row for reinforcement (`prompt`, `reward_model`, `extra_info`), or a question with its answers.
 """
 
@@ -15,6 +15,7 @@ from typing import Any
 
 from concertino_bench.tasks.task import DataError, Task
 
+from .released import read_task
 from .rows import DataRow, brief
 from .streaming import id_of, rest, split_of, stream
 
@@ -64,7 +65,6 @@ def toolorchestra(*, path: str | Path, category: str = "", split: str = "") -> I
 
 def _tool_task(row: DataRow, category: str, split: str) -> Task | None:
     from concertino import UsageError
-    from concertino.strategies import read_task
 
     try:
         task = read_task(row.data, row.place)

@@ -15,17 +15,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from concertino.core.errors import UsageError
-from concertino.core.model import Message, ToolCall
-from concertino.core.usage import Prices
+from concertino import Message, Prices, ToolCall, UsageError
 from concertino.schema import near_names
-
-from .notebook import Attempt, CodeRun, Notebook, documents_of
+from concertino.strategies import Notebook
 
 _PER_MILLION = 1e6
 _TURN = re.compile(r"turn_(\d{1,6})_response")
@@ -150,41 +146,10 @@ def _predicted(response: Mapping[str, Any]) -> str:
 def _noted(notebook: Notebook, turn: ReleasedTurn, woven: bool) -> Notebook:
     response = turn.response
     if "search_results_data" in response:
-        return notebook.with_documents(documents_of(response["search_results_data"]), woven=woven)
+        return notebook.with_documents(response["search_results_data"], woven=woven)
     if "exec_result" in response:
-        return notebook.with_code(CodeRun(str(response.get("generated_code", "")), str(response["exec_result"])))
-    return notebook.with_attempt(Attempt(str(turn.arguments.get("model", "")), _predicted(response)))
-
-
-def read_rows(path: str | Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The objects of a JSON or JSON Lines file, with the place of each (`file:line`).
-
-    Raises:
-        UsageError: the file cannot be read, or a line is no JSON object; names file and line.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from error
-    if text.startswith("version https://git-lfs"):
-        raise UsageError(f"{path}: a Git LFS pointer, not the data; fetch it with `git lfs pull`")
-    lines = [(f"{path}:1", text)] if _is_one_document(text) else _numbered(path, text)
-    for place, line in lines:
-        try:
-            data = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise UsageError(f"{place}: is no JSON: {error}") from error
-        for row in data if isinstance(data, list) else [data]:
-            yield place, _object(row, place)
-
-
-def _is_one_document(text: str) -> bool:
-    first = text.lstrip().split("\n", 1)[0].strip()
-    return first in ("[", "{") or first.startswith("[{")
-
-
-def _numbered(path: str | Path, text: str) -> list[tuple[str, str]]:
-    return [(f"{path}:{number}", line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+        return notebook.with_code(str(response.get("generated_code", "")), str(response["exec_result"]))
+    return notebook.with_attempt(str(turn.arguments.get("model", "")), _predicted(response))
 
 
 def read_task(row: Mapping[str, Any], place: str = "row") -> ReleasedTask:

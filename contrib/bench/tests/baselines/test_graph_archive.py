@@ -7,10 +7,20 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import read_archive
 from concertino.strategies.agent_graph.format import read_graph, write_graph
+from concertino_bench.baselines.archive import read_archive
 
-from .graph_texts import TOOLS
+_TEXT = {"type": "string"}
+_COT = {"properties": {"subtask": _TEXT, "model": _TEXT}, "required": [], "additionalProperties": False}
+_DEBATE = {
+    "properties": {"roles": {"type": "array", "items": _TEXT, "minItems": 2}, "subtask": _TEXT},
+    "required": ["roles"],
+    "additionalProperties": False,
+}
+TOOLS = [
+    {"type": "function", "function": {"name": name, "description": name, "parameters": {"type": "object", **schema}}}
+    for name, schema in (("cot", _COT), ("debate", _DEBATE))
+]
 
 A = {"id": "A", "name": "cot", "description": "first", "arguments": {"subtask": "Compute 3*4."}}
 B = {"id": "B", "name": "cot", "arguments": {"subtask": "Given ${A}, answer."}}

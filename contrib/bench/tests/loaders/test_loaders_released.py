@@ -1,13 +1,13 @@
 """Rows that ToolOrchestra published: tasks and run records, with their traps, and errors that say where."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import ReleasedRecord, SerialCalls, read_record, read_rows, read_task, released_prompt
+from concertino.strategies import SerialCalls, released_prompt
 from concertino.strategies.serial_calls.notebook import CodeRun
+from concertino_bench.loaders.released import read_record, read_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -148,37 +148,6 @@ BAD_RECORDS: list[tuple[dict[str, Any], str]] = [
 def test_a_record_that_cannot_be_read_says_where_and_why(row: dict[str, Any], words: str) -> None:
     with pytest.raises(ct.UsageError, match=words):
         read_record(row, "r.json:1")
-
-
-def test_files_are_read_line_by_line_or_whole(tmp_path: Path) -> None:
-    lines = tmp_path / "a.jsonl"
-    lines.write_text(json.dumps(TASK) + "\n\n" + json.dumps({"id": 1}), encoding="utf-8")
-    assert [place.rpartition(":")[2] for place, _ in read_rows(lines)] == ["1", "3"]
-    whole = tmp_path / "b.json"
-    whole.write_text(json.dumps([TASK, TASK], indent=1), encoding="utf-8")
-    assert len(list(read_rows(whole))) == 2
-    record = tmp_path / "c.json"
-    record.write_text(json.dumps(RECORD, indent=2), encoding="utf-8")
-    [(place, row)] = read_rows(record)
-    assert isinstance(read_record(row, place), ReleasedRecord)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('{"a": 1}\n{"a": ', ":2: is no JSON"),
-        ("[1, 2]", "a int"),
-        ("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull"),
-        ("[" * 100_000, "is no JSON"),
-    ],
-)
-def test_a_file_that_cannot_be_read_says_so(tmp_path: Path, text: str, words: str) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(ct.UsageError, match=words):
-        list(read_rows(path))
-    with pytest.raises(ct.UsageError, match="cannot be read"):
-        list(read_rows(tmp_path / "nowhere"))
 
 
 json_values = st.recursive(

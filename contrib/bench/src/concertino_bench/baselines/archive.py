@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from concertino.core.errors import PlanError, UsageError
-from concertino.core.plan import Call, Plan
+from concertino import Call, Plan, PlanError, UsageError
 from concertino.schema import near_names
-from concertino.text.json import ReadingError, read_json
+from concertino.text import ReadingError, read_json
 
 _CODE = frozenset(("code", "workflow", "forward", "source", "program", "function", "operators_code", "graph_code"))
 _AGENT = frozenset(("id", "name", "description", "arguments"))
