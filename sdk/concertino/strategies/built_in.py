@@ -20,6 +20,9 @@ BUILT_IN: Mapping[str, type[Strategy]] = {
 }
 """Strategies that come with the SDK, by name."""
 
+DEFAULT_STRATEGY = ParallelRounds.name
+"""What an orchestrator follows where nothing else is said."""
+
 
 def strategy_by_name(name: str, more: Mapping[str, type[Strategy]] | None = None) -> type[Strategy]:
     """A strategy class by its name.

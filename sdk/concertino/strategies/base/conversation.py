@@ -60,7 +60,8 @@ class Conversation(Machine):
 
     def _read_as(self, calls: Sequence[Call] = (), flaws: Sequence[Flaw] = (), *, understood: bool = True) -> None:
         """Report what a text was read as."""
-        self.last_reading = Reading("orchestrator", tuple(calls), tuple(flaws), understood)
+        closing = self.phase == "answer"
+        self.last_reading = Reading("orchestrator", tuple(calls), tuple(flaws), understood, closing)
 
     def _question(self) -> Ask:
         """What the model is asked now."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from concertino.strategies import Done, Machine
+from concertino.strategies import Done, Machine, TurnState
 from concertino_bench.environments import DOMAINS, ActingEnvironment, Ran, ScriptRunner, Turn, environment_of
 from concertino_bench.tasks import Task
 
@@ -59,26 +59,27 @@ class RoleTurns:
 
     def look(self, machine: Machine) -> None:
         """See whether a turn is over; call it whenever the machine waits for the policy, or is done."""
-        if not self.domain or not hasattr(machine, "said"):
+        state = machine.turn_state() if self.domain else None
+        if state is None:
             return
-        over = machine.turn if isinstance(machine.step(), Done) else machine.turn - 1  # type: ignore[attr-defined]
-        if over > self._over:
-            self._over = over
-            self.turns += self._judge(machine, over)
-        if self._before is None or over >= self._over:
-            self._before = machine.world.state  # type: ignore[attr-defined]
+        if state.finished > self._over:
+            self._over = state.finished
+            self.turns += self._judge(machine, state, state.finished)
+        if self._before is None or state.finished >= self._over:
+            self._before = state.state
 
     def candidate(self, machine: Machine, turn: int, role: str) -> RoleTurn:
         """What one role has just done in a turn, which need not be over."""
-        judged = [each for each in self._judge(machine, turn) if each.role == role]
+        state = machine.turn_state()
+        judged = [each for each in self._judge(machine, state, turn) if each.role == role] if state is not None else []
         return judged[0] if judged else RoleTurn(turn, role)
 
-    def _judge(self, machine: Machine, turn: int) -> list[RoleTurn]:
+    def _judge(self, machine: Machine, state: TurnState, turn: int) -> list[RoleTurn]:
         environment = environment_of(self._task, run=self._scripts.run)
         environment.reset()
         before = environment.snapshot() if self._before is None else self._before
         final = isinstance(machine.step(), Done)
-        done = Turn.of_roles(before, machine.said, turn, final=final)  # type: ignore[attr-defined]
+        done = Turn.of_roles(before, state.said, turn, final=final)
         return RoleTurn.of(turn, self._reward(environment, done))
 
     def _reward(self, environment: ActingEnvironment, turn: Turn) -> Any:
