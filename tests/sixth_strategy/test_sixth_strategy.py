@@ -277,6 +277,33 @@ def test_what_a_training_takes_is_estimated(home: Path) -> None:
     assert spent.calls == 2 * 4 * 4, "turns, calls in a turn, rollouts of a step"
 
 
+def test_its_turns_are_tried_as_a_tree() -> None:
+    train = pytest.importorskip("concertino_train.rollouts", reason="concertino-train is absent")
+    from concertino_bench.environments import oracle_of, tasks, world_of
+    from concertino_train.policies import Prompt, ScriptedPolicy
+    from concertino_train.rewards import Reward
+
+    task = next(tasks("plan-path", 1, seed=3, level=5))
+    moves = list(oracle_of(task)["moves"])
+
+    def script(context: str, prompt: Prompt) -> str:
+        if prompt.role == "scout":
+            return "ENOUGH"
+        return f"VERDICT {json.dumps(moves if prompt.seed % 3 else ['U'])}"
+
+    reward = Reward.from_json({"name": "r", "terms": {"team": {"term": "at-grpo/team"}}})
+    engine = train.RolloutEngine(ScriptedPolicy(script), limits=train.TokenLimits(turn=400, total=20_000))
+    try:
+        assignment = train.Assignment(task, Pool([]), installed_strategy("scout-judge")(), world=world_of)
+        (rollout,) = train.TreeSampler(engine, reward).run_sync([assignment], group_size=6, seed=1)
+    finally:
+        engine.close()
+    assert [each.key.agent for each in rollout.candidates] == ["scout"] * 6 + ["judge"] * 6
+    chosen = [each.reward.total for each in rollout.candidates if each.key.agent == "judge" and each.chosen]
+    assert chosen == [1.0] == [max(each.reward.total for each in rollout.candidates)]
+    assert [(turn.role, turn.team) for turn in rollout.episode.turns] == [("scout", 1.0), ("judge", 1.0)]
+
+
 # -- evaluated ---------------------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -22,7 +23,7 @@ from concertino.strategies import (
     Utterance,
 )
 
-from .text import read, write
+from .text import Text, read, write
 
 SCOUT = 'You are the scout. Write lines: NOTE ..., LOOK member {"key": "value"}, or ENOUGH. You may look with:\n'
 JUDGE = "You are the judge. Write lines: NOTE ..., then VERDICT the answer, or MORE what is missing."
@@ -82,6 +83,14 @@ class ScoutJudge(Strategy):
         return (verdict,) if part == "judge" else (write("ENOUGH"), verdict)
 
 
+def _value(found: Text) -> Any:
+    """What a word says: data where it is JSON, else its text."""
+    try:
+        return json.loads(found.rest)
+    except (ValueError, RecursionError):
+        return found.rest or found.word
+
+
 class ScoutJudgeMachine(Machine):
     """One run. The scout has one conversation; the judge reads all findings afresh in every turn."""
 
@@ -127,7 +136,7 @@ class ScoutJudgeMachine(Machine):
             self._messages.append(Message("user", "\n".join(flaw.message for flaw in found.flaws)))
             return
         self.fruitless = 0
-        self.said[self.part] = Utterance(self.turn, reply.text, found.rest or found.word, flaws=found.flaws)
+        self.said[self.part] = Utterance(self.turn, reply.text, _value(found), flaws=found.flaws)
         if self.part == "judge":
             self._judged(found.word, found.rest)
         elif found.word == "ENOUGH" or not found.calls:
@@ -183,7 +192,7 @@ class ScoutJudgeMachine(Machine):
     def turn_state(self) -> TurnState:
         """What both have said."""
         over = self.turn if self.final is not None else self.turn - 1
-        return TurnState(self.turn, over, self.said)
+        return TurnState(self.turn, over, self.said, answering="judge")
 
     def dump(self) -> dict[str, Any]:
         """Plain JSON data."""

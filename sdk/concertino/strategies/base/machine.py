@@ -180,12 +180,14 @@ class TurnState:
         finished: turns that are over.
         said: the last utterance of each role, by its name.
         state: state of the environment as plain data, `None` without one.
+        answering: the role whose last word is the run's answer, or its action on the environment.
     """
 
     turn: int
     finished: int
     said: Mapping[str, Utterance]
     state: Any = None
+    answering: str = ""
 
 
 class OutlineStep(NamedTuple):

@@ -10,7 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 from concertino.strategies import Done, Machine, TurnState
-from concertino_bench.environments import DOMAINS, ActingEnvironment, Ran, ScriptRunner, Turn, environment_of
+from concertino_bench.environments import (
+    COEFFICIENTS,
+    DOMAINS,
+    Ran,
+    ScriptRunner,
+    Turn,
+    TurnReward,
+    environment_of,
+)
 from concertino_bench.tasks import Task
 
 from concertino_train.episodes import RoleTurn
@@ -64,24 +72,29 @@ class RoleTurns:
             return
         if state.finished > self._over:
             self._over = state.finished
-            self.turns += self._judge(machine, state, state.finished)
+            self.turns += self._turns(machine, state, state.finished)
         if self._before is None or state.finished >= self._over:
             self._before = state.state
 
     def candidate(self, machine: Machine, turn: int, role: str) -> RoleTurn:
         """What one role has just done in a turn, which need not be over."""
         state = machine.turn_state()
-        judged = [each for each in self._judge(machine, state, turn) if each.role == role] if state is not None else []
+        judged = [each for each in self._turns(machine, state, turn) if each.role == role] if state is not None else []
         return judged[0] if judged else RoleTurn(turn, role)
 
-    def _judge(self, machine: Machine, state: TurnState, turn: int) -> list[RoleTurn]:
+    def _turns(self, machine: Machine, state: TurnState, turn: int) -> list[RoleTurn]:
+        """A turn of each role; one that the environment has no scores for earns what the team does."""
+        reward = self._judge(machine, state, turn)
+        others = [
+            name for name, word in state.said.items() if word.turn == turn and name not in COEFFICIENTS[self.domain]
+        ]
+        return [*RoleTurn.of(turn, reward), *(RoleTurn(turn, name, reward.team) for name in others)]
+
+    def _judge(self, machine: Machine, state: TurnState, turn: int) -> TurnReward:
         environment = environment_of(self._task, run=self._scripts.run)
         environment.reset()
         before = environment.snapshot() if self._before is None else self._before
         final = isinstance(machine.step(), Done)
-        done = Turn.of_roles(before, state.said, turn, final=final)
-        return RoleTurn.of(turn, self._reward(environment, done))
-
-    def _reward(self, environment: ActingEnvironment, turn: Turn) -> Any:
-        ran = [self._scripts.run(script) for script in environment.reward_scripts(turn)]
-        return environment.turn_reward(turn, ran)
+        done = Turn.of_state(before, state, turn, final=final)
+        ran = [self._scripts.run(script) for script in environment.reward_scripts(done)]
+        return environment.turn_reward(done, ran)
