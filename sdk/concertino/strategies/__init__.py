@@ -27,7 +27,7 @@ from .base.machine import (
     TurnState,
     Utterance,
 )
-from .built_in import BUILT_IN, DEFAULT_STRATEGY, installed_strategy, strategy_by_name
+from .built_in import BUILT_IN, DEFAULT_STRATEGY, installed_strategy, load_strategy, strategy_by_name
 from .dependency_plan import DependencyPlan
 from .parallel_rounds import ParallelRounds
 from .role_workflow import (
@@ -97,6 +97,7 @@ __all__ = [
     "coder_tester",
     "environment_tool",
     "installed_strategy",
+    "load_strategy",
     "plan_to_dot",
     "plan_to_json",
     "plan_to_mermaid",

@@ -78,7 +78,7 @@ def make_strategy(section: StrategySection) -> Strategy:
 
 
 def _made(section: StrategySection) -> Strategy:
-    """What a function gives: `{name: role-workflow, make: practice, turns: 2}`."""
+    """What a function gives: `{name: my-strategy, make: "module:function", turns: 2}`."""
     settings = section.settings
     called = type(section)(name=str(settings.pop("make")), **settings)
     return _named_so(make_named(called, MAKERS, "rollout.strategy.make"), called.name, section.name)

@@ -88,7 +88,8 @@ class RoleTurns:
         others = [
             name for name, word in state.said.items() if word.turn == turn and name not in COEFFICIENTS[self.domain]
         ]
-        return [*RoleTurn.of(turn, reward), *(RoleTurn(turn, name, reward.team) for name in others)]
+        scored = [each for each in RoleTurn.of(turn, reward) if not others or each.role in state.said]
+        return [*scored, *(RoleTurn(turn, name, reward.team) for name in others)]
 
     def _judge(self, machine: Machine, state: TurnState, turn: int) -> TurnReward:
         environment = environment_of(self._task, run=self._scripts.run)
