@@ -109,7 +109,7 @@ def test_it_reads_back_what_it_writes(strategy: Strategy, pool: Pool) -> None:
     assert isinstance(step, Act)
     assert list(step.plan.calls) == calls
     assert machine.reading is not None
-    assert machine.reading.flaws == ()
+    assert (machine.reading.flaws, machine.reading.thought) == ((), "Two\nlines.")
     ending = strategy.begin(Brief("?"))
     for text in strategy.write_answer("8", "Clear."):
         ending.tell(Reply(text))

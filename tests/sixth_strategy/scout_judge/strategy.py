@@ -126,7 +126,7 @@ class ScoutJudgeMachine(Machine):
     def tell(self, reply: Reply) -> None:
         """Read what the role at hand wrote."""
         found = read(reply.text, self.part)
-        self.last = Reading(self.part, found.calls, found.flaws, bool(found.word))
+        self.last = Reading(self.part, found.calls, found.flaws, bool(found.word), thought=found.note)
         self._messages.append(Message("assistant", reply.text))
         self.asked[self.part] = len(self._messages)
         if not found.word:

@@ -31,6 +31,7 @@ class Text(NamedTuple):
     word: str = ""
     """The word that decides: LOOK, ENOUGH, VERDICT or MORE; empty where there is none."""
     rest: str = ""
+    note: str = ""
     calls: tuple[Call, ...] = ()
     flaws: tuple[Flaw, ...] = ()
 
@@ -38,6 +39,7 @@ class Text(NamedTuple):
 def read(text: str, role: str) -> Text:
     """Read a text. Words in small letters are repaired; any other line is a flaw and is left out."""
     word, rest = "", ""
+    notes: list[str] = []
     calls: list[Call] = []
     flaws: list[Flaw] = []
     for found in _LINE.finditer(text):
@@ -52,6 +54,8 @@ def read(text: str, role: str) -> Text:
         if head != head.upper():
             flaws.append(Flaw("small_letters", f"write {head.upper()}", found.start(), found.end(), repaired=True))
         head = head.upper()
+        if head == "NOTE":
+            notes.append(tail)
         if head == "LOOK":
             calls.append(_call(tail, str(len(calls) + 1)))
         if head != "NOTE" and not (word == "LOOK" and head == "ENOUGH"):
@@ -59,7 +63,7 @@ def read(text: str, role: str) -> Text:
     if not word:
         expected = " or ".join(each for each in WORDS[role] if each != "NOTE")
         flaws.append(Flaw("no_decision", f"end with a line {expected}", 0, len(text)))
-    return Text(word, rest, tuple(calls), tuple(flaws))
+    return Text(word, rest, "\n".join(notes), tuple(calls), tuple(flaws))
 
 
 def _call(text: str, id: str) -> Call:

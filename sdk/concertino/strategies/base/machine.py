@@ -115,6 +115,7 @@ class Reading:
         understood: whether the strategy could use the text. False: it held nothing to use, and the model is asked
             again or the run ends.
         closing: the text was asked for as the answer, after the last turn that may call something.
+        thought: what was thought in the text, before its calls or its answer.
     """
 
     part: str
@@ -122,6 +123,7 @@ class Reading:
     flaws: tuple[Flaw, ...] = ()
     understood: bool = True
     closing: bool = False
+    thought: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
@@ -131,6 +133,7 @@ class Reading:
             "flaws": [flaw.to_json() for flaw in self.flaws],
             "understood": self.understood,
             "closing": self.closing,
+            "thought": self.thought,
         }
 
     @classmethod
@@ -138,7 +141,7 @@ class Reading:
         """The inverse of `to_json`."""
         calls = tuple(Call.from_json(call) for call in data["calls"])
         flaws = tuple(Flaw.from_json(flaw) for flaw in data["flaws"])
-        return cls(data["part"], calls, flaws, data["understood"], data["closing"])
+        return cls(data["part"], calls, flaws, data["understood"], data["closing"], data["thought"])
 
 
 @dataclass(frozen=True, slots=True)

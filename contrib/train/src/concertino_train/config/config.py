@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, get_args, get_origin
 
 from concertino import UsageError
 from concertino.schema import near_names
+from concertino.strategies import installed_strategy
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from .data import DataSection
@@ -102,6 +103,8 @@ class TrainConfig(Section):
                 f"roles.policies={own} needs a rollout.strategy in which several roles speak; in {name} only "
                 f"{', '.join(parts)} does"
             )
+        if self.data.rewrite is not None:
+            installed_strategy(self.data.rewrite)
         if own != "shared" and self.rollout.backend == "vllm":
             raise ValueError("a policy for each role is sampled in this process: rollout.backend=transformers")
         if (self.algorithm.loss == "dr_grpo") != (self.algorithm.row_tokens is not None):

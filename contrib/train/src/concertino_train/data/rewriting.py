@@ -31,8 +31,6 @@ from .replaying import ReplayedTrace, Spoken, Tools, replayed, tell
 from .trajectories import data_of
 
 _BUDGET = re.compile(r"\n?<budget>(\{.*?\})</budget>\s*\Z", re.DOTALL)
-_CALLS = re.compile(r"<(tool_call|graph|plan|search|wiki_search)>.*?(?:</\1>|\Z)", re.DOTALL)
-_TAGS = re.compile(r"</?(?:think|reasoning|reflection|tool_call)>")
 _QUOTE = re.compile(r"(?<!\$)\$\{[^{}\n]{0,64}\}")
 _PLACE = re.compile(r"(?<!\$)\$\{(\d+\.\w+)\}")
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
@@ -90,7 +88,7 @@ def parallelised(
     told = replayed(trace, tools)
     own, last = _parts(told, exact)
     calls = [
-        MadeValue(call.name, data_of(call), seen, _thought(said.reply.text) if number == 0 else "")
+        MadeValue(call.name, data_of(call), seen, said.reading.thought if number == 0 else "")
         for said in own
         for number, (call, seen) in enumerate(said.calls)
     ]
@@ -344,7 +342,7 @@ class _Writer:
         """The texts behind the last result: those that were said, or new ones where the target ends otherwise."""
         if self.strategy.name == self.told.strategy.name:
             return [self._requoted(said.reply.text) for said in self.last]
-        thought = self._requoted(_thought(self.last[0].reply.text)) if self.last else ""
+        thought = self._requoted(self.last[0].reading.thought) if self.last else ""
         thought = thought or "The results answer the question."
         return self.strategy.write_answer(str(self.told.done.answer), thought)
 
@@ -379,11 +377,6 @@ def _remaining(fresh: Sequence[Message]) -> dict[str, float] | None:
 
 def _planned(calls: Sequence[Call]) -> list[tuple[str, Any]]:
     return [(call.name, data_of(call)) for call in calls if call.error is None]
-
-
-def _thought(text: str) -> str:
-    """What a text thinks: without its calls and tags."""
-    return _TAGS.sub("", _CALLS.sub("", text)).strip()
 
 
 def _brief(arguments: Any) -> str:
