@@ -115,18 +115,13 @@ def make_strategy(name: str, settings: tuple[str, ...]) -> Strategy:
     Raises:
         UsageError: no such strategy or setting, or a value of the wrong kind.
     """
-    from concertino.strategies import BUILT_IN, RoleWorkflow, strategy_by_name
+    from concertino.strategies import installed_strategy, load_strategy
 
     if name.endswith((".toml", ".json")):
         if settings:
             raise UsageError(f"--set {settings[0]}: the settings of a workflow stand in its file, {name}")
-        return RoleWorkflow.load(Path(name))
-    if name in BUILT_IN:
-        chosen = strategy_by_name(name)
-    else:
-        from concertino.plugins import default_manager
-
-        chosen = strategy_by_name(name, default_manager().strategies())
+        return load_strategy(name)
+    chosen = installed_strategy(name)
     defaults: dict[str, object] = {f.name: f.default for f in fields(chosen)} if is_dataclass(chosen) else {}
     values = dict(_setting(text, name, list(defaults)) for text in settings)
     for key, value in values.items():

@@ -19,7 +19,7 @@ from concertino.core.plan import Plan
 from concertino.core.usage import Cost
 from concertino.members.specs import AgentSpec
 from concertino.strategies import Act, Ask, Brief, Done, Machine, Strategy
-from concertino.strategies.built_in import installed_strategy
+from concertino.strategies.built_in import DEFAULT_STRATEGY, installed_strategy
 
 if TYPE_CHECKING:
     from concertino.members.context import Context
@@ -131,7 +131,7 @@ def orchestrator_of(name: str, table: Mapping[str, Any]) -> OrchestratorAgent:
     if not isinstance(settings, dict):
         raise PoolError(f"{name!r}: settings = {settings!r}; expected a table")
     try:
-        plain = installed_strategy(table.get("strategy", "parallel-rounds"))()
+        plain = installed_strategy(table.get("strategy", DEFAULT_STRATEGY))()
         check_keys(f"{name!r}: settings", settings, [key for key in plain.to_json() if key != "name"], PoolError)
         return orchestrator_agent(
             name,

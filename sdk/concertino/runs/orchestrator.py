@@ -30,7 +30,7 @@ from concertino.members.specs import ModelSpec, Spec, ToolSpec
 from concertino.pool.live import LivePool
 from concertino.pool.pool import Pool
 from concertino.strategies import Ask, Brief, Done, Machine, Strategy
-from concertino.strategies.built_in import installed_strategy
+from concertino.strategies.built_in import DEFAULT_STRATEGY, installed_strategy
 from concertino.traces import Durability, JournalSink, Trace, TraceMemory, TraceStore
 from concertino.traces.trace import header
 
@@ -72,7 +72,7 @@ class Orchestrator:
     def __init__(
         self,
         model: str | Model | ModelSpec = "orchestrator",
-        strategy: Strategy | str = "parallel-rounds",
+        strategy: Strategy | str = DEFAULT_STRATEGY,
         *,
         executor: Executor | None = None,
         sampling: Sampling | None = None,

@@ -27,7 +27,7 @@ from .base.machine import (
     TurnState,
     Utterance,
 )
-from .built_in import BUILT_IN, strategy_by_name
+from .built_in import BUILT_IN, DEFAULT_STRATEGY, installed_strategy, load_strategy, strategy_by_name
 from .dependency_plan import DependencyPlan
 from .parallel_rounds import ParallelRounds
 from .role_workflow import (
@@ -57,6 +57,7 @@ from .serial_calls import (
 
 __all__ = [
     "BUILT_IN",
+    "DEFAULT_STRATEGY",
     "EVALUATION_SAMPLING",
     "Act",
     "AgentGraph",
@@ -87,6 +88,8 @@ __all__ = [
     "choices_of",
     "coder_tester",
     "environment_tool",
+    "installed_strategy",
+    "load_strategy",
     "plan_to_dot",
     "plan_to_json",
     "plan_to_mermaid",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from concertino.core.errors import UsageError
 from concertino.plugins.manager import default_manager
@@ -19,6 +20,9 @@ BUILT_IN: Mapping[str, type[Strategy]] = {
     strategy.name: strategy for strategy in (ParallelRounds, AgentGraph, DependencyPlan, SerialCalls, RoleWorkflow)
 }
 """Strategies that come with the SDK, by name."""
+
+DEFAULT_STRATEGY = ParallelRounds.name
+"""What an orchestrator follows where nothing else is said."""
 
 
 def strategy_by_name(name: str, more: Mapping[str, type[Strategy]] | None = None) -> type[Strategy]:
@@ -39,6 +43,15 @@ def strategy_by_name(name: str, more: Mapping[str, type[Strategy]] | None = None
     near = near_names(name, known_names, limit=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise UsageError(f"there is no strategy {name!r}; {hint}there are {', '.join(known_names)}")
+
+
+def load_strategy(path: str | Path) -> Strategy:
+    """The strategy that a file holds: a workflow of roles.
+
+    Raises:
+        UsageError: names the file, and all that is wrong with its line.
+    """
+    return RoleWorkflow.load(path)
 
 
 def installed_strategy(name: str) -> type[Strategy]:

@@ -342,7 +342,7 @@ def test_the_words_of_a_forked_machine_are_rewarded_on_the_state_that_they_were_
         tool(branch)
     totals = []
     for branch in branches:
-        turn = Turn.of_roles(before, branch.said, 1)
+        turn = Turn.of_state(before, branch.turn_state(), 1)
         reward = environment.turn_reward(turn)
         assert reward.team == branch.world.reward
         totals.append(reward.of("planner"))

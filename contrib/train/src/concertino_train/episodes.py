@@ -21,7 +21,7 @@ from concertino_bench.metrics import Preference
 
 if TYPE_CHECKING:
     from concertino import Pool, Run
-    from concertino.strategies import Flaw
+    from concertino.strategies import Flaw, Reading
     from concertino_bench.environments import TurnReward
 
 
@@ -284,6 +284,7 @@ class Episode:
         domain: str = "",
         others: Collection[str] = ("summariser",),
         verdict: Callable[[Reply], Sequence[Flaw]] | None = None,
+        readings: Sequence[Reading | None] | None = None,
     ) -> Episode:
         """The episode of a finished and graded run.
 
@@ -297,10 +298,10 @@ class Episode:
             turns: of role workflows.
             domain: of role workflows.
             others: roles that are not played by the policy: their texts and tokens are not its own.
-            verdict: the flaws of a text that led to no plan; by default ParaManager's format check for
-                `parallel-rounds`, and nothing for other strategies.
+            verdict: the flaws of a text that led to no plan; by default those that the strategy found.
+            readings: what the strategy found in the policy's texts, in order; by default the run is replayed.
         """
-        reader = _Reader(run, pool, frozenset(others), verdict or _verdict_of(run))
+        reader = _Reader(run, pool, frozenset(others), verdict, readings)
         usage, own = run.usage, reader.own
         return cls(
             run.id,
@@ -371,7 +372,12 @@ class _Reader:
     """What a run's events say, told as rounds."""
 
     def __init__(
-        self, run: Run, pool: Pool | None, others: frozenset[str], verdict: Callable[[Reply], Sequence[Flaw]]
+        self,
+        run: Run,
+        pool: Pool | None,
+        others: frozenset[str],
+        verdict: Callable[[Reply], Sequence[Flaw]] | None,
+        readings: Sequence[Reading | None] | None,
     ) -> None:
         self.run = run
         self.pool = pool
@@ -379,7 +385,8 @@ class _Reader:
         self.kinds = {e.name: e.kind for e in run.events if isinstance(e, CallStarted)}
         self.replies = [e for e in run.events if isinstance(e, Replied) and e.role not in others]
         self.own = [e.observation for e in self.replies]
-        self.in_rounds = _strategy_name(run) == "parallel-rounds"
+        found = list(readings) if readings is not None else _readings(run, self.replies)
+        self.readings = [*found, *[None] * (len(self.replies) - len(found))]
 
     # -- rounds --------------------------------------------------------------------------------------------------------
 
@@ -406,21 +413,24 @@ class _Reader:
         """A text that led to no plan of its own."""
         told = self.replies[place]
         kind = self._kind_of(place)
-        flaws = () if kind == "answer" else tuple(flaw.code for flaw in self.verdict(told.reply))
-        return self._round(kind, told, (), flaws)
+        reading = self.readings[place]
+        flaws: Sequence[Flaw] = () if kind == "answer" or reading is None else reading.flaws
+        if self.verdict is not None and kind != "answer":
+            flaws = self.verdict(told.reply)
+        return self._round(kind, told, (), tuple(flaw.code for flaw in flaws))
 
     def _kind_of(self, place: int) -> RoundKind:
-        told, following = self.replies[place], self.replies[place + 1 : place + 2]
-        if self.in_rounds:
-            if (place and _ends(self.replies[place - 1].reply)) or (not following and self.run.stop == "rounds"):
-                return "answer"
-            if _ends(told.reply):
-                return "final"
-        if not following and self.run.answer is not None:
-            return "final"
+        reading = self.readings[place]
+        if reading is None:
+            return "said"
+        if reading.closing:
+            return "answer"
+        if not reading.understood:
+            return "unread"
+        following = self.readings[place + 1 : place + 2]
         if following:
-            return "unread" if following[0].role == told.role else "said"
-        return "unread" if self.run.stop == "format" else "said"
+            return "final" if following[0] is not None and following[0].closing else "said"
+        return "final" if reading.calls or self.run.answer is not None else "said"
 
     def _round(
         self, kind: RoundKind, told: Replied, calls: tuple[Called, ...] = (), flaws: tuple[str, ...] = ()
@@ -488,25 +498,12 @@ class _Reader:
         return tuple(sorted(models or found))
 
 
-def _verdict_of(run: Run) -> Callable[[Reply], Sequence[Flaw]]:
-    if _strategy_name(run) != "parallel-rounds":
-        return lambda reply: ()
-    from concertino.strategies.parallel_rounds import check_round
+def _readings(run: Run, replies: Sequence[Replied]) -> list[Reading | None]:
+    """What the strategy of a run found in these replies."""
+    from concertino_train.data.replaying import readings_of
 
-    return lambda reply: () if reply.tool_calls else check_round(reply.text)
-
-
-def _strategy_name(run: Run) -> str:
-    setup: Mapping[str, Any] = getattr(run.events[0], "setup", {}) if run.events else {}
-    name = setup.get("strategy", {}).get("name", "")
-    return str(name)
-
-
-def _ends(reply: Reply) -> bool:
-    """The text calls `final_answer` and nobody else."""
-    from concertino.strategies.parallel_rounds import read_round
-
-    return [call.name for call in read_round(reply).calls] == ["final_answer"]
+    found = readings_of(run.trace)
+    return [found.get(told.call_id.partition("~")[0]) for told in replies]
 
 
 def _tokens(reply: Reply) -> int:

@@ -7,10 +7,11 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import ParallelRounds, Role, RoleWorkflow, SerialCalls, coder_tester
+from concertino.strategies import Brief, ParallelRounds, Role, RoleWorkflow, SerialCalls, coder_tester
+from concertino.strategies.parallel_rounds.strategy import ParallelRoundsMachine
 from concertino.testing import ScriptedModel, make_pool
 from concertino_train.data import Conversation, conversations_of
-from concertino_train.data.replaying import replayed
+from concertino_train.data.replaying import replayed, tell
 
 FINAL = [("final_answer", {})]
 
@@ -39,6 +40,23 @@ def taught(found: Conversation) -> list[bool]:
 def read_of(trace: ct.Trace) -> list[list[dict[str, Any]]]:
     """What the trace says was asked, message by message."""
     return [record["messages"] for record in trace.of_kind("ask")]
+
+
+def test_a_baseline_that_asks_its_model_once_gives_one_text_to_learn() -> None:
+    (found,) = conversations_of(run_of("It is 3.", strategy="single-model").trace)
+    assert (found.texts, found.faults) == (["It is 3."], {})
+
+
+def test_a_machine_that_does_not_say_what_it_read_is_refused() -> None:
+    class Silent(ParallelRounds):
+        def begin(self, brief: Brief) -> Any:
+            return SilentMachine(self, brief)
+
+    class SilentMachine(ParallelRoundsMachine):
+        reading = None
+
+    with pytest.raises(ct.UsageError, match=r"SilentMachine does not say what it read.*override Machine\.reading"):
+        tell(Silent().begin(Brief("?")), ct.Reply("Hm."))
 
 
 @pytest.mark.parametrize("system", ["rounds", "single", "brief", "native", "serial", "stateless", "graph", "plan"])

@@ -317,8 +317,8 @@ def test_parallel_trajectories_graphs_and_wrong_targets_are_refused(traces: dict
     with pytest.raises(NotParallel, match="a trajectory of agent-graph is not rewritten"):
         parallelised(traces["graph"][0])
     with pytest.raises(ct.UsageError, match="target='serial-calls'"):
-        parallelised(trace, "serial-calls")  # type: ignore[arg-type]
-    with pytest.raises(ct.UsageError, match="expected ParallelRounds or DependencyPlan"):
+        parallelised(trace, "serial-calls")
+    with pytest.raises(ct.UsageError, match="target=serial-calls: its turns hold one call"):
         parallelised(trace, SerialCalls())
 
 

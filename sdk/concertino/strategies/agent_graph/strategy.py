@@ -133,7 +133,8 @@ class AgentGraphMachine(Conversation):
         self._heard(reply)
         read = self._read(reply.text, reply.finish_reason == "length")
         calls = () if read.plan is None else read.plan.calls
-        self._read_as(calls, read.flaws, understood=read.answer is not None or read.plan is not None)
+        understood = read.answer is not None or read.plan is not None
+        self._read_as(calls, read.flaws, understood=understood, thought=read.thinking)
         if read.answer is not None:
             self._end(Done(read.answer, "answered"))
         elif read.plan is not None:

@@ -58,9 +58,12 @@ class Conversation(Machine):
         """What the last text was read as."""
         return self.last_reading
 
-    def _read_as(self, calls: Sequence[Call] = (), flaws: Sequence[Flaw] = (), *, understood: bool = True) -> None:
+    def _read_as(
+        self, calls: Sequence[Call] = (), flaws: Sequence[Flaw] = (), *, understood: bool = True, thought: str = ""
+    ) -> None:
         """Report what a text was read as."""
-        self.last_reading = Reading("orchestrator", tuple(calls), tuple(flaws), understood)
+        closing = self.phase == "answer"
+        self.last_reading = Reading("orchestrator", tuple(calls), tuple(flaws), understood, closing, thought)
 
     def _question(self) -> Ask:
         """What the model is asked now."""

@@ -18,6 +18,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 from concertino.core.errors import UsageError
@@ -109,16 +110,20 @@ class Reading:
 
     Attributes:
         part: who spoke: a role of the strategy, or `orchestrator`.
-        calls: the calls that were read, in order; unreadable ones carry an error.
+        calls: the calls that were read, in order, as they were written; unreadable ones carry an error.
         flaws: what the text lacks of the exact form; `repaired` ones had one plain meaning, which was taken.
         understood: whether the strategy could use the text. False: it held nothing to use, and the model is asked
             again or the run ends.
+        closing: the text was asked for as the answer, after the last turn that may call something.
+        thought: what was thought in the text, before its calls or its answer.
     """
 
     part: str
     calls: tuple[Call, ...] = ()
     flaws: tuple[Flaw, ...] = ()
     understood: bool = True
+    closing: bool = False
+    thought: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
@@ -127,13 +132,16 @@ class Reading:
             "calls": [call.to_json() for call in self.calls],
             "flaws": [flaw.to_json() for flaw in self.flaws],
             "understood": self.understood,
+            "closing": self.closing,
+            "thought": self.thought,
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Reading:
         """The inverse of `to_json`."""
         calls = tuple(Call.from_json(call) for call in data["calls"])
-        return cls(data["part"], calls, tuple(Flaw.from_json(flaw) for flaw in data["flaws"]), data["understood"])
+        flaws = tuple(Flaw.from_json(flaw) for flaw in data["flaws"])
+        return cls(data["part"], calls, flaws, data["understood"], data["closing"], data["thought"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +183,14 @@ class TurnState:
         finished: turns that are over.
         said: the last utterance of each role, by its name.
         state: state of the environment as plain data, `None` without one.
+        answering: the role whose last word is the run's answer, or its action on the environment.
     """
 
     turn: int
     finished: int
     said: Mapping[str, Utterance]
     state: Any = None
+    answering: str = ""
 
 
 class OutlineStep(NamedTuple):
@@ -323,6 +333,15 @@ class Strategy(ABC):
             UsageError: the strategy's format cannot hold it.
         """
         raise UsageError(f"the strategy {self.name!r} does not write answers; give its class a method write_answer")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Strategy:
+        """Read a strategy of this kind from a file, for strategies that have a file format of their own.
+
+        Raises:
+            UsageError: this kind has none; or the file cannot be read.
+        """
+        raise UsageError(f"{path}: the strategy {cls.name!r} is not read from files; give its settings")
 
     def to_json(self) -> dict[str, Any]:
         """Name and settings, as a trace keeps them."""

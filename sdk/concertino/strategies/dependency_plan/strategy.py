@@ -226,7 +226,7 @@ class DependencyPlanMachine(Conversation):
         read = self._read(reply.text)
         fruitless = self.fruitless
         self._follow(reply, read, cut_off)
-        self._read_as(read.calls, read.flaws, understood=self.fruitless <= fruitless)
+        self._read_as(read.calls, read.flaws, understood=self.fruitless <= fruitless, thought=read.thinking)
 
     def _follow(self, reply: Reply, read: TurnText, cut_off: bool) -> None:
         """Do what the text says."""
@@ -286,7 +286,7 @@ class DependencyPlanMachine(Conversation):
     def _last_answer(self, text: str, cut_off: bool) -> None:
         """The answer after the last turn with calls; a call there is no call."""
         read = read_turn(text, {}, self.tools, strict=self.settings.strict, graph=False, cut_off=cut_off)
-        self._read_as(read.calls, read.flaws, understood=read.answers is not None)
+        self._read_as(read.calls, read.flaws, understood=read.answers is not None, thought=read.thinking)
         if read.answers is not None:
             self._answered(read.answers, "rounds")
         else:

@@ -173,7 +173,8 @@ class ParallelRoundsMachine(Conversation):
         read = read_round(reply)
         self._heard(reply, with_calls=True)
         flaws = self._verdict(reply, read.calls, read.exact)
-        self._read_as(read.calls, flaws, understood=bool(read.calls or read.answer))
+        thought = read.reasoning.removeprefix(reply.reasoning).strip()
+        self._read_as(read.calls, flaws, understood=bool(read.calls or read.answer), thought=thought)
         if not read.calls:
             self._no_call(read.answer, read.unclosed)
             return

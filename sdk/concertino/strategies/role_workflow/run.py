@@ -120,7 +120,9 @@ class RoleWorkflowMachine(Machine):
     def turn_state(self) -> TurnState:
         """What roles have said, and the environment as it is now."""
         finished = self.turn if self.phase == "done" else self.turn - 1
-        return TurnState(self.turn, finished, self.said, self.world.state)
+        until = self.settings.until
+        answering = until.action if isinstance(until, ReachGoal) else self.settings.answering
+        return TurnState(self.turn, finished, self.said, self.world.state, answering)
 
     def upcoming(self) -> list[Ask]:
         """Of simultaneous roles, those that come after this one in the turn."""

@@ -255,7 +255,7 @@ class SerialCallsMachine(Conversation):
             strict=self.settings.strict,
         )
         direct = (turn.answer or turn.message) and not qa and not (self.settings.strict and not turn.ok)
-        self._read_as(turn.calls, turn.flaws, understood=bool(turn.calls or direct))
+        self._read_as(turn.calls, turn.flaws, understood=bool(turn.calls or direct), thought=turn.thought)
         if not qa:
             self._heard(reply, with_calls=True)
         if not turn.calls:
@@ -397,7 +397,7 @@ class SerialCallsMachine(Conversation):
         answer = turn.answer or turn.message
         if answer is None:
             answer = "" if turn.calls else reply.text.strip()
-        self._read_as(turn.calls, turn.flaws, understood=bool(answer))
+        self._read_as(turn.calls, turn.flaws, understood=bool(answer), thought=turn.thought)
         self._end(Done(answer or None, self.final.stop, self.final.detail))
 
     # -- copies ----------------------------------------------------------------------------------------------------

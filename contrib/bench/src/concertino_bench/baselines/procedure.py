@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
 from concertino import Message, Observation, Reply, Sampling, UsageError
-from concertino.strategies import Act, Ask, Brief, Done, Machine, Step, Strategy
+from concertino.strategies import Act, Ask, Brief, Done, Machine, Reading, Step, Strategy
 
 from .members import AskedMember
 
@@ -159,6 +159,11 @@ class ProcedureMachine(Machine):
         """Note what the calls gave."""
         results = tuple(_result(observation) for observation in observations)
         self.log = replace(self.log, rounds=(*self.log.rounds, results))
+
+    @property
+    def reading(self) -> Reading | None:
+        """What the leader wrote last; a baseline takes any text."""
+        return Reading("orchestrator", understood=bool(self.log.replies[-1].strip())) if self.log.replies else None
 
     def finish(self, stop: str, detail: str = "") -> None:
         """End from outside, with the best answer so far."""

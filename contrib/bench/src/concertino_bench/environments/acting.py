@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 from concertino import UsageError
-from concertino.strategies import Stepped
+from concertino.strategies import Stepped, TurnState
 
 from .rewards import TurnReward
 
@@ -76,27 +76,34 @@ class Turn:
     final: bool = True
 
     @classmethod
-    def of_roles(cls, before: Any, said: Mapping[str, Any], turn: int | None = None, *, final: bool = True) -> Self:
-        """A turn of a `RoleWorkflow`, from the last words of its roles (`RoleWorkflowMachine.said`).
+    def of_state(cls, before: Any, state: TurnState, turn: int | None = None, *, final: bool = True) -> Self:
+        """A turn, from what a strategy's machine says of it (`Machine.turn_state`).
+
+        The action is the word of the answering role; the script is that of another role whose tools ran; the tests are
+        the word of another role that was read as a list of tests.
 
         Args:
             before: the snapshot before the turn.
-            said: by role, something with `value`, `result`, `ok` and `turn`.
+            state: what the roles said.
             turn: words of other turns are left out; None takes all.
             final: whether the run is over behind it.
         """
-        words = {role: word for role, word in said.items() if turn is None or word.turn == turn}
-        acting = next((words[role] for role in ("planner", "reasoner", "coder") if role in words), None)
-        tool, tester = words.get("programmer"), words.get("tester")
-        ran = tool is not None and tool.ok is not None
+        words = {role: word for role, word in state.said.items() if turn is None or word.turn == turn}
+        acting = words.pop(state.answering, None)
+        script = next((word for word in words.values() if word.ok is not None), None)
+        tests = next((word.value for word in words.values() if word.ok is None and _is_tests(word.value)), None)
         return cls(
             before,
             None if acting is None else acting.value,
-            tool.result if ran and tool is not None else None,
-            bool(ran and tool is not None and tool.ok),
-            None if tester is None else tester.value,
+            None if script is None else script.result,
+            script is not None and script.ok is True,
+            tests,
             final,
         )
+
+
+def _is_tests(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, Mapping) and "input" in each for each in value)
 
 
 class ActingEnvironment(ABC):

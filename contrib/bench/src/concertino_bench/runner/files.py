@@ -193,12 +193,12 @@ def make_system(entry: Mapping[str, Any], where: str, folder: Path | None = None
         UsageError: a field cannot be, there is no such strategy, or no such option of it.
     """
     from concertino.plugins import default_manager
-    from concertino.strategies import RoleWorkflow, strategy_by_name
+    from concertino.strategies import DEFAULT_STRATEGY, load_strategy, strategy_by_name
 
     _check(entry, SYSTEM, where)
-    name = entry.get("strategy", "parallel-rounds")
+    name = entry.get("strategy", DEFAULT_STRATEGY)
     if name.endswith(".toml"):
-        return System(**_plain(entry), strategy=RoleWorkflow.load((folder or Path()) / name), sampling=_sampling(entry))
+        return System(**_plain(entry), strategy=load_strategy((folder or Path()) / name), sampling=_sampling(entry))
     try:
         kind = strategy_by_name(name, default_manager().strategies())
     except UsageError as error:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from concertino.strategies import DEFAULT_STRATEGY
+
 if TYPE_CHECKING:
     from concertino import Model, ModelSpec, Pool, Sampling, Strategy
 
@@ -32,7 +34,7 @@ class System:
     """
 
     name: str
-    strategy: Strategy | str = "parallel-rounds"
+    strategy: Strategy | str = DEFAULT_STRATEGY
     model: str | Model | ModelSpec = "orchestrator"
     only: Sequence[str] = ()
     offer: Sequence[str] = ()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from concertino import Budget, Orchestrator, Pool, Strategy, Usage
+from concertino.strategies import DEFAULT_STRATEGY
 
 from concertino_bench.toolkits.criteria import Verification, verify
 from concertino_bench.toolkits.replaying import Operated, ReplayedCalls
@@ -59,7 +60,7 @@ async def attempt(
     toolkit: Toolkit,
     pool: Pool,
     *,
-    strategy: Strategy | str = "parallel-rounds",
+    strategy: Strategy | str = DEFAULT_STRATEGY,
     budget: Budget | None = None,
     solver: str = "solver",
 ) -> SolverAttempt:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from concertino import Usage
+from concertino.strategies import DEFAULT_STRATEGY
 
 SECONDS = 5.0
 """What one call in the sandbox may take."""
@@ -40,7 +41,7 @@ class SynthesisSettings:
     repairs: int = 2
     review: bool = True
     seconds: float = SECONDS
-    strategy: str = "parallel-rounds"
+    strategy: str = DEFAULT_STRATEGY
 
     @property
     def name(self) -> str:

@@ -381,11 +381,10 @@ def _rollouts(config: TrainConfig, work: str, tasks: int) -> int:
 
 def _spending(config: TrainConfig, pool: Pool, rollouts: int) -> SpendingEstimate:
     strategy, budget, unpriced = make_strategy(config.rollout.strategy), config.rollout.budget, unpriced_in(pool)
-    rounds = _least(getattr(strategy, "max_rounds", None), budget.rounds)
-    width = _least(getattr(strategy, "max_parallel", None), budget.parallel)
+    rounds = _least(strategy.limits.rounds, budget.rounds)
+    width = _least(strategy.limits.parallel, budget.parallel)
     tools = [spec for spec in pool.members if isinstance(spec, ToolSpec)]
-    serial = strategy.name == "serial-calls"
-    bound = None if rounds is None or (width is None and not serial) else rounds * (1 if width is None else width)
+    bound = None if rounds is None or width is None else rounds * width
     each = _least(bound, budget.calls)
     mean = sum(spec.cost.usd for spec in tools) / len(tools) if tools else 0.0
     agents = any(spec.kind == "agent" for spec in tools)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, get_args, get_origin
 
 from concertino import UsageError
 from concertino.schema import near_names
+from concertino.strategies import installed_strategy
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from .data import DataSection
@@ -96,8 +97,14 @@ class TrainConfig(Section):
             raise ValueError("roles.policies=lora needs model.adapter, which says what an adapter is: {rank: 16}")
         if own == "full" and self.model.adapter is not None:
             raise ValueError("roles.policies=full trains whole models; leave out model.adapter, or take lora")
-        if own != "shared" and self.rollout.strategy.name != "role-workflow":
-            raise ValueError(f"roles.policies={own} needs a workflow of roles: rollout.strategy.name=role-workflow")
+        if own != "shared" and len(parts := make_strategy(self.rollout.strategy).parts) < 2:
+            name = self.rollout.strategy.name
+            raise ValueError(
+                f"roles.policies={own} needs a rollout.strategy in which several roles speak; in {name} only "
+                f"{', '.join(parts)} does"
+            )
+        if self.data.rewrite is not None:
+            installed_strategy(self.data.rewrite)
         if own != "shared" and self.rollout.backend == "vllm":
             raise ValueError("a policy for each role is sampled in this process: rollout.backend=transformers")
         if (self.algorithm.loss == "dr_grpo") != (self.algorithm.row_tokens is not None):

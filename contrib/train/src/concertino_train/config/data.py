@@ -86,7 +86,7 @@ class DataSection(Section):
     exclude_rl: bool = False
     exact: bool = False
     roles: list[str] = Field(default_factory=list)
-    rewrite: Literal["parallel-rounds", "dependency-plan"] | None = None
+    rewrite: str | None = None
     keep_serial: bool = True
     gap: GapSection | None = None
     outcomes: OutcomeSection = OutcomeSection()

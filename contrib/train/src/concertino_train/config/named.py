@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino import Strategy, UsageError
@@ -60,20 +59,17 @@ def make_strategy(section: StrategySection) -> Strategy:
     Raises:
         UsageError: there is no such strategy or setting, or it refuses a value; gives near names.
     """
-    from concertino.strategies import BUILT_IN, strategy_by_name
+    from concertino.strategies import installed_strategy
 
     settings = section.settings
     if "make" in settings:
         return _made(section)
-    if section.name == "role-workflow" and ("environment" in settings or "file" in settings):
-        return _workflow(settings)
-    if section.name in BUILT_IN:
-        kind = strategy_by_name(section.name)
-    else:
-        from concertino.plugins import default_manager
-
-        kind = strategy_by_name(section.name, default_manager().strategies())
+    kind = installed_strategy(section.name)
     known: list[str] = [each.name for each in fields(kind)] if is_dataclass(kind) else []
+    if "file" in settings and "file" not in known:
+        return _from_file(kind, settings)
+    if "environment" in settings and "environment" not in known:
+        return _for_environment(section, known)
     _known(section.name, settings, known)
     try:
         return kind.from_json({"name": section.name, **settings})
@@ -82,34 +78,40 @@ def make_strategy(section: StrategySection) -> Strategy:
 
 
 def _made(section: StrategySection) -> Strategy:
-    """What a function gives: `{name: role-workflow, make: practice, turns: 2}`."""
+    """What a function gives: `{name: my-strategy, make: "module:function", turns: 2}`."""
     settings = section.settings
     called = type(section)(name=str(settings.pop("make")), **settings)
-    strategy = make_named(called, MAKERS, "rollout.strategy.make")
-    if not isinstance(strategy, Strategy) or strategy.name != section.name:
+    return _named_so(make_named(called, MAKERS, "rollout.strategy.make"), called.name, section.name)
+
+
+def _named_so(strategy: Any, maker: str, name: str) -> Strategy:
+    """What was made, if it is the strategy that was asked for."""
+    if not isinstance(strategy, Strategy) or strategy.name != name:
         got = strategy.name if isinstance(strategy, Strategy) else type(strategy).__name__
-        raise UsageError(f"rollout.strategy: {called.name} gave {got}; expected the strategy {section.name!r}")
+        raise UsageError(f"rollout.strategy: {maker} gave {got}; expected the strategy {name!r}")
     return strategy
 
 
-def _workflow(settings: Mapping[str, Any]) -> Strategy:
-    """A workflow of concertino-bench by its environment, or one of a file."""
-    from concertino.strategies import RoleWorkflow
+def _from_file(kind: type[Strategy], settings: Mapping[str, Any]) -> Strategy:
+    """The strategy that stands in a file."""
+    file, given = settings["file"], [key for key in settings if key != "file"]
+    if given:
+        raise UsageError(f"{kind.name} with file and {', '.join(given)}: its settings stand in {file}")
+    return kind.load(str(file))
 
-    given = dict(settings)
-    if "file" in given:
-        file = given.pop("file")
-        if given:
-            raise UsageError(f"role-workflow with file and {', '.join(given)}: its settings stand in {file}")
-        return RoleWorkflow.load(Path(str(file)))
+
+def _for_environment(section: StrategySection, known: list[str]) -> Strategy:
+    """The strategy that concertino-bench has for an environment."""
     from concertino_bench.environments import workflow_for
 
+    given = dict(section.settings)
     environment = str(given.pop("environment"))
-    _known("role-workflow", given, [*(each.name for each in fields(RoleWorkflow)), "python"])
+    _known(section.name, given, [*known, "python"])
     try:
-        return workflow_for(environment, **given)
+        strategy = workflow_for(environment, **given)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"role-workflow, environment={environment!r}: {error}") from error
+        raise UsageError(f"{section.name}, environment={environment!r}: {error}") from error
+    return _named_so(strategy, f"environment={environment!r}", section.name)
 
 
 def _known(name: str, given: Mapping[str, Any], known: list[str]) -> None:

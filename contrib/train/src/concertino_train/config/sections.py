@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from concertino.strategies import DEFAULT_STRATEGY
 from pydantic import BaseModel, ConfigDict, Field
 
 Count = Annotated[int, Field(ge=1)]
@@ -247,11 +248,12 @@ class StrategySection(Named):
     """The paradigm: its name, and its own settings next to it.
 
     Attributes:
-        name: an installed strategy. Of `role-workflow`, `environment` names one of concertino-bench's workflows, and
-            `file` a TOML file of your own. `make` names a function that makes the strategy of the settings beside it.
+        name: an installed strategy. Beside it, `environment` names an environment of concertino-bench that has a
+            strategy of this name, `file` a file that the strategy is read from, and `make` a function that makes it of
+            the settings beside it.
     """
 
-    name: str = "parallel-rounds"
+    name: str = DEFAULT_STRATEGY
 
 
 class BudgetSection(Section):

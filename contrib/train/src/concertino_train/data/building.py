@@ -25,7 +25,7 @@ from .conversations import OTHERS, conversations_of
 from .examples import Example, conversations_in
 from .files import NAME, encoded_line, write_conversations
 from .gap import GapSettings, gap_filter
-from .rewriting import NotParallel, Rewritten, Target, parallelised
+from .rewriting import NotParallel, Rewritten, parallelised
 from .selecting import SelectionSettings, select
 from .trajectories import LeftOutTrajectory, PoolOf, Trajectory, read_trajectories, tools_of
 
@@ -51,7 +51,7 @@ class SetSettings:
     others: tuple[str, ...] = OTHERS
     roles: tuple[str, ...] = ()
     exact: bool = False
-    rewrite: Target | None = None
+    rewrite: str | None = None
     keep_serial: bool = True
     gap: GapSettings | None = None
     title: str = "Conversations to learn from"
@@ -216,7 +216,7 @@ def _examples(
             )
 
 
-def _rewritten(one: Trajectory, trace: Trace, target: Target, pools: _Pools, exact: bool) -> Example:
+def _rewritten(one: Trajectory, trace: Trace, target: str, pools: _Pools, exact: bool) -> Example:
     new: Rewritten = parallelised(
         trace, target, tools=pools.tools(one), writes=pools.writes(one), task=one.key.task, exact=exact
     )

@@ -38,7 +38,7 @@ class Conversation:
         tools: function objects for native calls.
         task, question: id and text of the task; empty where they are not known.
         run, pool, strategy, models: of the run.
-        rewritten: what was made of another conversation: "parallel-rounds"; empty for what was really said.
+        rewritten: the strategy of the conversation that this was made of; empty for what was really said.
     """
 
     id: str

@@ -11,12 +11,13 @@ it is what its writer read.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from concertino import Call, Message, Observation, Reply, Status, Trace, TraceError, UsageError, replay
-from concertino.strategies import Act, Ask, Brief, Done, Machine, Step, Strategy, strategy_by_name
+from concertino.strategies import Act, Ask, Brief, Done, Machine, Reading, Step, Strategy, installed_strategy
 
 Tools = Sequence[Mapping[str, Any]]
 _ID = "concertino_ask"
@@ -35,10 +36,8 @@ class Spoken:
         begins: a conversation begins with `fresh`; else it goes on behind the role's text before.
         fresh: messages that it read and that this conversation did not have yet.
         reply: what it wrote.
+        reading: what the strategy's machine found in it.
         tools: function objects for native calls that it was given.
-        flaws: codes of what the text lacks of the exact form, those without one plain reading.
-        repaired: codes of flaws that had one plain reading, which was taken.
-        unread: nothing could be read in it, so it was handed back.
         calls: calls that it led to, with their observations.
         round: number of the plan that it led to, 0 for none.
     """
@@ -50,12 +49,25 @@ class Spoken:
     begins: bool
     fresh: tuple[Message, ...]
     reply: Reply
+    reading: Reading
     tools: tuple[Mapping[str, Any], ...] = ()
-    flaws: tuple[str, ...] = ()
-    repaired: tuple[str, ...] = ()
-    unread: bool = False
     calls: list[tuple[Call, Observation]] = field(default_factory=list)
     round: int = 0
+
+    @property
+    def flaws(self) -> tuple[str, ...]:
+        """Codes of what the text lacks of the exact form, those without one plain reading."""
+        return tuple(flaw.code for flaw in self.reading.flaws if not flaw.repaired)
+
+    @property
+    def repaired(self) -> tuple[str, ...]:
+        """Codes of flaws that had one plain reading, which was taken."""
+        return tuple(flaw.code for flaw in self.reading.flaws if flaw.repaired)
+
+    @property
+    def unread(self) -> bool:
+        """Whether nothing could be read in it, so that it was handed back."""
+        return not self.reading.understood
 
     @property
     def refused(self) -> bool:
@@ -89,15 +101,8 @@ def strategy_of(trace: Trace) -> Strategy:
     Raises:
         UsageError: no such strategy is installed.
     """
-    from concertino.plugins import default_manager
-
     said = trace.setup.get("strategy", {})
-    name = str(said.get("name", ""))
-    try:
-        found = strategy_by_name(name)
-    except UsageError:
-        found = strategy_by_name(name, default_manager().strategies())
-    return found.from_json(said)
+    return installed_strategy(str(said.get("name", ""))).from_json(said)
 
 
 def replayed(trace: Trace, tools: Tools = ()) -> ReplayedTrace:
@@ -121,6 +126,18 @@ def replayed(trace: Trace, tools: Tools = ()) -> ReplayedTrace:
     return ReplayedTrace(tuple(heard.spoken), tuple(heard.rounds), tuple(heard.levels), done, strategy)
 
 
+def readings_of(trace: Trace) -> dict[str, Reading]:
+    """What a trace's strategy found in each reply, by the id of its question; of a run that broke, as far as it got.
+
+    Raises:
+        UsageError: its strategy is not installed, or does not say what it reads.
+    """
+    noted = _Noted()
+    with contextlib.suppress(TraceError):
+        replay(_with_ids(trace, ()), _Overheard(strategy_of(trace), noted))
+    return noted.readings
+
+
 def _with_ids(trace: Trace, tools: Tools) -> Trace:
     """The same records, with replies that carry the id of their question, and a setup that knows the tools."""
     records: list[dict[str, Any]] = []
@@ -134,6 +151,27 @@ def _with_ids(trace: Trace, tools: Tools) -> Trace:
         else:
             records.append(record)
     return Trace(records, trace.path)
+
+
+class _Listener(Protocol):
+    """Who listens to a replay."""
+
+    def told(self, step: Ask, reply: Reply, reading: Reading) -> None: ...
+
+    def ran(self, step: Act, observations: Sequence[Observation]) -> None: ...
+
+
+class _Noted:
+    """The readings of a replay, by question."""
+
+    def __init__(self) -> None:
+        self.readings: dict[str, Reading] = {}
+
+    def told(self, step: Ask, reply: Reply, reading: Reading) -> None:
+        self.readings[str(reply.extra.get(_ID, ""))] = reading
+
+    def ran(self, step: Act, observations: Sequence[Observation]) -> None:
+        pass
 
 
 class _Heard:
@@ -154,8 +192,8 @@ class _Heard:
                 self.fresh[name] = tuple(_plain(Message.from_json(each)) for each in record["messages"])
         self.lines: set[str] = set()
 
-    def told(self, machine: Machine, step: Ask, reply: Reply) -> Spoken:
-        """A reply to a question; what it means is added by the one who reads it."""
+    def told(self, step: Ask, reply: Reply, reading: Reading) -> None:
+        """A reply to a question, and what the machine found in it."""
         name = str(reply.extra.get(_ID, ""))
         fresh = self.fresh.get(name)
         if fresh is None:
@@ -169,19 +207,18 @@ class _Heard:
         begins = step.role not in self.lines or fresh[0].role == "system" or whole
         self.lines.add(step.role)
         kept = replace(reply, extra={key: value for key, value in reply.extra.items() if key != _ID})
-        part = role.name if (role := getattr(machine, "role", None)) is not None else step.role
-        said = Spoken(name, step.role, part, self.models.get(name, ""), begins, fresh, kept, tuple(step.tools))
-        self.spoken.append(said)
-        return said
+        model = self.models.get(name, "")
+        self.spoken.append(
+            Spoken(name, step.role, step.part or step.role, model, begins, fresh, kept, reading, tuple(step.tools))
+        )
 
-    def ran(self, machine: Machine, step: Act, observations: Sequence[Observation]) -> None:
+    def ran(self, step: Act, observations: Sequence[Observation]) -> None:
         """A plan's observations, given to those whose calls they are."""
         pairs = tuple(zip(step.plan.calls, observations, strict=True))
         self.rounds.append(pairs)
         self.levels.append(tuple(tuple(level) for level in step.plan.levels()))
-        owners = _owners(machine, len(pairs))
-        for (call, seen), owner in zip(pairs, owners, strict=True):
-            writer = self._writer(owner)
+        for place, (call, seen) in enumerate(pairs):
+            writer = self._writer(step.writers[place] if step.writers else None)
             if writer is not None:
                 writer.calls.append((call, seen))
                 writer.round = len(self.rounds)
@@ -193,21 +230,12 @@ class _Heard:
         return next((said for said in reversed(self.spoken) if owner is None or said.part == owner), None)
 
 
-def _owners(machine: Machine, count: int) -> list[str | None]:
-    """For each call of the plan at hand the role that wrote it; None for the one that spoke last, "" for nobody."""
-    jobs = getattr(machine, "jobs", None)
-    if jobs is None:
-        return [None] * count
-    begun = len(machine.seen)  # type: ignore[attr-defined]
-    return [job.owner for job in jobs[begun : begun + count]]
-
-
 class _Overheard(Strategy):
     """A strategy whose machine is listened to."""
 
     name = "overheard"
 
-    def __init__(self, strategy: Strategy, heard: _Heard) -> None:
+    def __init__(self, strategy: Strategy, heard: _Listener) -> None:
         self.strategy, self.heard = strategy, heard
 
     def begin(self, brief: Brief) -> Machine:
@@ -222,7 +250,7 @@ class _Overheard(Strategy):
 class _Listening(Machine):
     """Passes everything on, and notes what was asked, told and done."""
 
-    def __init__(self, machine: Machine, heard: _Heard) -> None:
+    def __init__(self, machine: Machine, heard: _Listener) -> None:
         self.machine, self.heard = machine, heard
 
     def step(self) -> Step:
@@ -234,13 +262,13 @@ class _Listening(Machine):
     def tell(self, reply: Reply) -> None:
         step = self.machine.step()
         assert isinstance(step, Ask)
-        said = self.heard.told(self.machine, step, reply)
-        judge(self.machine, reply, said)
+        asked = replace(step, messages=tuple(step.messages))  # a live view, which `tell` may change
+        self.heard.told(asked, reply, tell(self.machine, reply))
 
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
         step = self.machine.step()
         assert isinstance(step, Act)
-        self.heard.ran(self.machine, step, observations)
+        self.heard.ran(step, observations)
         self.machine.observe(observations, remaining)
 
     def finish(self, stop: str, detail: str = "") -> None:
@@ -250,38 +278,19 @@ class _Listening(Machine):
         return self.machine.dump()
 
 
-def judge(machine: Machine, reply: Reply, said: Spoken) -> None:
-    """Tell a machine a reply, and note what it made of it."""
-    phase, fruitless = getattr(machine, "phase", ""), getattr(machine, "fruitless", 0)
-    workflow = getattr(machine, "said", None) is not None
-    role = machine.role.name if workflow else ""  # type: ignore[attr-defined]
-    before = machine.said.get(role) if workflow else None  # type: ignore[attr-defined]
+def tell(machine: Machine, reply: Reply) -> Reading:
+    """Tell a machine a reply; what it found in it.
+
+    Raises:
+        UsageError: the machine does not say.
+    """
     machine.tell(reply)
-    after = machine.step()
-    flaws: Sequence[Any] = ()
-    if workflow:
-        word = machine.said.get(role)  # type: ignore[attr-defined]
-        said.unread = word is before or word is None or word.value is None
-        flaws = word.flaws if word is not None and word is not before else ()
-    elif isinstance(after, Act):
-        flaws = after.flaws
-    else:
-        said.unread = getattr(machine, "fruitless", 0) > fruitless
-        if phase == "answer":
-            said.unread = isinstance(after, Done) and not after.answer
-        elif getattr(machine, "settings", None) is not None:
-            flaws = _flaws_without_plan(machine, reply)
-    said.flaws = tuple(flaw.code for flaw in flaws if not flaw.repaired)
-    said.repaired = tuple(flaw.code for flaw in flaws if flaw.repaired)
-
-
-def _flaws_without_plan(machine: Machine, reply: Reply) -> Sequence[Any]:
-    """What is wrong with a text that led to no plan: an end, an answer, a plan for later."""
-    if machine.settings.name == "parallel-rounds":  # type: ignore[attr-defined]
-        from concertino.strategies.parallel_rounds import check_round
-
-        return () if reply.tool_calls else check_round(reply.text)
-    return getattr(machine, "flaws", ())
+    if machine.reading is None:
+        raise UsageError(
+            f"{type(machine).__name__} does not say what it read, so nothing can be learnt from its runs; "
+            "override Machine.reading"
+        )
+    return machine.reading
 
 
 def _plain(message: Message) -> Message:

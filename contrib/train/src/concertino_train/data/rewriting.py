@@ -20,21 +20,17 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
-from concertino import Budget, Call, Message, ParallelRounds, Reply, Strategy, Trace, UsageError
-from concertino.strategies import Act, Ask, Brief, DependencyPlan, Done, Machine
+from concertino import Budget, Call, Message, Reply, Strategy, Trace, UsageError
+from concertino.strategies import DEFAULT_STRATEGY, Act, Ask, Brief, Done, Machine, OutlineStep, installed_strategy
 
 from .conversations import OTHERS, Conversation, faults_of
 from .dataflow import MadeValue, dependencies, leaves, rounds_of, sources_of
-from .replaying import ReplayedTrace, Spoken, Tools, judge, replayed
+from .replaying import ReplayedTrace, Spoken, Tools, replayed, tell
 from .trajectories import data_of
 
-Target = Literal["parallel-rounds", "dependency-plan"]
-_SERIAL = ("parallel-rounds", "serial-calls", "dependency-plan")
 _BUDGET = re.compile(r"\n?<budget>(\{.*?\})</budget>\s*\Z", re.DOTALL)
-_CALLS = re.compile(r"<(tool_call|graph|plan|search|wiki_search)>.*?(?:</\1>|\Z)", re.DOTALL)
-_TAGS = re.compile(r"</?(?:think|reasoning|reflection|tool_call)>")
 _QUOTE = re.compile(r"(?<!\$)\$\{[^{}\n]{0,64}\}")
 _PLACE = re.compile(r"(?<!\$)\$\{(\d+\.\w+)\}")
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
@@ -67,7 +63,7 @@ class Rewritten:
 
 def parallelised(
     trace: Trace,
-    target: Target | Strategy | None = None,
+    target: str | Strategy | None = None,
     *,
     tools: Tools = (),
     writes: Collection[str] = (),
@@ -77,8 +73,9 @@ def parallelised(
     """Rewrite a trajectory with fewer rounds.
 
     Args:
-        trace: of a run that ended with an answer, of parallel rounds, serial calls in a chat, or a dependency plan.
-        target: the strategy of what comes out; by default that of the trace, and parallel rounds for serial calls.
+        trace: of a run that ended with an answer, in one conversation of one role.
+        target: the strategy of what comes out, or its name; by default that of the trace, and where that makes one
+            call in a turn, the default strategy.
         tools: the action space that it ran with; needed where the target's instructions differ from those recorded.
         writes: visible names of members that change something; their order stays.
         task: id of the task.
@@ -91,15 +88,15 @@ def parallelised(
     told = replayed(trace, tools)
     own, last = _parts(told, exact)
     calls = [
-        MadeValue(call.name, data_of(call), seen, _thought(said.reply.text) if number == 0 else "")
+        MadeValue(call.name, data_of(call), seen, said.reading.thought if number == 0 else "")
         for said in own
         for number, (call, seen) in enumerate(said.calls)
     ]
-    written = _as_written(trace, told, tools, calls)
+    written = [data_of(call) for said in own for call in said.reading.calls]
     strategy = _target(told.strategy, target)
     known = "\n".join(message.text for message in own[0].fresh)
     needs = _needs(known, calls, written, writes)
-    rounds = rounds_of(needs, strategy.max_parallel)
+    rounds = rounds_of(needs, strategy.limits.parallel or len(calls))
     if len(rounds) >= len(own):
         side_by_side = any(len(said.calls) > 1 for said in own)
         why = "its calls are parallel already" if side_by_side else "its calls need each other's results"
@@ -112,9 +109,11 @@ def parallelised(
 
 def _parts(told: ReplayedTrace, exact: bool) -> tuple[list[Spoken], list[Spoken]]:
     """The texts with calls, and those behind the last of them."""
-    name = told.strategy.name
-    if name not in _SERIAL:
-        raise NotParallel(f"a trajectory of {name} is not rewritten; expected one of {', '.join(_SERIAL)}")
+    refused = f"a trajectory of {told.strategy.name} is not rewritten"
+    if len(told.strategy.parts) > 1:
+        raise NotParallel(f"{refused}: {', '.join(told.strategy.parts)} have a conversation each")
+    if any(len(levels) > 1 for levels in told.levels):
+        raise NotParallel(f"{refused}: its plans have dependencies written in them already")
     spoken = [said for said in told.spoken if said.role not in OTHERS]
     if sum(said.begins for said in spoken) != 1:
         raise NotParallel("its history was told afresh, or its prompts are stateless: there is no one conversation")
@@ -122,8 +121,6 @@ def _parts(told: ReplayedTrace, exact: bool) -> tuple[list[Spoken], list[Spoken]
         raise NotParallel("a text was malformed, a call was refused, or calls are native; it stays as it is")
     if not told.done.answer:
         raise NotParallel("it ended without an answer")
-    if any(len(levels) > 1 for levels in told.levels):
-        raise NotParallel("its plans have dependencies written in them already")
     own = [said for said in spoken if said.calls]
     if not own:
         raise NotParallel("it called nobody")
@@ -133,15 +130,6 @@ def _parts(told: ReplayedTrace, exact: bool) -> tuple[list[Spoken], list[Spoken]
     if wrong := [fault for said in spoken[behind:] for fault in faults_of(said, exact)]:
         raise NotParallel(f"a text behind its calls is not taught ({', '.join(wrong)})")
     return own, spoken[behind:]
-
-
-def _as_written(trace: Trace, told: ReplayedTrace, tools: Tools, calls: Sequence[MadeValue]) -> list[Any]:
-    """The arguments of the calls as the policy wrote them: with their quotes, where the strategy has some."""
-    if not getattr(told.strategy, "quotes", False):
-        return [made.arguments for made in calls]
-    setup = {**trace.setup, "strategy": {**trace.setup["strategy"], "quotes": False}}
-    plain = replayed(Trace([{**trace.records[0], "setup": setup}, *trace.records[1:]], trace.path), tools)
-    return [data_of(call) for said in plain.spoken for call, _ in said.calls]
 
 
 def _needs(
@@ -176,22 +164,36 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
-def _target(strategy: Strategy, target: Target | Strategy | None) -> ParallelRounds | DependencyPlan:
-    if isinstance(target, str) and target not in get_args(Target):
-        raise UsageError(f"target={target!r}; expected one of {', '.join(get_args(Target))}")
-    form: Any = getattr(strategy, "prompt", "full")
-    if isinstance(target, ParallelRounds | DependencyPlan):
+def _target(strategy: Strategy, target: str | Strategy | None) -> Strategy:
+    """The strategy that is written: as it is given, or with the settings that it shares with the trace's."""
+    if target is None:
+        target = strategy.name if _several(strategy) else DEFAULT_STRATEGY
+    if isinstance(target, Strategy):
         found = target
-    elif target == "dependency-plan" or (target is None and isinstance(strategy, DependencyPlan)):
-        found = strategy if isinstance(strategy, DependencyPlan) else DependencyPlan(prompt=form)
-    elif isinstance(target, Strategy):
-        raise UsageError(f"target={target.name}; expected ParallelRounds or DependencyPlan")
+    elif target == strategy.name:
+        found = strategy
     else:
-        quotes = getattr(strategy, "quotes", False)
-        found = strategy if isinstance(strategy, ParallelRounds) else ParallelRounds(prompt=form, quotes=quotes)
-    if found.max_parallel == 1:
-        return replace(found, max_parallel=type(found)().max_parallel)
+        recorded = strategy.to_json()
+        shared: dict[str, Any] = {key: recorded[key] for key in ("prompt", "quotes") if key in recorded}
+        found = installed_strategy(target).from_json({"name": target, **shared})
+    found = _several(found) or found
+    if found.limits.parallel == 1:
+        given = repr(target) if isinstance(target, str) else target.name
+        raise UsageError(f"target={given}: its turns hold one call; expected a strategy whose turns hold several")
     return found
+
+
+def _several(strategy: Strategy) -> Strategy | None:
+    """The strategy with several calls in a turn, where its settings allow that: without a limit to one."""
+    if strategy.limits.parallel != 1:
+        return strategy
+    wider = type(strategy).from_json({k: v for k, v in strategy.to_json().items() if k != "max_parallel"})
+    return wider if wider.limits.parallel != 1 else None
+
+
+def _quotes(strategy: Strategy) -> bool:
+    """Whether its texts quote results by their places: `${1.2}`."""
+    return bool(strategy.to_json().get("quotes", False))
 
 
 class _Writer:
@@ -201,7 +203,7 @@ class _Writer:
         self,
         trace: Trace,
         told: ReplayedTrace,
-        strategy: ParallelRounds | DependencyPlan,
+        strategy: Strategy,
         own: Sequence[Spoken],
         last: Sequence[Spoken],
         calls: Sequence[MadeValue],
@@ -214,7 +216,7 @@ class _Writer:
         places = {made.seen.call_id: place for place, made in enumerate(calls)}
         numbered = {at: f"{number}.{n}" for number, row in enumerate(rounds, 1) for n, at in enumerate(row, 1)}
         self.moved = {name: numbered[place] for name, place in places.items()}
-        quotes = getattr(strategy, "quotes", False)
+        quotes = _quotes(strategy)
         self.written = [
             _each_text(value, self._requoted) if quotes else made.arguments
             for value, made in zip(written, calls, strict=True)
@@ -224,16 +226,15 @@ class _Writer:
         self.same = strategy == told.strategy
         self.known = "\n".join(message.text for message in own[0].fresh)
         self.spent = _Spending(own, last)
+        self.messages: list[Message] = []
 
     def conversation(self, task: str) -> Conversation:
         machine = self._begin()
         for number, row in enumerate(self.rounds, 1):
             self._round(machine, number, row)
-        for text in self._endings(machine):
-            if not isinstance(machine.step(), Ask):
-                raise NotParallel("the rewritten trajectory ends before its last text")
+        for text in self._endings():
             self._tell(machine, text)
-        messages: tuple[Message, ...] = tuple(machine.messages)  # type: ignore[attr-defined]
+        messages = tuple(self.messages)
         for said in self.told.spoken:
             step = machine.step()
             if said.role in OTHERS and isinstance(step, Ask) and step.role == said.role:
@@ -266,14 +267,11 @@ class _Writer:
             )
         parallel = None if budget.parallel == 1 else budget.parallel
         brief = Brief(self.trace.question, self.tools, budget.rounds, parallel, self.spent.left([], 0))
-        machine = self.strategy.begin(brief)
-        if self.same:
-            machine.messages[:] = self.own[0].fresh
-        return machine
+        return self.strategy.begin(brief)
 
     def _round(self, machine: Machine, number: int, row: Sequence[int]) -> None:
         """One round: its text is told, its plan compared, its observations shown."""
-        self._tell(machine, self._text(machine, number, row))
+        self._tell(machine, self._text(number, row))
         step = machine.step()
         meant = [(self.calls[place].name, self.calls[place].arguments) for place in row]
         if not isinstance(step, Act) or _planned(step.plan.calls) != meant:
@@ -285,22 +283,30 @@ class _Writer:
         done = [place for earlier in self.rounds[:number] for place in earlier]
         machine.observe(seen, self.spent.left(done, number))
 
-    @staticmethod
-    def _tell(machine: Machine, text: str) -> None:
-        said = Spoken("", "orchestrator", "orchestrator", "", False, (), Reply(text))
-        judge(machine, said.reply, said)
-        if said.unread or said.flaws:
-            raise NotParallel(f"a rewritten text has flaws: {', '.join(said.flaws) or 'it cannot be read'}")
+    def _tell(self, machine: Machine, text: str) -> None:
+        """One text is told, behind what the policy reads before it."""
+        step = machine.step()
+        if not isinstance(step, Ask):
+            raise NotParallel("the rewritten trajectory ends before its last text")
+        if not self.messages and self.same:  # the instructions as they were recorded, which name the tools
+            self.messages = list(self.own[0].fresh)
+        elif step.fresh == len(step.messages):  # told afresh
+            self.messages = list(step.messages)
+        else:
+            self.messages += step.messages[-step.fresh :] if step.fresh else ()
+        reply = Reply(text)
+        read = tell(machine, reply)
+        flaws = [flaw.code for flaw in read.flaws if not flaw.repaired]
+        if flaws or not read.understood:
+            raise NotParallel(f"a rewritten text has flaws: {', '.join(flaws) or 'it cannot be read'}")
+        self.messages.append(Message.of(reply))
 
     # -- texts ---------------------------------------------------------------------------------------------------------
 
-    def _text(self, machine: Machine, number: int, row: Sequence[int]) -> str:
-        thought = self._reasoning(number, row)
-        calls = [(self.calls[place].name, self.written[place]) for place in row]
-        if isinstance(self.strategy, ParallelRounds):
-            return write_round(thought, calls)
-        plan = self._plan() if number == 1 else ""
-        return write_plan_turn(thought, plan, calls, machine.verbs)  # type: ignore[attr-defined]
+    def _text(self, number: int, row: Sequence[int]) -> str:
+        calls = [Call(self.calls[place].name, self.written[place], str(n)) for n, place in enumerate(row, 1)]
+        outline = self._outline() if number == 1 else ()
+        return self.strategy.write_turn(calls, self._reasoning(number, row), tools=self.tools, outline=outline)
 
     def _reasoning(self, number: int, row: Sequence[int]) -> str:
         """What was thought before the round's calls, where all that had come back by then is known here too."""
@@ -316,59 +322,29 @@ class _Writer:
     def _listed(self, row: Sequence[int]) -> str:
         return "\n".join(f"- {self.calls[place].name}: {_brief(self.written[place])}" for place in row)
 
-    def _plan(self) -> str:
+    def _outline(self) -> list[OutlineStep]:
         """All calls as tasks that wait for each other; what results brought in is told as the task that brings it."""
-        lines: list[str] = []
-        for place, made in enumerate(self.calls):
-            sources = sources_of(self.known, self.calls, place)
-            needs = ", ".join(f"T{need + 1}" for need in sorted(self.needs[place])) or "none"
-            text = _masked(f"{made.name}: {_brief(made.arguments)}", sources)
-            lines += [f"T{place + 1}: {text}", f"- Dependencies: {needs}"]
-        return "\n".join(lines)
+        return [
+            OutlineStep(
+                _masked(f"{made.name}: {_brief(made.arguments)}", sources_of(self.known, self.calls, place)),
+                tuple(sorted(self.needs[place])),
+            )
+            for place, made in enumerate(self.calls)
+        ]
 
     def _requoted(self, text: str) -> str:
         """A text whose quotes of results name their new places."""
-        if not getattr(self.told.strategy, "quotes", False):
+        if not _quotes(self.told.strategy):
             return text
         return _PLACE.sub(lambda found: f"${{{self.moved.get(found[1], found[1])}}}", text)
 
-    def _endings(self, machine: Machine) -> list[str]:
+    def _endings(self) -> Sequence[str]:
         """The texts behind the last result: those that were said, or new ones where the target ends otherwise."""
         if self.strategy.name == self.told.strategy.name:
             return [self._requoted(said.reply.text) for said in self.last]
-        thought = self._requoted(_thought(self.last[0].reply.text)) if self.last else ""
+        thought = self._requoted(self.last[0].reading.thought) if self.last else ""
         thought = thought or "The results answer the question."
-        answer = str(self.told.done.answer)
-        if isinstance(self.strategy, ParallelRounds):
-            return [write_round(thought, [("final_answer", {})]), f"<answer>{answer}</answer>"]
-        return [f"<think>{_without(thought, 'think')}</think>\n<answer>{_listed([answer])}</answer>"]
-
-
-def write_round(reasoning: str, calls: Sequence[tuple[str, Any]]) -> str:
-    """A round as text, in the exact form of parallel rounds."""
-    written = [json.dumps({"name": name, "arguments": arguments}, ensure_ascii=False) for name, arguments in calls]
-    blocks = [f"<tool_call>{_safe(text, 'tool_call', 'reasoning')}</tool_call>" for text in written]
-    return "\n".join([f"<reasoning>\n{_without(reasoning, 'reasoning', 'tool_call')}\n</reasoning>", *blocks])
-
-
-def write_plan_turn(thought: str, plan: str, calls: Sequence[tuple[str, Any]], verbs: Mapping[str, str]) -> str:
-    """A turn of a dependency plan as text: queries where every call is one, else nodes without edges."""
-    parts = [f"<think>{_without(thought, 'think')}</think>"]
-    if plan:
-        parts.append(f"<plan>\n{_without(plan, 'plan')}\n</plan>")
-    tags = {name: tag for tag, name in reversed(list(verbs.items()))}
-    names = {name for name, _ in calls}
-    texts = [next(iter(arguments.values()), None) for _, arguments in calls if len(arguments) == 1]
-    if len(names) == 1 and names <= set(tags) and len(texts) == len(calls) and all(isinstance(t, str) for t in texts):
-        tag = tags[calls[0][0]]
-        return "\n".join([*parts, f"<{tag}>{_listed(texts)}</{tag}>"])
-    nodes = [f'<node id="s{number}">{name}({_listed(data)})</node>' for number, (name, data) in enumerate(calls, 1)]
-    return "\n".join([*parts, "<graph>", *nodes, "</graph>"])
-
-
-def _listed(data: Any) -> str:
-    """JSON that is safe inside any tag."""
-    return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+        return self.strategy.write_answer(str(self.told.done.answer), thought)
 
 
 class _Spending:
@@ -403,11 +379,6 @@ def _planned(calls: Sequence[Call]) -> list[tuple[str, Any]]:
     return [(call.name, data_of(call)) for call in calls if call.error is None]
 
 
-def _thought(text: str) -> str:
-    """What a text thinks: without its calls and tags."""
-    return _TAGS.sub("", _CALLS.sub("", text)).strip()
-
-
 def _brief(arguments: Any) -> str:
     line = " ".join(" ".join(leaves(arguments)).split())
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
@@ -422,13 +393,3 @@ def _masked(text: str, sources: Mapping[str, int]) -> str:
         return f"[result of T{sources[plain] + 1}]" if plain in sources else word
 
     return _WORD.sub(told, text)
-
-
-def _without(text: str, *tags: str) -> str:
-    """A text that closes and opens none of these elements."""
-    return re.sub(rf"<(?=/?(?:{'|'.join(tags)})\b)", "‹", text)
-
-
-def _safe(text: str, *tags: str) -> str:
-    """JSON in which these tags are written as an escape, which reads the same."""
-    return re.sub(rf"<(?=/?(?:{'|'.join(tags)})\b)", "\\\\u003c", text)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino import Prices, UsageError
-from concertino.strategies import RoleWorkflow
 
 from concertino_train.config.named import make_strategy
 from concertino_train.running.ranks import this_rank, wait_for_everyone
@@ -85,15 +84,13 @@ def policy_names(config: TrainConfig) -> list[str]:
     """The roles that have a policy each, in order; empty where all share one.
 
     Raises:
-        UsageError: the workflow has one role only.
+        UsageError: the strategy has one role only.
     """
     if config.roles.policies == "shared":
         return []
-    strategy = make_strategy(config.rollout.strategy)
-    assert isinstance(strategy, RoleWorkflow)
-    names = list(dict.fromkeys(role.speaker for role in strategy.roles))
+    names = list(dict.fromkeys(make_strategy(config.rollout.strategy).parts.values()))
     if len(names) < 2:
-        raise UsageError(f"roles.policies={config.roles.policies}: the workflow has one role, {names[0]!r}; share it")
+        raise UsageError(f"roles.policies={config.roles.policies}: the strategy has one role, {names[0]!r}; share it")
     return names
 
 

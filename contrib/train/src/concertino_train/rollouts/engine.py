@@ -37,7 +37,7 @@ from concertino import (
     UsageError,
 )
 from concertino.core.events import CallStarted
-from concertino.strategies import Act, Ask
+from concertino.strategies import Act, Ask, Reading
 from concertino_bench import Grade, Grader, Submission, Verdict, installed_graders
 from concertino_bench.runner import PoolServices, choose_graders, grading_pool
 from concertino_bench.tasks import World
@@ -95,6 +95,7 @@ class Player:
     world: World | None
     watch: RoleTurns
     conversations: Conversations = field(default_factory=Conversations)
+    readings: list[Reading | None] = field(default_factory=list)
     turn: int = 0
 
     def asks(self) -> Ask | None:
@@ -119,7 +120,14 @@ class Player:
         if world is not None:
             pool = self.assignment.pool.adding(*world.members())
         run = self.run.fork(run_id, pool)
-        return replace(self, run=run, world=world, conversations=self.conversations.fork(), watch=self.watch.fork())
+        return replace(
+            self,
+            run=run,
+            world=world,
+            conversations=self.conversations.fork(),
+            readings=list(self.readings),
+            watch=self.watch.fork(),
+        )
 
 
 class RolloutEngine:
@@ -339,6 +347,7 @@ class RolloutEngine:
         player.conversations.write(sequence, sample, reply.text, policy.codec, policy.version)
         player.turn += 1
         player.run.tell(replace(reply, usage=Usage(input_tokens=read, output_tokens=len(sample.ids))), seconds)
+        player.readings.append(player.run.machine.reading)
 
     def encoder(self, role: str) -> Encoder:
         """Between messages and what a role's policy reads; remembers what it encoded in this batch of rollouts."""
@@ -397,6 +406,7 @@ class RolloutEngine:
             turns=player.watch.turns,
             domain=player.watch.domain,
             others=[role for role in player.run.pool.roles if role != "orchestrator"],
+            readings=player.readings,
         )
         return Rollout(run.id, assignment, player.sample, player.conversations.sequences, run, grade, episode)
 

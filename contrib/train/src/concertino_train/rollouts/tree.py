@@ -89,7 +89,7 @@ class TreeSampler:
     @staticmethod
     def _refuse_unjudged(players: Sequence[Player]) -> None:
         for player in players:
-            if not player.watch.domain or not hasattr(player.run.machine, "said"):
+            if not player.watch.domain or player.run.machine.turn_state() is None:
                 raise UsageError(
                     f"task {player.assignment.task.id}: tree sampling scores single turns, so it needs a role workflow "
                     "over a task of concertino_bench.environments; roll whole trajectories out instead"
@@ -117,11 +117,11 @@ class TreeSampler:
             for twin, sample in zip(twins, samples[number * k :], strict=False):
                 engine.tell(twin, twin.conversations.sequences[player.conversations.place(sequence)], sample, seconds)
             forks.append(twins)
-        befores = [(players[place].asks(), players[place].run.machine) for place in places]
-        roles = [(ask.role if ask else "", machine.role.name, machine.turn) for ask, machine in befores]  # type: ignore[attr-defined]
+        asks = [players[place].asks() for place in places]
+        spoke = [(ask.part or ask.role, ask.turn) if ask else ("", 0) for ask in asks]
         with engine.measured("environment"):
             await asyncio.gather(*(twin.advance() for twins in forks for twin in twins))
-        for place, twins, sequence, (_, role, turn) in zip(places, forks, sequences, roles, strict=True):
+        for place, twins, sequence, (role, turn) in zip(places, forks, sequences, spoke, strict=True):
             where = players[place].conversations.place(sequence)
             candidates = await self._scored(players[place], twins, where, role, turn)
             chosen = self._choice(candidates, players[place], seed)

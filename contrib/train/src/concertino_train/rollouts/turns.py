@@ -9,8 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from concertino.strategies import Done, Machine
-from concertino_bench.environments import DOMAINS, ActingEnvironment, Ran, ScriptRunner, Turn, environment_of
+from concertino.strategies import Done, Machine, TurnState
+from concertino_bench.environments import (
+    COEFFICIENTS,
+    DOMAINS,
+    Ran,
+    ScriptRunner,
+    Turn,
+    TurnReward,
+    environment_of,
+)
 from concertino_bench.tasks import Task
 
 from concertino_train.episodes import RoleTurn
@@ -59,28 +67,35 @@ class RoleTurns:
 
     def look(self, machine: Machine) -> None:
         """See whether a turn is over; call it whenever the machine waits for the policy, or is done."""
-        if not self.domain or not hasattr(machine, "said"):
+        state = machine.turn_state() if self.domain else None
+        if state is None:
             return
-        over = machine.turn if isinstance(machine.step(), Done) else machine.turn - 1  # type: ignore[attr-defined]
-        if over > self._over:
-            self._over = over
-            self.turns += self._judge(machine, over)
-        if self._before is None or over >= self._over:
-            self._before = machine.world.state  # type: ignore[attr-defined]
+        if state.finished > self._over:
+            self._over = state.finished
+            self.turns += self._turns(machine, state, state.finished)
+        if self._before is None or state.finished >= self._over:
+            self._before = state.state
 
     def candidate(self, machine: Machine, turn: int, role: str) -> RoleTurn:
         """What one role has just done in a turn, which need not be over."""
-        judged = [each for each in self._judge(machine, turn) if each.role == role]
+        state = machine.turn_state()
+        judged = [each for each in self._turns(machine, state, turn) if each.role == role] if state is not None else []
         return judged[0] if judged else RoleTurn(turn, role)
 
-    def _judge(self, machine: Machine, turn: int) -> list[RoleTurn]:
+    def _turns(self, machine: Machine, state: TurnState, turn: int) -> list[RoleTurn]:
+        """A turn of each role; one that the environment has no scores for earns what the team does."""
+        reward = self._judge(machine, state, turn)
+        others = [
+            name for name, word in state.said.items() if word.turn == turn and name not in COEFFICIENTS[self.domain]
+        ]
+        scored = [each for each in RoleTurn.of(turn, reward) if not others or each.role in state.said]
+        return [*scored, *(RoleTurn(turn, name, reward.team) for name in others)]
+
+    def _judge(self, machine: Machine, state: TurnState, turn: int) -> TurnReward:
         environment = environment_of(self._task, run=self._scripts.run)
         environment.reset()
         before = environment.snapshot() if self._before is None else self._before
         final = isinstance(machine.step(), Done)
-        done = Turn.of_roles(before, machine.said, turn, final=final)  # type: ignore[attr-defined]
-        return RoleTurn.of(turn, self._reward(environment, done))
-
-    def _reward(self, environment: ActingEnvironment, turn: Turn) -> Any:
-        ran = [self._scripts.run(script) for script in environment.reward_scripts(turn)]
-        return environment.turn_reward(turn, ran)
+        done = Turn.of_state(before, state, turn, final=final)
+        ran = [self._scripts.run(script) for script in environment.reward_scripts(done)]
+        return environment.turn_reward(done, ran)
