@@ -13,7 +13,7 @@ import pytest
 from concertino import UsageError
 from concertino.plugins import PluginManager
 from concertino.plugins.settings import Settings
-from concertino.testing import Report, Row, check_package
+from concertino.testing import CheckReport, CheckRow, check_package
 
 HEADER = """
 from concertino import Cost, Message, Model, ModelSpec, Reply, Usage, agent, hookimpl, tool
@@ -66,7 +66,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         del sys.modules[module]
 
 
-def rows(report: Report, outcome: str) -> dict[str, str]:
+def rows(report: CheckReport, outcome: str) -> dict[str, str]:
     return {row.check: row.detail for row in report.rows if row.outcome == outcome}
 
 
@@ -161,13 +161,13 @@ def test_a_registered_object_is_checked_like_an_installed_plugin(install: Instal
     assert check_package("mine", manager=manager).ok
 
 
-REPORT = Report(
+REPORT = CheckReport(
     "acme",
     (
-        Row("one", "tool a", "ok", "", "It is good."),
-        Row("two", "tool b", "failed", "seen this;\ndo that", "It is better."),
-        Row("three", "tool a", "skipped", "does not apply", "It is best."),
-        Row("four", "tool a", "missing", "no `slow`", "It is quick."),
+        CheckRow("one", "tool a", "ok", "", "It is good."),
+        CheckRow("two", "tool b", "failed", "seen this;\ndo that", "It is better."),
+        CheckRow("three", "tool a", "skipped", "does not apply", "It is best."),
+        CheckRow("four", "tool a", "missing", "no `slow`", "It is quick."),
     ),
 )
 
@@ -200,4 +200,4 @@ def test_a_report_is_json_with_the_requirement_of_each_row() -> None:
 
 
 def test_a_report_of_nothing_is_not_ok() -> None:
-    assert not Report("acme", ()).ok
+    assert not CheckReport("acme", ()).ok

@@ -27,6 +27,7 @@ from .base.machine import (
     TurnState,
     Utterance,
 )
+from .base.text_strategy import ParsedReply, TextStrategy
 from .built_in import BUILT_IN, strategy_by_name
 from .dependency_plan import DependencyPlan
 from .parallel_rounds import ParallelRounds
@@ -78,6 +79,7 @@ __all__ = [
     "Notebook",
     "OutlineStep",
     "ParallelRounds",
+    "ParsedReply",
     "PassTests",
     "ReachGoal",
     "Reading",
@@ -90,6 +92,7 @@ __all__ = [
     "Step",
     "Stepped",
     "Strategy",
+    "TextStrategy",
     "TurnState",
     "Utterance",
     "choices_of",

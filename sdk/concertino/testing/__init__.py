@@ -11,12 +11,12 @@ pytest finds the fixtures `scripted_model`, `concertino_no_installed_plugins` an
 """
 
 from .calling import call, make_context, make_pool, run_call
-from .check import CheckFailed, CheckMissing, CheckSkipped, MemberSubject, ModelSubject, Row
+from .check import CheckFailed, CheckMissing, CheckSkipped, MemberSubject, ModelSubject, CheckRow
 from .conformance import AgentConformance, ModelConformance, ToolConformance
 from .fakes import FakeAgent, FakeTool, blocking_tool, fake_agent, fake_tool, hanging_tool, stubborn_tool
 from .package import check_package
 from .recording import Recording, RecordingMiss
-from .report import Report
+from .check_report import CheckReport
 from .scripted_model import ScriptedModel
 
 __all__ = [
@@ -31,8 +31,8 @@ __all__ = [
     "ModelSubject",
     "Recording",
     "RecordingMiss",
-    "Report",
-    "Row",
+    "CheckReport",
+    "CheckRow",
     "ScriptedModel",
     "ToolConformance",
     "blocking_tool",

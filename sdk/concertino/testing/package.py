@@ -26,10 +26,10 @@ from concertino.plugins.status import PluginInfo
 
 from .agent_checks import AGENT_CHECKS
 from .call_checks import CALL_CHECKS
-from .check import MemberSubject, ModelSubject, Row, perform, requirement_of, subject_from
+from .check import MemberSubject, ModelSubject, CheckRow, perform, requirement_of, subject_from
 from .declaration_checks import DECLARATION_CHECKS, MODEL_DECLARATION_CHECKS
 from .model_checks import MODEL_CHECKS
-from .report import Report
+from .check_report import CheckReport
 
 _LOADS = "The plugin is imported, and every hook of it can be used."
 _METADATA = "Its metadata says what it does, and which Python and concertino it needs."
@@ -41,8 +41,8 @@ def check_package(
     *,
     manager: PluginManager | None = None,
     only: str = "",
-    tell: Callable[[Row], None] = lambda row: None,
-) -> Report:
+    tell: Callable[[CheckRow], None] = lambda row: None,
+) -> CheckReport:
     """Check all members of a distribution. Call it outside of any event loop.
 
     Args:
@@ -55,12 +55,12 @@ def check_package(
         UsageError: nothing installed has that name; gives near names.
     """
     manager = manager or default_manager()
-    rows: list[Row] = []
+    rows: list[CheckRow] = []
     for info in _providers(name, manager):
         for row in _check_provider(info, manager, only):
             tell(row)
             rows.append(row)
-    return Report(name, tuple(rows))
+    return CheckReport(name, tuple(rows))
 
 
 def _providers(name: str, manager: PluginManager) -> list[PluginInfo]:
@@ -85,21 +85,21 @@ def _canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _check_provider(info: PluginInfo, manager: PluginManager, only: str) -> Iterator[Row]:
+def _check_provider(info: PluginInfo, manager: PluginManager, only: str) -> Iterator[CheckRow]:
     subject = f"plugin {info.name}"
     loaded = manager.load(info.name)
     if loaded.state != "loaded":
-        yield Row("it_loads", subject, "failed", f"{loaded.state}: {loaded.reason}", _LOADS)
+        yield CheckRow("it_loads", subject, "failed", f"{loaded.state}: {loaded.reason}", _LOADS)
         return
-    yield Row("it_loads", subject, "ok", "", _LOADS)
+    yield CheckRow("it_loads", subject, "ok", "", _LOADS)
     if row := _metadata(info, subject):
         yield row
     specs = manager.specs([f"{info.name}/*"]) if loaded.members else []
     given, problem = _examples(info, specs)
     if problem:
-        yield Row("its_examples_can_be_read", subject, "failed", problem, _EXAMPLES)
+        yield CheckRow("its_examples_can_be_read", subject, "failed", problem, _EXAMPLES)
     elif given:
-        yield Row("its_examples_can_be_read", subject, "ok", "", _EXAMPLES)
+        yield CheckRow("its_examples_can_be_read", subject, "ok", "", _EXAMPLES)
     chosen = [spec for spec in specs if only in ("", spec.name, spec.short_name)]
     if specs and not chosen:
         raise UsageError(f"{info.name!r} publishes no {only!r}; there are {', '.join(spec.name for spec in specs)}")
@@ -107,7 +107,7 @@ def _check_provider(info: PluginInfo, manager: PluginManager, only: str) -> Iter
         yield from _check_member(spec, given.get(spec.name))
 
 
-def _metadata(info: PluginInfo, subject: str) -> Row | None:
+def _metadata(info: PluginInfo, subject: str) -> CheckRow | None:
     """What an index such as PyPI shows of the distribution, and what pip goes by; None for what is not installed."""
     try:
         known = metadata(info.distribution)
@@ -121,10 +121,10 @@ def _metadata(info: PluginInfo, subject: str) -> Row | None:
     }
     wrong = [what for what, lacks in lacking.items() if lacks]
     detail = f"pyproject.toml lacks {', '.join(wrong)}" if wrong else ""
-    return Row("its_metadata_says_what_it_is", subject, "failed" if wrong else "ok", detail, _METADATA)
+    return CheckRow("its_metadata_says_what_it_is", subject, "failed" if wrong else "ok", detail, _METADATA)
 
 
-def _check_member(spec: Spec, subject: MemberSubject | ModelSubject | None) -> Iterator[Row]:
+def _check_member(spec: Spec, subject: MemberSubject | ModelSubject | None) -> Iterator[CheckRow]:
     if isinstance(spec, ModelSpec):
         yield from (perform(check, spec) for check in MODEL_DECLARATION_CHECKS)
         for check in MODEL_CHECKS:
@@ -132,7 +132,7 @@ def _check_member(spec: Spec, subject: MemberSubject | ModelSubject | None) -> I
             yield (
                 perform(check, subject)
                 if subject
-                else Row(check.__name__, spec.name, "missing", asked, requirement_of(check))
+                else CheckRow(check.__name__, spec.name, "missing", asked, requirement_of(check))
             )
         return
     checks = AGENT_CHECKS if isinstance(spec, AgentSpec) else (*DECLARATION_CHECKS, *CALL_CHECKS)
