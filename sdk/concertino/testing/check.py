@@ -2,10 +2,11 @@
 
 The function's name is the requirement in short, the first line of its docstring is the requirement as a sentence. It
 returns when the subject meets it, raises `CheckFailed` with what was seen and what to do, `CheckSkipped` with why it
-does not apply, or `CheckMissing` with what its author would have to give. `perform` runs one and gives a `CheckRow`; the
-pytest classes, `check_package` and the command line share it.
+does not apply, or `CheckMissing` with what its author would have to give. `perform` runs one and gives a `CheckRow`;
+the pytest classes, `check_package` and the command line share it.
 
-Invariant: a check runs nothing but the examples, refusals and slow calls that the subject itself gives.
+Invariant: a check calls members with nothing but the examples, refusals and slow calls that the subject itself gives;
+a strategy is driven without members and models.
 """
 
 from __future__ import annotations
@@ -207,6 +208,33 @@ def perform(check: Check, subject: Subject) -> CheckRow:
 def requirement_of(check: Check) -> str:
     """The requirement in a sentence."""
     return (inspect.getdoc(check) or "").partition("\n")[0]
+
+
+def strategy_subject_from(strategy: type[Strategy], given: Any, where: str) -> StrategySubject:
+    """A subject from what a distribution's `concertino_examples` says about a strategy.
+
+    Args:
+        given: a mapping with attributes of the subject; `None` if nothing is said.
+        where: how a message names it.
+
+    Raises:
+        UsageError: it is not a mapping, holds an unknown key, or the strategy needs settings and none are given.
+    """
+    given = {} if given is None else given
+    known = [each.name for each in fields(StrategySubject)]
+    if not isinstance(given, Mapping):
+        raise UsageError(f"{where} is {given!r}; expected a mapping with {', '.join(known)}")
+    if unknown := sorted(set(given) - set(known)):
+        raise UsageError(f"{where} has the unknown key {unknown[0]!r}; known: {', '.join(known)}")
+    if "strategy" in given:
+        return StrategySubject(**given)
+    try:
+        return StrategySubject(strategy(), **given)
+    except TypeError as error:
+        raise UsageError(
+            f"{strategy.__name__}() cannot be made without settings ({error}); give defaults, or one to check: "
+            f"{where} = {{'strategy': {strategy.__name__}(...)}}"
+        ) from error
 
 
 def subject_from(target: ToolSpec | ModelSpec, given: Any) -> MemberSubject | ModelSubject:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from .check import Outcome, CheckRow
+from .check import CheckRow, Outcome
 
 _MARKS = {"ok": "ok  ", "failed": "FAIL"}
 _WHY = {"missing": "give", "skipped": "skip"}

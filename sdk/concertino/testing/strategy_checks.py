@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable
+from dataclasses import is_dataclass
 from typing import Any
 
-from concertino.core.errors import UsageError
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Status
 from concertino.core.plan import Call
@@ -20,7 +20,7 @@ from concertino.strategies.base.machine import Act, Ask, Brief, Done, Machine
 
 from .check import CheckFailed, CheckMissing, CheckSkipped, StrategySubject
 from .hostile_texts import HOSTILE_TEXTS, MEGABYTE_PIECES
-from .strategy_driver import Driver, look, seen
+from .strategy_driver import Driver, Voice, look, seen
 
 RUNS = 12
 """Random runs of the checks that make some."""
@@ -37,8 +37,8 @@ def its_settings_are_read_back(subject: StrategySubject) -> None:
     if written.get("name") != strategy.name:
         raise CheckFailed(f"`to_json` gives name={written.get('name')!r}; expected {strategy.name!r}")
     again = type(strategy).from_json(written)
-    if json.loads(json.dumps(again.to_json())) != written:
-        raise CheckFailed(f"{written} was read back as {again.to_json()}; make each setting a field of a dataclass")
+    if json.loads(json.dumps(again.to_json())) != written or (is_dataclass(strategy) and again != strategy):
+        raise CheckFailed(f"{written} was read back as {again}; make each setting a field of a dataclass")
 
 
 def it_begins_with_a_question_or_a_plan(subject: StrategySubject) -> None:
@@ -52,7 +52,7 @@ def it_begins_with_a_question_or_a_plan(subject: StrategySubject) -> None:
             look(subject.strategy.begin(Brief(subject.questions[0])))
         except Exception as error:
             raise CheckFailed(
-                f"without tools, as in a replay, `begin` raises {_named(error)}; set `reads_tools = True`, or do without"
+                f"without tools, as in a replay, `begin` raises {_named(error)}; do without, or set `reads_tools`"
             ) from error
 
 
@@ -61,47 +61,28 @@ def a_written_turn_is_read_back(subject: StrategySubject) -> None:
     driver = Driver(subject)
     reasons: list[str] = []
     count = 0
-    for start in driver.to_first_ask():
-        machine = start
-        for _ in subject.strategy.parts:
-            ask = look(machine)
-            if not isinstance(ask, Ask):
-                break
-            written, refused = driver.turns_of(ask.part)
-            reasons += refused
-            for calls, text in written:
-                count += 1
-                twin = machine.fork()
-                twin.tell(Reply(text))
-                _expect_calls(twin, calls, text)
-            machine = _past(driver, machine, ask)
+    for machine, ask in driver.to_each_part():
+        written, refused = driver.turns_of(ask.part)
+        reasons += refused
+        for calls, text in written:
+            count += 1
+            twin = machine.fork()
+            twin.tell(Reply(text))
+            _expect_calls(twin, calls, text)
     if not count:
         raise CheckSkipped(reasons[0] if reasons else "no part of it is asked at the start")
 
 
-def _past(driver: Driver, machine: Machine, ask: Ask) -> Machine:
-    """The machine when the next part is asked: this one says something that makes no calls, if it can."""
-    try:
-        text = driver.answers_of(ask.part)[0]
-    except CheckSkipped:
-        text = ""
-    twin = machine.fork()
-    twin.tell(Reply(text))
-    while isinstance(step := look(twin), Act):
-        twin.observe([driver.observe(call) for call in step.plan.calls], {"usd": 1.0})
-    return twin
-
-
 def _expect_calls(machine: Machine, calls: Iterable[Call], text: str) -> None:
-    wanted = [(call.name, call.data) for call in calls]
+    wanted = [_plain(call) for call in calls]
     step, reading = look(machine), machine.reading
     if reading is not None:
         if reading.flaws:
             raise CheckFailed(f"of its own text {_short(text)} `reading` says {reading.flaws[0].message!r}")
-        if (read := [(call.name, call.data) for call in reading.calls]) != wanted:
+        if (read := [_plain(call) for call in reading.calls]) != wanted:
             raise CheckFailed(f"{_short(text)} was written for {wanted} and read as {read}")
     if isinstance(step, Act):
-        planned = [(call.name, call.data) for call in step.plan.calls]
+        planned = [_plain(call) for call in step.plan.calls]
         wrong = [call.error for call in step.plan.calls if call.error is not None]
         if planned != wanted or wrong:
             raise CheckFailed(
@@ -110,6 +91,13 @@ def _expect_calls(machine: Machine, calls: Iterable[Call], text: str) -> None:
             )
     elif reading is None or isinstance(step, Done):
         raise CheckFailed(f"{_short(text)} was written for {wanted} and is followed by {_short(repr(step))}")
+
+
+def _plain(call: Call) -> tuple[str, Any]:
+    """A call without the white space around its texts, which a format may lay out."""
+    data = call.data
+    stripped = {k: v.strip() if isinstance(v, str) else v for k, v in data.items()} if isinstance(data, dict) else data
+    return call.name, stripped
 
 
 def a_written_answer_ends_the_run(subject: StrategySubject) -> None:
@@ -138,14 +126,13 @@ def any_text_is_read(subject: StrategySubject) -> None:
         for text in HOSTILE_TEXTS:
             for reason in ("stop", "length"):
                 _read(machine, text, reason)
-    machine = next(driver.to_first_ask(), None)
-    if machine is None:
-        raise CheckSkipped("no run of it asks a model")
     for seed in range(RUNS):
-        with _naming(f"in random run {seed}"):
+        with _Naming(f"in random run {seed}"):
             driver.run(driver.begin(), driver.random_voice(seed))
-    ask = machine.step()
-    assert isinstance(ask, Ask)
+    first = next(driver.to_each_part(), None)
+    if first is None:
+        raise CheckSkipped("no run of it asks a model")
+    machine, ask = first
     for piece in (*MEGABYTE_PIECES, *driver.good_texts(ask.part)[:1]):
         began = time.process_time()
         _read(machine, piece * (1_000_000 // len(piece)), "stop")
@@ -155,7 +142,7 @@ def any_text_is_read(subject: StrategySubject) -> None:
 
 def _read(machine: Machine, text: str, reason: str) -> None:
     twin = machine.fork()
-    with _naming(f"told {_short(text)}"):
+    with _Naming(f"told {_short(text)}"):
         twin.tell(Reply(text, finish_reason=reason))
         look(twin)
         json.dumps(twin.dump())
@@ -186,30 +173,29 @@ def every_reply_is_reported(subject: StrategySubject) -> None:
 def any_observation_is_shown(subject: StrategySubject) -> None:
     """Every status and every content is survived, and no result decides what only the model may say."""
     driver = Driver(subject)
-    acting = driver.acting_texts()
-    if not acting:
-        raise CheckSkipped("no text that makes a call is known; give `texts`, or its class a method write_turn")
-    machine = next(driver.to_first_ask())
-    forged = (*HOSTILE_TEXTS, *driver.good_texts(""), {"a": [None, 1e300]}, [], 0, None)
-    for text in acting:
-        after = machine.fork()
-        after.tell(Reply(text))
-        act = look(after)
-        assert isinstance(act, Act)
+    forged = ("a plain result", *driver.good_texts(""))
+    contents: tuple[Any, ...] = (*forged, *HOSTILE_TEXTS, {"a": [None, 1e300]}, [], 0, None)
+    count = 0
+    for after, act in driver.to_each_act():
+        count += 1
         for status in Status:
-            kinds = set()
-            for content in forged:
+            kinds: dict[str, str] = {}
+            for content in contents:
                 twin = after.fork()
-                with _naming(f"shown {status} with the content {_short(repr(content))}"):
+                with _Naming(f"shown {status} with the content {_short(repr(content))}"):
                     observed = driver.ending_as(status, content)
                     twin.observe([observed(call) for call in act.plan.calls], {"usd": 0.5})
-                    kinds.add(type(look(twin)).__name__)
+                    kind = type(look(twin)).__name__
                     json.dumps(twin.dump())
-            if len(kinds) > 1 and not subject.results:
+                if content in forged:
+                    kinds.setdefault(kind, str(content))
+            if len(kinds) > 1:
+                shown = " and ".join(f"{kind} after {_short(content)}" for kind, content in kinds.items())
                 raise CheckFailed(
-                    f"after results with the status {status} it wants {' or '.join(sorted(kinds))}, by what they say; "
-                    "a result must not pass for a word of the model: escape the marks of the format"
+                    f"of results with the status {status}, it wants {shown}; never read a result as a reply"
                 )
+    if not count:
+        raise CheckSkipped("no reply that calls something is known; give `texts`, or its class a method write_turn")
 
 
 def it_is_written_down_at_every_step(subject: StrategySubject) -> None:
@@ -221,7 +207,7 @@ def it_is_written_down_at_every_step(subject: StrategySubject) -> None:
         machine = driver.begin()
         for number in range(driver.most_asks):
             step = look(machine)
-            with _naming(f"in run {seed} at step {number} ({type(step).__name__})"):
+            with _Naming(f"in run {seed} at step {number} ({type(step).__name__})"):
                 machine = _copied(driver, machine, step, voice, observe)
             if isinstance(step, Done):
                 break
@@ -273,7 +259,7 @@ def it_ends_from_outside(subject: StrategySubject) -> None:
     machine, voice, last = driver.begin(), driver.good_voice(), LAST_ASKS * len(subject.strategy.parts)
     for number in range(driver.most_asks):
         step = look(machine)
-        with _naming(f"finished at step {number} ({type(step).__name__})"):
+        with _Naming(f"finished at step {number} ({type(step).__name__})"):
             for text in ("", "42", *driver.good_texts(step.part if isinstance(step, Ask) else "")):
                 twin = machine.fork()
                 twin.finish("budget", "the check ends it")
@@ -293,12 +279,16 @@ def it_ends_whatever_the_model_says(subject: StrategySubject) -> None:
     """Every run ends within its limits: with a model that calls for ever, says nothing useful, or anything at all."""
     driver = Driver(subject)
     voices = {"calls for ever": driver.calling_voice(), "says the same as before": driver.good_voice()}
-    voices |= {f"says {_short(text)}": (lambda ask, text=text: text) for text in HOSTILE_TEXTS}
+    voices |= {f"says {_short(text)}": _always(text) for text in HOSTILE_TEXTS}
     voices |= {f"says anything (seed {seed})": driver.random_voice(seed) for seed in range(RUNS)}
     for what, voice in voices.items():
         for status in (None, Status.EXEC_ERR):
-            with _naming(f"a model that {what}"):
+            with _Naming(f"a model that {what}"):
                 driver.run(driver.begin(), voice, None if status is None else driver.ending_as(status))
+
+
+def _always(text: str) -> Voice:
+    return lambda ask: text
 
 
 def calls_begun_early_are_those_of_the_turn(subject: StrategySubject) -> None:
@@ -326,7 +316,7 @@ def calls_begun_early_are_those_of_the_turn(subject: StrategySubject) -> None:
 
 
 def fresh_messages_are_counted(subject: StrategySubject) -> None:
-    """`fresh` counts the messages that are new to a role, its own replies left out, so that a trace holds each once."""
+    """`fresh` counts the messages that are new to a role, its own replies left out, so that a trace has each once."""
     driver = Driver(subject)
     for seed in range(-1, RUNS):
         voice = driver.good_voice() if seed < 0 else driver.random_voice(seed)
@@ -350,8 +340,8 @@ def _expect_fresh(ask: Ask, known: list[Message]) -> None:
     own = old[len(known) :]  # its own reply, which the trace has already
     if before < 0 or old[: len(known)] != known[: len(old)] or any(message.role != "assistant" for message in own):
         raise CheckFailed(
-            f"it asks {ask.role!r} with {len(ask.messages)} messages, fresh={ask.fresh}; but the first {before} are not "
-            "those that it was asked with before, and its reply"
+            f"it asks {ask.role!r} with {len(ask.messages)} messages, fresh={ask.fresh}; but the first {before} are "
+            "not those that it was asked with before, and its reply"
         )
 
 
@@ -371,7 +361,7 @@ STRATEGY_CHECKS = (
 )
 
 
-class _naming:
+class _Naming:
     """Says what was being done when something is raised."""
 
     def __init__(self, what: str) -> None:

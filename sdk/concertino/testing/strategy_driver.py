@@ -107,19 +107,6 @@ class Driver:
             answers = ()
         return [*turns, *self.subject.texts, *answers]
 
-    def acting_texts(self) -> list[str]:
-        """Replies after which the first part has something run; where there are none, what would be needed."""
-        found = []
-        for machine in self.to_first_ask():
-            ask = machine.step()
-            assert isinstance(ask, Ask)
-            for text in self.good_texts(ask.part):
-                twin = machine.fork()
-                twin.tell(Reply(text))
-                if isinstance(twin.step(), Act):
-                    found.append(text)
-        return found
-
     def good_voice(self) -> Voice:
         """Says in turn what the format reads."""
         counts: dict[str, int] = {}
@@ -190,7 +177,8 @@ class Driver:
             status = draw.choice([Status.OK, *Status])
             if call.error is not None or (status is Status.OK and draw.random() < 0.5):
                 return self.observe(call)
-            content = draw.choice([*HOSTILE_TEXTS, None, 0, [], {"state": None}, {"a": ["b"]}])
+            contents: list[Any] = [*HOSTILE_TEXTS, None, 0, [], {"state": None}, {"a": ["b"]}]
+            content = draw.choice(contents)
             return self.ending_as(status, content)(call)
 
         return speak
@@ -205,6 +193,35 @@ class Driver:
                 machine.observe([self.observe(call) for call in step.plan.calls], {"usd": 1.0})
             if isinstance(step, Ask):
                 yield machine
+
+    def to_each_part(self) -> Iterator[tuple[Machine, Ask]]:
+        """A machine at the first ask of each part, as far as a run comes without calls that a part writes."""
+        for start in self.to_first_ask():
+            machine, asked = start, look(start)
+            for _ in self.strategy.parts:
+                if not isinstance(asked, Ask):
+                    break
+                yield machine, asked
+                machine = machine.fork()
+                machine.tell(Reply(self._wordless(asked.part)))
+                while isinstance(asked := look(machine), Act):
+                    machine.observe([self.observe(call) for call in asked.plan.calls], {"usd": 1.0})
+
+    def _wordless(self, part: str) -> str:
+        """What a part says without calling anything; an empty text where it can only call."""
+        try:
+            return self.answers_of(part)[0]
+        except CheckSkipped:
+            return ""
+
+    def to_each_act(self) -> Iterator[tuple[Machine, Act]]:
+        """A machine that wants to run the calls of a reply, for each reply and each part whose replies are known."""
+        for machine, ask in self.to_each_part():
+            for text in self.good_texts(ask.part):
+                twin = machine.fork()
+                twin.tell(Reply(text))
+                if isinstance(act := look(twin), Act):
+                    yield twin, act
 
     def feed(self, machine: Machine, step: Step, voice: Voice, observe: Speaker) -> None:
         """Give a machine what it wants."""
@@ -257,8 +274,7 @@ def seen(step: Step) -> Any:
     if isinstance(step, Act):
         return step.round, step.plan.to_json(), step.plan.edges, step.plan.barriers, step.flaws, step.writers
     if isinstance(step, Ask):
-        own = (step.role, list(step.messages), step.fresh, list(step.tools), step.sampling, step.part, step.turn)
-        return own
+        return step.role, list(step.messages), step.fresh, list(step.tools), step.sampling, step.part, step.turn
     return step
 
 

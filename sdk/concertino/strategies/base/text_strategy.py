@@ -76,7 +76,9 @@ class TextStrategy(Strategy):
 
     def ask_again(self, flaws: Sequence[Flaw]) -> str:
         """What the model reads after a text with neither calls nor an answer."""
-        return "\n".join(["PARSE_ERR: this text holds neither a call nor an answer.", *(flaw.message for flaw in flaws)])
+        return "\n".join(
+            ["PARSE_ERR: this text holds neither a call nor an answer.", *(flaw.message for flaw in flaws)]
+        )
 
     def ask_for_answer(self) -> str:
         """What the model reads when it may call nothing more."""
