@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
 @click.command("check")
 @click.argument("package")
-@click.option("--only", default="", metavar="MEMBER", help="Check this member alone.")
+@click.option("--only", default="", metavar="NAME", help="Check only this member or strategy.")
 @click.option("--strict", is_flag=True, help="Fail as well where an author gave too little for a check.")
 @common_options
 def check(package: str, only: str, strict: bool, as_json: bool) -> None:
     """Check an installed plugin against the conformance kit, by its import name or distribution.
 
-    The members run with the examples of `concertino_examples`, which stands beside the plugin's hooks. A line `give`
-    says what an author could add, a line `skip` why a requirement does not apply.
+    Members run with the examples of `concertino_examples`, which stands beside the plugin's hooks. Strategies are
+    driven with replies and observations that are made up. A line `give` says what an author could add, a line `skip`
+    why a requirement does not apply.
 
     Exit code: 0 if it passes, else 1.
 
