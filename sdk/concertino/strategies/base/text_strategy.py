@@ -66,7 +66,10 @@ class TextStrategy(Strategy):
 
     @abstractmethod
     def read(self, text: str) -> ParsedReply:
-        """What a reply says. Pure; any text may come, so it must not raise."""
+        """What a reply says. Pure.
+
+        Any text may come, so it must not raise; only a `PlanError`, as of `Plan.parse(calls)`, goes back to the model.
+        """
 
     def show(
         self, calls: Sequence[Call], observations: Sequence[Observation], remaining: Mapping[str, float] | None
@@ -120,29 +123,19 @@ class TextMachine(Conversation):
         if self.phase == "answer":  # a call is too late here
             self._end(Done(None if parsed.calls else parsed.answer, "rounds"))
         elif parsed.calls:
-            self._take_calls(parsed)
+            self.plan, self.phase, self.fruitless = self._planned(parsed.calls), "act", 0
         elif parsed.answer is not None:
             self._end(Done(parsed.answer, "answered"))
         else:
             self._not_understood(self.settings.ask_again(parsed.flaws))
 
     def _parsed(self, text: str) -> ParsedReply:
-        """What the strategy reads, its calls numbered as a plan numbers them."""
-        parsed = self.settings.read(text)
-        calls = [call if call.id else replace(call, id=str(place)) for place, call in enumerate(parsed.calls, 1)]
-        return parsed._replace(calls=calls)
-
-    def _take_calls(self, parsed: ParsedReply) -> None:
-        """Run the calls; a plan with a cycle or an unknown reference goes back to the model."""
+        """What the strategy reads, its calls numbered as a plan numbers them; calls without a valid plan are a flaw."""
         try:
-            self.plan = self._planned(parsed.calls)
+            parsed = self.settings.read(text)
+            return parsed._replace(calls=Plan(parsed.calls).calls)
         except PlanError as error:
-            wrong = Flaw("bad_plan", str(error), 0, len(self.messages[-1].text))
-            self._read_as(parsed.calls, [*parsed.flaws, wrong], understood=False)
-            self._not_understood(f"PARSE_ERR: {error}")
-            return
-        self.fruitless = 0
-        self.phase = "act"
+            return ParsedReply(flaws=[Flaw("bad_plan", str(error), 0, len(text))])
 
     def _planned(self, calls: Sequence[Call]) -> Plan:
         limit = self.settings.max_parallel
