@@ -13,7 +13,7 @@ import pytest
 from concertino import UsageError
 from concertino.plugins import PluginManager
 from concertino.plugins.settings import Settings
-from concertino.testing import Report, Row, check_package
+from concertino.testing import CheckReport, CheckRow, check_package
 
 HEADER = """
 from concertino import Cost, Message, Model, ModelSpec, Reply, Usage, agent, hookimpl, tool
@@ -66,7 +66,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         del sys.modules[module]
 
 
-def rows(report: Report, outcome: str) -> dict[str, str]:
+def rows(report: CheckReport, outcome: str) -> dict[str, str]:
     return {row.check: row.detail for row in report.rows if row.outcome == outcome}
 
 
@@ -147,6 +147,83 @@ def test_a_model_is_only_asked_where_its_examples_say_so(install: Install) -> No
     assert "it_answers_with_a_reply_and_its_usage" in rows(asked, "ok")
 
 
+STRATEGY = """
+from concertino.strategies import ParsedReply, TextStrategy
+
+class Shout(TextStrategy):
+    name = "shout"
+
+    def system_prompt(self, brief):
+        return "Answer."
+
+    def read(self, text):
+        return ParsedReply(answer=text)
+
+    def write_answer(self, answer, thought="", **_):
+        return (answer,)
+
+@hookimpl
+def concertino_strategies():
+    return [Shout]
+"""
+
+
+def test_a_published_strategy_is_driven_without_examples(install: Install) -> None:
+    report = check_package("shouts", manager=install("shouts", STRATEGY))
+    assert report.ok
+    assert {row.subject for row in report.rows} == {"plugin shouts", "shouts/shout"}
+    assert "a_written_answer_ends_the_run" in rows(report, "ok")
+    assert "does not write turns" in rows(report, "skipped")["a_written_turn_is_read_back"]
+
+
+def test_a_strategy_that_breaks_its_contract_is_a_failed_row(install: Install) -> None:
+    broken = STRATEGY.replace("answer=text", "answer=text.encode().decode()")  # a lone surrogate cannot be encoded
+    report = check_package("broken", manager=install("broken", broken))
+    assert not report.ok
+    assert "UnicodeEncodeError" in rows(report, "failed")["any_text_is_read"]
+
+
+def test_of_a_plugin_with_members_and_strategies_one_can_be_chosen(install: Install) -> None:
+    manager = install("both", GOOD + STRATEGY)
+    assert {row.subject for row in check_package("both", manager=manager, only="shout").rows} == {
+        "plugin both",
+        "both/shout",
+    }
+    with pytest.raises(UsageError, match=r"publishes no 'whisper'; there are both/count_letter, both/shout"):
+        check_package("both", manager=manager, only="whisper")
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ("{'shot': {}}", "names 'shot'; it publishes"),
+        ("{'shout': {'question': 'x'}}", "unknown key 'question'; known: strategy, tools, questions"),
+        ("{'shout': []}", "concertino_examples['shout'] is []; expected a mapping with strategy, tools"),
+    ],
+)
+def test_what_is_said_of_a_strategy_in_an_unknown_form_is_a_failed_row(install: Install, given: str, text: str) -> None:
+    report = check_package("words", manager=install("words", f"{STRATEGY}\nconcertino_examples = {given}"))
+    assert text in rows(report, "failed")["its_examples_can_be_read"]
+
+
+def test_a_strategy_without_default_settings_is_checked_with_those_that_are_given(install: Install) -> None:
+    needy = STRATEGY.replace(
+        'name = "shout"', 'name = "shout"\n    def __init__(self, *, loud):\n        super().__init__()'
+    )
+    bare = check_package("bare", manager=install("bare", needy))
+    assert "Shout() cannot be made without settings" in rows(bare, "failed")["it_can_be_made"]
+    told = f"{needy}\nconcertino_examples = {{'shout': {{'strategy': Shout(loud=True)}}}}"
+    assert "it_can_be_made" in rows(check_package("told", manager=install("told", told)), "ok")
+
+
+def test_a_class_that_is_not_a_strategy_is_a_failed_row(install: Install) -> None:
+    stranger = (
+        "class Stranger:\n    name = 'stranger'\n\n@hookimpl\ndef concertino_strategies():\n    return [Stranger]"
+    )
+    report = check_package("odd", manager=install("odd", stranger))
+    assert "not a subclass of concertino.Strategy" in rows(report, "failed")["it_can_be_made"]
+
+
 def test_an_unknown_name_gives_near_ones(install: Install) -> None:
     with pytest.raises(UsageError, match=r"no installed plugin is called 'wrods'; did you mean words"):
         check_package("wrods", manager=install("words", GOOD))
@@ -161,13 +238,13 @@ def test_a_registered_object_is_checked_like_an_installed_plugin(install: Instal
     assert check_package("mine", manager=manager).ok
 
 
-REPORT = Report(
+REPORT = CheckReport(
     "acme",
     (
-        Row("one", "tool a", "ok", "", "It is good."),
-        Row("two", "tool b", "failed", "seen this;\ndo that", "It is better."),
-        Row("three", "tool a", "skipped", "does not apply", "It is best."),
-        Row("four", "tool a", "missing", "no `slow`", "It is quick."),
+        CheckRow("one", "tool a", "ok", "", "It is good."),
+        CheckRow("two", "tool b", "failed", "seen this;\ndo that", "It is better."),
+        CheckRow("three", "tool a", "skipped", "does not apply", "It is best."),
+        CheckRow("four", "tool a", "missing", "no `slow`", "It is quick."),
     ),
 )
 
@@ -200,4 +277,4 @@ def test_a_report_is_json_with_the_requirement_of_each_row() -> None:
 
 
 def test_a_report_of_nothing_is_not_ok() -> None:
-    assert not Report("acme", ()).ok
+    assert not CheckReport("acme", ()).ok

@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from concertino.testing import AgentConformance, ModelConformance, ScriptedModel, ToolConformance
+from concertino.testing import AgentConformance, ModelConformance, ScriptedModel, StrategyConformance, ToolConformance
 from concertino.testing.agent_checks import AGENT_CHECKS
 from concertino.testing.call_checks import CALL_CHECKS
 from concertino.testing.conformance import overridden
 from concertino.testing.declaration_checks import DECLARATION_CHECKS
 from concertino.testing.model_checks import MODEL_CHECKS
+from concertino.testing.strategy_checks import STRATEGY_CHECKS
 
 pytest_plugins = ["pytester"]
 
@@ -28,6 +29,7 @@ class TestModelThatSpeaksAScript(ModelConformance):
         (ToolConformance, (*DECLARATION_CHECKS, *CALL_CHECKS)),
         (AgentConformance, AGENT_CHECKS),
         (ModelConformance, MODEL_CHECKS),
+        (StrategyConformance, STRATEGY_CHECKS),
     ],
 )
 def test_a_class_has_one_test_for_each_check_and_runs_that_check(conformance: type, checks: tuple) -> None:

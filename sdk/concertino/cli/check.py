@@ -12,31 +12,32 @@ from .output import write_json
 from .status_line import StatusLine
 
 if TYPE_CHECKING:
-    from concertino.testing import Report, Row
+    from concertino.testing import CheckReport, CheckRow
 
 
 @click.command("check")
 @click.argument("package")
-@click.option("--only", default="", metavar="MEMBER", help="Check this member alone.")
+@click.option("--only", default="", metavar="NAME", help="Check only this member or strategy.")
 @click.option("--strict", is_flag=True, help="Fail as well where an author gave too little for a check.")
 @common_options
 def check(package: str, only: str, strict: bool, as_json: bool) -> None:
     """Check an installed plugin against the conformance kit, by its import name or distribution.
 
-    The members run with the examples of `concertino_examples`, which stands beside the plugin's hooks. A line `give`
-    says what an author could add, a line `skip` why a requirement does not apply.
+    Members run with the examples of `concertino_examples`, which stands beside the plugin's hooks. Strategies are
+    driven with replies and observations that are made up. A line `give` says what an author could add, a line `skip`
+    why a requirement does not apply.
 
     Exit code: 0 if it passes, else 1.
 
     JSON: {"package", "ok", "complete", "counts", "rows": [{"check", "subject", "outcome", "detail", "requirement"}]};
     outcomes: ok, failed, missing, skipped.
     """
-    from concertino.testing import Report, check_package
+    from concertino.testing import CheckReport, check_package
 
     line = StatusLine()
-    rows: list[Row] = []
+    rows: list[CheckRow] = []
 
-    def tell(row: Row) -> None:
+    def tell(row: CheckRow) -> None:
         rows.append(row)
         line.show(f"{row.subject}: {row.requirement}")
 
@@ -44,7 +45,7 @@ def check(package: str, only: str, strict: bool, as_json: bool) -> None:
         report = check_package(package, only=only, tell=tell)
     except KeyboardInterrupt:
         line.end()
-        click.echo(Report(package, tuple(rows)).render())
+        click.echo(CheckReport(package, tuple(rows)).render())
         raise Interrupted("cancelled; what is above was checked") from None
     finally:
         line.end()
@@ -56,7 +57,7 @@ def check(package: str, only: str, strict: bool, as_json: bool) -> None:
         raise Failed("" if as_json else f"{package} {wrong}")
 
 
-def _verdict(report: Report, strict: bool) -> str:
+def _verdict(report: CheckReport, strict: bool) -> str:
     """What is wrong, in words; empty if nothing is."""
     if not report.ok:
         return "does not conform"

@@ -1,7 +1,7 @@
 """`concertino new plugin`: the skeleton of a distribution that installs, passes its tests and `concertino check`.
 
-The files are templates (`_templates/*.tmpl`, with `$name` for what differs). Of each kind of member that is asked for,
-the package gets a module, a hook, examples and a test module.
+The files are templates (`_templates/*.tmpl`, with `$name` for what differs). For each kind that is asked for (tool,
+agent, model, strategy) the package gets a module, a hook, examples and a test module.
 """
 
 from __future__ import annotations
@@ -20,8 +20,13 @@ from concertino.core.errors import UsageError
 from .options import common_options
 from .output import write_json
 
-KINDS = {"tool": ("ToolSpec",), "agent": ("AgentSpec", "Pool"), "model": ("ModelSpec",)}
-"""Kinds of members, and the names of concertino that their hooks speak of."""
+KINDS = {
+    "tool": ("ToolSpec",),
+    "agent": ("AgentSpec", "Pool"),
+    "model": ("ModelSpec",),
+    "strategy": ("Strategy",),
+}
+"""What a plugin can publish, and the names of concertino that the hooks mention."""
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 
 
@@ -35,6 +40,7 @@ def new() -> None:
 @click.option("--tool", "kinds", flag_value="tool", multiple=True, help="With a tool; the default.")
 @click.option("--agent", "kinds", flag_value="agent", multiple=True, help="With an agent.")
 @click.option("--model", "kinds", flag_value="model", multiple=True, help="With a model.")
+@click.option("--strategy", "kinds", flag_value="strategy", multiple=True, help="With a strategy.")
 @click.option(
     "--dir",
     "parent",
@@ -47,7 +53,7 @@ def new() -> None:
 def plugin(name: str, kinds: tuple[str, ...], parent: Path, as_json: bool) -> None:
     """Write a plugin as a distribution of its own: package, tests, pyproject.toml, README.
 
-    NAME is the first part of its members' names; the distribution is called concertino-NAME.
+    NAME is the first part of the names of its members and strategies; the distribution is called concertino-NAME.
 
     JSON: {"folder", "distribution", "package", "files"}
     """
@@ -71,7 +77,7 @@ def plugin(name: str, kinds: tuple[str, ...], parent: Path, as_json: bool) -> No
 def skeleton(name: str, kinds: list[str]) -> dict[str, str]:
     """The files of a plugin: texts by path inside its folder."""
     package = f"concertino_{name.replace('-', '_')}"
-    many = [f"{kind}s" for kind in kinds]
+    many = [_plural(kind) for kind in kinds]
     words = {
         "name": name,
         "package": package,
@@ -91,9 +97,13 @@ def skeleton(name: str, kinds: list[str]) -> dict[str, str]:
         f"src/{package}/py.typed": "",
     }
     for kind in kinds:
-        texts[f"src/{package}/{kind}s.py"] = _fill(f"{kind}.py", words)
-        texts[f"tests/test_{kind}s.py"] = _fill(f"{kind}.test", words)
+        texts[f"src/{package}/{_plural(kind)}.py"] = _fill(f"{kind}.py", words)
+        texts[f"tests/test_{_plural(kind)}.py"] = _fill(f"{kind}.test", words)
     return texts
+
+
+def _plural(kind: str) -> str:
+    return "strategies" if kind == "strategy" else f"{kind}s"
 
 
 def _fill(template: str, words: Mapping[str, str]) -> str:

@@ -27,6 +27,7 @@ from .base.machine import (
     TurnState,
     Utterance,
 )
+from .base.text_strategy import ParsedReply, TextStrategy
 from .built_in import BUILT_IN, DEFAULT_STRATEGY, installed_strategy, load_strategy, strategy_by_name
 from .dependency_plan import DependencyPlan
 from .parallel_rounds import ParallelRounds
@@ -73,6 +74,7 @@ __all__ = [
     "Notebook",
     "OutlineStep",
     "ParallelRounds",
+    "ParsedReply",
     "PassTests",
     "ReachGoal",
     "Reading",
@@ -83,6 +85,7 @@ __all__ = [
     "Step",
     "Stepped",
     "Strategy",
+    "TextStrategy",
     "TurnState",
     "Utterance",
     "choices_of",

@@ -4,25 +4,27 @@
     fake_tool, fake_agent, and their faults   members that answer as told and remember their calls
     call, run_call, make_context, make_pool   one member through the real executor
     Recording                                 record and replay at the call boundary
-    ToolConformance, AgentConformance, ModelConformance, check_package
-                                              what every member owes to those who call it
+    ToolConformance, AgentConformance, ModelConformance, StrategyConformance, check_package
+                                              what every member owes to its callers, and every strategy to its driver
 
 pytest finds the fixtures `scripted_model`, `concertino_no_installed_plugins` and `concertino_nothing_left` by itself.
 """
 
 from .calling import call, make_context, make_pool, run_call
-from .check import CheckFailed, CheckMissing, CheckSkipped, MemberSubject, ModelSubject, Row
-from .conformance import AgentConformance, ModelConformance, ToolConformance
+from .check import CheckFailed, CheckMissing, CheckRow, CheckSkipped, MemberSubject, ModelSubject, StrategySubject
+from .check_report import CheckReport
+from .conformance import AgentConformance, ModelConformance, StrategyConformance, ToolConformance
 from .fakes import FakeAgent, FakeTool, blocking_tool, fake_agent, fake_tool, hanging_tool, stubborn_tool
 from .package import check_package
 from .recording import Recording, RecordingMiss
-from .report import Report
 from .scripted_model import ScriptedModel
 
 __all__ = [
     "AgentConformance",
     "CheckFailed",
     "CheckMissing",
+    "CheckReport",
+    "CheckRow",
     "CheckSkipped",
     "FakeAgent",
     "FakeTool",
@@ -31,9 +33,9 @@ __all__ = [
     "ModelSubject",
     "Recording",
     "RecordingMiss",
-    "Report",
-    "Row",
     "ScriptedModel",
+    "StrategyConformance",
+    "StrategySubject",
     "ToolConformance",
     "blocking_tool",
     "call",

@@ -2,10 +2,11 @@
 
 The function's name is the requirement in short, the first line of its docstring is the requirement as a sentence. It
 returns when the subject meets it, raises `CheckFailed` with what was seen and what to do, `CheckSkipped` with why it
-does not apply, or `CheckMissing` with what its author would have to give. `perform` runs one and gives a `Row`; the
-pytest classes, `check_package` and the command line share it.
+does not apply, or `CheckMissing` with what its author would have to give. `perform` runs one and gives a `CheckRow`;
+the pytest classes, `check_package` and the command line share it.
 
-Invariant: a check runs nothing but the examples, refusals and slow calls that the subject itself gives.
+Invariant: a check calls members with nothing but the examples, refusals and slow calls that the subject itself gives;
+a strategy is driven without members and models.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from typing import Any, Literal, TypeAlias
 
 from concertino.core.errors import UsageError
 from concertino.core.model import Model
+from concertino.core.plan import Call
 from concertino.members.specs import ModelSpec, ToolSpec
 from concertino.pool.pool import Pool
+from concertino.strategies.base.machine import Strategy
 
 Outcome = Literal["ok", "failed", "missing", "skipped"]
 
@@ -108,14 +111,41 @@ class ModelSubject:
     logprobs: bool = False
 
 
-Subject: TypeAlias = MemberSubject | ModelSubject | ModelSpec
-"""What is checked: a tool or agent, a model, or the declaration of a model."""
+@dataclass(frozen=True)
+class StrategySubject:
+    """A strategy with what its author knows about it.
+
+    Attributes:
+        strategy: with the settings that are checked.
+        tools: the members that a run offers, as tools and agents or as OpenAI-style function objects; by default a
+            `lookup` that takes a text and an `add` that takes two numbers.
+        questions: of runs.
+        calls: for each turn that is written, its calls; by default calls of the tools with made-up arguments.
+        texts: replies that the format reads, beside those that the strategy writes.
+        results: what members return, by visible name: a value, or a function of the arguments. By default a number.
+    """
+
+    strategy: Strategy
+    tools: Sequence[ToolSpec | Mapping[str, Any]] = ()
+    questions: Sequence[str] = ("What is 6 times 7?",)
+    calls: Sequence[Sequence[Call]] = ()
+    texts: Sequence[str] = ()
+    results: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The strategy's name."""
+        return self.strategy.name
+
+
+Subject: TypeAlias = MemberSubject | ModelSubject | ModelSpec | StrategySubject
+"""What is checked: a tool or agent, a model, the declaration of a model, or a strategy."""
 Check: TypeAlias = Callable[[Any], Awaitable[None] | None]
 """A requirement; takes the kind of subject that it is about."""
 
 
 @dataclass(frozen=True)
-class Row:
+class CheckRow:
     """One line of a report.
 
     Attributes:
@@ -158,7 +188,7 @@ def run_check(check: Check, subject: Subject) -> None:
     asyncio.run(work())
 
 
-def perform(check: Check, subject: Subject) -> Row:
+def perform(check: Check, subject: Subject) -> CheckRow:
     """Run a check, whatever happens in it, and say how it went."""
     outcome: Outcome = "ok"
     detail = ""
@@ -172,12 +202,39 @@ def perform(check: Check, subject: Subject) -> Row:
         outcome, detail = "failed", str(failed)
     except Exception as error:  # what is checked is foreign code
         outcome, detail = "failed", f"{type(error).__name__}: {error}"
-    return Row(check.__name__, subject.name, outcome, detail, requirement_of(check))
+    return CheckRow(check.__name__, subject.name, outcome, detail, requirement_of(check))
 
 
 def requirement_of(check: Check) -> str:
     """The requirement in a sentence."""
     return (inspect.getdoc(check) or "").partition("\n")[0]
+
+
+def strategy_subject_from(strategy: type[Strategy], given: Any, where: str) -> StrategySubject:
+    """A subject from what a distribution's `concertino_examples` says about a strategy.
+
+    Args:
+        given: a mapping with attributes of the subject; `None` if nothing is said.
+        where: how a message names it.
+
+    Raises:
+        UsageError: it is not a mapping, holds an unknown key, or the strategy needs settings and none are given.
+    """
+    given = {} if given is None else given
+    known = [each.name for each in fields(StrategySubject)]
+    if not isinstance(given, Mapping):
+        raise UsageError(f"{where} is {given!r}; expected a mapping with {', '.join(known)}")
+    if unknown := sorted(set(given) - set(known)):
+        raise UsageError(f"{where} has the unknown key {unknown[0]!r}; known: {', '.join(known)}")
+    if "strategy" in given:
+        return StrategySubject(**given)
+    try:
+        return StrategySubject(strategy(), **given)
+    except TypeError as error:
+        raise UsageError(
+            f"{strategy.__name__}() cannot be made without settings ({error}); give defaults, or one to check: "
+            f"{where} = {{'strategy': {strategy.__name__}(...)}}"
+        ) from error
 
 
 def subject_from(target: ToolSpec | ModelSpec, given: Any) -> MemberSubject | ModelSubject:

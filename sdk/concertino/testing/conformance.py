@@ -5,8 +5,8 @@
         examples = [({"text": "banana", "letter": "a"}, 3)]
         rejected = [{"text": "banana", "letter": "an"}]
 
-Each test is one check of `_declaration_checks`, `_call_checks`, `_agent_checks` or `_model_checks`, where its
-requirement stands. What is optional is skipped with a reason until the provider gives it.
+Each test is one check of `declaration_checks`, `call_checks`, `agent_checks`, `model_checks` or `strategy_checks`,
+where its requirement stands. What is optional is skipped with a reason until the provider gives it.
 
 Invariant: a standard test may not be removed, and may be overridden only as `@pytest.mark.xfail(reason=...)`; one of
 the standard tests sees to that.
@@ -19,27 +19,18 @@ from types import MappingProxyType
 from typing import Any
 
 from concertino.core.model import Model
+from concertino.core.plan import Call
 from concertino.members.specs import AgentSpec, Spec, ToolSpec
 from concertino.pool.pool import Pool
+from concertino.strategies.base.machine import Strategy
 
-from . import (
-    agent_checks as _agent_checks,
-)
-from . import (
-    call_checks as _call_checks,
-)
-from . import (
-    declaration_checks as _declaration_checks,
-)
-from . import (
-    model_checks as _model_checks,
-)
+from . import agent_checks, call_checks, declaration_checks, model_checks, strategy_checks
 from .calling import make_pool
-from .check import Check, CheckFailed, CheckSkipped, MemberSubject, ModelSubject, Subject, run_check
+from .check import Check, CheckFailed, CheckSkipped, MemberSubject, ModelSubject, StrategySubject, Subject, run_check
 
 
 class _Conformance:
-    """What the three classes share: how a check is run as a test."""
+    """What the four classes share: how a check is run as a test."""
 
     def subject(self) -> Subject:
         """What is checked."""
@@ -109,55 +100,55 @@ class ToolConformance(_Conformance):
             raise CheckFailed("give `rejected`: at least one set of arguments that its input schema refuses")
 
     def test_its_schema_is_admitted_and_small(self) -> None:
-        self.check(_declaration_checks.its_schema_is_admitted_and_small)
+        self.check(declaration_checks.its_schema_is_admitted_and_small)
 
     def test_its_description_says_what_it_does(self) -> None:
-        self.check(_declaration_checks.its_description_says_what_it_does)
+        self.check(declaration_checks.its_description_says_what_it_does)
 
     def test_every_parameter_is_described(self) -> None:
-        self.check(_declaration_checks.every_parameter_is_described)
+        self.check(declaration_checks.every_parameter_is_described)
 
     def test_an_unknown_argument_is_refused(self) -> None:
-        self.check(_declaration_checks.an_unknown_argument_is_refused)
+        self.check(declaration_checks.an_unknown_argument_is_refused)
 
     def test_rejected_arguments_are_refused_with_a_reason(self) -> None:
-        self.check(_declaration_checks.rejected_arguments_are_refused_with_a_reason)
+        self.check(declaration_checks.rejected_arguments_are_refused_with_a_reason)
 
     def test_importing_its_module_is_quick(self) -> None:
-        self.check(_declaration_checks.importing_its_module_is_quick)
+        self.check(declaration_checks.importing_its_module_is_quick)
 
     def test_examples_give_the_expected_results(self) -> None:
-        self.check(_call_checks.examples_give_the_expected_results)
+        self.check(call_checks.examples_give_the_expected_results)
 
     def test_results_are_not_cut(self) -> None:
-        self.check(_call_checks.results_are_not_cut)
+        self.check(call_checks.results_are_not_cut)
 
     def test_calls_at_once_are_independent(self) -> None:
-        self.check(_call_checks.calls_at_once_are_independent)
+        self.check(call_checks.calls_at_once_are_independent)
 
     def test_the_same_arguments_give_the_same_result(self) -> None:
-        self.check(_call_checks.the_same_arguments_give_the_same_result)
+        self.check(call_checks.the_same_arguments_give_the_same_result)
 
     def test_a_call_does_not_block_the_event_loop(self) -> None:
-        self.check(_call_checks.a_call_does_not_block_the_event_loop)
+        self.check(call_checks.a_call_does_not_block_the_event_loop)
 
     def test_its_cost_is_reported_within_its_bound(self) -> None:
-        self.check(_call_checks.its_cost_is_reported_within_its_bound)
+        self.check(call_checks.its_cost_is_reported_within_its_bound)
 
     def test_a_failure_is_explained(self) -> None:
-        self.check(_call_checks.a_failure_is_explained)
+        self.check(call_checks.a_failure_is_explained)
 
     def test_its_timeout_leaves_room(self) -> None:
-        self.check(_call_checks.its_timeout_leaves_room)
+        self.check(call_checks.its_timeout_leaves_room)
 
     def test_a_deadline_is_honoured(self) -> None:
-        self.check(_call_checks.a_deadline_is_honoured)
+        self.check(call_checks.a_deadline_is_honoured)
 
     def test_a_cancelled_call_leaves_nothing_behind(self) -> None:
-        self.check(_call_checks.a_cancelled_call_leaves_nothing_behind)
+        self.check(call_checks.a_cancelled_call_leaves_nothing_behind)
 
     def test_a_finished_call_leaves_nothing_behind(self) -> None:
-        self.check(_call_checks.a_finished_call_leaves_nothing_behind)
+        self.check(call_checks.a_finished_call_leaves_nothing_behind)
 
 
 class AgentConformance(ToolConformance):
@@ -179,16 +170,16 @@ class AgentConformance(ToolConformance):
         return make_pool(*self.members, **self.make_models())
 
     def test_it_asks_only_for_roles_that_it_declares(self) -> None:
-        self.check(_agent_checks.it_asks_only_for_roles_that_it_declares)
+        self.check(agent_checks.it_asks_only_for_roles_that_it_declares)
 
     def test_a_model_that_fails_is_no_crash(self) -> None:
-        self.check(_agent_checks.a_model_that_fails_is_no_crash)
+        self.check(agent_checks.a_model_that_fails_is_no_crash)
 
     def test_an_unexpected_reply_is_no_crash(self) -> None:
-        self.check(_agent_checks.an_unexpected_reply_is_no_crash)
+        self.check(agent_checks.an_unexpected_reply_is_no_crash)
 
     def test_a_budget_is_never_exceeded(self) -> None:
-        self.check(_agent_checks.a_budget_is_never_exceeded)
+        self.check(agent_checks.a_budget_is_never_exceeded)
 
 
 class ModelConformance(_Conformance):
@@ -228,52 +219,112 @@ class ModelConformance(_Conformance):
         )
 
     def test_it_answers_with_a_reply_and_its_usage(self) -> None:
-        self.check(_model_checks.it_answers_with_a_reply_and_its_usage)
+        self.check(model_checks.it_answers_with_a_reply_and_its_usage)
 
     def test_an_empty_system_message_is_no_obstacle(self) -> None:
-        self.check(_model_checks.an_empty_system_message_is_no_obstacle)
+        self.check(model_checks.an_empty_system_message_is_no_obstacle)
 
     def test_unicode_is_no_obstacle(self) -> None:
-        self.check(_model_checks.unicode_is_no_obstacle)
+        self.check(model_checks.unicode_is_no_obstacle)
 
     def test_a_long_message_is_answered_or_refused(self) -> None:
-        self.check(_model_checks.a_long_message_is_answered_or_refused)
+        self.check(model_checks.a_long_message_is_answered_or_refused)
 
     def test_requests_at_once_are_answered(self) -> None:
-        self.check(_model_checks.requests_at_once_are_answered)
+        self.check(model_checks.requests_at_once_are_answered)
 
     def test_a_request_does_not_block_the_event_loop(self) -> None:
-        self.check(_model_checks.a_request_does_not_block_the_event_loop)
+        self.check(model_checks.a_request_does_not_block_the_event_loop)
 
     def test_a_request_is_not_changed(self) -> None:
-        self.check(_model_checks.a_request_is_not_changed)
+        self.check(model_checks.a_request_is_not_changed)
 
     def test_a_cancelled_request_leaves_nothing_behind(self) -> None:
-        self.check(_model_checks.a_cancelled_request_leaves_nothing_behind)
+        self.check(model_checks.a_cancelled_request_leaves_nothing_behind)
 
     def test_tokens_are_counted_monotonously(self) -> None:
-        self.check(_model_checks.tokens_are_counted_monotonously)
+        self.check(model_checks.tokens_are_counted_monotonously)
 
     def test_close_may_be_called_twice(self) -> None:
-        self.check(_model_checks.close_may_be_called_twice)
+        self.check(model_checks.close_may_be_called_twice)
 
     def test_a_stream_ends_with_its_reply(self) -> None:
-        self.check(_model_checks.a_stream_ends_with_its_reply)
+        self.check(model_checks.a_stream_ends_with_its_reply)
 
     def test_max_tokens_is_honoured(self) -> None:
-        self.check(_model_checks.max_tokens_is_honoured)
+        self.check(model_checks.max_tokens_is_honoured)
 
     def test_stop_is_honoured(self) -> None:
-        self.check(_model_checks.stop_is_honoured)
+        self.check(model_checks.stop_is_honoured)
 
     def test_offered_tools_are_called_natively(self) -> None:
-        self.check(_model_checks.offered_tools_are_called_natively)
+        self.check(model_checks.offered_tools_are_called_natively)
 
     def test_log_probabilities_belong_to_the_tokens(self) -> None:
-        self.check(_model_checks.log_probabilities_belong_to_the_tokens)
+        self.check(model_checks.log_probabilities_belong_to_the_tokens)
 
 
-_STANDARD = (ToolConformance, AgentConformance, ModelConformance)
+class StrategyConformance(_Conformance):
+    """Conformance of a strategy, judged by what its machine does; no model is asked and no member runs.
+
+    Attributes:
+        strategy: with the settings to check.
+        tools: the members that a run offers; by default a `lookup` of a text and an `add` of two numbers.
+        questions: of runs.
+        calls: for each turn that is written, its calls; by default calls of the tools with made-up arguments.
+        texts: replies that the format reads, beside those that the strategy writes.
+        results: what members return, by visible name: a value, or a function of the arguments.
+    """
+
+    strategy: Strategy
+    tools: Sequence[ToolSpec | Mapping[str, Any]] = ()
+    questions: Sequence[str] = StrategySubject.questions
+    calls: Sequence[Sequence[Call]] = ()
+    texts: Sequence[str] = ()
+    results: Mapping[str, Any] = MappingProxyType({})
+
+    def subject(self) -> StrategySubject:
+        """The strategy with what is known of it."""
+        return StrategySubject(self.strategy, self.tools, self.questions, self.calls, self.texts, self.results)
+
+    def test_its_settings_are_read_back(self) -> None:
+        self.check(strategy_checks.its_settings_are_read_back)
+
+    def test_it_begins_with_a_question_or_a_plan(self) -> None:
+        self.check(strategy_checks.it_begins_with_a_question_or_a_plan)
+
+    def test_a_written_turn_is_read_back(self) -> None:
+        self.check(strategy_checks.a_written_turn_is_read_back)
+
+    def test_a_written_answer_ends_the_run(self) -> None:
+        self.check(strategy_checks.a_written_answer_ends_the_run)
+
+    def test_any_text_is_read(self) -> None:
+        self.check(strategy_checks.any_text_is_read)
+
+    def test_every_reply_is_reported(self) -> None:
+        self.check(strategy_checks.every_reply_is_reported)
+
+    def test_any_observation_is_shown(self) -> None:
+        self.check(strategy_checks.any_observation_is_shown)
+
+    def test_it_is_written_down_at_every_step(self) -> None:
+        self.check(strategy_checks.it_is_written_down_at_every_step)
+
+    def test_it_ends_from_outside(self) -> None:
+        self.check(strategy_checks.it_ends_from_outside)
+
+    def test_it_ends_whatever_the_model_says(self) -> None:
+        self.check(strategy_checks.it_ends_whatever_the_model_says)
+
+    def test_calls_begun_early_are_those_of_the_turn(self) -> None:
+        self.check(strategy_checks.calls_begun_early_are_those_of_the_turn)
+
+    def test_fresh_messages_are_counted(self) -> None:
+        self.check(strategy_checks.fresh_messages_are_counted)
+
+
+_STANDARD = (ToolConformance, AgentConformance, ModelConformance, StrategyConformance)
 
 
 def overridden(subclass: type) -> list[str]:

@@ -1,14 +1,14 @@
 """`check_package`: everything that an installed distribution publishes, held to conformance.
 
 A distribution may say more of its members in a mapping `concertino_examples` beside its hooks, by short name: a list
-of examples, or a mapping with attributes of `MemberSubject` or `ModelSubject`.
+of examples, or a mapping with attributes of `MemberSubject`, `ModelSubject` or `StrategySubject`.
 
     concertino_examples = {
         "count_letter": {"examples": [({"text": "banana", "letter": "a"}, 3)], "rejected": [{"text": "banana"}]},
     }
 
 Without it, only what needs no example is checked: nothing of a member runs, and no model is asked; the report says
-what is *missing*.
+what is *missing*. A strategy is driven in any case, with replies and observations that are made up.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
 
@@ -23,17 +24,28 @@ from concertino.core.errors import PluginError, UsageError
 from concertino.members.specs import AgentSpec, ModelSpec, Spec
 from concertino.plugins import PluginManager, default_manager
 from concertino.plugins.status import PluginInfo
+from concertino.strategies.base.machine import Strategy
 
 from .agent_checks import AGENT_CHECKS
 from .call_checks import CALL_CHECKS
-from .check import MemberSubject, ModelSubject, Row, perform, requirement_of, subject_from
+from .check import (
+    CheckRow,
+    MemberSubject,
+    ModelSubject,
+    perform,
+    requirement_of,
+    strategy_subject_from,
+    subject_from,
+)
+from .check_report import CheckReport
 from .declaration_checks import DECLARATION_CHECKS, MODEL_DECLARATION_CHECKS
 from .model_checks import MODEL_CHECKS
-from .report import Report
+from .strategy_checks import STRATEGY_CHECKS
 
 _LOADS = "The plugin is imported, and every hook of it can be used."
 _METADATA = "Its metadata says what it does, and which Python and concertino it needs."
-_EXAMPLES = "Its `concertino_examples` speak of its members, in the known form."
+_EXAMPLES = "Its `concertino_examples` name its members and strategies, in the known form."
+_MADE = "It is a `Strategy` whose settings have defaults, or the one to check is given."
 
 
 def check_package(
@@ -41,26 +53,26 @@ def check_package(
     *,
     manager: PluginManager | None = None,
     only: str = "",
-    tell: Callable[[Row], None] = lambda row: None,
-) -> Report:
+    tell: Callable[[CheckRow], None] = lambda row: None,
+) -> CheckReport:
     """Check all members of a distribution. Call it outside of any event loop.
 
     Args:
         name: the distribution (`concertino-words`), its provider (`words`), or its package (`concertino_words`).
         manager: whose plugins; by default the installed ones.
-        only: the one member to check, by its short or full name.
+        only: the one member or strategy to check, by its short or full name.
         tell: called with each row as soon as it is known.
 
     Raises:
         UsageError: nothing installed has that name; gives near names.
     """
     manager = manager or default_manager()
-    rows: list[Row] = []
+    rows: list[CheckRow] = []
     for info in _providers(name, manager):
         for row in _check_provider(info, manager, only):
             tell(row)
             rows.append(row)
-    return Report(name, tuple(rows))
+    return CheckReport(name, tuple(rows))
 
 
 def _providers(name: str, manager: PluginManager) -> list[PluginInfo]:
@@ -85,29 +97,34 @@ def _canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _check_provider(info: PluginInfo, manager: PluginManager, only: str) -> Iterator[Row]:
+def _check_provider(info: PluginInfo, manager: PluginManager, only: str) -> Iterator[CheckRow]:
     subject = f"plugin {info.name}"
     loaded = manager.load(info.name)
     if loaded.state != "loaded":
-        yield Row("it_loads", subject, "failed", f"{loaded.state}: {loaded.reason}", _LOADS)
+        yield CheckRow("it_loads", subject, "failed", f"{loaded.state}: {loaded.reason}", _LOADS)
         return
-    yield Row("it_loads", subject, "ok", "", _LOADS)
+    yield CheckRow("it_loads", subject, "ok", "", _LOADS)
     if row := _metadata(info, subject):
         yield row
-    specs = manager.specs([f"{info.name}/*"]) if loaded.members else []
-    given, problem = _examples(info, specs)
+    specs = {spec.name: spec for spec in (manager.specs([f"{info.name}/*"]) if loaded.members else [])}
+    strategies = {name: cls for name, cls in manager.strategies().items() if name.startswith(f"{info.name}/")}
+    published = [*specs, *strategies]
+    chosen = [name for name in published if only in ("", name, name.partition("/")[2])]
+    if published and not chosen:
+        raise UsageError(f"{info.name!r} publishes no {only!r}; there are {', '.join(published)}")
+    given, problem = _examples(info, specs, strategies)
     if problem:
-        yield Row("its_examples_can_be_read", subject, "failed", problem, _EXAMPLES)
+        yield CheckRow("its_examples_can_be_read", subject, "failed", problem, _EXAMPLES)
     elif given:
-        yield Row("its_examples_can_be_read", subject, "ok", "", _EXAMPLES)
-    chosen = [spec for spec in specs if only in ("", spec.name, spec.short_name)]
-    if specs and not chosen:
-        raise UsageError(f"{info.name!r} publishes no {only!r}; there are {', '.join(spec.name for spec in specs)}")
-    for spec in chosen:
-        yield from _check_member(spec, given.get(spec.name))
+        yield CheckRow("its_examples_can_be_read", subject, "ok", "", _EXAMPLES)
+    for name in chosen:
+        if name in specs:
+            yield from _check_member(specs[name], given.get(name))
+        else:
+            yield from _check_strategy(name, strategies[name], given.get(name))
 
 
-def _metadata(info: PluginInfo, subject: str) -> Row | None:
+def _metadata(info: PluginInfo, subject: str) -> CheckRow | None:
     """What an index such as PyPI shows of the distribution, and what pip goes by; None for what is not installed."""
     try:
         known = metadata(info.distribution)
@@ -121,10 +138,10 @@ def _metadata(info: PluginInfo, subject: str) -> Row | None:
     }
     wrong = [what for what, lacks in lacking.items() if lacks]
     detail = f"pyproject.toml lacks {', '.join(wrong)}" if wrong else ""
-    return Row("its_metadata_says_what_it_is", subject, "failed" if wrong else "ok", detail, _METADATA)
+    return CheckRow("its_metadata_says_what_it_is", subject, "failed" if wrong else "ok", detail, _METADATA)
 
 
-def _check_member(spec: Spec, subject: MemberSubject | ModelSubject | None) -> Iterator[Row]:
+def _check_member(spec: Spec, subject: MemberSubject | ModelSubject | None) -> Iterator[CheckRow]:
     if isinstance(spec, ModelSpec):
         yield from (perform(check, spec) for check in MODEL_DECLARATION_CHECKS)
         for check in MODEL_CHECKS:
@@ -132,22 +149,44 @@ def _check_member(spec: Spec, subject: MemberSubject | ModelSubject | None) -> I
             yield (
                 perform(check, subject)
                 if subject
-                else Row(check.__name__, spec.name, "missing", asked, requirement_of(check))
+                else CheckRow(check.__name__, spec.name, "missing", asked, requirement_of(check))
             )
         return
     checks = AGENT_CHECKS if isinstance(spec, AgentSpec) else (*DECLARATION_CHECKS, *CALL_CHECKS)
     yield from (perform(check, subject or MemberSubject(spec)) for check in checks)
 
 
-def _examples(info: PluginInfo, specs: list[Spec]) -> tuple[dict[str, MemberSubject | ModelSubject], str]:
+def _check_strategy(name: str, strategy: type, given: Any) -> Iterator[CheckRow]:
+    try:
+        if not issubclass(strategy, Strategy):
+            raise UsageError(f"{strategy.__name__} is not a subclass of concertino.Strategy")
+        subject = given or strategy_subject_from(strategy, {}, f"concertino_examples[{name.partition('/')[2]!r}]")
+    except Exception as error:  # its settings are checked by foreign code
+        yield CheckRow("it_can_be_made", name, "failed", str(error), _MADE)
+        return
+    yield CheckRow("it_can_be_made", name, "ok", "", _MADE)
+    yield from (replace(perform(check, subject), subject=name) for check in STRATEGY_CHECKS)
+
+
+def _examples(
+    info: PluginInfo, specs: Mapping[str, Spec], strategies: Mapping[str, type]
+) -> tuple[dict[str, Any], str]:
     """Subjects by full name, from the mapping beside the hooks; or what is wrong with it."""
     try:
         given = _mapping(info)
-        by_name = {name: spec for spec in specs for name in (spec.name, spec.short_name)}
+        by_name = {name: full for full in (*specs, *strategies) for name in (full, full.partition("/")[2])}
         strangers = [name for name in given if name not in by_name]
         if strangers:
             raise UsageError(f"concertino_examples names {strangers[0]!r}; it publishes {', '.join(by_name)}")
-        return {by_name[name].name: subject_from(by_name[name], value) for name, value in given.items()}, ""
+        subjects: dict[str, Any] = {}
+        for name, value in given.items():
+            full, where = by_name[name], f"concertino_examples[{name!r}]"
+            subjects[full] = (
+                subject_from(specs[full], value)
+                if full in specs
+                else strategy_subject_from(strategies[full], value, where)
+            )
+        return subjects, ""
     except (UsageError, PluginError) as error:
         return {}, str(error)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tree import ROOT
 
 needs_hatchling = pytest.mark.skipif(
     importlib.util.find_spec("hatchling") is None, reason="hatchling is not installed; pip install hatchling"
@@ -30,7 +31,8 @@ def python(*arguments: str, path: Path, folder: Path) -> str:
 @pytest.mark.slow
 @needs_hatchling
 def test_a_new_plugin_installs_passes_its_tests_and_conforms(cli: Any, tmp_path: Path) -> None:
-    written = json.loads(cli("new", "plugin", "my-words", "--tool", "--agent", "--model", "--json").stdout)
+    kinds = ("--tool", "--agent", "--model", "--strategy")
+    written = json.loads(cli("new", "plugin", "my-words", *kinds, "--json").stdout)
     folder, site = Path(written["folder"]).absolute(), tmp_path / "target"
     pip = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target", str(site)]
     python(*pip, ".", path=site, folder=folder)
@@ -42,15 +44,30 @@ def test_a_new_plugin_installs_passes_its_tests_and_conforms(cli: Any, tmp_path:
         "my-words/count_letter",
         "my-words/summarise",
         "my-words/echo",
+        "my-words/one-line",
     }
+    assert [
+        row for row in report["rows"] if row["subject"] == "my-words/one-line" and row["outcome"] == "missing"
+    ] == []
+    shown = python("-m", "concertino", "check", "my-words", "--only", "one-line", path=site, folder=folder)
+    assert "What `write_turn` writes is read as the same calls" in shown
+    assert "my-words/count_letter" not in shown
     call = ["call", "my-words/count_letter", '{"text": "banana", "letter": "a"}']
     assert python("-m", "concertino", *call, path=site, folder=folder) == "3\n"
 
 
-@pytest.mark.parametrize("kinds", [(), ("--agent",), ("--model", "--tool")])
+def test_the_strategy_of_a_new_plugin_has_at_most_forty_lines_and_is_the_one_of_the_docs(cli: Any) -> None:
+    cli("new", "plugin", "words", "--strategy")
+    lines = Path("concertino-words/src/concertino_words/strategies.py").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 40
+    documented = (ROOT / "docs/examples/one_line.py").read_text(encoding="utf-8").splitlines()
+    assert lines[1:] == documented[1:]
+
+
+@pytest.mark.parametrize("kinds", [(), ("--agent",), ("--model", "--tool"), ("--strategy",)])
 def test_a_new_plugin_has_what_was_asked_for_and_a_tool_by_default(cli: Any, kinds: tuple[str, ...]) -> None:
     files = json.loads(cli("new", "plugin", "words", *kinds, "--json").stdout)["files"]
-    modules = {f"{kind.removeprefix('--')}s.py" for kind in kinds} or {"tools.py"}
+    modules = {f"{kind.removeprefix('--')}s.py".replace("ys.", "ies.") for kind in kinds} or {"tools.py"}
     assert {Path(file).name for file in files if file.startswith("src/")} == {"__init__.py", "py.typed", *modules}
     for file in Path("concertino-words").rglob("*.py"):
         compile(file.read_text(encoding="utf-8"), str(file), "exec")

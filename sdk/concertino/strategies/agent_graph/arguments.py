@@ -93,11 +93,10 @@ class ArgumentReader:
                 self._input(name, leaf, own_id, offer, handed)
             else:
                 self._argument(name, leaf, own_id, offer, handed)
-        if not given:
+        if not given and offer.input:  # a member that takes no text lacks nothing
             text = f"<{INPUT}> is missing; write it empty to hand over the original question"
             self.flaws.mend("missing_field", text, agent.start, agent.end)
-            if offer.input:
-                handed.values |= offer.filled(self.question)
+            handed.values |= offer.filled(self.question)
         if not handed.unreadable:
             self._check(agent, offer, handed)
         return handed

@@ -88,9 +88,22 @@ class AgentGraph(Strategy):
         tools: Sequence[Mapping[str, Any]] = (),
         outline: Sequence[OutlineStep] = (),
     ) -> str:
-        """A graph as text; calls may refer to each other."""
-        named = [replace(call, id=call.id or f"a{number}") for number, call in enumerate(calls, 1)]
-        return write_graph(Plan(named), thinking=thought, dom=self.dom)
+        """A graph as text; calls may refer to each other.
+
+        Raises:
+            UsageError: several calls that nobody waits for; one of them alone gives the answer.
+        """
+        plan = Plan(replace(call, id=call.id or f"a{number}") for number, call in enumerate(calls, 1))
+        if self.dom == "low" and len(plan) > 1:
+            raise UsageError(f"AgentGraph(dom='low') hands the question to one agent; got {len(plan)} calls")
+        followed = plan.followers()
+        sinks = [call.id for call in plan.calls if call.id not in followed]
+        if len(sinks) > 1:
+            raise UsageError(
+                f"AgentGraph: {len(sinks)} calls that nobody waits for ({', '.join(sinks[:8])}), and only the one that "
+                "gives the answer may be; add a call that refers to the others"
+            )
+        return write_graph(plan, thinking=thought, dom=self.dom)
 
     def write_answer(self, answer: str, thought: str = "", *, part: str = "") -> tuple[str, ...]:
         """A direct answer, which the low degree of MAS alone allows.

@@ -447,6 +447,8 @@ def write_value(form: Form, value: Any, thought: str = "") -> str:
     }
     if form not in writers:
         raise UsageError("a role that reads calls says nothing else; give its calls")
-    return "\n".join(
-        [*([f"<think>{thought.replace('</think', '</ think')}</think>"] if thought else []), writers[form](value)]
-    )
+    try:
+        written = writers[form](value)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise UsageError(f"a role that reads {form} cannot say {str(value)[:80]!r}: it has another form") from error
+    return "\n".join([*([f"<think>{thought.replace('</think', '</ think')}</think>"] if thought else []), written])

@@ -6,14 +6,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from .check import Outcome, Row
+from .check import CheckRow, Outcome
 
 _MARKS = {"ok": "ok  ", "failed": "FAIL"}
 _WHY = {"missing": "give", "skipped": "skip"}
 
 
 @dataclass(frozen=True)
-class Report:
+class CheckReport:
     """What was checked of a package.
 
     Attributes:
@@ -22,7 +22,7 @@ class Report:
     """
 
     package: str
-    rows: tuple[Row, ...]
+    rows: tuple[CheckRow, ...]
 
     @property
     def ok(self) -> bool:
