@@ -25,7 +25,7 @@ class Interrupted(Exception):
 
 
 class Failed(Exception):
-    """The verb did its work and the outcome is bad. The message, if there is one, is shown as an error."""
+    """The command did its work, and the outcome is bad. The message, if there is one, is shown as an error."""
 
 
 def report(error: Exception, arguments: Sequence[str]) -> int:

@@ -32,7 +32,7 @@ def describe(spec: Spec, pool: Pool, tokens: ContextCost) -> dict[str, Any]:
 
 
 def _group(kind: str) -> click.Group:
-    """The verb of one kind of member: `list` by itself, and `show`."""
+    """The command of one kind of member: `list` (the default) and `show`."""
 
     @click.group(f"{kind}s", invoke_without_command=True, help=f"List the {kind}s of a pool, or show one.")
     @pool_options

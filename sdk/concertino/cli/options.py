@@ -1,4 +1,4 @@
-"""Options that several verbs share: how to print, which pool, which strategy.
+"""Options that several commands share: how to print, which pool, which strategy.
 
 A *choice* is what the command line says about a pool. Without one the pool is the file that the settings name, else
 everything installed.
@@ -27,7 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def common_options(function: F) -> F:
-    """Add `--json` (as `as_json`) and `--debug` to a verb."""
+    """Add `--json` (as `as_json`) and `--debug` to a command."""
     debug = click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
     as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     return as_json(debug(function))
@@ -78,7 +78,7 @@ class PoolChoice:
 
 
 def pool_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--pool`, `--only`, `--without` and `--bind` to a verb, as one `choice`."""
+    """Add `--pool`, `--only`, `--without` and `--bind` to a command, as one `choice`."""
 
     @functools.wraps(function)
     def chosen(*args: Any, pool_file: Path | None, only: Any, without: Any, bind: Any, **options: Any) -> Any:

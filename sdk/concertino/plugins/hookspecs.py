@@ -91,7 +91,7 @@ def concertino_describe(spec: Spec) -> str | None:
 
 @hookspec
 def concertino_cli() -> list[Any]:
-    """`click.Command`s to add to the `concertino` command line. Called when the command line starts a verb it lacks."""
+    """`click.Command`s to add to the `concertino` command line. Called for a command that is not built in."""
     raise NotImplementedError
 
 
