@@ -2,7 +2,7 @@
 
 group     the commands, imported when used; those of plugins    failures  errors, exit codes
 options   options that several commands share                   output    tables, JSON, safe text
-board     what is known of a run, from its records              drive     a run or a tail, shown while it goes on
+board     what is known of a run, from its records              drive     a run or a tail, shown live
 live, plain, rounds, summary   the board on a terminal       run, call, demo, …   one file per command
 
 Invariant: `--help` imports no command and no executor; every command takes `--json` and `--debug`; results go to

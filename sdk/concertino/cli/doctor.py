@@ -70,7 +70,7 @@ def _traces(folder: Path) -> Iterator[Finding]:
     if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
         yield Finding("ok", "traces", f"{folder} can be written")
         return
-    why = "cannot be written" if existing.is_dir() else "is no folder"
+    why = "cannot be written" if existing.is_dir() else "is not a folder"
     step = f"make {existing} writable, or set `traces` in concertino.toml"
     yield Finding("error", "traces", f"runs cannot be recorded in {folder}: {existing} {why}", step)
 

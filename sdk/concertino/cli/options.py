@@ -202,7 +202,7 @@ def read_stdin() -> str:
     try:
         return sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"stdin is no UTF-8 text: {error}") from error
+        raise UsageError(f"stdin is not UTF-8 text: {error}") from error
 
 
 def warn_about_broken_plugins() -> None:

@@ -1,6 +1,6 @@
-"""One line on stderr that is written again and again while something long goes on.
+"""One line on stderr that is rewritten during long work.
 
-Invariant: stdout stays clean, and where stderr is no terminal nothing is written over.
+Invariant: stdout stays clean, and if stderr is not a terminal, nothing is overwritten.
 """
 
 from __future__ import annotations

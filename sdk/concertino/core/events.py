@@ -6,7 +6,7 @@ One vocabulary serves the live view, the trace file, resume, replay and training
     plan     a round's calls           intent a call is about to start          result  its observation
     retry    an attempt is repeated    stall  a plugin blocked the event loop   end     the run is over
 
-The order of `intent`, the call itself, `result`, and only then whoever waits for it, is what makes a run resumable.
+The order of `intent`, the call itself, `result`, and only then its waiter, makes a run resumable.
 """
 
 from __future__ import annotations

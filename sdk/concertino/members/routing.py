@@ -52,7 +52,7 @@ class RouterSpec(ModelSpec):
         wrong = [name for name in self.models if not isinstance(name, str)]
         if wrong:
             raise SpecError(
-                f"{label}: {wrong[0]!r} is no name; write router({self.name!r}, 'one/model', 'other/model')"
+                f"{label}: {wrong[0]!r} is not a name; write router({self.name!r}, 'one/model', 'other/model')"
             )
         if not self.models or len(set(self.models)) != len(self.models) or self.name in self.models:
             raise SpecError(f"{label}: models={list(self.models)!r}; expected names of other models, each once")

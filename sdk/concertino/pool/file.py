@@ -249,7 +249,7 @@ def _offered(path: Path, data: Mapping[str, Any], manager: PluginManager, made: 
             models = {spec.name: spec for spec in manager.specs(list(names.values()), made)}
             for model in names.values():
                 if model not in models:
-                    raise PoolError(f"{model!r} is no full name of a model; there are {', '.join(models)}")
+                    raise PoolError(f"{model!r} is not the full name of a model; there are {', '.join(models)}")
             return [model_agent(_model(models[model])).with_(name=name) for name, model in names.items()]
     patterns = _patterns(path, data, "offer") or []
     with _naming(path, "offer"):

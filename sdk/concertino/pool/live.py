@@ -52,7 +52,7 @@ class LivePool:
         """Make another pool the current one. Says what differs; an equal one changes nothing.
 
         Raises:
-            UsageError: it is no pool. The current one stays.
+            UsageError: it is not a pool. The current one stays.
         """
         return self.update(lambda _: pool)
 
@@ -102,7 +102,7 @@ class LivePool:
     def _load(self, path: Path) -> None:
         try:
             difference = self.swap(Pool.load(path))
-        except Exception as error:  # a plugin's, too: the service goes on with the pool that it has
+        except Exception as error:  # a plugin's, too: the service continues with its present pool
             self.fault = (
                 str(error) if isinstance(error, ConcertinoError) else f"{path}: {type(error).__name__}: {error}"
             )

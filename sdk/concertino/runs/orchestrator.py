@@ -62,7 +62,7 @@ class Orchestrator:
         executor: shared by several runs; without one, each run has its own.
         sampling: how the orchestrator and the summariser sample.
         duplicates: what to do with a call that repeats an earlier one of the run.
-        eager: begin a call when its text is complete, while the model goes on writing. The model is then asked for a
+        eager: start a call when its text is complete, while the model still writes. The model is then asked for a
             stream. Calls that write, and strategies whose plan is only valid as a whole, wait for the finished text.
         before: this orchestrator's own hooks, with the arguments of `concertino_before_call`; asked before those of
             plugins.
@@ -243,7 +243,7 @@ class Orchestrator:
         on_event: Listener | None = None,
         finished: Literal["refuse", "recall"] = "refuse",
     ) -> Run:
-        """Go on with an interrupted run: finished calls are not repeated, calls in doubt are asked under the same key.
+        """Resume an interrupted run: finished calls are not repeated, calls in doubt are asked under the same key.
 
         Args:
             finished: what to do with a run that has ended: refuse it, or go through it again from its trace alone,
@@ -385,7 +385,7 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
     """Drive a machine from a trace, without any model or tool: the same texts and observations give the same end.
 
     Args:
-        strategy: instead of the recorded one, to see how another reader or another limit would have gone on.
+        strategy: instead of the recorded one, to see how another reader or another limit would have continued.
 
     Raises:
         TraceError: the machine wants something that the trace does not have (says what and where).

@@ -1,4 +1,4 @@
-"""What a trace remembers of a run, for the one that goes on with it.
+"""What a trace remembers of a run, for the run that resumes it.
 
 Resume asks before every call: is this very call finished? Then its result is given back and nothing is spent. Was it
 started, with no known end? Then it is in doubt: repeated under the same idempotency key where that is safe, else

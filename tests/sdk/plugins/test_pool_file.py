@@ -42,12 +42,12 @@ def written(tmp_path, text: str, name: str = "pool.toml"):
 @pytest.mark.parametrize("suffix", [".toml", ".yaml", ".yml"])
 def test_a_changed_pool_comes_back_equal(two, tmp_path, suffix) -> None:
     pool = (
-        Pool.installed("search/*", "toy/*", manager=two)
+        Pool.installed("search/*", "sim/*", manager=two)
         .without("search/offline")
-        .bind(worker="toy/steady", default="toy/swift")
+        .bind(worker="sim/steady", default="sim/swift")
         .alias({"search/web": "look_up"})
-        .describe({"search/fetch": 'Fetches a "page" ünïcode.', "toy/steady": ""})
-        .price({"toy/swift": Prices(0.1, 0.4, 0.05, "2026-01-31"), "toy/steady": None})
+        .describe({"search/fetch": 'Fetches a "page" ünïcode.', "sim/steady": ""})
+        .price({"sim/swift": Prices(0.1, 0.4, 0.05, "2026-01-31"), "sim/steady": None})
     )
     fetch = pool["search/fetch"].with_(timeout=None, concurrency=2, isolation="thread", cost=Cost(units=2, usd=0.5))
     pool = pool.replace("search/fetch", fetch)
@@ -71,8 +71,8 @@ def test_patterns_give_members_in_the_order_of_the_file_and_bound_models_last(tw
         'members = ["search/w*", "*/offline", "search/*"]\nwithout = ["fetch"]\n[roles]\nworker = "sim:steady"\n',
     )
     pool = load_pool(path, two)
-    assert [member.name for member in pool.members] == ["search/web", "search/offline", "toy/steady"]
-    assert pool.model("worker").name == "toy/steady"
+    assert [member.name for member in pool.members] == ["search/web", "search/offline", "sim/steady"]
+    assert pool.model("worker").name == "sim/steady"
 
 
 def test_a_file_without_members_holds_everything_installed(two, tmp_path) -> None:
@@ -88,9 +88,9 @@ def test_yaml_may_lift_a_limit_with_null(two, tmp_path) -> None:
 
 
 MISTAKES = {
-    'member = ["toy/*"]': ["unknown key 'member'", "did you mean 'members'"],
-    "members = [,": ["is no TOML", "line 1"],
-    'members = "toy/*"': ["members: expected a list of patterns", "'toy/*'"],
+    'member = ["sim/*"]': ["unknown key 'member'", "did you mean 'members'"],
+    "members = [,": ["invalid TOML", "line 1"],
+    'members = "sim/*"': ["members: expected a list of patterns", "'sim/*'"],
     "members = [1]": ["members: expected a list of patterns"],
     'members = ["smi/*"]': ["members: ", "'smi'", "did you mean 'sim'"],
     'members = ["search/wep"]': ["members: ", "'search/wep'", "did you mean 'search/web'"],
@@ -98,24 +98,24 @@ MISTAKES = {
     "roles = 3": ["roles: expected a table", "3"],
     "[roles]\nworker = 3": ["roles: 'worker' = 3; expected a text"],
     '[roles]\nworker = "search/web"': ["roles: ", "'worker'", "no model 'search/web'"],
-    '[roles]\nworker = "sim/steddy"': ["roles: ", "did you mean 'toy/steady'"],
+    '[roles]\nworker = "sim/steddy"': ["roles: ", "did you mean 'sim/steady'"],
     '[aliases]\n"search/wep" = "x"': ["aliases: unknown key 'search/wep'", "did you mean 'search/web'"],
     '[aliases]\n"search/web" = "x"\n"search/fetch" = "x"': ["aliases: ", "visible as 'x'"],
-    '[descriptions]\n"toy/steady" = 1': ["descriptions: 'toy/steady' = 1; expected a text"],
+    '[descriptions]\n"sim/steady" = 1': ["descriptions: 'sim/steady' = 1; expected a text"],
     '[descriptions]\n"search/web" = ""': ["descriptions: ", "no description"],
-    '[prices]\n"toy/steady" = "free"': ["prices.'toy/steady' = 'free'; expected a table"],
+    '[prices]\n"sim/steady" = "free"': ["prices.'sim/steady' = 'free'; expected a table"],
     '[prices]\n"search/web" = "unknown"': ["prices: ", "'search/web' is a tool"],
-    '[prices."toy/steady"]\ninput = 1': ["prices.'toy/steady'", "expected at least 'input' and 'output'"],
-    '[prices."toy/steady"]\ninput = "1"\noutput = 2': ["prices.'toy/steady'.input = '1'; expected a number"],
-    '[prices."toy/steady"]\ninput = -1\noutput = 2': ["prices.'toy/steady'", "a number >= 0"],
-    '[prices."toy/steady"]\ninptu = 1\noutput = 2': ["unknown key 'inptu'", "did you mean 'input'"],
+    '[prices."sim/steady"]\ninput = 1': ["prices.'sim/steady'", "expected at least 'input' and 'output'"],
+    '[prices."sim/steady"]\ninput = "1"\noutput = 2': ["prices.'sim/steady'.input = '1'; expected a number"],
+    '[prices."sim/steady"]\ninput = -1\noutput = 2': ["prices.'sim/steady'", "a number >= 0"],
+    '[prices."sim/steady"]\ninptu = 1\noutput = 2': ["unknown key 'inptu'", "did you mean 'input'"],
     '[overrides."search/web"]\ntimout = 1': ["overrides.'search/web'", "'timout'", "did you mean 'timeout'"],
     '[overrides."search/web"]\ntimeout = "1"': ["overrides.'search/web'.timeout = '1'; expected a number"],
     '[overrides."search/web"]\ntimeout = -1': ["overrides.'search/web'", "timeout=-1"],
     '[overrides."search/web"]\nconcurrency = true': ["concurrency = True; expected int"],
     '[overrides."search/web"]\nwrites = 1': ["writes = 1; expected bool"],
     '[overrides."search/web"]\nisolation = "moon"': ["isolation='moon'", "'process'"],
-    '[overrides."toy/steady"]\nwrites = true': ["unknown key 'writes'"],
+    '[overrides."sim/steady"]\nwrites = true': ["unknown key 'writes'"],
     "[overrides]\n'search/web' = 3": ["overrides.'search/web' = 3; expected a table"],
 }
 
@@ -133,10 +133,10 @@ def test_a_mistake_in_a_pool_file_names_the_file_the_key_and_what_was_expected(t
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
-        ("pool.json", b"{}", "suffix '.json' tells no format; expected .toml, .yaml or .yml"),
-        ("pool", b"", "suffix '' tells no format"),
+        ("pool.json", b"{}", "unsupported extension '.json'; expected .toml, .yaml or .yml"),
+        ("pool", b"", "unsupported extension ''"),
         ("pool.toml", b"\xff\xfe", "cannot be read"),
-        ("pool.yaml", b"a: [1", "is no YAML"),
+        ("pool.yaml", b"a: [1", "invalid YAML"),
         ("pool.yaml", b"\n\n a: b: c", "line 3"),
         ("pool.yaml", b"- a", "expected `key: value` lines"),
         ("pool.yaml", b"1: a", "names as keys"),
@@ -173,7 +173,7 @@ def test_what_a_pool_file_cannot_hold_is_refused_when_saving(two, tmp_path) -> N
     changed = pool["search/web"].with_(input_schema={"type": "object", "required": ["x"]})
     with pytest.raises(PoolError, match="'search/web' differs from the installed one in input_schema"):
         save_pool(pool.replace("search/web", changed), path, two)
-    with pytest.raises(PoolError, match=r"suffix '\.ini'"):
+    with pytest.raises(PoolError, match=r"unsupported extension '\.ini'"):
         save_pool(pool, tmp_path / "pool.ini", two)
     with pytest.raises(PoolError, match="cannot be written"):
         save_pool(pool, tmp_path / "no folder" / "pool.toml", two)
@@ -205,9 +205,9 @@ def test_a_lock_says_in_words_what_differs(two, tmp_path) -> None:
 
 def test_a_lock_notices_a_missing_distribution_and_a_changed_role(two, tmp_path) -> None:
     lock = tmp_path / "pool.lock"
-    pool = Pool.installed("toy/*", manager=two)
+    pool = Pool.installed("sim/*", manager=two)
     lock_pool(pool, lock, two)
-    assert check_lock(pool.bind(worker="toy/swift"), lock, two) == [
+    assert check_lock(pool.bind(worker="sim/swift"), lock, two) == [
         "roles, aliases or the order of members have changed since the pool was locked"
     ]
     without_sim = PluginManager(Settings(disable=("sim",)))
@@ -216,5 +216,5 @@ def test_a_lock_notices_a_missing_distribution_and_a_changed_role(two, tmp_path)
 
 @pytest.mark.parametrize("text", ["", 'pool = "x"\nproviders = 3', 'pool = "x"\n[providers.sim]\nversion = "1"'])
 def test_a_file_that_is_no_lock_is_refused(two, tmp_path, text) -> None:
-    with pytest.raises(PoolError, match="is no lock of a pool"):
+    with pytest.raises(PoolError, match="not a lock file of a pool"):
         check_lock(Pool(), written(tmp_path, text, "pool.lock"), two)
