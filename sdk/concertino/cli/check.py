@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def check(package: str, only: str, strict: bool, as_json: bool) -> None:
     """Check an installed plugin against the conformance kit, by its import name or distribution.
 
-    The members run with the examples of `concertino_examples`, which stands beside the plugin's hooks. A line `give`
+    The members run with the examples of `concertino_examples`, which is beside the plugin's hooks. A line `give`
     says what an author could add, a line `skip` why a requirement does not apply.
 
     Exit code: 0 if it passes, else 1.

@@ -2,7 +2,7 @@
 
 A *finding* is one line: a level, what it is about, what was seen, and the next step. An *error* keeps
 something from working, a *warning* makes it worse than it could be, *ok* says what was looked at. Every
-plugin is loaded, and its import is also measured in a process of its own, where nothing else has imported its
+plugin is loaded, and its import is also measured in a fresh process, where nothing else has imported its
 dependencies before.
 """
 
@@ -118,7 +118,7 @@ def _import_weight(subject: str, row: PluginInfo) -> Iterator[Finding]:
     module = row.target.partition(":")[0].strip()
     seconds = import_seconds(module)
     if seconds is None:
-        text = f"{module} cannot be imported in a process of its own within {IMPORT_LIMIT:g} s"
+        text = f"{module} cannot be imported in a fresh process within {IMPORT_LIMIT:g} s"
         yield Finding("warning", subject, text, f"python -c 'import {module}' shows why")
     elif seconds > HEAVY_IMPORT:
         step = f"import heavy libraries inside functions; python -X importtime -c 'import {module}' shows which"

@@ -1,7 +1,7 @@
 """A run, or the tail of one, shown live.
 
 A view gets every record in order, and a `tick` ten times a second to move what moves. A view that fails is
-dropped and the run continues. Ctrl-C cancels the run, waits until everything under way has ended, and raises
+dropped and the run continues. Ctrl-C cancels the run, waits until all running calls have ended, and raises
 `Interrupted`; the trace and the board then hold all that was done.
 """
 

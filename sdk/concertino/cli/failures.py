@@ -21,7 +21,7 @@ FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 
 
 class Interrupted(Exception):
-    """The person pressed Ctrl-C, and what was under way has been cancelled. The message says how to go on."""
+    """The person pressed Ctrl-C, and running calls were cancelled. The message says how to resume."""
 
 
 class Failed(Exception):

@@ -82,7 +82,7 @@ class VerbGroup(click.Group):
         raise click.UsageError(f"there is no command {name!r}; {hint}{_broken_plugins() if self._plugins else ''}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table, without importing what stands in it."""
+        """The table, without importing the commands."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, verb.help) for name, verb in self._verbs.items()])
 

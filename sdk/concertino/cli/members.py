@@ -119,7 +119,7 @@ def _show(kind: str, name: str, choice: PoolChoice, as_json: bool) -> None:
     pool = choice.open()
     spec = pool.model(name) if kind == "model" and name in pool.roles else pool[name]
     if spec.kind != kind:
-        raise UsageError(f"{name!r} is no {kind}; see `concertino {spec.kind}s show {spec.name}`")
+        raise UsageError(f"{name!r} is not one of the {kind}s; see `concertino {spec.kind}s show {spec.name}`")
     data = describe(spec, pool, pool.count_context())
     if as_json:
         write_json(data)

@@ -119,7 +119,7 @@ def make_strategy(name: str, settings: tuple[str, ...]) -> Strategy:
 
     if name.endswith((".toml", ".json")):
         if settings:
-            raise UsageError(f"--set {settings[0]}: the settings of a workflow stand in its file, {name}")
+            raise UsageError(f"--set {settings[0]}: the settings of a workflow are in its file, {name}")
         return RoleWorkflow.load(Path(name))
     if name in BUILT_IN:
         chosen = strategy_by_name(name)
@@ -157,10 +157,10 @@ def _check_kind(where: str, default: object, value: object) -> None:
 
 
 def check_leader(pool: Pool) -> None:
-    """Make sure that somebody leads: the pool's role `orchestrator`.
+    """Make sure that a model leads: the pool's role `orchestrator`.
 
     Raises:
-        PoolError: nobody does; says how to choose one.
+        PoolError: no model does; says how to choose one.
     """
     bound = pool.roles.get("orchestrator")
     if bound is not None:

@@ -23,7 +23,7 @@ class StatusLine:
         self._width = 0
 
     def show(self, text: str) -> None:
-        """Write the line, if there is a terminal and the last one stands for a tenth of a second."""
+        """Write the line, if there is a terminal and the last one is a tenth of a second old."""
         if not self.terminal or time.monotonic() - self._drawn < _INTERVAL:
             return
         text = text[: shutil.get_terminal_size().columns - 1]

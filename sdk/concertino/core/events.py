@@ -174,7 +174,7 @@ class Retried:
 
 @dataclass(slots=True)
 class Stalled:
-    """A plugin blocked the event loop for `seconds`, at the source line `where`; it now runs on a thread of its own."""
+    """A plugin blocked the event loop for `seconds`, at the source line `where`; it now runs on its own thread."""
 
     call_id: str
     name: str
@@ -194,7 +194,7 @@ class Stalled:
 
 @dataclass(slots=True)
 class Progressed:
-    """A call under way says how far it is. Told to listeners, and neither kept nor written into the trace.
+    """A running call reports its progress. Only listeners get it; it is neither kept nor written into the trace.
 
     Attributes:
         done, total: in units of the call's own choice; `total` is None where it is not known.

@@ -6,7 +6,7 @@
     round-robin       each in turn
 
 A router is a model like any other: a role can be bound to it, an agent can ask it. The model that answers is asked as
-a request of its own, with its own price, breaker and record in the trace. Where it fails, the next one is asked; one
+a request of its own, with its own price, breaker and record in the trace. If it fails, the next one is asked; one
 that failed `failures` times in a row is *cooling down* and comes last for `cooldown` seconds.
 """
 

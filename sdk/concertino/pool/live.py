@@ -1,4 +1,4 @@
-"""A pool that changes while a service runs: questions that are under way finish on the pool they began with.
+"""A pool that changes while a service runs: active runs finish with the pool that they began with.
 
 A `Pool` is a value and never changes. A `LivePool` is the one place that says which pool is the current one: every new
 run takes it when it starts, and keeps it. So swapping is one assignment, no run ever sees two pools, and the trace of

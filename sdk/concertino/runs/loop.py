@@ -196,7 +196,7 @@ class RunLoop:
         return reply
 
     async def _forget_early(self) -> None:
-        """Stop requests that were made early and that nobody will ask for."""
+        """Stop requests that were made early and are not needed."""
         running, self.early = list(self.early.values()), {}
         for task in running:
             task.cancel()

@@ -163,7 +163,7 @@ class Orchestrator:
     def stepped(
         self, question: str, *, pool: Pool | LivePool, budget: Budget | None = None, run_id: str = ""
     ) -> SteppedRun:
-        """Begin a run that the caller drives, step by step; it may be forked. Needs an executor of its own to share.
+        """Begin a run that the caller drives, step by step; it may be forked. Needs a given executor, which runs share.
 
         Raises:
             UsageError: this orchestrator has no executor, or as `run`.
@@ -266,7 +266,7 @@ class Orchestrator:
         journal, _ = Journal.resume(target, durability=durability)
         with contextlib.ExitStack() as undo:
             undo.callback(journal.close)
-            known = Trace.load(target)  # once more, now that nobody else can write to it
+            known = Trace.load(target)  # again, now that no other process can write to it
             if known.finished and known.records[-1]["stop"] not in _RESUMABLE:
                 stop = known.records[-1]["stop"]
                 raise TraceError(f"{target}: the run is finished ({stop}); there is nothing to resume")
@@ -352,7 +352,7 @@ class Orchestrator:
 
 
 class RunHandle:
-    """A run under way. Await it for the `Run`."""
+    """An active run. Await it for the `Run`."""
 
     def __init__(self, orchestrator: Orchestrator, drive: RunLoop) -> None:
         self.id = drive.begun.run_id
@@ -371,13 +371,13 @@ class RunHandle:
             raise
 
     async def cancel(self) -> Run:
-        """Stop the run, with everything under way, and return what was done; `stop` is `cancelled`."""
+        """Stop the run and its calls, and return what was done; `stop` is `cancelled`."""
         if not self.task.done():
             self.task.cancel()
         with contextlib.suppress(asyncio.CancelledError, Exception):
             await asyncio.wait({self.task})
         if self._drive.scope is None and self._drive.sink is not None:
-            self._drive.sink.close()  # cancelled before its first step: nobody else would
+            self._drive.sink.close()  # cancelled before its first step: no loop closes it
         return self._drive.collect()
 
 

@@ -153,7 +153,7 @@ class SteppedRun:
 
         Args:
             run_id: of the copy.
-            pool: with members of its own in place of those that keep a state; by default members are shared.
+            pool: with other members instead of those that keep a state; by default members are shared.
 
         Raises:
             UsageError: the run is closed.

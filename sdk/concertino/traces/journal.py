@@ -141,7 +141,7 @@ class Journal:
         """Write one record and return its number `n`, which is added to it.
 
         Args:
-            limit: bytes of JSON above which the record goes to a side file, and a reference stands in its place.
+            limit: bytes of JSON above which the record goes to a side file, and a reference replaces it.
 
         Raises:
             JournalEncodeError: the record is not a JSON object, or has its own field `n`; nothing was written.

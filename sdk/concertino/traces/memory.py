@@ -85,7 +85,7 @@ class TraceMemory:
         for number in sorted(groups):
             group = groups[number]
             if group and whole(group) and all(fits(inner, entry) for inner, entry in group.items()):
-                groups[number] = {}  # claimed: the number stays taken, and fits nobody else
+                groups[number] = {}  # claimed: the number stays taken, and fits no other call
                 return number
         return 0
 
