@@ -1,6 +1,6 @@
 """The page of every flaw that a strategy's reader can find, each with a text that causes it, read by that very reader.
 
-The texts stand in `docs/examples/strategies/flaws.toml`. Invariant: what the page says of a text is computed from it;
+The texts are in `docs/examples/strategies/flaws.toml`. Invariant: what the page says of a text is computed from it;
 a code without a text, or a text of an unknown code, is an error.
 """
 
@@ -176,28 +176,28 @@ READERS: dict[str, Reader] = {
         _read_round,
         rounds.CODES,
         "`parallel-rounds`",
-        "Flaws are the verdict on a round, `Run.rounds[i].flaws`; they stop nothing that can be understood. A call "
-        "that cannot be read, or is one too many, is observed as `PARSE_ERR` and its siblings run; a text without any "
-        "call is handed back.",
+        "`Run.rounds[i].flaws` lists the format issues of a round. Readable calls run. A call that cannot be read, or "
+        "is one too many, is observed as `PARSE_ERR`. A text without any call is returned to the model.",
     ),
     "agent-graph": Reader(
         _read_graph,
         graphs.CODES,
         "`agent-graph`",
-        "A fault runs nothing: all of them are handed back, a line each, as below.",
+        "After a fault nothing runs: the model gets all faults, a line each, as below.",
     ),
     "dependency-plan": Reader(
         _read_plan,
         turns.CODES,
         "`dependency-plan`",
-        "A fault of the turn runs nothing: all of them are handed back, a line each, as below. The fault of one call "
-        "is observed as its `PARSE_ERR`, and its siblings run.",
+        "After a fault of the turn nothing runs: the model gets all faults, a line each, as below. A fault of one "
+        "call is observed as its `PARSE_ERR`, and the other calls run.",
     ),
     "serial-calls": Reader(
         _read_turn,
         serial.CODES,
         "`serial-calls`",
-        "A fault of a call is the message of its `PARSE_ERR`. A text without a call is handed back with the messages.",
+        "A fault of a call is the message of its `PARSE_ERR`. A text without a call is returned to the model with the "
+        "messages.",
     ),
     "role-workflow": Reader(
         _read_role,
@@ -222,11 +222,11 @@ READERS: dict[str, Reader] = {
 FLAWS = """\
 # Strategy flaws
 
-What the readers of the strategies find wrong with a text, each with a text that causes it. This page is made by reading
-these texts (`make reference`). Under each text stands what is told of it: the code, the line of the text, the message.
+The format issues of each strategy, each with a text that causes it. `make reference` makes this page by reading these
+texts. Below each text are the code, the line and the message of its issue.
 
-*Repaired* means that the text has one plain reading, which is taken; where a strategy has `strict`, `strict=True`
-refuses it. Everything else is a fault. The statuses and codes of calls are on the page [observation](observation.md).
+*Repaired* means that the text is unambiguous and was repaired; if a strategy has `strict`, `strict=True` refuses it.
+Every other issue is a fault. The statuses and codes of calls are on the page [observation](observation.md).
 
 The texts are read with these members; every argument is needed:
 

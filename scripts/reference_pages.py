@@ -33,22 +33,22 @@ _MORE = {
     "concertino check": "[test a plugin](../how-to/test-a-plugin.md)",
     "concertino run": "[watch a run](../how-to/watch-a-run.md), [resume](../how-to/resume-and-replay.md)",
 }
-"""Pages that say more of a verb."""
+"""Pages that say more of a command."""
 
 CLI = """\
 # Command line
 
 ```text
-concertino VERB [OPTIONS] [ARGUMENTS]
+concertino COMMAND [OPTIONS] [ARGUMENTS]
 ```
 
-Results go to stdout, progress and errors to stderr. Every verb of concertino itself takes these options:
+Results go to stdout, progress and errors to stderr. Every built-in command takes these options:
 
 | Option | Meaning |
 |---|---|
-| `--json` | print JSON, in the form that `--help` of the verb describes; errors too: `{"error": {"type", "message"}}` |
+| `--json` | print JSON, as `--help` of the command describes it; errors too: `{"error": {"type", "message"}}` |
 | `--debug` | show the traceback of an error |
-| `-h`, `--help` | explain the verb |
+| `-h`, `--help` | explain the command |
 
 | Exit code | Meaning |
 |---|---|
@@ -57,8 +57,8 @@ Results go to stdout, progress and errors to stderr. Every verb of concertino it
 | 2 | wrong usage: nothing has run |
 | 130 | Ctrl-C; what was done is kept |
 
-Where a verb takes `--pool`, `--only`, `--without` and `--bind` and is given none of them, it uses the pool file that
-the [settings](settings.md) name, else everything installed. Plugins may add verbs; `concertino plugins --load` names
+If a command takes `--pool`, `--only`, `--without` and `--bind` and is given none of them, it uses the pool file that
+the [settings](settings.md) name, else everything installed. Plugins may add commands; `concertino plugins --load` lists
 them. Those of [concertino-bench](cli-bench.md) and of [concertino-train](cli-train.md) have pages of their own.
 """
 
@@ -67,14 +67,14 @@ them. Those of [concertino-bench](cli-bench.md) and of [concertino-train](cli-tr
 
 
 def cli_page() -> str:
-    """`cli.md`: every verb with its help and its options."""
+    """`cli.md`: every command with its help and its options."""
     from concertino.cli import command_line
 
     return "\n".join([CLI, *(_verb(path, command) for path, command in _verbs(command_line, "concertino"))])
 
 
 def bench_page() -> str:
-    """`cli-bench.md`: the verbs of concertino-bench."""
+    """`cli-bench.md`: the commands of concertino-bench."""
     from concertino_bench.cli import bench
     from concertino_bench.cli.describe import describe_command
 
@@ -83,7 +83,7 @@ def bench_page() -> str:
 
 
 def train_page() -> str:
-    """`cli-train.md`: the verbs of concertino-train."""
+    """`cli-train.md`: the commands of concertino-train."""
     from concertino_train.cli import train
 
     return _plugin_page("concertino train", "concertino-train", train)
@@ -92,7 +92,7 @@ def train_page() -> str:
 def _plugin_page(path: str, distribution: str, group: click.Group) -> str:
     head = (
         f"# Command line: {path.partition(' ')[2]}\n\n{_filled(_one_line(group.help or ''))}\n\n"
-        f"It comes with `{distribution}`. Exit codes, `--json` and `--debug` are those of [all verbs](cli.md).\n"
+        f"It comes with `{distribution}`. Exit codes, `--json` and `--debug` are those of [all commands](cli.md).\n"
     )
     return "\n".join([head, *(_verb(each, command) for each, command in _verbs(group, path))])
 
@@ -111,7 +111,7 @@ def _verb(path: str, command: click.Command) -> str:
     context = click.Context(command, info_name=path)
     usage = " ".join([path, *command.collect_usage_pieces(context)])
     if isinstance(command, click.Group):
-        usage = re.sub(r" COMMAND.*", " VERB", usage)
+        usage = re.sub(r" COMMAND.*", " COMMAND", usage)
     parts = [f"## `{path}`\n", f"```text\n{usage}\n```\n"]
     for paragraph in (command.help or "").replace("\b", "").split("\n\n"):
         text = _one_line(paragraph)

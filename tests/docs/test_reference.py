@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
 import click
+import concertino
 import pytest
 from concertino import CODES, STOP_REASONS, FailureClass
 from concertino.cli import command_line
@@ -210,7 +212,9 @@ def test_every_failure_class_is_in_the_table_of_retries() -> None:
 
 # -- names -----------------------------------------------------------------------------------------------------
 
-SUBPACKAGES = ("events", "executor", "plugins", "reading", "schema", "strategies", "testing", "traces")
+SUBPACKAGES = ("events", "executor", "plugins", "pool", "schema", "strategies", "testing", "text", "traces")
+THROUGH_THE_ROOT = {"concertino.core", "concertino.members", "concertino.runs"}
+"""Packages whose names users import from `concertino`."""
 PUBLIC = ["concertino", *(f"concertino.{name}" for name in SUBPACKAGES)]
 
 
@@ -220,8 +224,22 @@ def test_every_public_module_has_a_page_made_from_its_docstrings(module: str) ->
     assert any(re.search(rf"^::: {re.escape(module)}$", page, re.M) for page in pages)
 
 
+def test_the_page_of_the_root_lists_every_public_name_once() -> None:
+    page = (REFERENCE / "api" / "concertino.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^        - (\w+)$", page, re.M)
+    assert sorted(listed) == sorted(set(concertino.__all__) - {"events"})
+    named = [name for row in rows(page) for name in re.findall(r"`(\w+)`", row[1])]
+    assert sorted(named) == sorted(concertino.__all__)
+
+
+def test_the_glossary_defines_every_term_once() -> None:
+    terms = re.findall(r"^\| \*\*(.+?)\*\* \|", (REFERENCE / "glossary.md").read_text(encoding="utf-8"), re.M)
+    assert len(terms) > 80
+    assert [term for term, times in Counter(terms).items() if times > 1] == []
+
+
 def test_the_source_of_every_public_module_is_in_the_list() -> None:
     package = Path(ROOT / "sdk" / "concertino")
     found = {f"concertino.{folder.parent.name}" for folder in package.glob("*/__init__.py")}
-    assert found - set(PUBLIC) == {"concertino.cli"}
+    assert found - set(PUBLIC) == {"concertino.cli", *THROUGH_THE_ROOT}
     assert set(PUBLIC) - found == {"concertino", "concertino.events"}

@@ -1,12 +1,12 @@
 """The command line `concertino`: a thin reader of arguments and printer of results over the public SDK.
 
-group     the verbs, imported when used; plugins' verbs         failures  errors, exit codes
-options   options that several verbs share                      output    tables, JSON, safe text
-board     what is known of a run, from its records              drive     a run or a tail, shown while it goes on
-live, plain, rounds, summary   the board on a terminal       run, call, demo, …   one file per verb group
+group     the commands, imported when used; those of plugins    failures  errors, exit codes
+options   options that several commands share                   output    tables, JSON, safe text
+board     what is known of a run, from its records              drive     a run or a tail, shown live
+live, plain, rounds, summary   the board on a terminal       run, call, demo, …   one file per command
 
-Invariant: `--help` imports no verb and no executor; every verb takes `--json` and `--debug`; results go to stdout,
-progress and errors to stderr. Exit codes: 0 done, 1 the run, call or check failed, 2 wrong usage, 130 Ctrl-C.
+Invariant: `--help` imports no command and no executor; every command takes `--json` and `--debug`; results go to
+stdout, progress and errors to stderr. Exit codes: 0 done, 1 the run, call or check failed, 2 wrong usage, 130 Ctrl-C.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The board: what is known of a run so far, put together from its records, one at a time.
 
-The same records come from a run under way, from a trace file and from the tail of one, so live view, plain lines and
+The same records come from an active run, from a trace file and from the tail of one, so live view, plain lines and
 `traces show` all read one board. A *row* is a call; calls inside an agent are rows below its row. A *chapter* is a
 round: what the orchestrator wrote, and the rows of its plan.
 """
@@ -82,7 +82,7 @@ class Chapter:
 
 @dataclass
 class Asking:
-    """A request to the orchestrator's model, under way or ended."""
+    """A request to the orchestrator's model, running or ended."""
 
     role: str
     model: str
@@ -182,7 +182,7 @@ class Board:
             self._add_usage(record)
 
     def _note(self, record: Mapping[str, Any]) -> None:
-        """Something about a call under way."""
+        """Something about a running call."""
         row = self._rows.get(record["id"])
         if row is not None and record["t"] == "progress":
             row.progress = _progress(record)
@@ -203,7 +203,7 @@ class Board:
 
     @property
     def usage(self) -> Usage:
-        """What was used so far; calls under way are not in it."""
+        """What was used so far; running calls are not in it."""
         return self._settled if self.end is None else Usage.from_json(self.end["usage"])
 
     @property

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\b
 Examples:
-  concertino call sim/calculate '{"expression": "6*7"}'
-  concertino call sim/calculate @arguments.json --json
+  concertino call toy/calculate '{"expression": "6*7"}'
+  concertino call toy/calculate @arguments.json --json
   echo '{"expression": "6*7"}' | concertino call calculate -
 """
 

@@ -2,7 +2,7 @@
 
 A *finding* is one line: a level, what it is about, what was seen, and the next step. An *error* keeps
 something from working, a *warning* makes it worse than it could be, *ok* says what was looked at. Every
-plugin is loaded, and its import is also measured in a process of its own, where nothing else has imported its
+plugin is loaded, and its import is also measured in a fresh process, where nothing else has imported its
 dependencies before.
 """
 
@@ -70,7 +70,7 @@ def _traces(folder: Path) -> Iterator[Finding]:
     if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
         yield Finding("ok", "traces", f"{folder} can be written")
         return
-    why = "cannot be written" if existing.is_dir() else "is no folder"
+    why = "cannot be written" if existing.is_dir() else "is not a folder"
     step = f"make {existing} writable, or set `traces` in concertino.toml"
     yield Finding("error", "traces", f"runs cannot be recorded in {folder}: {existing} {why}", step)
 
@@ -118,7 +118,7 @@ def _import_weight(subject: str, row: PluginInfo) -> Iterator[Finding]:
     module = row.target.partition(":")[0].strip()
     seconds = import_seconds(module)
     if seconds is None:
-        text = f"{module} cannot be imported in a process of its own within {IMPORT_LIMIT:g} s"
+        text = f"{module} cannot be imported in a fresh process within {IMPORT_LIMIT:g} s"
         yield Finding("warning", subject, text, f"python -c 'import {module}' shows why")
     elif seconds > HEAVY_IMPORT:
         step = f"import heavy libraries inside functions; python -X importtime -c 'import {module}' shows which"

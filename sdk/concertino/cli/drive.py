@@ -1,7 +1,7 @@
-"""A run, or the tail of one, shown while it goes on.
+"""A run, or the tail of one, shown live.
 
-Whoever shows it gets every record in order, and a `tick` ten times a second to move what moves. A view that fails is
-dropped and the run goes on. Ctrl-C cancels the run, waits until everything under way has ended, and raises
+A view gets every record in order, and a `tick` ten times a second to move what moves. A view that fails is
+dropped and the run continues. Ctrl-C cancels the run, waits until all running calls have ended, and raises
 `Interrupted`; the trace and the board then hold all that was done.
 """
 
@@ -130,6 +130,6 @@ def guarded(show: Callable[[Mapping[str, Any]], None]) -> Callable[[Mapping[str,
             failed = True
         except Exception:
             failed = True
-            logger.exception("the view failed and is switched off; the run goes on")
+            logger.exception("the view failed and is switched off; the run continues")
 
     return guard

@@ -21,11 +21,11 @@ FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 
 
 class Interrupted(Exception):
-    """The person pressed Ctrl-C, and what was under way has been cancelled. The message says how to go on."""
+    """The person pressed Ctrl-C, and running calls were cancelled. The message says how to resume."""
 
 
 class Failed(Exception):
-    """The verb did its work and the outcome is bad. The message, if there is one, is shown as an error."""
+    """The command did its work, and the outcome is bad. The message, if there is one, is shown as an error."""
 
 
 def report(error: Exception, arguments: Sequence[str]) -> int:

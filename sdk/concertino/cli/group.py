@@ -1,7 +1,7 @@
-"""The verbs: a table of names, places and one-line helps; a verb's module is imported when the verb is used.
+"""The commands: a table of names, places and one-line helps; a command's module is imported when it is used.
 
 So `concertino --help` costs an import of click and nothing else. A name that is not in the table is looked for among
-the verbs of plugins (hook `concertino_cli`), which imports every plugin; a built-in verb always wins.
+the commands of plugins (hook `concertino_cli`), which imports every plugin; a built-in command always wins.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .failures import report
 
 
 class Verb(NamedTuple):
-    """Where a verb is, as `module:attribute`, and its line in `--help`."""
+    """Where a command is, as `module:attribute`, and its line in `--help`."""
 
     target: str
     help: str
@@ -39,7 +39,7 @@ VERBS: dict[str, Verb] = {
     "demo": Verb(f"{_HERE}.demo:demo", "Watch a run with simulated models: no key, no network."),
     "version": Verb(f"{_HERE}.version:version", "Print the versions of concertino and Python."),
 }
-"""The built-in verbs, in the order of `--help`."""
+"""The built-in commands, in the order of `--help`."""
 
 
 class VerbGroup(click.Group):
@@ -56,7 +56,7 @@ class VerbGroup(click.Group):
         self._plugins = plugins
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The built-in verbs; those of plugins are not known without importing plugins."""
+        """The built-in commands; those of plugins are not known without importing plugins."""
         return list(self._verbs)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -71,7 +71,7 @@ class VerbGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does it, with near names for an unknown verb."""
+        """As click does it, with near names for an unknown command."""
         name = args[0]
         if name.startswith("-") or self.get_command(ctx, name) is not None:
             return super().resolve_command(ctx, args)
@@ -79,11 +79,11 @@ class VerbGroup(click.Group):
 
         near = near_names(name, list(self._verbs))
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(self._verbs)}"
-        raise click.UsageError(f"there is no verb {name!r}; {hint}{_broken_plugins() if self._plugins else ''}", ctx)
+        raise click.UsageError(f"there is no command {name!r}; {hint}{_broken_plugins() if self._plugins else ''}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table, without importing what stands in it."""
-        with formatter.section("Verbs"):
+        """The table, without importing the commands."""
+        with formatter.section("Commands"):
             formatter.write_dl([(name, verb.help) for name, verb in self._verbs.items()])
 
     def main(self, *args: Any, **options: Any) -> Any:
@@ -108,11 +108,11 @@ def plugin_command(name: str) -> click.Command | None:
 
 
 def _broken_plugins() -> str:
-    """A hint for a verb whose plugin cannot be used."""
+    """A hint for a command whose plugin cannot be used."""
     from concertino.plugins import default_manager
 
     broken = [f"{row.name} ({row.reason})" for row in default_manager().plugins() if row.state in ("failed", "clash")]
-    return f"; broken plugins, whose verbs are missing: {', '.join(broken)}" if broken else ""
+    return f"; broken plugins, whose commands are missing: {', '.join(broken)}" if broken else ""
 
 
 @click.group(
@@ -120,11 +120,15 @@ def _broken_plugins() -> str:
     cls=VerbGroup,
     verbs=VERBS,
     plugins=True,
-    subcommand_metavar="VERB [ARGS]...",
+    subcommand_metavar="COMMAND [ARGS]...",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Plugins may add verbs; `concertino plugins --load` names them. Every verb takes --json and --debug.",
+    epilog=(
+        "Plugins add commands: bench (concertino-bench), train (concertino-train), probe (concertino-openai), mcp "
+        "(concertino-mcp), search-index (concertino-search). `concertino plugins --load` lists the installed ones. "
+        "Every command takes --json and --debug."
+    ),
 )
 @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
 @click.version_option(package_name="concertino", message="%(prog)s %(version)s")
 def command_line() -> None:
-    """A pool of agents, tools and models from anyone's pip install, led by one orchestrator."""
+    """One orchestrator leads a pool of agents, tools and models from any installed package."""

@@ -1,4 +1,4 @@
-"""The live view of a run: finished rounds scroll up, the round under way and the totals stay at the bottom.
+"""The live view of a run: finished rounds scroll up, the present round and the totals stay at the bottom.
 
 It draws ten times a second while `tick` is called, from one thread, so a view never shows half of a change. Nothing
 that goes wrong here may end a run: the driver guards it.

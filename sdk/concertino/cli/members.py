@@ -32,7 +32,7 @@ def describe(spec: Spec, pool: Pool, tokens: ContextCost) -> dict[str, Any]:
 
 
 def _group(kind: str) -> click.Group:
-    """The verb of one kind of member: `list` by itself, and `show`."""
+    """The command of one kind of member: `list` (the default) and `show`."""
 
     @click.group(f"{kind}s", invoke_without_command=True, help=f"List the {kind}s of a pool, or show one.")
     @pool_options
@@ -119,7 +119,7 @@ def _show(kind: str, name: str, choice: PoolChoice, as_json: bool) -> None:
     pool = choice.open()
     spec = pool.model(name) if kind == "model" and name in pool.roles else pool[name]
     if spec.kind != kind:
-        raise UsageError(f"{name!r} is no {kind}; see `concertino {spec.kind}s show {spec.name}`")
+        raise UsageError(f"{name!r} is not one of the {kind}s; see `concertino {spec.kind}s show {spec.name}`")
     data = describe(spec, pool, pool.count_context())
     if as_json:
         write_json(data)

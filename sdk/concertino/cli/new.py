@@ -51,7 +51,7 @@ def new() -> None:
 )
 @common_options
 def plugin(name: str, kinds: tuple[str, ...], parent: Path, as_json: bool) -> None:
-    """Write a plugin as a distribution of its own: package, tests, pyproject.toml, README.
+    """Write a plugin as a distribution: package, tests, pyproject.toml, README.
 
     NAME is the first part of the names of its members and strategies; the distribution is called concertino-NAME.
 

@@ -1,4 +1,4 @@
-"""Options that several verbs share: how to print, which pool, which strategy.
+"""Options that several commands share: how to print, which pool, which strategy.
 
 A *choice* is what the command line says about a pool. Without one the pool is the file that the settings name, else
 everything installed.
@@ -27,7 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def common_options(function: F) -> F:
-    """Add `--json` (as `as_json`) and `--debug` to a verb."""
+    """Add `--json` (as `as_json`) and `--debug` to a command."""
     debug = click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
     as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     return as_json(debug(function))
@@ -78,7 +78,7 @@ class PoolChoice:
 
 
 def pool_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--pool`, `--only`, `--without` and `--bind` to a verb, as one `choice`."""
+    """Add `--pool`, `--only`, `--without` and `--bind` to a command, as one `choice`."""
 
     @functools.wraps(function)
     def chosen(*args: Any, pool_file: Path | None, only: Any, without: Any, bind: Any, **options: Any) -> Any:
@@ -119,7 +119,7 @@ def make_strategy(name: str, settings: tuple[str, ...]) -> Strategy:
 
     if name.endswith((".toml", ".json")):
         if settings:
-            raise UsageError(f"--set {settings[0]}: the settings of a workflow stand in its file, {name}")
+            raise UsageError(f"--set {settings[0]}: the settings of a workflow are in its file, {name}")
         return load_strategy(name)
     chosen = installed_strategy(name)
     defaults: dict[str, object] = {f.name: f.default for f in fields(chosen)} if is_dataclass(chosen) else {}
@@ -152,10 +152,10 @@ def _check_kind(where: str, default: object, value: object) -> None:
 
 
 def check_leader(pool: Pool) -> None:
-    """Make sure that somebody leads: the pool's role `orchestrator`.
+    """Make sure that a model leads: the pool's role `orchestrator`.
 
     Raises:
-        PoolError: nobody does; says how to choose one.
+        PoolError: no model does; says how to choose one.
     """
     bound = pool.roles.get("orchestrator")
     if bound is not None:
@@ -197,7 +197,7 @@ def read_stdin() -> str:
     try:
         return sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"stdin is no UTF-8 text: {error}") from error
+        raise UsageError(f"stdin is not UTF-8 text: {error}") from error
 
 
 def warn_about_broken_plugins() -> None:

@@ -74,7 +74,7 @@ def show(choice: PoolChoice, as_json: bool) -> None:
 @click.argument("after")
 @common_options
 def diff(before: str, after: str, as_json: bool) -> None:
-    """Compare two pool files; `installed` stands for everything installed.
+    """Compare two pool files; `installed` means everything installed.
 
     `+` added, `-` removed, `~` changed, `@` a role bound to another model. Exit code: 0, equal or not.
 

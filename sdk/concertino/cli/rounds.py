@@ -32,7 +32,7 @@ def render_round(
         width: columns of the terminal.
         nested: whether calls inside agents are shown.
         full: whether results are shown.
-        limit: how many calls are shown at most, those under way first.
+        limit: how many calls are shown at most, running ones first.
     """
     now = board.now()
     title = Text(f"Round {chapter.number}", style="bold")
@@ -52,7 +52,7 @@ def render_round(
 
 
 def _most_telling(rows: list[Row], limit: int) -> list[Row]:
-    """At most `limit` rows, in their order: those under way, then the failed, then the others."""
+    """At most `limit` rows, in their order: running ones, then the failed, then the others."""
     rank = {row.id: (row.state != "running", row.status in ("", "OK"), place) for place, row in enumerate(rows)}
     kept = {row.id for row in sorted(rows, key=lambda row: rank[row.id])[:limit]}
     return [row for row in rows if row.id in kept]

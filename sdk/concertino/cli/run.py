@@ -80,7 +80,7 @@ Examples:
 
 @click.command("run", epilog=_EXAMPLES)
 @click.argument("question", required=False)
-@click.option("--resume", metavar="TRACE", help="Go on with an interrupted run: a path, an id, or 'last'.")
+@click.option("--resume", metavar="TRACE", help="Resume an interrupted run: a path, an id, or 'last'.")
 @pool_options
 @click.option("--model", metavar="NAME", help="The model that leads; by default the role 'orchestrator'.")
 @click.option(
@@ -93,7 +93,7 @@ Examples:
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the strategy.")
 @click.option("--budget", default="", metavar="LIMITS", help="Such as usd=0.5,seconds=60,calls=20.")
 @click.option("--duplicates", type=click.Choice(["run", "reuse", "refuse"]), default="run", help="Repeated calls.")
-@click.option("--eager", is_flag=True, help="Begin a call when its text is complete, while the model goes on writing.")
+@click.option("--eager", is_flag=True, help="Start a call when its text is complete, while the model still writes.")
 @click.option("--trace", "folder", type=click.Path(path_type=Path), metavar="FOLDER", help="Where to record the run.")
 @click.option("--no-trace", is_flag=True, help="Do not record the run.")
 @click.option(
@@ -130,13 +130,13 @@ def run(
 
 
 def _refuse_beside_resume() -> None:
-    """A run goes on as it was begun."""
+    """A resumed run keeps the options that it began with."""
     context = click.get_current_context()
     for parameter in context.command.params:
         fixed = parameter.name in _BEGUN_WITH
         if fixed and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
             name = parameter.opts[-1] if isinstance(parameter, click.Option) else "the question"
-            raise UsageError(f"--resume goes on as the run was begun; leave out {name}")
+            raise UsageError(f"--resume keeps the options of the run; leave out {name}")
 
 
 def _start(
@@ -210,7 +210,7 @@ def fresh(
 
 
 def show_run(begin: Begin, path: Path | None, display: Display, resume_with: PoolChoice | None = None) -> Run:
-    """Run it, show it while it goes on, and print what came of it.
+    """Run it, show it live, and print the result.
 
     Args:
         path: its trace.
@@ -249,7 +249,7 @@ def _resume_command(path: Path | None, choice: PoolChoice | None) -> str:
     """How to go on, as the end of a message."""
     if path is None or choice is None:
         return ""
-    return f"; go on with: concertino run --resume {shlex.quote(str(path))} {choice}".rstrip()
+    return f"; resume with: concertino run --resume {shlex.quote(str(path))} {choice}".rstrip()
 
 
 def _no_answer(done: Run) -> str:

@@ -1,6 +1,6 @@
-"""One line on stderr that is written again and again while something long goes on.
+"""One line on stderr that is rewritten during long work.
 
-Invariant: stdout stays clean, and where stderr is no terminal nothing is written over.
+Invariant: stdout stays clean, and if stderr is not a terminal, nothing is overwritten.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class StatusLine:
         self._width = 0
 
     def show(self, text: str) -> None:
-        """Write the line, if there is a terminal and the last one stands for a tenth of a second."""
+        """Write the line, if there is a terminal and the last one is a tenth of a second old."""
         if not self.terminal or time.monotonic() - self._drawn < _INTERVAL:
             return
         text = text[: shutil.get_terminal_size().columns - 1]

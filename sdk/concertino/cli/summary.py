@@ -14,7 +14,7 @@ from .output import STATUS_COLOURS, clean, paint, show_money, write_fields
 
 
 def write_summary(board: Board, path: Path | None, critical_path: float | None = None) -> None:
-    """Print what came of a run.
+    """Print the result of a run.
 
     Args:
         path: its trace, if it has one.

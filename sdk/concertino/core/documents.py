@@ -80,7 +80,7 @@ def check_keys(place: str, given: Iterable[str], known: Iterable[str], error: ty
 def _format(path: Path, suffix: str | None, error: type[UsageError]) -> str:
     suffix = path.suffix if suffix is None else suffix
     if suffix not in (".toml", ".yaml", ".yml"):
-        raise error(f"{path}: the suffix {suffix!r} tells no format; expected .toml, .yaml or .yml")
+        raise error(f"{path}: unsupported extension {suffix!r}; expected .toml, .yaml or .yml")
     return "toml" if suffix == ".toml" else "yaml"
 
 
@@ -90,7 +90,7 @@ def _parse_toml(path: Path, text: str, error: type[UsageError]) -> Any:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as cause:
-        raise error(f"{path}: is no TOML: {cause}") from cause
+        raise error(f"{path}: invalid TOML: {cause}") from cause
 
 
 def _parse_yaml(path: Path, text: str, error: type[UsageError]) -> Any:
@@ -101,7 +101,7 @@ def _parse_yaml(path: Path, text: str, error: type[UsageError]) -> Any:
     except (yaml.YAMLError, RecursionError) as cause:
         mark = getattr(cause, "problem_mark", None)
         where = f" (at line {mark.line + 1}, column {mark.column + 1})" if mark else ""
-        raise error(f"{path}: is no YAML: {getattr(cause, 'problem', None) or cause}{where}") from cause
+        raise error(f"{path}: invalid YAML: {getattr(cause, 'problem', None) or cause}{where}") from cause
 
 
 def _short(value: object) -> str:

@@ -13,7 +13,7 @@ what was expected, where, and the next step.
     ├── PluginError                 an installed distribution is broken
     ├── RunError                    a run could not go on; its trace is intact; the CLI exits 1
     ├── TraceError                  a trace cannot be written, read or resumed
-    └── CallFailed                  raised in a call: somebody needed did not answer, or it cannot be done
+    └── CallFailed                  raised in a call: a model or member did not answer, or it cannot be done
     ProviderError                   raised *by plugins*: says how a remote failure may be retried
 
     try:

@@ -6,7 +6,7 @@ One vocabulary serves the live view, the trace file, resume, replay and training
     plan     a round's calls           intent a call is about to start          result  its observation
     retry    an attempt is repeated    stall  a plugin blocked the event loop   end     the run is over
 
-The order of `intent`, the call itself, `result`, and only then whoever waits for it, is what makes a run resumable.
+The order of `intent`, the call itself, `result`, and only then its waiter, makes a run resumable.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class Retried:
 
 @dataclass(slots=True)
 class Stalled:
-    """A plugin blocked the event loop for `seconds`, at the source line `where`; it now runs on a thread of its own."""
+    """A plugin blocked the event loop for `seconds`, at the source line `where`; it now runs on its own thread."""
 
     call_id: str
     name: str
@@ -194,7 +194,7 @@ class Stalled:
 
 @dataclass(slots=True)
 class Progressed:
-    """A call under way says how far it is. Told to listeners, and neither kept nor written into the trace.
+    """A running call reports its progress. Only listeners get it; it is neither kept nor written into the trace.
 
     Attributes:
         done, total: in units of the call's own choice; `total` is None where it is not known.

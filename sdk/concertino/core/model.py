@@ -78,7 +78,7 @@ class Message:
 
     @classmethod
     def of(cls, reply: Reply) -> Message:
-        """A reply as the assistant's message of the conversation that goes on."""
+        """A reply as the assistant's message in the further conversation."""
         return cls("assistant", reply.text, reply.tool_calls, "", reply.reasoning, reply.extra)
 
 

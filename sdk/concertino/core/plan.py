@@ -63,7 +63,7 @@ class Call:
             code and text.
         repairs: names of the repairs that the strategy needed to read it.
         guarded: the arguments come from `concertino.text.json`, so they are plain JSON within its limits already.
-        behind: ids of calls that must have ended before it starts, whatever came of them.
+        behind: ids of calls that must have ended before it starts, with success or without.
     """
 
     name: str
@@ -161,7 +161,7 @@ class Plan:
 
     @classmethod
     def parallel(cls, calls: Sequence[Call]) -> Plan:
-        """A plan without edges, of calls numbered from 1: whatever stands in their arguments is no reference."""
+        """A plan without edges, of calls numbered from 1: their arguments hold no references."""
         plan = cls.__new__(cls)
         plan.calls = tuple(calls)
         plan.edges = {}
@@ -300,7 +300,7 @@ def parse_references(value: Any, ids: Collection[str] = ()) -> Any:
         ids: of the plan's calls; an id may hold dots, so the longest one that fits is meant.
 
     Raises:
-        PlanError: `${` without `}` or with something that is no id between; says at which character.
+        PlanError: `${` without `}` or with something else than an id between; says at which character.
     """
     if isinstance(value, str):
         return _parse_text(value, ids) if "${" in value else value

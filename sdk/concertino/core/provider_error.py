@@ -23,7 +23,7 @@ class FailureClass(enum.StrEnum):
     CUT_OFF = "cut_off"
     """The reply broke off after its first token: it is paid for, and not repeated."""
     BUG = "bug"
-    """The plugin raised something of its own: not repeated."""
+    """The plugin raised another exception: not repeated."""
 
 
 class ProviderError(Exception):

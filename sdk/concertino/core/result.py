@@ -18,7 +18,7 @@ class Result:
         content: plain JSON data.
         usd: $ that the provider billed.
         units: cost units beyond the spec's.
-        input_tokens, output_tokens: tokens of models that the plugin called by itself.
+        input_tokens, output_tokens: tokens of models that the plugin called without concertino.
     """
 
     content: Any

@@ -1,6 +1,6 @@
 """What things cost, and what was used.
 
-Three words, one meaning each. `Cost` stands on a tool or an agent and says what one call costs. `Prices` stand on a
+Three words, one meaning each. `Cost`, of a tool or an agent, is what one call costs. `Prices`, of a
 model and say what its tokens cost. `Usage` is what was consumed, by one call or by a whole run; usages add up.
 
 Two currencies run side by side. *Units* are ParaManager's abstract cost units (its Table of tools, Eq. 17), fixed per

@@ -131,7 +131,7 @@ class Context(ABC):
         """Report how far this call is: a `Progressed` event for listeners, at most ten a second.
 
         Args:
-            done: how much is done, in units of your own.
+            done: how much is done, in any unit.
             total: how much there is to do, if that is known.
             message: what is being done.
         """

@@ -29,7 +29,7 @@ def provider_of(pattern: str) -> str:
 
 
 def may_match(pattern: str, provider: str) -> bool:
-    """Whether some member of a provider can match. A short name may be anybody's."""
+    """Whether some member of a provider can match. A short name may belong to any provider."""
     before, slash, _ = pattern.partition("/")
     if slash:
         return fnmatchcase(provider, before)

@@ -6,7 +6,7 @@
     round-robin       each in turn
 
 A router is a model like any other: a role can be bound to it, an agent can ask it. The model that answers is asked as
-a request of its own, with its own price, breaker and record in the trace. Where it fails, the next one is asked; one
+a request of its own, with its own price, breaker and record in the trace. If it fails, the next one is asked; one
 that failed `failures` times in a row is *cooling down* and comes last for `cooldown` seconds.
 """
 
@@ -52,7 +52,7 @@ class RouterSpec(ModelSpec):
         wrong = [name for name in self.models if not isinstance(name, str)]
         if wrong:
             raise SpecError(
-                f"{label}: {wrong[0]!r} is no name; write router({self.name!r}, 'one/model', 'other/model')"
+                f"{label}: {wrong[0]!r} is not a name; write router({self.name!r}, 'one/model', 'other/model')"
             )
         if not self.models or len(set(self.models)) != len(self.models) or self.name in self.models:
             raise SpecError(f"{label}: models={list(self.models)!r}; expected names of other models, each once")

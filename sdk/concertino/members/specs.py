@@ -75,7 +75,7 @@ class ToolSpec:
         output_schema: JSON schema of the result, checked when given.
         cost: what one call costs.
         timeout: seconds for one call with all its attempts; `None` leaves only the run's deadline.
-        concurrency: how many calls of it may run at once, `None` for no limit of its own.
+        concurrency: how many calls of it may run at once, `None` for no own limit.
         writes: it changes something; such calls of one plan run one after another, in the plan's order.
         retry_safe: repeating a call that may have been executed does no harm (reads, or an idempotency key is used).
         isolation: where it runs.
@@ -221,7 +221,7 @@ class AgentSpec(ToolSpec):
 
     Attributes:
         models: the roles it asks for with `ctx.model(role)`, bound to real models by the pool.
-        toolbox: tools of its own, which its calls find by their short name and nobody else sees.
+        toolbox: private tools, which only its own calls find, by their short name.
     """
 
     timeout: float | None = 120.0
@@ -242,7 +242,7 @@ class AgentSpec(ToolSpec):
 
     @cached_property
     def own_tools(self) -> dict[str, ToolSpec]:
-        """The tools of its own by short name.
+        """Its private tools by short name.
 
         Raises:
             SpecError: two have one name.
@@ -274,7 +274,7 @@ class ModelSpec:
         description: strengths and weaknesses, for the orchestrator that chooses between models.
         prices: $ per million tokens, `None` when unknown.
         context: tokens of the context window, if known.
-        concurrency: how many requests may be under way at once.
+        concurrency: how many requests may run at once.
         timeout: seconds for one request with all its attempts.
         max_tokens: what a budget reserves for a reply when the request does not say.
         options: what it was declared with in a pool file or `concertino.toml`: plain JSON data, never a key; None for a

@@ -44,7 +44,7 @@ def discover() -> list[Declaration]:
         try:
             text = distribution.read_text("entry_points.txt") or ""
         except (OSError, UnicodeDecodeError):
-            continue  # nobody knows whether it wanted to be a plugin
+            continue  # without metadata, it is unknown whether it is a plugin
         if f"[{GROUP}]" not in text.replace(" ", ""):
             continue
         name, version = _identity(distribution)

@@ -29,7 +29,7 @@ def guarded(function: Callable[[], T], doing: str, package: str, seconds: float)
     """The result of `function`, which runs code of a plugin.
 
     Args:
-        function: called once, in a thread of its own.
+        function: called once, in its own thread.
         doing: what it does, for the message: `import`, `concertino_tools()`.
         package: the plugin's top-level package, whose lines the message points to.
         seconds: how long it may take.

@@ -82,7 +82,7 @@ def _check_hook(hook: str, function: Callable[..., Any], options: Mapping[str, A
 
         near = near_names(hook, HOOK_ARGUMENTS, limit=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(HOOK_ARGUMENTS)}"
-        raise PluginFault(f"{hook} is no hook of concertino; {hint}")
+        raise PluginFault(f"{hook} is not a hook of concertino; {hint}")
     if options.get("wrapper") or options.get("hookwrapper"):
         raise PluginFault(f"{hook} is a wrapper; write a plain function, wrappers are not called")
     signature = inspect.signature(function)

@@ -11,7 +11,7 @@ implementation may take fewer arguments than the specification, never others.
 that raises `UsageError` or `ValueError` about it is answered with the file and the table.
 
 `concertino_before_call` and `concertino_after_call` may return an awaitable. A plugin that only brings those two is
-loaded in every run if `always = ["its name"]` stands in `concertino.toml`.
+loaded in every run if `concertino.toml` has `always = ["its name"]`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def concertino_describe(spec: Spec) -> str | None:
 
 @hookspec
 def concertino_cli() -> list[Any]:
-    """`click.Command`s to add to the `concertino` command line. Called when the command line starts a verb it lacks."""
+    """`click.Command`s to add to the `concertino` command line. Called for a command that is not built in."""
     raise NotImplementedError
 
 

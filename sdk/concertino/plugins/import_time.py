@@ -1,4 +1,4 @@
-"""How long a module takes to import, measured in a process of its own, where nothing has imported its dependencies."""
+"""How long a module takes to import, measured in a fresh process, where nothing has imported its dependencies."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class PluginManager:
             return self.load(name)
 
     def configured(self, providers: Mapping[str, ProviderSettings]) -> PluginManager:
-        """The same plugins, some with settings of their own, which take the place of those of `concertino.toml`.
+        """The same plugins, some with other settings, which replace those of `concertino.toml`.
 
         Plugins without are shared, so that nothing is loaded or asked twice.
 

@@ -51,7 +51,7 @@ class ProviderSettings(Mapping[str, Any]):
         """A path, from the folder of its file; `None` where the key is not set.
 
         Raises:
-            UsageError: the value is no text.
+            UsageError: the value is not a text.
         """
         value = self._values.get(key)
         if value is None:

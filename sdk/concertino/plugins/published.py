@@ -34,7 +34,7 @@ def check_list(hook: str, result: object) -> list[Any]:
     """The result of a list hook.
 
     Raises:
-        PluginFault: it is no list.
+        PluginFault: it is not a list.
     """
     if inspect.iscoroutine(result):
         result.close()

@@ -14,12 +14,12 @@ them.
     output = 0.4
     [overrides."search/web"]                # fields of the spec; "none" lifts a limit
     timeout = 5
-    [models."vllm/coder"]                   # a model that the provider makes of its own options
+    [models."vllm/coder"]                   # a model that the provider makes from these options
     model = "Qwen/Qwen3-8B"
     [routers.careful]                       # several models under one name
     models = ["vllm/coder", "toy/steady"]
     policy = "fallback"
-    [orchestrators.planner]                 # an agent that leads a run of its own
+    [orchestrators.planner]                 # an agent that leads its own run
     description = "Plans and carries out a trip."
     strategy = "agent-graph"
     [providers.search]                      # what a provider itself takes, instead of that in concertino.toml
@@ -249,7 +249,7 @@ def _offered(path: Path, data: Mapping[str, Any], manager: PluginManager, made: 
             models = {spec.name: spec for spec in manager.specs(list(names.values()), made)}
             for model in names.values():
                 if model not in models:
-                    raise PoolError(f"{model!r} is no full name of a model; there are {', '.join(models)}")
+                    raise PoolError(f"{model!r} is not the full name of a model; there are {', '.join(models)}")
             return [model_agent(_model(models[model])).with_(name=name) for name, model in names.items()]
     patterns = _patterns(path, data, "offer") or []
     with _naming(path, "offer"):
@@ -330,7 +330,7 @@ def _override(path: Path, spec: Spec, table: object) -> Spec:
     if not isinstance(table, dict):
         raise PoolError(f"{path}: {key} = {table!r}; expected a table")
     if isinstance(spec, RouterSpec) and table:
-        raise PoolError(f"{path}: {key}: a router has no limits of its own; set those of its models")
+        raise PoolError(f"{path}: {key}: a router has no limits; set those of its models")
     fields = _MODEL_FIELDS if isinstance(spec, ModelSpec) else _ACTION_FIELDS
     check_keys(f"{path}: {key}", table, fields, PoolError)
     changes: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""A pool that changes while a service runs: questions that are under way finish on the pool they began with.
+"""A pool that changes while a service runs: active runs finish with the pool that they began with.
 
 A `Pool` is a value and never changes. A `LivePool` is the one place that says which pool is the current one: every new
 run takes it when it starts, and keeps it. So swapping is one assignment, no run ever sees two pools, and the trace of
@@ -52,7 +52,7 @@ class LivePool:
         """Make another pool the current one. Says what differs; an equal one changes nothing.
 
         Raises:
-            UsageError: it is no pool. The current one stays.
+            UsageError: it is not a pool. The current one stays.
         """
         return self.update(lambda _: pool)
 
@@ -102,7 +102,7 @@ class LivePool:
     def _load(self, path: Path) -> None:
         try:
             difference = self.swap(Pool.load(path))
-        except Exception as error:  # a plugin's, too: the service goes on with the pool that it has
+        except Exception as error:  # a plugin's, too: the service continues with its present pool
             self.fault = (
                 str(error) if isinstance(error, ConcertinoError) else f"{path}: {type(error).__name__}: {error}"
             )

@@ -95,7 +95,7 @@ def _read(path: Path) -> dict[str, Any]:
         and all(isinstance(row, dict) and {"distribution", "version"} <= set(row) for row in providers.values())
         and isinstance(members, dict)
     ):
-        raise PoolError(f"{path}: is no lock of a pool; write one with `concertino pool lock`")
+        raise PoolError(f"{path}: not a lock file of a pool; write one with `concertino pool lock`")
     return {"pool": data["pool"], "providers": providers, "members": members}
 
 

@@ -1,4 +1,4 @@
-"""An orchestrator as a member of a pool: an agent that leads a run of its own inside one call.
+"""An orchestrator as a member of a pool: an agent that leads its own run inside one call.
 
 Its strategy's machine is driven through the agent's `Context`, so everything that it does is part of its call: the
 same budget, the same deadline, a sub-trace. It is offered the pool's members but itself; orchestrators that call each
@@ -43,7 +43,7 @@ _CODES = {"budget": "budget_exhausted", "deadline": "deadline"}
 
 @dataclass(frozen=True, eq=False)
 class OrchestratorAgent(AgentSpec):
-    """An agent that leads a run of its own.
+    """An agent that leads its own run.
 
     Attributes:
         strategy: how it leads.

@@ -1,4 +1,4 @@
-"""Eager dispatch: a call starts when its text is complete, while the model goes on writing.
+"""Eager dispatch: a call starts when its text is complete, while the model still writes.
 
 The machine says which calls of an unfinished text are complete (`Machine.ahead`); those that only read are begun, under
 the very ids that the round's plan will give them. When the text is finished, the plan takes over what was begun.

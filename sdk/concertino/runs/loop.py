@@ -109,7 +109,7 @@ class RunLoop:
         return scope
 
     def fork(self, run_id: str, pool: Pool | None = None) -> RunLoop:
-        """A run of its own that goes on from here, maybe over another pool; it has to be opened."""
+        """An independent run that continues from here, maybe with another pool; it has to be opened."""
         scope = self.scope
         assert scope is not None
         begun = replace(self.begun, run_id=run_id)
@@ -196,7 +196,7 @@ class RunLoop:
         return reply
 
     async def _forget_early(self) -> None:
-        """Stop requests that were made early and that nobody will ask for."""
+        """Stop requests that were made early and are not needed."""
         running, self.early = list(self.early.values()), {}
         for task in running:
             task.cancel()
@@ -209,7 +209,7 @@ class RunLoop:
             await ahead.stop(but=taken)
 
     async def act(self, step: Act) -> None:
-        """Run a plan, and show the machine what came of it."""
+        """Run a plan, and show the machine its observations."""
         machine, executor, scope = self.machine, self.executor, self.scope
         assert executor is not None
         assert scope is not None

@@ -62,7 +62,7 @@ class Orchestrator:
         executor: shared by several runs; without one, each run has its own.
         sampling: how the orchestrator and the summariser sample.
         duplicates: what to do with a call that repeats an earlier one of the run.
-        eager: begin a call when its text is complete, while the model goes on writing. The model is then asked for a
+        eager: start a call when its text is complete, while the model still writes. The model is then asked for a
             stream. Calls that write, and strategies whose plan is only valid as a whole, wait for the finished text.
         before: this orchestrator's own hooks, with the arguments of `concertino_before_call`; asked before those of
             plugins.
@@ -163,7 +163,7 @@ class Orchestrator:
     def stepped(
         self, question: str, *, pool: Pool | LivePool, budget: Budget | None = None, run_id: str = ""
     ) -> SteppedRun:
-        """Begin a run that the caller drives, step by step; it may be forked. Needs an executor of its own to share.
+        """Begin a run that the caller drives, step by step; it may be forked. Needs a given executor, which runs share.
 
         Raises:
             UsageError: this orchestrator has no executor, or as `run`.
@@ -243,7 +243,7 @@ class Orchestrator:
         on_event: Listener | None = None,
         finished: Literal["refuse", "recall"] = "refuse",
     ) -> Run:
-        """Go on with an interrupted run: finished calls are not repeated, calls in doubt are asked under the same key.
+        """Resume an interrupted run: finished calls are not repeated, calls in doubt are asked under the same key.
 
         Args:
             finished: what to do with a run that has ended: refuse it, or go through it again from its trace alone,
@@ -266,7 +266,7 @@ class Orchestrator:
         journal, _ = Journal.resume(target, durability=durability)
         with contextlib.ExitStack() as undo:
             undo.callback(journal.close)
-            known = Trace.load(target)  # once more, now that nobody else can write to it
+            known = Trace.load(target)  # again, now that no other process can write to it
             if known.finished and known.records[-1]["stop"] not in _RESUMABLE:
                 stop = known.records[-1]["stop"]
                 raise TraceError(f"{target}: the run is finished ({stop}); there is nothing to resume")
@@ -352,7 +352,7 @@ class Orchestrator:
 
 
 class RunHandle:
-    """A run under way. Await it for the `Run`."""
+    """An active run. Await it for the `Run`."""
 
     def __init__(self, orchestrator: Orchestrator, drive: RunLoop) -> None:
         self.id = drive.begun.run_id
@@ -371,13 +371,13 @@ class RunHandle:
             raise
 
     async def cancel(self) -> Run:
-        """Stop the run, with everything under way, and return what was done; `stop` is `cancelled`."""
+        """Stop the run and its calls, and return what was done; `stop` is `cancelled`."""
         if not self.task.done():
             self.task.cancel()
         with contextlib.suppress(asyncio.CancelledError, Exception):
             await asyncio.wait({self.task})
         if self._drive.scope is None and self._drive.sink is not None:
-            self._drive.sink.close()  # cancelled before its first step: nobody else would
+            self._drive.sink.close()  # cancelled before its first step: no loop closes it
         return self._drive.collect()
 
 
@@ -385,7 +385,7 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
     """Drive a machine from a trace, without any model or tool: the same texts and observations give the same end.
 
     Args:
-        strategy: instead of the recorded one, to see how another reader or another limit would have gone on.
+        strategy: instead of the recorded one, to see how another reader or another limit would have continued.
 
     Raises:
         TraceError: the machine wants something that the trace does not have (says what and where).

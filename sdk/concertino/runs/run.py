@@ -34,7 +34,7 @@ class RunError(ConcertinoError):
 
 @dataclass(slots=True)
 class Round:
-    """One round: what the orchestrator wrote, what it wanted, what came of it.
+    """One round: what the orchestrator wrote, its calls, their observations.
 
     Attributes:
         flaws: what its text lacked of the strategy's exact form; empty for a well-formed one.

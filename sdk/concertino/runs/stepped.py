@@ -133,7 +133,7 @@ class SteppedRun:
         await self._drive.ask(step)
 
     async def act(self) -> None:
-        """Run the plan of an `Act` and show the machine what came of it.
+        """Run the plan of an `Act` and show the machine its observations.
 
         Raises:
             UsageError: the run has no plan now.
@@ -149,11 +149,11 @@ class SteppedRun:
     # -- copies and ends -------------------------------------------------------------------------------------------
 
     def fork(self, run_id: str = "", pool: Pool | None = None) -> SteppedRun:
-        """An independent copy that goes on from here, with the past, its spending and its time included.
+        """An independent copy that continues from here, with the past, its spending and its time included.
 
         Args:
             run_id: of the copy.
-            pool: with members of its own in place of those that keep a state; by default members are shared.
+            pool: with other members instead of those that keep a state; by default members are shared.
 
         Raises:
             UsageError: the run is closed.

@@ -65,7 +65,7 @@ class BlobStore:
         digest, size = reference.get("$blob"), reference.get("bytes")
         if not isinstance(digest, str) or not _SHA256.match(digest):
             raise BlobError(
-                f"{self.folder}: {digest!r} is no blob name; expected 64 hex digits. "
+                f"{self.folder}: {digest!r} is not a blob name; expected 64 hex digits. "
                 "The record was not written by concertino."
             )
         path = self.folder / digest

@@ -141,10 +141,10 @@ class Journal:
         """Write one record and return its number `n`, which is added to it.
 
         Args:
-            limit: bytes of JSON above which the record goes to a side file, and a reference stands in its place.
+            limit: bytes of JSON above which the record goes to a side file, and a reference replaces it.
 
         Raises:
-            JournalEncodeError: the record is no JSON object, or has its own field `n`; nothing was written.
+            JournalEncodeError: the record is not a JSON object, or has its own field `n`; nothing was written.
             JournalWriteError: the disk refused; the file is as before and a later append may succeed.
             JournalForked, JournalError: this process does not have the journal open.
         """

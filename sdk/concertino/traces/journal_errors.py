@@ -2,7 +2,7 @@
 
 A journal is damaged in exactly one place at most, as seen from its start: the first line that does not prove
 itself. That place is a `Damage` value, reported and never raised, because everything before it is still good.
-An exception means that there is nothing to go on with: no file, no header, a second writer, a disk that takes
+An exception means that work cannot continue: no file, no header, a second writer, a disk that takes
 no more.
 
     TraceError

@@ -90,10 +90,10 @@ def checked_header(header: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require_known(path: Path, header: Mapping[str, Any]) -> None:
-    """Refuse a first record that is no header, or one from a later version."""
+    """Refuse a first record that is not a header, or one from a later version."""
     version = header.get("v")
     if header.get("t") != "header" or type(version) is not int:
-        raise JournalError(f"{path}: its first record is no journal header. Give the path of a concertino trace.")
+        raise JournalError(f"{path}: not a trace: its first record is not a header. Give the path of a trace.")
     if version > FORMAT_VERSION:
         raise JournalTooNew(
             f"{path}: written in version {version} of the journal format; this concertino reads up to "

@@ -43,7 +43,7 @@ class WriterLock:
             raise _locked(path, _flock_holder(fd)) from None
         except OSError as error:
             raise JournalError(
-                f"{path}: cannot be locked ({error.strerror}), so two writers could not be told apart. "
+                f"{path}: cannot be locked ({error.strerror}), so two writers could not be distinguished. "
                 "Put the trace on a local disk."
             ) from error
 

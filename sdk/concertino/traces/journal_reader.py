@@ -58,7 +58,7 @@ class JournalStream:
 
 
 class _Cursor:
-    """A place in a journal from which reading goes on."""
+    """A place in a journal from which reading continues."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -114,7 +114,7 @@ def tail_journal(
 ) -> Generator[dict[str, Any], None, None]:
     """Yield the header and every record, then wait for more, looking every `poll` seconds.
 
-    It goes on until the consumer closes it, or until `until()` is true and everything written by then was
+    It continues until the consumer closes it, or until `until()` is true and everything written by then was
     yielded. A torn line is waited for: it may be in the course of being written.
 
     Raises:

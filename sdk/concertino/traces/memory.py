@@ -1,4 +1,4 @@
-"""What a trace remembers of a run, for the one that goes on with it.
+"""What a trace remembers of a run, for the run that resumes it.
 
 Resume asks before every call: is this very call finished? Then its result is given back and nothing is spent. Was it
 started, with no known end? Then it is in doubt: repeated under the same idempotency key where that is safe, else
@@ -85,7 +85,7 @@ class TraceMemory:
         for number in sorted(groups):
             group = groups[number]
             if group and whole(group) and all(fits(inner, entry) for inner, entry in group.items()):
-                groups[number] = {}  # claimed: the number stays taken, and fits nobody else
+                groups[number] = {}  # claimed: the number stays taken, and fits no other call
                 return number
         return 0
 

@@ -1,6 +1,6 @@
 """A trace: the record of a run, in memory or read from a file; the same records either way.
 
-A trace says what was asked, what the orchestrator wrote, what was called with which arguments, and what came of it,
+A trace says what was asked, what the orchestrator wrote, what was called with which arguments and with which result,
 in the order in which it happened. From it a run is shown, resumed without repeating a finished call, replayed without
 any model, and trained on.
 """
@@ -69,7 +69,7 @@ class Trace:
 
     @classmethod
     def load(cls, path: str | Path) -> Trace:
-        """Read a trace file, also a damaged one or one whose run still goes on.
+        """Read a trace file, also a damaged one or one of an active run.
 
         Raises:
             TraceError: no such file, no trace, or written by a newer version; says what to do.

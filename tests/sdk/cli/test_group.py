@@ -81,14 +81,14 @@ def test_every_verb_takes_json_and_debug_and_says_what_its_json_is(
 def test_an_unknown_verb_is_wrong_usage_and_names_a_near_one(cli: Callable[..., Any]) -> None:
     done = cli("tracse")
     assert done.exit_code == 2
-    assert "there is no verb 'tracse'; did you mean traces?" in done.stderr
+    assert "there is no command 'tracse'; did you mean traces?" in done.stderr
 
 
 def test_an_unknown_verb_names_the_broken_plugins_that_may_have_had_it(cli: Any, install: Any) -> None:
     install("broken", "raise RuntimeError('no')")
     done = cli("sing")
     assert done.exit_code == 2
-    assert "broken plugins, whose verbs are missing: broken (RuntimeError: no" in done.stderr
+    assert "broken plugins, whose commands are missing: broken (RuntimeError: no" in done.stderr
 
 
 def test_a_verb_of_a_plugin_is_found_by_its_name(cli: Callable[..., Any]) -> None:

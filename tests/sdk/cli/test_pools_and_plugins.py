@@ -98,7 +98,7 @@ def test_loaded_plugins_show_members_hooks_verbs_and_import_time(cli: Any) -> No
     assert row["state"] == "loaded"
     assert "band/echo" in row["members"]
     assert "concertino_cli" in row["hooks"]
-    assert row["verbs"] == ["tune"]
+    assert row["commands"] == ["tune"]
     assert row["import_ms"] >= 0
 
 

@@ -124,7 +124,7 @@ def test_a_budget_that_no_call_fits_is_refused_with_the_least_that_is_needed(cli
         ('members = ["band/addd"]', "did you mean 'band/add'"),
         ('[roles]\norchestrator = "band/leed"', "'band/leed'"),
         ("membres = []", "unknown key 'membres'; did you mean 'members'?"),
-        ("members = [", "is no TOML"),
+        ("members = [", "invalid TOML"),
     ],
 )
 def test_a_wrong_pool_file_is_named_with_the_place_and_a_near_name(cli: Any, line: str, text: str) -> None:
@@ -138,7 +138,7 @@ def test_a_wrong_pool_file_is_named_with_the_place_and_a_near_name(cli: Any, lin
 def test_stdin_that_is_no_text_is_wrong_usage(cli: Any) -> None:
     done = cli("run", "-", *LEAD, stdin=b"\xff\xfe\xff")
     assert done.exit_code == 2
-    assert "stdin is no UTF-8 text" in done.stderr
+    assert "stdin is not UTF-8 text" in done.stderr
 
 
 def test_a_plugin_that_raises_at_import_is_left_out_and_named(cli: Any, install: Any) -> None:
@@ -176,7 +176,7 @@ def test_ctrl_c_cancels_says_what_was_done_and_how_to_go_on(cli: Any, site: Path
     assert "ended  cancelled" in out
     assert "3 in 2 rounds: 2 OK, 1 EXEC_ERR" in out
     (trace,) = Path("runs").glob("*.trace.jsonl")
-    assert f"go on with: concertino run --resume {trace} --only 'band/*'" in err
+    assert f"resume with: concertino run --resume {trace} --only 'band/*'" in err
     assert "Traceback" not in err
 
     resumed = cli("run", "--resume", "last", "--only", "band/*", "--json")
@@ -205,7 +205,7 @@ def test_ctrl_c_is_json_where_json_is_asked_for(site: Path) -> None:
     assert (code, out) == (130, "")
     error = json.loads(err)["error"]
     assert error["type"] == "Interrupted"
-    assert error["message"].startswith("cancelled; go on with: concertino run --resume ")
+    assert error["message"].startswith("cancelled; resume with: concertino run --resume ")
 
 
 def test_a_finished_run_is_not_resumed(cli: Any) -> None:

@@ -173,7 +173,7 @@ def test_a_view_that_fails_is_dropped_and_the_run_goes_on(caplog: pytest.LogCapt
     guard({"t": "run"})
     guard({"t": "end"})
     assert len(seen) == 1
-    assert "the view failed and is switched off; the run goes on" in caplog.text
+    assert "the view failed and is switched off; the run continues" in caplog.text
 
 
 @pytest.mark.parametrize(

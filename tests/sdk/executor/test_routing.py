@@ -234,7 +234,7 @@ def test_a_budget_in_money_needs_the_price_of_every_model_behind_a_router() -> N
     [
         (lambda: ct.router("r"), "expected names of other models"),
         (lambda: ct.router("r", "a", "a"), "each once"),
-        (lambda: ct.router("r", ["a", "b"]), "is no name; write router"),  # type: ignore[arg-type]
+        (lambda: ct.router("r", ["a", "b"]), "is not a name; write router"),  # type: ignore[arg-type]
         (lambda: ct.router("r", "r"), "expected names of other models"),
         (lambda: ct.router("r", "a", policy="best"), "lowest-cost"),  # type: ignore[arg-type]
         (lambda: ct.router("r", "a", cooldown=-1), "cooldown=-1"),

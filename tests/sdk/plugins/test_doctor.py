@@ -80,7 +80,7 @@ def test_a_folder_where_no_trace_can_be_written_is_an_error(tmp_path) -> None:
     manager = PluginManager(Settings(traces=tmp_path / "file" / "runs"))
     (finding,) = about(diagnose(manager), "traces")
     assert finding.level == "error"
-    assert "file is no folder" in finding.text
+    assert "file is not a folder" in finding.text
 
 
 def test_slower_validation_is_a_warning(manager, monkeypatch: pytest.MonkeyPatch) -> None:

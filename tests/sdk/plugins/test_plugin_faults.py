@@ -36,7 +36,7 @@ FAULTS = {
     ),
     "a misspelt hook": (
         "@hookimpl\ndef concertino_toolz(): return []",
-        ["concertino_toolz is no hook", "did you mean concertino_tools?"],
+        ["concertino_toolz is not a hook", "did you mean concertino_tools?"],
     ),
     "a wrong argument": (
         "@hookimpl\ndef concertino_before_call(spec, args): return None",

@@ -89,7 +89,7 @@ def test_yaml_may_lift_a_limit_with_null(two, tmp_path) -> None:
 
 MISTAKES = {
     'member = ["sim/*"]': ["unknown key 'member'", "did you mean 'members'"],
-    "members = [,": ["is no TOML", "line 1"],
+    "members = [,": ["invalid TOML", "line 1"],
     'members = "sim/*"': ["members: expected a list of patterns", "'sim/*'"],
     "members = [1]": ["members: expected a list of patterns"],
     'members = ["smi/*"]': ["members: ", "'smi'", "did you mean 'sim'"],
@@ -133,10 +133,10 @@ def test_a_mistake_in_a_pool_file_names_the_file_the_key_and_what_was_expected(t
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
-        ("pool.json", b"{}", "suffix '.json' tells no format; expected .toml, .yaml or .yml"),
-        ("pool", b"", "suffix '' tells no format"),
+        ("pool.json", b"{}", "unsupported extension '.json'; expected .toml, .yaml or .yml"),
+        ("pool", b"", "unsupported extension ''"),
         ("pool.toml", b"\xff\xfe", "cannot be read"),
-        ("pool.yaml", b"a: [1", "is no YAML"),
+        ("pool.yaml", b"a: [1", "invalid YAML"),
         ("pool.yaml", b"\n\n a: b: c", "line 3"),
         ("pool.yaml", b"- a", "expected `key: value` lines"),
         ("pool.yaml", b"1: a", "names as keys"),
@@ -173,7 +173,7 @@ def test_what_a_pool_file_cannot_hold_is_refused_when_saving(two, tmp_path) -> N
     changed = pool["search/web"].with_(input_schema={"type": "object", "required": ["x"]})
     with pytest.raises(PoolError, match="'search/web' differs from the installed one in input_schema"):
         save_pool(pool.replace("search/web", changed), path, two)
-    with pytest.raises(PoolError, match=r"suffix '\.ini'"):
+    with pytest.raises(PoolError, match=r"unsupported extension '\.ini'"):
         save_pool(pool, tmp_path / "pool.ini", two)
     with pytest.raises(PoolError, match="cannot be written"):
         save_pool(pool, tmp_path / "no folder" / "pool.toml", two)
@@ -216,5 +216,5 @@ def test_a_lock_notices_a_missing_distribution_and_a_changed_role(two, tmp_path)
 
 @pytest.mark.parametrize("text", ["", 'pool = "x"\nproviders = 3', 'pool = "x"\n[providers.sim]\nversion = "1"'])
 def test_a_file_that_is_no_lock_is_refused(two, tmp_path, text) -> None:
-    with pytest.raises(PoolError, match="is no lock of a pool"):
+    with pytest.raises(PoolError, match="not a lock file of a pool"):
         check_lock(Pool(), written(tmp_path, text, "pool.lock"), two)

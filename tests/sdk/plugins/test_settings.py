@@ -36,7 +36,7 @@ def test_paths_in_a_named_file_count_from_its_folder(tmp_path) -> None:
         ("disable = 'a'", "disable = 'a'; expected a list of provider names"),
         ("disable = [1]", "expected a list of provider names"),
         ("pool = 3", "pool = 3; expected a path in quotes"),
-        ("pool = ", "is no TOML"),
+        ("pool = ", "invalid TOML"),
     ],
 )
 def test_a_wrong_file_is_refused_with_file_and_key(tmp_path, text, expected) -> None:

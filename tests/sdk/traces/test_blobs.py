@@ -102,7 +102,7 @@ def test_a_damaged_side_file_is_noticed(path: Path, damaged: bytes) -> None:
 
 @pytest.mark.parametrize("name", ["../run.trace", "/etc/passwd", "A" * 64, "0" * 63, "0" * 64 + "\n", "", None, 7])
 def test_a_reference_is_never_taken_as_a_path(path: Path, name: Any) -> None:
-    with pytest.raises(BlobError, match="is no blob name"):
+    with pytest.raises(BlobError, match="is not a blob name"):
         BlobStore(path).read({"$blob": name, "bytes": 1})
 
 

@@ -167,7 +167,7 @@ def test_another_kind_of_file_is_not_a_journal(path: Path, content: bytes) -> No
 
 def test_a_sound_line_that_is_no_header_is_not_enough(path: Path) -> None:
     path.write_bytes(frame(b'{"t":"call"}', 0))
-    with pytest.raises(JournalError, match="no journal header"):
+    with pytest.raises(JournalError, match="not a trace: its first record is not a header"):
         read_journal(path)
 
 

@@ -174,7 +174,7 @@ WRONG = {
     "an unknown writer": (("--writer", "autor"), "did you mean"),
     "an unknown model": (("--models", "nobody"), "no model of the pool matches 'nobody'"),
     "a wrong budget": (("--budget", "money=1"), "budget part 'money=1'"),
-    "a file of no known kind": (("--save", "pool.json"), "Error: pool.json: the suffix '.json' tells no format"),
+    "a file of no known kind": (("--save", "pool.json"), "Error: pool.json: unsupported extension '.json'"),
 }
 
 
