@@ -1,5 +1,31 @@
 """Reading what a language model wrote."""
 
 from .json import Reading, ReadingError, read_json
+from .tool_calls import (
+    DIALECTS,
+    NAMELESS,
+    CallText,
+    TextBlock,
+    TextCall,
+    cut_blocks,
+    read_tool_call,
+    read_tool_calls,
+    write_tool_call,
+    written_arguments,
+)
 
-__all__ = ["Reading", "ReadingError", "read_json"]
+__all__ = [
+    "DIALECTS",
+    "NAMELESS",
+    "CallText",
+    "Reading",
+    "ReadingError",
+    "TextBlock",
+    "TextCall",
+    "cut_blocks",
+    "read_json",
+    "read_tool_call",
+    "read_tool_calls",
+    "write_tool_call",
+    "written_arguments",
+]
