@@ -1,5 +1,6 @@
 """Reading what a language model wrote."""
 
+from .answers import answer_key, boxed, same_answer
 from .json import Reading, ReadingError, read_json
 from .tool_calls import (
     DIALECTS,
@@ -22,10 +23,13 @@ __all__ = [
     "ReadingError",
     "TextBlock",
     "TextCall",
+    "answer_key",
+    "boxed",
     "cut_blocks",
     "read_json",
     "read_tool_call",
     "read_tool_calls",
+    "same_answer",
     "write_tool_call",
     "written_arguments",
 ]

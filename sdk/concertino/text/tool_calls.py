@@ -264,7 +264,7 @@ def _fields(body: str) -> tuple[dict[str, str], bool]:
                 fields.setdefault(key, _without_last_brace(body[begin:]))
                 break
             end, position = position, _skip(body, position)
-            if body[position] != ",":
+            if body[position : position + 1] != ",":
                 extra = "}" in body[position + 1 :]  # a brace too many: which one is wrong cannot be told
                 fields.setdefault(key, _without_last_brace(body[begin:]) if extra else body[begin:end])
                 return fields, body[position:] == "}"
