@@ -179,7 +179,7 @@ def write_tool_call(name: str, arguments: Any, dialect: str = "hermes", *, gap: 
 
 
 def name_in(body: str) -> str:
-    """The name of the tool in a call that cannot be read otherwise; `NAMELESS` if there is none."""
+    """The name of the tool in a JSON object that cannot be read; `NAMELESS` if there is none."""
     found = _NAME.search(body)
     return found[1] if found else NAMELESS
 
@@ -202,7 +202,8 @@ class Dialect(NamedTuple):
     write: Callable[[str, str, str], str]
 
 
-_NAME = re.compile(r"""["']name["']\s*:\s*["']([^"'\\\n]{1,64})["']""")
+_NAME = re.compile(r'"name"\s*:\s*"([^"\\]{1,64})"')
+_LOOSE_NAME = re.compile(r"""["']name["']\s*:\s*["']([^"'\s]{1,128})["']""")
 _ARGUMENTS = re.compile(r"""["'](?:arguments|parameters)["']\s*:\s*""")
 _ESCAPED = re.compile(r"<(?=/?(?:think|reasoning|tool_call|answer)\b|[|｜])")
 _BLANK = re.compile(r"[ \t\n\r]*")
@@ -226,7 +227,9 @@ def _read_object(body: str) -> TextCall:
     fields, complete = _fields(body)
     name = _string(fields.get("name", ""))
     error = "" if complete else "the call is not one complete JSON object"
-    if not name and (name := name_in(body)) == NAMELESS:
+    if not name and (found := _LOOSE_NAME.search(body)):
+        name = found[1]
+    if not name:
         return TextCall(NAMELESS, body, 'a call is {"name": "...", "arguments": {...}}; "name" is missing')
     arguments = fields.get("arguments", fields.get("parameters"))
     if arguments is None and (place := _ARGUMENTS.search(body)):
