@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from concertino import ToolCall
+from concertino.text import read_tool_call
 from concertino_local.codec.dialects import (
     HarmonyReader,
     HermesReader,
     LlamaReader,
     ReplyReader,
     guess_format,
-    read_call,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +23,11 @@ from local_models import ADD_TOOL
 TOOLS = [ADD_TOOL]
 CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 2, "b": 3}}\n</tool_call>'
 ADD = ToolCall("add", '{"a": 2, "b": 3}')
+
+
+def read_call(body: str, tools: Sequence[Mapping[str, Any]] = ()) -> ToolCall:
+    call = read_tool_call(body, "hermes", tools)
+    return ToolCall(call.name, call.arguments)
 
 
 def read(reader: ReplyReader, *pieces: str) -> tuple[str, str, list[ToolCall]]:

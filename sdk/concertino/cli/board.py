@@ -15,11 +15,11 @@ from typing import Any, Literal
 
 from concertino.core.observation import Status
 from concertino.core.usage import NOTHING, Usage
+from concertino.text.tool_calls import cut_blocks
 
 State = Literal["waiting", "running", "done"]
 
 _MARKUP = re.compile(r"</?[a-z_]+>")
-_CALL = re.compile(r"<tool_call>.*?(</tool_call>|\Z)", re.DOTALL)
 
 
 @dataclass
@@ -251,5 +251,9 @@ def _duration(record: Mapping[str, Any]) -> float:
 
 def _first_thought(reply: Mapping[str, Any]) -> str:
     """What the model wrote apart from calls and markup."""
-    text = _CALL.sub(" ", reply.get("text", "")) or reply.get("reasoning", "")
+    text = str(reply.get("text", ""))
+    outside = [
+        text[block.start : block.end] for block in cut_blocks(text, ("tool_call",), stray=False) if not block.tag
+    ]
+    text = " ".join(outside) or reply.get("reasoning", "")
     return _MARKUP.sub(" ", text).strip()

@@ -1,5 +1,35 @@
 """Reading what a language model wrote."""
 
+from .answers import answer_key, boxed, same_answer
 from .json import Reading, ReadingError, read_json
+from .tool_calls import (
+    DIALECTS,
+    NAMELESS,
+    CallText,
+    TextBlock,
+    TextCall,
+    cut_blocks,
+    read_tool_call,
+    read_tool_calls,
+    write_tool_call,
+    written_arguments,
+)
 
-__all__ = ["Reading", "ReadingError", "read_json"]
+__all__ = [
+    "DIALECTS",
+    "NAMELESS",
+    "CallText",
+    "Reading",
+    "ReadingError",
+    "TextBlock",
+    "TextCall",
+    "answer_key",
+    "boxed",
+    "cut_blocks",
+    "read_json",
+    "read_tool_call",
+    "read_tool_calls",
+    "same_answer",
+    "write_tool_call",
+    "written_arguments",
+]

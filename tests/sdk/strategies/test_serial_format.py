@@ -7,8 +7,8 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.core.format_issue import Flaw
-from concertino.strategies.base.tagged_text import cut_blocks
 from concertino.strategies.serial_calls.format import CODES, LIMIT, read_turn, write_message, write_turn
+from concertino.text import cut_blocks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear import assert_linear

@@ -2,7 +2,7 @@
 
 import pytest
 from concertino_bench.baselines.votes import count
-from concertino_bench.graders.answer_keys import answer_key
+from concertino_bench.graders.answer_keys import reply_key
 
 
 @pytest.mark.parametrize(
@@ -15,18 +15,18 @@ from concertino_bench.graders.answer_keys import answer_key
     ],
 )
 def test_spellings_of_one_answer_share_a_key(form: str, texts: list[str]) -> None:
-    keys = {answer_key(text, form) for text in texts}  # type: ignore[arg-type]
+    keys = {reply_key(text, form) for text in texts}  # type: ignore[arg-type]
     assert len(keys) == 1
     assert None not in keys
 
 
 def test_what_holds_no_answer_has_no_key() -> None:
-    assert answer_key("I do not know.", "number") is None
-    assert answer_key("", "auto") is None
-    assert answer_key(" \n", "text") is None
+    assert reply_key("I do not know.", "number") is None
+    assert reply_key("", "auto") is None
+    assert reply_key(" \n", "text") is None
     long = "Because of this, and because of that, nobody can say. " * 10
-    assert answer_key(long, "auto") is None
-    assert answer_key(f"{long}\nSo 12 are left", "auto") == "12"
+    assert reply_key(long, "auto") is None
+    assert reply_key(f"{long}\nSo 12 are left", "auto") == "12"
 
 
 def test_most_votes_win_and_of_equal_ones_the_first() -> None:

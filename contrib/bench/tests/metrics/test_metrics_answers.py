@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from concertino.text import answer_key
 from concertino_bench import Item, Verdict
-from concertino_bench.graders.answer_keys import found_key
 from concertino_bench.metrics import METRICS, Metric, accuracy, majority_at, mean_at, pass_at, value_mean
 from concertino_bench.metrics.correctness import partial_credit, unparsable
 from concertino_bench.metrics.passes import pass_at_k
@@ -150,7 +150,7 @@ def test_spellings_of_one_answer_vote_together(item: MakeItem) -> None:
     ],
 )
 def test_answers_that_differ_in_a_sign_that_counts_are_two(one: str, other: str) -> None:
-    assert found_key(one) != found_key(other)
+    assert answer_key(one) != answer_key(other)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_answers_that_differ_in_a_sign_that_counts_are_two(one: str, other: str)
     ],
 )
 def test_answers_that_differ_in_spelling_are_one(one: str, other: str) -> None:
-    assert found_key(one) == found_key(other)
+    assert answer_key(one) == answer_key(other)
 
 
 def test_every_task_weighs_the_same_in_an_accuracy(item: MakeItem) -> None:

@@ -20,8 +20,9 @@ import re
 from dataclasses import dataclass, replace
 
 from concertino import Reply
+from concertino.text import boxed
 
-from .answers import boxed, find_answer, find_block, without_thoughts
+from .answers import find_answer, find_block, without_thoughts
 
 _TAGS = re.compile(r"</?(?:reasoning|answer|notes)>")
 _SHORT = 200

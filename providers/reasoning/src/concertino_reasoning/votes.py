@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .answers import answer_key
+from concertino.text import answer_key
 
 _SHOWN = 60
 _MOST_SHOWN = 5

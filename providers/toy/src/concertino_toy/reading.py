@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from concertino.text import cut_blocks
+
 PROBLEM_HEADING = re.compile(r"\bProblem\s+(\d+)\s*:")
 """The heading of a problem in a question of several."""
-_CALL = re.compile(r"<tool_call>\s*(.*?)\s*</tool_call>", re.DOTALL)
 _LINE = re.compile(r"^(\S+) (OK|PARSE_ERR|EXEC_ERR|TIMEOUT)(?: (.*))?$", re.MULTILINE)
 _BOX = re.compile(r"\\boxed\{([^{}]*)\}")
 
@@ -22,8 +23,9 @@ class ObservedLine(NamedTuple):
 
 
 def call_blocks(text: str) -> list[str]:
-    """The bodies of all tool calls, in order."""
-    return _CALL.findall(text)
+    """The bodies of all closed tool calls, in order."""
+    blocks = cut_blocks(text, ("tool_call",), repeating="tool_call", stray=False)
+    return [text[block.begin : block.stop].strip() for block in blocks if block.tag and block.closed]
 
 
 def observed_lines(text: str) -> list[ObservedLine]:

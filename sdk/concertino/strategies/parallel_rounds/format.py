@@ -13,18 +13,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from concertino.core.format_issue import Flaw
 from concertino.core.model import Reply
 from concertino.core.plan import Call
 from concertino.text.json import ReadingError, read_json
+from concertino.text.tool_calls import NAMELESS, TextBlock, cut_blocks, name_in, write_tool_call
 
-_OPENING = re.compile(r"<(think|reasoning|tool_call)>")
 _ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL)
 _TAG = re.compile(r"<(?=/?(?:think|reasoning|tool_call|answer)\b)")
-_NAME = re.compile(r'"name"\s*:\s*"([^"\\]{1,64})"')
 MOST_CALLS = 500
 """Calls of one text that are read; no round runs as many."""
 CODES = {
@@ -64,18 +63,19 @@ def read_round(reply: Reply) -> RoundText:
     rest: list[str] = []
     unclosed = False
     exact = True
-    for tag, text, closed in _parts(reply.text):
-        if not tag:
+    for block in _blocks(reply.text):
+        text = reply.text[block.begin : block.stop]
+        if not block.tag:
             rest.append(text)
             exact = exact and (not text or text.isspace())
-        elif tag != "tool_call":
-            exact = exact and closed and tag == "reasoning" and not thoughts and not calls
+        elif block.tag != "tool_call":
+            exact = exact and block.closed and block.tag == "reasoning" and not thoughts and not calls
             thoughts.append(text.strip())
-            unclosed = not closed
+            unclosed = not block.closed
         elif not reply.tool_calls:
-            cut_off = reply.finish_reason == "length" and not closed
+            cut_off = reply.finish_reason == "length" and not block.closed
             call, plain = _from_block(str(len(calls) + 1), text, cut_off)
-            exact = exact and closed and plain and bool(thoughts)
+            exact = exact and block.closed and plain and bool(thoughts)
             calls.append(call)
             if len(calls) == MOST_CALLS:
                 calls.append(_unread(MOST_CALLS + 1))
@@ -92,54 +92,20 @@ def read_round(reply: Reply) -> RoundText:
 def _unread(number: int) -> Call:
     """What stands for the calls of a text that has more than anybody wants to read."""
     text = f"only the first {MOST_CALLS} calls of the text were read; write fewer"
-    return Call("?", id=str(number), error=("too_many_calls", text))
+    return Call(NAMELESS, id=str(number), error=("too_many_calls", text))
 
 
 def read_ahead(text: str) -> list[Call]:
     """The calls whose blocks are closed in a text that is still being written, as `read_round` will read them."""
-    blocks = [(block, closed) for tag, block, closed in _parts(text) if tag == "tool_call"]
+    blocks = [block for block in _blocks(text) if block.tag == "tool_call"]
     numbered = enumerate(blocks[:MOST_CALLS], 1)
-    return [_from_block(str(number), block, False)[0] for number, (block, closed) in numbered if closed]
+    return [
+        _from_block(str(number), text[block.begin : block.stop], False)[0] for number, block in numbered if block.closed
+    ]
 
 
-class _Part(NamedTuple):
-    """A block, or what stands between blocks (`tag` is empty); `start` and `end` are of the whole, tags included."""
-
-    tag: str
-    text: str
-    closed: bool
-    start: int
-    end: int
-
-
-def _parts(text: str) -> Iterator[tuple[str, str, bool]]:
-    """The text in order, as (tag, what stands inside, whether the tag is closed)."""
-    return ((part.tag, part.text, part.closed) for part in _placed(text))
-
-
-def _placed(text: str) -> Iterator[_Part]:
-    """The text in order.
-
-    A block ends at its closing tag; a call also where the next one begins, and everything at the end of the text.
-    """
-    position = 0
-    closed_at: dict[str, int] = {}  # where a tag is closed next, -1 for nowhere, so that no stretch is searched twice
-    while opening := _OPENING.search(text, position):
-        if opening.start() > position:
-            yield _Part("", text[position : opening.start()], True, position, opening.start())
-        tag, begin = opening.group(1), opening.end()
-        closing = f"</{tag}>"
-        if 0 <= closed_at.get(tag, 0) < begin:
-            closed_at[tag] = text.find(closing, begin)
-        end = closed_at[tag]
-        stop = end if end >= 0 else len(text)
-        following = text.find("<tool_call>", begin, stop) if tag == "tool_call" else -1
-        if following >= 0:
-            end, stop = -1, following
-        position = stop + len(closing) if end >= 0 else stop
-        yield _Part(tag, text[begin:stop], end >= 0, opening.start(), position)
-    if position < len(text):
-        yield _Part("", text[position:], True, position, len(text))
+def _blocks(text: str) -> list[TextBlock]:
+    return cut_blocks(text, ("think", "reasoning", "tool_call"), repeating="tool_call", stray=False)
 
 
 def _from_block(call_id: str, block: str, cut_off: bool) -> tuple[Call, bool]:
@@ -147,14 +113,13 @@ def _from_block(call_id: str, block: str, cut_off: bool) -> tuple[Call, bool]:
     try:
         reading = read_json(block)
     except ReadingError as error:
-        named = _NAME.search(block)
         text = "the text ended (length limit) inside this call; write shorter calls" if cut_off else str(error)
-        return Call(named.group(1) if named else "?", id=call_id, error=("bad_json", text)), False
+        return Call(name_in(block), id=call_id, error=("bad_json", text)), False
     data = reading.value
     name = data.get("name")
     if not isinstance(name, str) or not name:
         text = 'a call is {"name": "...", "arguments": {...}}; "name" is missing'
-        return Call("?", id=call_id, error=("bad_format", text)), False
+        return Call(NAMELESS, id=call_id, error=("bad_format", text)), False
     arguments = data.get("arguments", {})
     if not isinstance(arguments, (dict, str)):
         kind = type(arguments).__name__
@@ -165,10 +130,8 @@ def _from_block(call_id: str, block: str, cut_off: bool) -> tuple[Call, bool]:
 
 
 def write_call(name: str, arguments: Any) -> str:
-    """A call as the format wants it; tags inside a JSON text are written as escapes, which read the same."""
-    call = json.dumps({"name": name, "arguments": arguments}, ensure_ascii=False)
-    escaped = _TAG.sub(lambda _: "\\u003c", call)
-    return f"<tool_call>{escaped}</tool_call>"
+    """A call as the format wants it."""
+    return write_tool_call(name, json.dumps(arguments, ensure_ascii=False), gap="")
 
 
 def write_round(reasoning: str, calls: Sequence[tuple[str, Any]]) -> str:
@@ -188,32 +151,32 @@ def check_round(text: str) -> tuple[Flaw, ...]:
     The format term of ParaManager's reward (Eq. 10) is 1 for a text without flaws.
     """
     flaws: list[Flaw] = []
-    parts = list(_placed(text))
-    blocks = [part for part in parts if part.tag or part.text.strip()]
+    blocks = [block for block in _blocks(text) if block.tag or text[block.begin : block.stop].strip()]
     if not blocks or blocks[0].tag != "reasoning":
         flaws.append(Flaw("no_reasoning", "begin with <reasoning>...</reasoning>", 0, min(1, len(text))))
     for part in blocks[1:] if blocks and blocks[0].tag == "reasoning" else blocks:
         if part.tag != "tool_call":
             what = f"a second <{part.tag}>" if part.tag else "text outside of the blocks"
-            start = part.start + len(part.text) - len(part.text.lstrip()) if not part.tag else part.start
+            inside = "" if part.tag else text[part.start : part.end]
+            start = part.start + len(inside) - len(inside.lstrip())
             flaws.append(Flaw("stray_text", f"{what}; after the reasoning there are calls only", start, part.end))
     flaws += [_unclosed(part) for part in blocks if part.tag and not part.closed]
     calls = [part for part in blocks if part.tag == "tool_call"]
     if not calls:
         what = 'there is no call; write <tool_call>{"name": "...", "arguments": {...}}</tool_call>'
         flaws.append(Flaw("no_call", what, len(text), len(text)))
-    flaws += [flaw for part in calls[:MOST_CALLS] if part.closed and (flaw := _check_call(part)) is not None]
+    flaws += [flaw for part in calls[:MOST_CALLS] if part.closed and (flaw := _check_call(text, part)) is not None]
     return tuple(sorted(flaws, key=lambda flaw: flaw.start))
 
 
-def _unclosed(part: _Part) -> Flaw:
+def _unclosed(part: TextBlock) -> Flaw:
     return Flaw("unclosed", f"<{part.tag}> is not closed; write </{part.tag}>", part.start, part.end)
 
 
-def _check_call(part: _Part) -> Flaw | None:
+def _check_call(text: str, part: TextBlock) -> Flaw | None:
     """What is wrong with a call by the letter, although it may have been understood."""
     try:
-        data = read_json(part.text, strict=True).value
+        data = read_json(text[part.begin : part.stop], strict=True).value
     except ReadingError as error:
         return Flaw("bad_json", f"{error}", part.start, part.end)
     if set(data) != {"name", "arguments"} or not isinstance(data["name"], str):

@@ -22,9 +22,9 @@ from typing import Any, Literal
 from concertino.core.errors import UsageError
 from concertino.core.format_issue import Flaw
 from concertino.core.model import Reply
-from concertino.strategies.base.tagged_text import cut_blocks
 from concertino.strategies.serial_calls import format as serial
 from concertino.text.json import ReadingError, read_json
+from concertino.text.tool_calls import cut_blocks
 
 Form = Literal["text", "code", "tests", "answer", "actions", "calls"]
 FORMS: tuple[Form, ...] = ("text", "code", "tests", "answer", "actions", "calls")

@@ -16,9 +16,9 @@ from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
 from concertino.schema import near_names
 from concertino.strategies.base.machine import Act, Ask, Brief, Done, Machine, Reading, Step, TurnState, Utterance
+from concertino.text.answers import same_answer, same_output
 
 from . import prompts
-from .agreement import same_answer, same_output
 from .format import RoleText, read_role_text
 from .record import TurnRecord, clipped, printed, shown_value, tell_history
 from .role import Agree, PassTests, ReachGoal, Role

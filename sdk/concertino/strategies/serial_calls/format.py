@@ -14,8 +14,6 @@ reading and says so; strict, it refuses those too, and accepts what a format rew
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,8 +23,8 @@ from concertino.core.format_issue import Flaw
 from concertino.core.model import Reply
 from concertino.core.plan import Call
 from concertino.schema import near_names
-from concertino.strategies.base.tagged_text import Block, cut_blocks
 from concertino.text.json import ReadingError, read_json
+from concertino.text.tool_calls import NAMELESS, TextBlock, cut_blocks, name_in, write_tool_call
 
 CODES: dict[str, str] = {
     "no_call": "the text holds no call, no message and no answer",
@@ -56,7 +54,6 @@ _LONGEST_NAME = 128
 _OF_THE_TEXT = ("stray_tag", "unclosed_block", "message_and_call")
 """Flaws beside the calls, for which a strict reader refuses the calls as well."""
 
-_NAME = re.compile(r'"name"\s{0,8}:\s{0,8}"([^"\\]{1,64})"')
 _OBSERVED = {"unknown_tool": "unknown_name", "bad_choice": "invalid_arguments", "bad_json": "bad_json"}
 """Codes of the observation by the code of the flaw; `bad_format` for all others."""
 
@@ -131,7 +128,9 @@ def read_turn(
     _note_tags(turn, blocks)
     if reply.tool_calls:
         for call in reply.tool_calls[:LIMIT]:
-            turn.add(Call(call.name[:_LONGEST_NAME] or "?", call.arguments, str(len(turn.calls) + 1)), 0, len(text))
+            turn.add(
+                Call(call.name[:_LONGEST_NAME] or NAMELESS, call.arguments, str(len(turn.calls) + 1)), 0, len(text)
+            )
         found = len(reply.tool_calls)
     else:
         written = [block for block in blocks if block.tag == "tool_call"]
@@ -145,7 +144,7 @@ def read_turn(
     return _finished(turn, blocks)
 
 
-def _note_tags(turn: _Turn, blocks: Sequence[Block]) -> None:
+def _note_tags(turn: _Turn, blocks: Sequence[TextBlock]) -> None:
     for block in blocks:
         if block.tag.startswith("/"):
             name = block.tag[1:]
@@ -158,14 +157,14 @@ def _note_tags(turn: _Turn, blocks: Sequence[Block]) -> None:
             turn.note("unclosed_think", message, block.start, block.end)
 
 
-def _read_block(turn: _Turn, block: Block, out_of_tokens: bool) -> None:
+def _read_block(turn: _Turn, block: TextBlock, out_of_tokens: bool) -> None:
     """One `<tool_call>` block."""
     call_id = str(len(turn.calls) + 1)
     place = block.start, block.end
     inside = turn.text[block.begin : block.stop]
     if not block.closed and out_of_tokens and block.end == len(turn.text):
         message = "the text ended (length limit) inside this call; think more briefly, write a shorter call"
-        turn.add(Call(_named(inside), id=call_id), *place, turn.note("cut_off", message, *place))
+        turn.add(Call(name_in(inside), id=call_id), *place, turn.note("cut_off", message, *place))
         return
     flaws: list[Flaw] = []
     if not block.closed:
@@ -174,7 +173,7 @@ def _read_block(turn: _Turn, block: Block, out_of_tokens: bool) -> None:
         reading = read_json(inside)
     except ReadingError as error:
         at = min(block.begin + error.position, block.stop)
-        turn.add(Call(_named(inside), id=call_id), *place, *flaws, turn.note("bad_json", str(error), at, block.stop))
+        turn.add(Call(name_in(inside), id=call_id), *place, *flaws, turn.note("bad_json", str(error), at, block.stop))
         return
     if reading.repairs:
         message = f"no strict JSON; it was read after {', '.join(reading.repairs)}; write strict JSON"
@@ -182,7 +181,7 @@ def _read_block(turn: _Turn, block: Block, out_of_tokens: bool) -> None:
     flaws += _check_keys(turn, reading.value, block)
     name, arguments = reading.value.get("name"), reading.value.get("arguments", {})
     call = Call(
-        name[:_LONGEST_NAME] if isinstance(name, str) and name else "?",
+        name[:_LONGEST_NAME] if isinstance(name, str) and name else NAMELESS,
         arguments if isinstance(arguments, dict) else {},
         call_id,
         repairs=reading.repairs,
@@ -191,7 +190,7 @@ def _read_block(turn: _Turn, block: Block, out_of_tokens: bool) -> None:
     turn.add(call, *place, *flaws)
 
 
-def _check_keys(turn: _Turn, data: Mapping[str, Any], block: Block) -> list[Flaw]:
+def _check_keys(turn: _Turn, data: Mapping[str, Any], block: TextBlock) -> list[Flaw]:
     """What is wrong with the keys of a call."""
     place = block.begin, block.stop
     flaws: list[Flaw] = []
@@ -211,11 +210,6 @@ def _check_keys(turn: _Turn, data: Mapping[str, Any], block: Block) -> list[Flaw
         message = f"a call has only name and arguments; leave out {', '.join(repr(key[:40]) for key in extra[:4])}"
         flaws.append(turn.note("extra_keys", message, *place, True))
     return flaws
-
-
-def _named(inside: str) -> str:
-    found = _NAME.search(inside)
-    return found.group(1) if found else "?"
 
 
 def _check_names(turn: _Turn, tools: Collection[str], choices: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
@@ -249,7 +243,7 @@ def _unlisted(call: Call, offered: Mapping[str, Sequence[str]]) -> str:
     return ""
 
 
-def _finished(turn: _Turn, blocks: Sequence[Block]) -> SerialTurn:
+def _finished(turn: _Turn, blocks: Sequence[TextBlock]) -> SerialTurn:
     """The turn as a whole."""
     text = turn.text
     thoughts = [text[b.begin : b.stop].strip() for b in blocks if b.tag == "think"]
@@ -280,10 +274,7 @@ def write_turn(thought: str, name: str, arguments: Mapping[str, Any]) -> str:
     Raises:
         UsageError: a tag in the thought, which would end it.
     """
-    call = json.dumps({"name": name, "arguments": dict(arguments)}, ensure_ascii=False)
-    for tag in ("<tool_call>", "</tool_call>"):  # inside a JSON text, an escape keeps the tag text
-        call = call.replace(tag, "\\u003c" + tag[1:])
-    return f"{_written_thought(thought)}<tool_call>\n{call}\n</tool_call>"
+    return f"{_written_thought(thought)}{write_tool_call(name, dict(arguments))}"
 
 
 def write_message(thought: str, message: str) -> str:

@@ -1,4 +1,4 @@
-"""Votes: how many gave each answer, and who won. Which answers mean the same is what `answer_key` says.
+"""Votes: how many gave each answer, and who won. Which answers mean the same is what `reply_key` says.
 
 Invariant: the outcome depends on the answers and their order alone; equal counts are a tie, which is always told.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from concertino_bench.graders.answer_keys import Form, answer_key
+from concertino_bench.graders.answer_keys import Form, reply_key
 
 _SHOWN = 40
 
@@ -56,7 +56,7 @@ def count(texts: Sequence[str | None], form: Form) -> Vote:
     voters: dict[str, list[int]] = {}
     silent = 0
     for place, text in enumerate(texts):
-        key = None if text is None else answer_key(text, form)
+        key = None if text is None else reply_key(text, form)
         if key is None:
             silent += 1
         else:

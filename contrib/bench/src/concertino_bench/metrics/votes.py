@@ -1,6 +1,6 @@
 """maj@k: is the answer right that most of k samples give?
 
-What votes is what the grader read (`Item.found`), compared by `found_key`: `37`, `37.00` and `$37` are one answer.
+What votes is what the grader read (`Item.found`), compared by `answer_key`: `37`, `37.00` and `$37` are one answer.
 Samples in which nothing was read do not vote. Ties are not broken by order: the value is the share of the tied answers
 that are right, which is what drawing one of them by lot gives on average.
 """
@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from concertino_bench.graders.answer_keys import found_key
+from concertino.text import answer_key
+
 from concertino_bench.tasks.item import Item
 
 from .correctness import first_samples
@@ -48,7 +49,7 @@ def majority(items: Sequence[Item]) -> float:
     votes: dict[tuple[str, ...], list[bool]] = defaultdict(list)
     for item in items:
         if item.found:
-            votes[tuple(map(found_key, item.found))].append(item.right)
+            votes[tuple(map(answer_key, item.found))].append(item.right)
     if not votes:
         return 0.0
     most = max(len(voters) for voters in votes.values())

@@ -6,21 +6,20 @@ otherwise their marks stay in the text, which may have a meaning for the caller.
 
 A call that cannot be read is kept as raw text, so that whoever reads the arguments says once what is wrong with them:
 `ToolCall("add", '{"a": 2, "b":')`. Without arguments a call has `"{}"`, and without a name it is called `"?"`.
+The calls themselves are read by `concertino.text`; here is what has to be known while a reply is still being written.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from concertino import ToolCall
+from concertino.text import NAMELESS, read_tool_call, read_tool_calls
 
 from .text import overlap
 
-NAMELESS = "?"
 FORMAT_MARKS: dict[str, tuple[str, ...]] = {
     "hermes": ("<think>", "</think>", "<tool_call>", "</tool_call>"),
     "harmony": ("<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>", "<|constrain|>"),
@@ -158,7 +157,8 @@ class HermesReader(ReplyReader):
         if self._inside == "<think>":
             self._thoughts.append(body)
         else:
-            self.calls.append(read_call(body, self._tools))
+            call = read_tool_call(body, "hermes", self._tools)
+            self.calls.append(ToolCall(call.name, call.arguments))
 
 
 class LlamaReader(ReplyReader):
@@ -191,11 +191,9 @@ class LlamaReader(ReplyReader):
     def finish(self) -> str:
         """The whole text, if it was no call."""
         held, self._buffer = self._buffer, ""
-        body = held.strip().removeprefix(self._MARK).strip()
-        if self._decided or not body.startswith("{") or '"name"' not in body:
-            return held
-        self.calls = [read_call(part, self._tools) for part in _objects(body)]
-        return ""
+        found = read_tool_calls(held, "llama")
+        self.calls = [] if self._decided else [ToolCall(call.name, call.arguments) for call in found.calls]
+        return "".join(found.outside).strip() if self.calls else held
 
 
 class HarmonyReader(ReplyReader):
@@ -206,7 +204,6 @@ class HarmonyReader(ReplyReader):
     """
 
     _MARKS = FORMAT_MARKS["harmony"]
-    _RECIPIENT = re.compile(r"to=(?:functions\.)?([^\s<]+)")
 
     def __init__(self, tools: Sequence[Mapping[str, Any]] = ()) -> None:
         super().__init__()
@@ -267,15 +264,14 @@ class HarmonyReader(ReplyReader):
         return ""
 
     def _is_call(self) -> bool:
-        return bool(self._tools) and bool(self._RECIPIENT.search(self._header))
+        return bool(self._tools) and read_tool_call(self._header, "harmony").name != NAMELESS
 
     def _close(self) -> None:
         if self._body is not None:
             body = "".join(self._body)
             if self._is_call():
-                found = self._RECIPIENT.search(self._header)
-                name = found.group(1) if found else NAMELESS
-                self.calls.append(ToolCall(name, body.strip() or "{}"))
+                call = read_tool_call(f"{self._header}<|message|>{body}", "harmony")
+                self.calls.append(ToolCall(call.name, call.arguments))
             elif self.thinking:
                 self._thoughts.append(body)
         self._header, self._body, self.speaking, self.thinking = "", None, False, False
@@ -300,101 +296,3 @@ def make_reader(reply_format: str, tools: Sequence[Mapping[str, Any]], *, thinki
         "harmony": lambda: HarmonyReader(tools),
     }
     return readers[reply_format]()
-
-
-# -- one call --------------------------------------------------------------------------------------------------
-
-_NAME = re.compile(r'"name"\s*:\s*"((?:[^"\\]|\\.)*)"')
-_ARGUMENTS = re.compile(r'"(?:arguments|parameters)"\s*:\s*')
-_FUNCTION = re.compile(r"<function=([^>\s]+)\s*>(.*?)(?:</function>|\Z)", re.DOTALL)
-_PARAMETER = re.compile(r"<parameter=([^>\s]+)\s*>\n?(.*?)\n?</parameter>", re.DOTALL)
-_decoder = json.JSONDecoder()
-
-
-def read_call(body: str, tools: Sequence[Mapping[str, Any]] = ()) -> ToolCall:
-    """A call from the text between its marks, in JSON or in Qwen Coder's tags."""
-    body = body.strip()
-    if function := _FUNCTION.match(body):
-        return _read_tags(function.group(1), function.group(2), tools)
-    try:
-        data = json.loads(body)
-    except ValueError:
-        return _read_broken(body)
-    if not isinstance(data, dict) or not isinstance(data.get("name"), str):
-        return ToolCall(NAMELESS, body)
-    value = data["arguments"] if "arguments" in data else data.get("parameters", "")
-    return ToolCall(data["name"], "{}" if value in ("", None) else _as_written(body, value))
-
-
-def _as_written(body: str, value: Any) -> str:
-    """The arguments of a readable call in the model's own spelling."""
-    found = _ARGUMENTS.search(body)
-    if found is not None:
-        written, end = _decoder.raw_decode(body, found.end())
-        if written == value:
-            return body[found.end() : end]
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _read_broken(body: str) -> ToolCall:
-    """A call that is not valid JSON: its name if that can be read, and its arguments as they were written."""
-    name = _NAME.search(body)
-    if name is None:
-        return ToolCall(NAMELESS, body)
-    found = _ARGUMENTS.search(body)
-    rest = body if found is None else body[found.end() :].strip()
-    try:
-        _, end = _decoder.raw_decode(rest)
-        rest = rest if found is None else rest[:end]
-    except ValueError:
-        if rest.endswith("}") and rest.count("}") > rest.count("{"):
-            rest = rest[:-1].rstrip()  # the brace of the object around it
-    return ToolCall(_unescape(name.group(1)), rest or body)  # a call that broke off is not one without arguments
-
-
-def _read_tags(name: str, body: str, tools: Sequence[Mapping[str, Any]]) -> ToolCall:
-    given = _PARAMETER.findall(body)
-    if not given and body.strip():
-        return ToolCall(name, body.strip())
-    known = _parameters(name, tools)
-    arguments = {key: _value(text, known.get(key, {})) for key, text in given}
-    return ToolCall(name, json.dumps(arguments, ensure_ascii=False))
-
-
-def _value(text: str, schema: Any) -> Any:
-    """A value that is written without quotes: what its schema says, else JSON, else text."""
-    if isinstance(schema, Mapping) and schema.get("type") == "string":
-        return text
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def _parameters(name: str, tools: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    for tool in tools:
-        function = tool.get("function", tool)
-        if function.get("name") == name:
-            properties: Mapping[str, Any] = (function.get("parameters") or {}).get("properties") or {}
-            return properties
-    return {}
-
-
-def _objects(text: str) -> list[str]:
-    """The JSON objects of a text, as they were written; what cannot be read is the last one."""
-    found: list[str] = []
-    while text := text.lstrip("; \n\t"):
-        try:
-            _, end = _decoder.raw_decode(text)
-        except ValueError:
-            end = len(text)
-        found.append(text[:end])
-        text = text[end:]
-    return found
-
-
-def _unescape(name: str) -> str:
-    try:
-        return str(json.loads(f'"{name}"'))
-    except ValueError:
-        return name

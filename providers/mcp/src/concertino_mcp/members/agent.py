@@ -17,12 +17,13 @@ from dataclasses import replace
 from typing import Any
 
 from concertino import AgentSpec, Call, CallFailed, Context, Cost, Message, Observation, Reply, ToolSpec
+from concertino.text import write_tool_call
 
 from concertino_mcp.errors import fail
 from concertino_mcp.settings import McpServerSettings
 
 from .tool import own_name
-from .turns import AgentTurn, read_turn, write_call
+from .turns import AgentTurn, read_turn
 
 TURNS = 10
 CALLS = 8
@@ -159,7 +160,8 @@ class _ToolLoop:
 
 def _as_text(reply: Reply, said: AgentTurn) -> str:
     """What the model said, its native calls written as text."""
-    return "\n".join(filter(None, [reply.text, *(write_call(call) for call in said.calls if reply.tool_calls)]))
+    calls = [write_tool_call(call.name, call.arguments) for call in said.calls] if reply.tool_calls else []
+    return "\n".join(filter(None, [reply.text, *calls]))
 
 
 def _told(said: AgentTurn, results: Sequence[str], turn: int) -> str:

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from concertino import Call, Reply
-from concertino.text.json import ReadingError, read_json
+from concertino.text import NAMELESS, ReadingError, cut_blocks, read_json
 
-_THOUGHT = re.compile(r"<(think|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL)
-_CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
 _ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL)
 
 
@@ -36,31 +34,24 @@ class AgentTurn:
 
 def read_turn(reply: Reply) -> AgentTurn:
     """Read a reply: native calls if the server parsed them, else the text."""
-    visible = _THOUGHT.sub("", reply.text)
+    blocks = cut_blocks(reply.text, ("think", "reasoning", "tool_call"), repeating="tool_call", stray=False)
     if reply.tool_calls:
         calls = tuple(Call(call.name, _arguments(call.arguments)) for call in reply.tool_calls)
     else:
-        calls = tuple(_block(match.group(1)) for match in _CALL.finditer(visible))
-    rest = _CALL.sub("", visible)
+        calls = tuple(_block(reply.text[block.begin : block.stop]) for block in blocks if block.tag == "tool_call")
+    rest = "".join(reply.text[block.start : block.end] for block in blocks if not block.tag)
     answer = _ANSWER.search(rest)
     return AgentTurn(calls, answer.group(1).strip() if answer else "", _ANSWER.sub("", rest).strip())
-
-
-def write_call(call: Call) -> str:
-    """A call as the model was asked to write it."""
-    given = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
-    name = json.dumps(call.name, ensure_ascii=False)
-    return f'<tool_call>\n{{"name": {name}, "arguments": {given}}}\n</tool_call>'
 
 
 def _block(text: str) -> Call:
     try:
         read = read_json(text)
     except ReadingError as error:
-        return Call("?", error=("bad_json", str(error)))
+        return Call(NAMELESS, error=("bad_json", str(error)))
     name = read.value.get("name")
     if not isinstance(name, str) or not name:
-        return Call("?", error=("bad_format", 'a call is {"name": "...", "arguments": {...}}; "name" is missing'))
+        return Call(NAMELESS, error=("bad_format", 'a call is {"name": "...", "arguments": {...}}; "name" is missing'))
     return Call(name, _arguments(read.value.get("arguments", {})), repairs=read.repairs)
 
 

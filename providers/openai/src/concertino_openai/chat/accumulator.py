@@ -14,12 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from concertino import ChatRequest, Reply, ToolCall, Usage
+from concertino.text import write_tool_call
 
 from concertino_openai.dialects import Dialect
 
 from .channels import Channels
 from .tool_calls import CallFragments
-from .tool_text import read_calls, write_call
+from .tool_text import read_calls
 from .usage import estimate_usage, read_usage
 
 
@@ -164,9 +165,8 @@ class ReplyAccumulator:
         if isinstance(self._usage, dict):
             return read_usage(self._usage)
         channels = self._channels
-        calls = [write_call(call) for call in self._calls.calls()] if self._calls is not None else []
-        if self._broken is not None:
-            calls.append(write_call(self._broken))
+        made = [*(self._calls.calls() if self._calls is not None else ()), *filter(None, [self._broken])]
+        calls = [write_tool_call(call.name, call.arguments, gap="") for call in made]
         return estimate_usage(request, "".join([*channels.thoughts, *channels.shown, *channels.block, *calls]), count)
 
     def _tokens(self, extra: dict[str, Any]) -> tuple[tuple[int, ...] | None, tuple[float, ...] | None]:

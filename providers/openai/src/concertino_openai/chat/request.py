@@ -13,10 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from concertino import ChatRequest, Message, Sampling, ToolCall
+from concertino.text import NAMELESS
 
 from concertino_openai.dialects import Dialect
-
-from .tool_text import NO_NAME
 
 WITH_TOOLS_ONLY = ("tool_choice", "parallel_tool_calls")
 """Extra fields that a server refuses in a request without tools."""
@@ -118,7 +117,7 @@ class RequestWriter:
         return data
 
     def _call(self, call: ToolCall, call_id: str) -> dict[str, Any]:
-        name = "unreadable" if call.name == NO_NAME else call.name
+        name = "unreadable" if call.name == NAMELESS else call.name
         data: dict[str, Any] = {
             "id": call_id,
             "type": "function",

@@ -13,8 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from concertino import ToolCall
-
-from .tool_text import NO_NAME, arguments_text
+from concertino.text import NAMELESS, written_arguments
 
 
 class _Call:
@@ -30,7 +29,7 @@ class _Call:
 
     @property
     def arguments(self) -> str:
-        return arguments_text("".join(self.parts) if self.data is None else self.data)
+        return written_arguments("".join(self.parts) if self.data is None else self.data)
 
     def continued_by(self, id_: str, name: str) -> bool:
         """Whether a fragment with this id and name continues this call."""
@@ -87,7 +86,7 @@ class CallFragments:
         """
         calls = [
             ToolCall(
-                call.name or NO_NAME,
+                call.name or NAMELESS,
                 call.arguments,
                 call.id,
                 {"endpoint": self._endpoint, "extra_content": call.extra} if call.extra else {},

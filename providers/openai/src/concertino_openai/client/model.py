@@ -9,11 +9,11 @@ from typing import Any
 import aiohttp
 from aiohttp import ClientResponse
 from concertino import ChatRequest, FailureClass, Model, ProviderError, Reply, ToolCall
+from concertino.text import NAMELESS
 
 from concertino_openai.chat.accumulator import ReplyAccumulator
 from concertino_openai.chat.request import RequestWriter
 from concertino_openai.chat.stream import StreamDecoder, read_plain, reply_of
-from concertino_openai.chat.tool_text import NO_NAME
 from concertino_openai.options import OpenAISettings
 
 from .http import ServerClient, drain
@@ -108,7 +108,7 @@ class OpenAIModel(Model):
         failure = self._client.provider_error(error, begun=reply.begun)
         unreadable_call = failure.status == 500 and failure.failure is FailureClass.MAYBE_EXECUTED
         if unreadable_call and request.tools and self.settings.dialect.call_errors:
-            reply.add_unreadable_call(ToolCall(NO_NAME, str(failure)))
+            reply.add_unreadable_call(ToolCall(NAMELESS, str(failure)))
             return None
         if failure.failure is FailureClass.CUT_OFF and failure.usage is None:
             failure.usage = reply.usage(request, self.count_tokens)

@@ -19,6 +19,7 @@ from random import Random
 from typing import Any
 
 from concertino import ChatRequest, Message, Model, Reply
+from concertino.text import write_tool_call
 
 from concertino_toy.reading import PROBLEM_HEADING, call_blocks, observed_lines
 
@@ -89,7 +90,7 @@ class ConductorTeacher(Model):
         thought = f"ask {' '.join(map(str, wanted))}" if wanted else "done"
         head = f"<reasoning>{'; '.join(filter(None, [notes.line(), thought]))}</reasoning>"
         calls = [self._call(notes, number) for number in wanted] or [{"name": "final_answer", "arguments": {}}]
-        lines = [f"<tool_call>{json.dumps(call)}</tool_call>" for call in calls]
+        lines = [write_tool_call(call["name"], json.dumps(call["arguments"]), gap="") for call in calls]
         rng = Random(f"slip {self._seed} {notes.question} {len(messages)}")
         if wanted and "PARSE_ERR" not in messages[-1].text and rng.random() < self._slips:
             place = rng.randrange(len(lines))

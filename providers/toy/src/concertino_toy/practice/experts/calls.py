@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from concertino import Message
-from concertino.text.json import ReadingError, read_json
+from concertino.text import ReadingError, read_json, write_tool_call
 
 from concertino_toy.reading import ObservedLine, boxed, call_blocks
 
@@ -92,8 +92,7 @@ class RoundsExpert(CallingExpert):
         if messages[-1].role == "user" and "<answer>" in messages[-1].text:
             return f"<answer>{answer_text(progress, quoted=True)}</answer>"
         calls = [(move.member.name, self.argument(progress, move)) for move in moves] or [("final_answer", {})]
-        written = [json.dumps({"name": name, "arguments": arguments}) for name, arguments in calls]
-        lines = [f"<tool_call>{call}</tool_call>" for call in written]
+        lines = [write_tool_call(name, json.dumps(arguments), gap="") for name, arguments in calls]
         return "\n".join([f"<reasoning>{thought(progress, moves)}</reasoning>", *lines])
 
     def slip(self, text: str, share: float) -> str:
@@ -116,8 +115,8 @@ class SerialExpert(CallingExpert):
         name, arguments = "answer", {"text": answer_text(progress, quoted=True)}
         if moves:
             name, arguments = moves[0].member.name, self.argument(progress, moves[0])
-        call = json.dumps({"name": name, "arguments": arguments})
-        return f"<think>\n{thought(progress, moves)}\n</think>\n<tool_call>\n{call}\n</tool_call>"
+        call = write_tool_call(name, json.dumps(arguments))
+        return f"<think>\n{thought(progress, moves)}\n</think>\n{call}"
 
     def slip(self, text: str, share: float) -> str:
         """A brace too few, an unknown name, or no call at all."""
