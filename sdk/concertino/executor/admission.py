@@ -1,4 +1,4 @@
-"""Admission: which gates a call passes, and when the queue is full.
+"""Admission: which gates a call passes.
 
 A call holds no place that its own calls could need: agents pass gates of their own, one per depth of nesting.
 """
@@ -36,10 +36,6 @@ class Admission:
         # A provider's gate that never was full is not even counted: most calls pass one gate.
         provider = () if bound.provider.gate.capacity >= UNLIMITED else (bound.provider.gate,)
         return (self._tools, *provider, *own, *threads)
-
-    def is_full(self, gates: tuple[Gate, ...], waiting: int) -> bool:
-        """Whether a call would have to wait while as many wait as may."""
-        return waiting >= self._limits.queue and any(gate.running >= gate.capacity for gate in gates)
 
     def queued(self, bindings: Bindings) -> Iterator[Waiting]:
         """Every call that waits at one of these gates or at one of the members' own."""

@@ -83,9 +83,8 @@ class Bindings:
 
     # -- keeping ---------------------------------------------------------------------------------------------------
 
-    def keep_for(self, scope: Scope) -> None:
+    def keep_for(self, scope: Scope, members: tuple[Spec, ...]) -> None:
         """A run begins: keep the members of its pool until it is released."""
-        members = scope.pool.members
         if members != self._newest:
             self._newest, self._stale = members, True
         self._scopes.add(scope)

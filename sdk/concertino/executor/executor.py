@@ -122,7 +122,7 @@ class Executor:
         loop = asyncio.get_running_loop()
         self._attach(loop)
         budget = budget or Budget()
-        _ = pool.members  # loads the plugins of an installed pool, whose hooks count from here on
+        members = pool.members  # loads the plugins of an installed pool, whose hooks count from here on
         plugins_before, plugins_after = plugin_hooks(pool)
         started = loop.time() - elapsed
         scope = Scope(
@@ -140,7 +140,7 @@ class Executor:
             [*plugins_after, *after],
             duplicates,
         )
-        self.bindings.keep_for(scope)
+        self.bindings.keep_for(scope, members)
         return scope
 
     async def release(self, scope: Scope) -> None:

@@ -45,6 +45,11 @@ class Gate:
         self.running = 0
         self.waiting: OrderedDict[str, deque[Waiting]] = OrderedDict()
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the next call has to wait."""
+        return self.running >= self.capacity
+
     def park(self, call: Waiting) -> None:
         """Put a call at the end of its run's queue."""
         queue = self.waiting.get(call.run_id)

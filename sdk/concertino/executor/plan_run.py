@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -33,11 +33,12 @@ if TYPE_CHECKING:
 class CallOrder:
     """Which calls of a plan wait for which others. Calls are known by their place in the plan."""
 
-    __slots__ = ("_followers", "_missing")
+    __slots__ = ("_count", "_followers", "_missing")
 
     def __init__(self, plan: Plan, writers: list[int]) -> None:
         self._followers: dict[int, list[tuple[int, bool]]] = {}
         self._missing: dict[int, int] = {}
+        self._count = len(plan.calls)
         positions = {call.id: index for index, call in enumerate(plan.calls)}
         for edges, needs_success in ((plan.edges, True), (plan.barriers, False)):
             for call_id, before in edges.items():
@@ -53,24 +54,24 @@ class CallOrder:
         self._followers.setdefault(first, []).append((second, needs_success))
         self._missing[second] = self._missing.get(second, 0) + 1
 
-    def waits(self, index: int) -> bool:
-        """Whether a call still waits for others."""
-        return self._missing.get(index, 0) > 0
+    def first(self) -> list[int]:
+        """The calls that wait for nothing."""
+        return [index for index in range(self._count) if index not in self._missing]
 
-    def ended(self, index: int, *, ok: bool) -> list[tuple[int, bool]]:
+    def ended(self, index: int, ok: bool) -> Iterator[tuple[int, bool]]:
         """A call has ended. Gives the calls whose waiting is over, and whether they can start."""
-        found = []
+        missing = self._missing
         for follower, needs_success in self._followers.get(index, ()):
-            if not self.waits(follower):
+            left = missing[follower]
+            if left <= 0:
                 continue
             if needs_success and not ok:
-                self._missing[follower] = 0
-                found.append((follower, False))
+                missing[follower] = 0
+                yield follower, False
             else:
-                self._missing[follower] -= 1
-                if not self._missing[follower]:
-                    found.append((follower, True))
-        return found
+                missing[follower] = left - 1
+                if left == 1:
+                    yield follower, True
 
 
 class PlanRun(CallOwner):
@@ -87,6 +88,7 @@ class PlanRun(CallOwner):
         "_left",
         "_observations",
         "_order",
+        "_own_tools",
         "_results",
         "_settling",
         "calls",
@@ -108,6 +110,7 @@ class PlanRun(CallOwner):
         super().__init__(host, scope, parent)
         self.plan = plan
         self.prefix = prefix
+        self._own_tools: Mapping[str, ToolSpec] = parent.bound.own_tools if parent is not None else {}
         self.calls: list[MemberCall] = []
         self.cancelled = False
         self.future: asyncio.Future[list[Observation]] = scope.loop.create_future()
@@ -128,17 +131,18 @@ class PlanRun(CallOwner):
         if plan.edges or plan.barriers or len(writers) > 1:
             self._order, self._settling = CallOrder(plan, writers), deque()
         order = self._order
+        launch = self._launch if self._begun else self._start
         if order is None:
             for index, call in enumerate(plan.calls):
-                self._launch(index, call)
+                launch(index, call)
         else:
-            for index in [index for index in range(len(plan.calls)) if not order.waits(index)]:
-                self._launch(index, plan.calls[index])
+            for index in order.first():
+                launch(index, plan.calls[index])
         self.now = 0.0
 
     def _find(self, name: str) -> ToolSpec | None:
         """The member of a name: one of the calling agent's own, else one of the pool."""
-        own = self.parent.bound.own_tools.get(name) if self.parent is not None else None
+        own = self._own_tools.get(name) if self._own_tools else None
         return own or self.scope.pool.find(name)
 
     def _writes(self, call: Call) -> bool:
@@ -147,7 +151,7 @@ class PlanRun(CallOwner):
 
     def _launch(self, index: int, call: Call) -> None:
         """Start a call, or wait for one that was begun before this plan."""
-        early = self._begun.get(call.id) if self._begun is not None else None
+        early = self._begun.get(call.id) if self._begun else None
         if early is None:
             self._start(index, call)
         else:
@@ -176,7 +180,8 @@ class PlanRun(CallOwner):
         repeatable = scope.duplicates == "run" or spec.writes
         if not repeatable and self._repeats(index, call_id, bound.name, arguments, repairs):
             return
-        limits = self.host.runtime.limits
+        runtime = self.host.runtime
+        limits = runtime.limits
         if self.parent is not None and self.parent.ending:
             self._refuse(index, call_id, bound.name, Status.EXEC_ERR, error_messages.cancelled())
             return
@@ -184,9 +189,8 @@ class PlanRun(CallOwner):
             error = error_messages.denied(f"agents are nested deeper than {limits.depth}")
             self._refuse(index, call_id, bound.name, Status.EXEC_ERR, error)
             return
-        admission = self.host.admission
-        gates = admission.gates(bound, self.depth)
-        if admission.is_full(gates, self.host.runtime.waiting):
+        gates = self.host.admission.gates(bound, self.depth)
+        if runtime.waiting >= limits.queue and any(gate.is_full for gate in gates):
             self._refuse(index, call_id, bound.name, Status.EXEC_ERR, error_messages.overloaded(limits.queue))
             return
         started = MemberCall(self, bound, call_id, arguments, gates, index, repairs)
@@ -194,8 +198,7 @@ class PlanRun(CallOwner):
         started.submit()
 
     def _known_names(self) -> list[str]:
-        own = self.parent.bound.own_tools if self.parent is not None else {}
-        return [*own, *(visible for visible, _ in self.scope.pool.actions)]
+        return [*self._own_tools, *(visible for visible, _ in self.scope.pool.actions)]
 
     def _repeats(self, index: int, call_id: str, name: str, arguments: Any, repairs: tuple[str, ...]) -> bool:
         """Whether the run has made this very call before, and wants it answered or refused here."""
@@ -281,19 +284,21 @@ class PlanRun(CallOwner):
             if len(settling) > 1:
                 return  # a follower that was refused at once; the loop below, further up the stack, takes it
             while settling:
-                self._pass_on(*settling[0], settling)
+                self._pass_on(settling)
                 settling.popleft()
         if self._left == 0 and not self.future.done():
             self.future.set_result([seen for seen in self._observations if seen is not None])
 
-    def _pass_on(self, index: int, observation: Observation, settling: deque[tuple[int, Observation]]) -> None:
+    def _pass_on(self, settling: deque[tuple[int, Observation]]) -> None:
+        """Start what waited for the first of these calls, or observe that it never can."""
         assert self._order is not None
+        index, observation = settling[0]
         self._observations[index] = observation
         self._left -= 1
         call = self.plan.calls[index]
         if self.plan.edges:
             self._results.setdefault(call.id, observation.content)
-        for follower, can_start in self._order.ended(index, ok=observation.ok):
+        for follower, can_start in self._order.ended(index, observation.ok):
             next_call = self.plan.calls[follower]
             if not can_start:
                 settling.append((follower, self._unreachable(next_call, call.id, observation.status)))
