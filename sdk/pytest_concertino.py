@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    import asyncio
+
     from concertino.testing import ScriptedModel
 
 _PATIENCE = 1.0
@@ -52,17 +54,17 @@ def concertino_no_installed_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator
 @pytest.fixture
 def concertino_nothing_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The test fails if a call of it could not be stopped, or if a thread of a call outlives it."""
-    from concertino.executor import Executor
     from concertino.executor.isolation.threads import abandoned
+    from concertino.executor.runtime import Misbehaviour
 
     given_up: list[str] = []
-    note = Executor.note_abandoned
+    abandon = Misbehaviour.abandon
 
-    def noting(executor: Executor, invocation: Any) -> None:
-        given_up.append(f"call {invocation.call_id} of {invocation.bound.name}")
-        note(executor, invocation)
+    def noting(misbehaviour: Misbehaviour, task: asyncio.Task[None], name: str, call_id: str) -> None:
+        given_up.append(f"call {call_id} of {name}")
+        abandon(misbehaviour, task, name, call_id)
 
-    monkeypatch.setattr(Executor, "note_abandoned", noting)
+    monkeypatch.setattr(Misbehaviour, "abandon", noting)
     before = set(abandoned())
     yield
     end = time.monotonic() + _PATIENCE

@@ -1,12 +1,16 @@
 """The executor: runs plans of calls, in parallel, inside a budget, with one observation per call.
 
-executor     members, gates, misbehaviour         limits          gates and queues
-plan_run     one plan: edges, order, ends         retry, breaker  transport failures
-call         one call of a tool or agent          model_call      one request to a model
-bound        how members are invoked              isolation/      threads, processes, orphans, stalls
+executor     plans over pools, for runs           execution       the one lifecycle of calls and requests to models
+plan_run     one plan: edges, order, ends         call            a call of a tool or agent
+validation   arguments, results, replies          model_call      a request to a model
+bindings     members made ready to run            bound           how a member is invoked
+admission    which gates a call passes            gates           bounded concurrency
+ledger       the budget                           runtime         what all executions share
+retry        which failure is repeated            breaker         when a provider is spared
+routes       which model of a router is asked     context         what a call is given
 content      results as plain data                error_messages  the wording of every failure
 hooks        before and after a call              scope           what the calls of a run share
-context      what a call is given
+isolation/   threads, processes, orphans, stalls  deadlines       timers that calls share
 """
 
 from .breaker import Breaker, BreakerPolicy

@@ -1,30 +1,32 @@
 """Members made ready to run: how a spec is invoked, what it may cost, and the state kept about it and its provider.
 
-An executor keeps one `Bound` per spec and one `Provider` per provider for its whole life, over many runs and pools:
-breakers, gates, retry budgets, loop threads, worker processes and open models belong to them.
+An executor keeps one of them per spec and one `Provider` per provider, over many runs and pools (`bindings`): breakers,
+gates, retry budgets, loop threads, worker processes and open models belong to them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import inspect
+from collections.abc import Callable, Coroutine, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
 
 from concertino.core.budget import Amount
 from concertino.core.provider_error import FailureClass
-from concertino.members.specs import ModelSpec, ToolSpec
+from concertino.members.context import Context
+from concertino.members.specs import AgentSpec, ModelSpec, ToolSpec
 
 from .breaker import Breaker, BreakerPolicy
+from .gates import AdaptiveGate, Gate
 from .isolation.processes import Workers
 from .isolation.threads import LoopThread
-from .limits import AdaptiveGate, Gate
 from .retry import RetryBudget
+from .runtime import Runtime
 
 if TYPE_CHECKING:
     from concertino.core.model import Model
 
-    from .call import Invocation
-
-
+_NONE: Mapping[str, ToolSpec] = MappingProxyType({})
 _CONTAINERS = (dict, list)
 
 
@@ -71,51 +73,106 @@ class Provider:
         self.replace_loop_thread()
 
 
+class Invocation(Protocol):
+    """What a bound tool or agent needs of the call that invokes it.
+
+    Attributes:
+        arguments: validated JSON data.
+        coroutine: the plugin's coroutine, while it runs on the executor's own loop.
+    """
+
+    arguments: Any
+    coroutine: Coroutine[Any, Any, Any] | None
+
+    @property
+    def runtime(self) -> Runtime:
+        """The threads and limits to run with."""
+
+    def make_context(self) -> Context:
+        """The injected parameter of the plugin's function."""
+
+
 class Bound:
-    """A tool or agent, ready to be invoked."""
+    """A member, ready to run: what holds for tools, agents and models alike.
+
+    Attributes:
+        own_usd: whether a call of it costs money of its own.
+        abandoned: how many of its calls could not be ended.
+        quarantine: why it is out of use, empty while it is not.
+        is_agent: an agent's own calls are the attempts on providers; the agent itself is none.
+    """
 
     __slots__ = (
-        "_workers",
         "abandoned",
-        "amount",
-        "context",
-        "convert",
         "gate",
+        "is_agent",
         "isolation",
-        "max_chars",
         "name",
-        "output",
         "own_usd",
         "provider",
         "quarantine",
         "retry_safe",
-        "run",
         "spec",
         "timeout",
-        "validator",
     )
 
-    def __init__(self, spec: ToolSpec, provider: Provider) -> None:
+    def __init__(self, spec: ToolSpec | ModelSpec, provider: Provider, *, retry_safe: bool, isolation: str) -> None:
         self.spec = spec
         self.name = spec.name
         self.provider = provider
+        self.timeout = spec.timeout
+        self.retry_safe = retry_safe
+        self.isolation = isolation
+        self.is_agent = spec.kind == "agent"
+        self.gate: Gate | None = None
+        self.own_usd = False
+        self.abandoned = 0
+        self.quarantine = ""
+
+    @property
+    def own_tools(self) -> Mapping[str, ToolSpec]:
+        """Tools that only its own calls can name."""
+        return _NONE
+
+    def move_to_thread(self) -> bool:
+        """After it blocked the event loop: run elsewhere from now on. Says whether it could be moved."""
+        return False
+
+    def note_abandoned(self, at_most: int) -> None:
+        """One of its calls could not be ended. More than `at_most` put it out of use."""
+        self.abandoned += 1
+        if self.isolation == "thread":
+            self.provider.replace_loop_thread()
+        if self.abandoned > at_most:
+            self.quarantine = f"{self.abandoned} of its calls could not be stopped"
+
+
+class BoundTool(Bound):
+    """A tool or agent, ready to be invoked."""
+
+    __slots__ = ("_workers", "amount", "context", "convert", "max_chars", "output", "run", "validator")
+
+    spec: ToolSpec
+
+    def __init__(self, spec: ToolSpec, provider: Provider) -> None:
+        super().__init__(spec, provider, retry_safe=spec.retry_safe, isolation=spec.isolation)
         self.validator = spec.validator
         self.output = spec.output_validator
-        self.timeout = spec.timeout
-        self.retry_safe = spec.retry_safe
         self.convert = spec.convert
         self.context = spec.context
         self.max_chars = spec.max_chars
         self.gate = Gate(spec.concurrency) if spec.concurrency else None
         self.amount = Amount(1.0, spec.cost.units, spec.cost.upper_bound(spec.timeout), 0.0)
         self.own_usd = bool(spec.cost.usd or spec.cost.usd_per_second)
-        self.abandoned = 0
-        self.quarantine = ""
         self._workers: Workers | None = None
-        self.isolation = spec.isolation
         self.run = self._how()
 
-    def _how(self) -> Callable[[Invocation], Any]:
+    @property
+    def own_tools(self) -> Mapping[str, ToolSpec]:
+        """An agent's toolbox, by short name."""
+        return self.spec.own_tools if isinstance(self.spec, AgentSpec) else _NONE
+
+    def _how(self) -> Callable[[Invocation], Coroutine[Any, Any, Any]]:
         if self.isolation == "process":
             self._workers = Workers(self.name, self.spec.function)
             return self._in_process
@@ -130,40 +187,42 @@ class Bound:
             self.run = self._on_loop_thread
         return self.isolation == "thread"
 
-    def keyword_arguments(self, invocation: Invocation) -> dict[str, Any]:
+    def _keyword_arguments(self, call: Invocation) -> dict[str, Any]:
         """Validated JSON as the function's keyword arguments, with the context if it takes one."""
-        arguments: dict[str, Any] = _own(invocation.arguments)
+        arguments: dict[str, Any] = _own(call.arguments)
         if self.convert is not None:
             arguments = self.convert(arguments)
         if self.context:
-            arguments = {**arguments, self.context: invocation.make_context()}
+            arguments = {**arguments, self.context: call.make_context()}
         return arguments
 
-    def call(self, invocation: Invocation) -> Any:
+    def _call(self, call: Invocation) -> Any:
         """Call the function itself; for a coroutine function, gives its coroutine."""
         if self.spec.takes_mapping:
             if self.context:
-                return self.spec.function(_own(invocation.arguments), **{self.context: invocation.make_context()})
-            return self.spec.function(_own(invocation.arguments))
-        return self.spec.function(**self.keyword_arguments(invocation))
+                return self.spec.function(_own(call.arguments), **{self.context: call.make_context()})
+            return self.spec.function(_own(call.arguments))
+        return self.spec.function(**self._keyword_arguments(call))
 
-    async def _in_loop(self, invocation: Invocation) -> Any:
-        coroutine = invocation.coroutine = self.call(invocation)
+    async def _in_loop(self, call: Invocation) -> Any:
+        coroutine = call.coroutine = self._call(call)
         return await coroutine
 
-    async def _on_loop_thread(self, invocation: Invocation) -> Any:
+    async def _on_loop_thread(self, call: Invocation) -> Any:
         thread = self.provider.loop_thread
-        if thread.doubtful and not await thread.alive(invocation.executor.limits.grace):
+        if thread.doubtful and not await thread.alive(call.runtime.limits.grace):
             self.provider.replace_loop_thread(thread)
             thread = self.provider.loop_thread
-        return await thread.run(self.name, lambda: self.call(invocation))
+        return await thread.run(self.name, lambda: self._call(call))
 
-    async def _in_own_thread(self, invocation: Invocation) -> Any:
-        return await invocation.executor.crew.run(self.name, lambda: self.call(invocation))
+    async def _in_own_thread(self, call: Invocation) -> Any:
+        value = await call.runtime.crew.run(self.name, lambda: self._call(call))
+        # A plain function may still return a coroutine, which belongs on the executor's own loop.
+        return await value if inspect.isawaitable(value) else value
 
-    async def _in_process(self, invocation: Invocation) -> Any:
+    async def _in_process(self, call: Invocation) -> Any:
         assert self._workers is not None
-        return await self._workers.run(invocation.arguments, invocation.executor.crew)
+        return await self._workers.run(call.arguments, call.runtime.crew)
 
     def close(self) -> None:
         """End worker processes."""
@@ -217,44 +276,26 @@ class OpenModel:
             await instance.close()
 
 
-class BoundModel:
-    """A model, ready to be asked."""
+class BoundModel(Bound):
+    """A model, ready to be asked.
 
-    __slots__ = (
-        "abandoned",
-        "gate",
-        "isolation",
-        "name",
-        "opened",
-        "own_usd",
-        "provider",
-        "quarantine",
-        "retry_safe",
-        "spec",
-        "timeout",
-    )
+    A repeated request costs twice and does no other harm. A model that blocks the event loop cannot be moved: its
+    connections belong to this loop.
+    """
+
+    __slots__ = ("opened",)
+
+    spec: ModelSpec
 
     def __init__(self, spec: ModelSpec, provider: Provider, opened: OpenModel) -> None:
-        self.spec = spec
-        self.name = spec.name
-        self.provider = provider
+        super().__init__(spec, provider, retry_safe=True, isolation="loop")
         self.opened = opened
-        self.timeout = spec.timeout
         self.gate = opened.bounded(spec.concurrency)
-        self.retry_safe = True  # asking a model twice costs twice and does no other harm
-        self.isolation = "loop"
-        self.own_usd = False
-        self.abandoned = 0
-        self.quarantine = ""
 
     def ran_long_enough(self, seconds: float) -> bool:
         """Whether a request that was stopped after `seconds` had most of the time that it usually takes."""
         usual = self.opened.usual_seconds or self.timeout
         return usual is not None and seconds >= 0.8 * usual
-
-    def move_to_thread(self) -> bool:
-        """A model that blocks the loop cannot be moved: its connections belong to this loop."""
-        return False
 
 
 def _own(value: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from concertino.core.budget import Amount
 from concertino.core.errors import SpecError
@@ -20,8 +20,8 @@ from concertino.members.context import Context, ContextModel
 from concertino.members.patterns import matches
 from concertino.members.specs import function_object
 
-if TYPE_CHECKING:
-    from .call import Invocation
+from .execution import Execution
+from .model_call import ask
 
 T = TypeVar("T")
 _TELLING = 0.1
@@ -52,9 +52,10 @@ class PoolModel(ContextModel):
 class CallContext(Context):
     """The context of one call."""
 
-    def __init__(self, invocation: Invocation) -> None:
-        self._call = invocation
-        self._home = invocation.scope.loop
+    def __init__(self, call: Execution) -> None:
+        self._call = call
+        self._host = call.owner.host
+        self._home = call.scope.loop
         self._told = float("-inf")
         self._complete = False
 
@@ -89,7 +90,7 @@ class CallContext(Context):
         return self._call.ledger.remaining()
 
     def remaining_seconds(self) -> float:
-        return float(self._call.deadline - self._home.time())
+        return self._call.deadline - self._home.time()
 
     @property
     def models(self) -> dict[str, str]:
@@ -109,7 +110,7 @@ class CallContext(Context):
 
     @property
     def toolbox(self) -> list[dict[str, Any]]:
-        tools = getattr(self._call.bound.spec, "own_tools", {})
+        tools = self._call.bound.own_tools
         return [function_object(name, spec.description, spec.input_schema) for name, spec in tools.items()]
 
     # -- doing -----------------------------------------------------------------------------------------------------
@@ -128,7 +129,7 @@ class CallContext(Context):
         known = memory.claim_plan(self._call.call_id, plan.to_json()) if memory is not None else 0
         prefix = f"{self._call.call_id}/{known or self._next_number()}."
         observations: list[Observation] = await self._at_home(
-            lambda: self._call.executor.run_plan(plan, self._call.scope, prefix=prefix, parent=self._call)
+            lambda: self._host.run_plan(plan, self._call.scope, prefix=prefix, parent=self._call)
         )
         return observations
 
@@ -147,11 +148,11 @@ class CallContext(Context):
 
     def _next_number(self) -> int:
         """A number that no plan or request of this call has had, in an earlier process neither."""
-        memory = self._call.scope.memory
+        memory, family = self._call.scope.memory, self._call.family()
         if memory is not None:
-            self._call.nested = max(self._call.nested, memory.highest_number(self._call.call_id))
-        self._call.nested += 1
-        return self._call.nested
+            family.numbered = max(family.numbered, memory.highest_number(self._call.call_id))
+        family.numbered += 1
+        return family.numbered
 
     async def gather(self, *work: Awaitable[T] | Iterable[Awaitable[T]]) -> list[T]:
         awaitables: list[Awaitable[T]] = []
@@ -166,7 +167,7 @@ class CallContext(Context):
         except BaseException:
             for task in tasks:
                 task.cancel()
-            await asyncio.wait(tasks, timeout=self._call.executor.limits.grace)
+            await asyncio.wait(tasks, timeout=self._call.runtime.limits.grace)
             raise
 
     def wait(self, awaitable: Awaitable[T]) -> T:
@@ -180,14 +181,12 @@ class CallContext(Context):
         return asyncio.run_coroutine_threadsafe(work(), self._home).result()
 
     async def _ask(self, model: str, request: ChatRequest) -> Reply:
-        from .model_call import ask
-
         memory = self._call.scope.memory
         messages = [message.to_json() for message in request.messages] if memory is not None else []
         known = memory.claim_request(self._call.call_id, messages) if memory is not None else 0
         call_id = f"{self._call.call_id}/{known or self._next_number()}"
         answered: tuple[Reply, Observation] = await self._at_home(
-            lambda: ask(self._call.executor, self._call.scope, model, request, call_id, parent=self._call)
+            lambda: ask(self._host, self._call.scope, model, request, call_id, parent=self._call)
         )
         return answered[0]
 
@@ -198,5 +197,5 @@ class CallContext(Context):
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(start(), self._home))
 
     def _only_agents(self, what: str) -> None:
-        if self._call.kind != "agent":
+        if not self._call.bound.is_agent:
             raise SpecError(f"{self._call.bound.name!r} is a tool; {what} is for agents: declare it with @agent")

@@ -7,13 +7,12 @@ left, `max_tokens` shrinks to fit; a model of unknown price cannot be asked unde
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import json
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from concertino.core.budget import Amount
 from concertino.core.events import Asked, CallEnded, CallStarted, Event, Replied, idempotency_key
@@ -23,20 +22,16 @@ from concertino.core.provider_error import ProviderError
 from concertino.core.usage import NOTHING, Usage
 from concertino.members.routing import RouterSpec
 
-from . import error_messages as causes
-from .call import Invocation
+from . import error_messages
+from .bound import BoundModel
+from .execution import CallOwner, Execution, Host, stop_all
 from .routes import Route, nobody_answered, should_fall_back
-from .structured import read_structured, refused_schema
+from .scope import Scope
+from .validation import read_structured, refused_schema
 
 if TYPE_CHECKING:
     from concertino.core.model import Model
     from concertino.members.specs import ModelSpec
-
-    from .bound import Bound, BoundModel
-    from .executor import Executor
-    from .limits import Gate
-    from .plan_run import PlanRun
-    from .scope import Scope
 
 _LEAST_TOKENS = 16
 
@@ -47,29 +42,22 @@ def _limited(sampling: Sampling, max_tokens: int) -> Sampling:
     return sampling.with_(max_tokens=max_tokens)
 
 
-class ModelCallOwner:
-    """Who waits for one request to a model: the orchestrator (`role` set) or an agent."""
+class ModelCallOwner(CallOwner):
+    """Who waits for one request to a model: the orchestrator or an agent."""
 
-    now = 0.0
+    __slots__ = ("future", "observation")
 
-    __slots__ = ("context", "deadline", "depth", "future", "ledger", "parent")
-
-    def __init__(self, scope: Scope, parent: Invocation | None, margin: float) -> None:
-        self.context = contextvars.copy_context()
-        self.parent = parent
-        self.depth = parent.depth + 1 if parent is not None else 0
-        self.ledger = parent.ledger if parent is not None else scope.ledger
-        self.deadline = parent.deadline - margin if parent is not None else scope.deadline
+    def __init__(self, host: Host, scope: Scope, parent: Execution | None) -> None:
+        super().__init__(host, scope, parent)
         self.future: asyncio.Future[Observation] = scope.loop.create_future()
+        self.observation: Observation
 
-    def observed(self, invocation: Invocation, observation: Observation) -> None:
-        """The request has ended."""
-        cast(Request, invocation).observation = observation
+    def observed(self, index: int, observation: Observation, full: Any) -> None:
+        self.observation = observation
 
-    def delivered(self, invocation: Invocation) -> None:
-        """It may be seen now."""
+    def delivered(self, index: int) -> None:
         if not self.future.done():
-            self.future.set_result(cast(Request, invocation).observation)
+            self.future.set_result(self.observation)
 
 
 class StreamListener(Protocol):
@@ -82,43 +70,49 @@ class StreamListener(Protocol):
         """More of the text."""
 
 
-class Request(Invocation):
-    """The life of one request to a model."""
+class ModelCall(Execution):
+    """The life of one request to a model.
 
-    hooked = False
+    Attributes:
+        chat: the request.
+        role: the role that the orchestrator asks for, empty inside an agent.
+        fresh: the messages that are new since the role's last request; only they are recorded.
+        reply: what the model answered.
+        wasted: what failed attempts consumed.
+    """
 
-    __slots__ = ("chat", "fresh", "listener", "observation", "reply", "role", "wasted")
+    has_hooks = owns_tasks = False  # a model's tasks belong to the model, which serves other calls too
+
+    __slots__ = ("chat", "fresh", "listener", "reply", "role", "wasted")
+
+    bound: BoundModel
 
     def __init__(
         self,
-        executor: Executor,
-        scope: Scope,
+        owner: ModelCallOwner,
         bound: BoundModel,
         call_id: str,
         chat: ChatRequest,
-        owner: ModelCallOwner,
         role: str,
         fresh: Sequence[Message],
         listener: StreamListener | None = None,
     ) -> None:
-        super().__init__(executor, scope, cast("Bound", bound), call_id, chat, cast("PlanRun", owner), 0)
+        gates = (bound.provider.gate,) if bound.gate is None else (bound.provider.gate, bound.gate)
+        super().__init__(owner, bound, call_id, chat, gates)
         self.chat = chat
         self.role = role
         self.fresh = fresh
         self.listener = listener
         self.reply: Reply | None = None
         self.wasted = NOTHING
-        self.observation: Observation
-        gates: tuple[Gate | None, ...] = (bound.provider.gate, bound.gate)
-        self.gates = tuple(gate for gate in gates if gate is not None)
 
     def amount(self) -> Amount:
         """Tokens and $ that the reply can cost at most."""
         left = self.ledger.remaining()
         if left.tokens == left.usd == float("inf"):
             return Amount()
-        spec = cast("BoundModel", self.bound).spec
-        count = cast("BoundModel", self.bound).opened.open().count_tokens
+        spec = self.bound.spec
+        count = self.bound.opened.open().count_tokens
         prompt = self._prompt_tokens(count)
         most = self.chat.sampling.max_tokens or spec.max_tokens
         fitting = left.tokens - prompt
@@ -145,14 +139,14 @@ class Request(Invocation):
         counted[role] = (len(messages), tokens)
         return tokens + (count(json.dumps(self.chat.tools)) if self.chat.tools else 0)
 
-    def _lacking(self, amount: Amount) -> str:
+    def lacking(self, amount: Amount) -> str:
         if amount.usd == float("inf"):
             return f"the price of {self.bound.name} is unknown; give it with pool.price(...)"
-        return super()._lacking(amount)
+        return super().lacking(amount)
 
     async def invoke(self) -> Any:
         """One attempt. What a failed one consumed is remembered."""
-        model = cast("BoundModel", self.bound).opened.open()
+        model = self.bound.opened.open()
         try:
             return await (model.chat(self.chat) if self.listener is None else self._heard(model, self.listener))
         except ProviderError as error:
@@ -176,7 +170,7 @@ class Request(Invocation):
 
     def _priced(self, used: Usage) -> Usage:
         """What a server reported, in $: its own bill, else the pool's prices; without either it is unpriced."""
-        prices = cast("BoundModel", self.bound).spec.prices
+        prices = self.bound.spec.prices
         usd, unpriced = used.usd, 0
         if not usd and prices is not None:
             usd = prices.usd(used.input_tokens, used.output_tokens, used.cached_tokens)
@@ -184,34 +178,40 @@ class Request(Invocation):
             unpriced = 1
         return used._replace(calls=0, units=0.0, usd=usd, seconds=0.0, unpriced=unpriced)
 
+    def is_alone(self) -> bool:
+        return len({m.endpoint or m.provider or m.name for m in self.scope.pool.models if not m.needs}) <= 1
+
     def succeeded(self, value: Any) -> Observation:
         """The observation of a reply, priced."""
         if not isinstance(value, Reply):
-            return self._error(Status.EXEC_ERR, causes.bad_result(f"returned {type(value).__name__}; expected Reply"))
+            return self.error(
+                Status.EXEC_ERR, error_messages.bad_result(f"returned {type(value).__name__}; expected Reply")
+            )
         ended = self.scope.now()
         usage = self._priced(value.usage).plus(self.wasted)._replace(seconds=ended - self.started)
         if self.chat.schema is not None:
             data, wrong = read_structured(value, self.chat.schema)
             if wrong is not None:
                 self.wasted = usage
-                return self._error(Status.PARSE_ERR, wrong)
+                return self.error(Status.PARSE_ERR, wrong)
             value = replace(value, data=data)
         self.reply = value
-        opened = cast("BoundModel", self.bound).opened
+        opened = self.bound.opened
         opened.answered_in(ended - self.started, value.usage.output_tokens, self.scope.loop.time())
         return Observation(
-            self.call_id, self.bound.name, Status.OK, None, None, usage, self.attempts, self.started, ended
+            self.call_id, self.bound.name, Status.OK, None, None, usage, self.attempts.count, self.started, ended
         )
 
     def conclude(self, observation: Observation) -> None:
-        """As for any call; a time-out tells on a server that had its usual time."""
-        under_way = self.going or self.interrupted  # one that only waits to be repeated says nothing of the server
-        timed_out = self.stopped_by == "deadline" and under_way and not self.over
-        if timed_out and cast("BoundModel", self.bound).ran_long_enough(observation.ended - observation.started):
+        """As for any execution. A time-out counts against the breaker if the model had its usual time."""
+        late = self.ladder is not None and self.ladder.why == "deadline" and not self.over
+        # A request that only waits to be repeated says nothing of the server.
+        under_way = self.attempts.in_flight or (self.ladder is not None and self.ladder.interrupted)
+        if late and under_way and self.bound.ran_long_enough(observation.ended - observation.started):
             self.bound.provider.breaker.failed()
         super().conclude(observation)
 
-    def _usage(self, ended: float, billed: Any = None) -> Usage:
+    def usage(self, ended: float) -> Usage:
         return self.wasted._replace(seconds=ended - self.started)
 
     def recorded_arguments(self) -> Any:
@@ -223,9 +223,9 @@ class Request(Invocation):
         if self.role:
             return Asked(self.call_id, self.role, self.bound.name, list(self.fresh), self.started)
         return CallStarted(
-            self.run_id,
+            self.scope.run_id,
             self.call_id,
-            self.parent_id,
+            self.owner.parent_id,
             self.bound.name,
             "model",
             {"messages": self.recorded_arguments()},
@@ -240,17 +240,17 @@ class Request(Invocation):
             return Replied(self.call_id, self.role, self.reply, observation)
         if self.reply is not None:
             observation.content = self.reply.to_json()
-        return CallEnded(observation, self.parent_id)
+        return CallEnded(observation, self.owner.parent_id)
 
 
 async def ask(
-    executor: Executor,
+    host: Host,
     scope: Scope,
     model: str,
     chat: ChatRequest,
     call_id: str,
     *,
-    parent: Invocation | None = None,
+    parent: Execution | None = None,
     role: str = "",
     fresh: Sequence[Message] = (),
     listener: StreamListener | None = None,
@@ -268,14 +268,14 @@ async def ask(
     if chat.schema is not None and (wrong := refused_schema(chat.schema)) is not None:
         raise CallFailed(Observation(call_id, spec.name, Status.EXEC_ERR, None, wrong))
     if not isinstance(spec, RouterSpec):
-        return await _ask_one(executor, scope, spec, chat, call_id, parent, role, fresh, listener)
-    route = Route(executor, scope, spec, chat)
+        return await _ask_one(host, scope, spec, chat, call_id, parent, role, fresh, listener)
+    route = Route(host.bindings, scope, spec, chat)
     tried: list[CallFailed] = []
     announced = False
     while chosen := route.next(_numbered(call_id, len(tried))):
         begun = _numbered(call_id, len(tried)), parent, role, () if announced else fresh, listener
         try:
-            return await _ask_one(executor, scope, chosen, chat, *begun, spec.per_model)
+            return await _ask_one(host, scope, chosen, chat, *begun, spec.per_model)
         except CallFailed as failed:
             tried.append(failed)
             announced = announced or failed.observation.attempts > 0
@@ -291,36 +291,34 @@ def _numbered(call_id: str, tries: int) -> str:
 
 
 async def _ask_one(
-    executor: Executor,
+    host: Host,
     scope: Scope,
     spec: ModelSpec,
     chat: ChatRequest,
     call_id: str,
-    parent: Invocation | None,
+    parent: Execution | None,
     role: str,
     fresh: Sequence[Message],
     listener: StreamListener | None,
     seconds: float | None = None,
 ) -> tuple[Reply, Observation]:
-    bound = executor.bind_model(spec)
-    owner = ModelCallOwner(scope, parent, executor.limits.margin)
+    bound = host.bindings.model(spec)
+    owner = ModelCallOwner(host, scope, parent)
     if seconds is not None:
         owner.deadline = min(owner.deadline, scope.loop.time() + seconds)
     chat = replace(chat, idempotency_key=idempotency_key(scope.run_id, call_id))
-    request = Request(executor, scope, bound, call_id, chat, owner, role, fresh, listener)
+    request = ModelCall(owner, bound, call_id, chat, role, fresh, listener)
     if parent is not None:
         if parent.over:
             raise asyncio.CancelledError
-        if parent.stopping:
-            raise CallFailed(Observation(call_id, bound.name, Status.EXEC_ERR, None, causes.cancelled()))
-        parent.made(request)
+        if parent.ending:
+            raise CallFailed(Observation(call_id, bound.name, Status.EXEC_ERR, None, error_messages.cancelled()))
     started = time.monotonic()
-    executor.submit(request)
+    request.submit()
     try:
         observation = await owner.future
     except asyncio.CancelledError:
-        request.stop("cancelled")
-        await executor.settle_down([request])
+        await stop_all([request], host.runtime)
         raise
     if not observation.ok or request.reply is None:
         if observation.error is None:

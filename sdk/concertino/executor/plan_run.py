@@ -9,311 +9,258 @@ for what a call does.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import json
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from concertino.core.events import CallEnded
 from concertino.core.observation import ErrorInfo, Observation, Status
-from concertino.core.plan import Call, Plan, substitute
-from concertino.schema import InstanceRefused, guard_instance, holds_whole_float
-from concertino.text.json import ReadingError, read_json
-from concertino.text.references import LookupFailed
+from concertino.core.plan import Call, Plan
 
-from . import error_messages as causes
-from .bound import Bound
-from .call import Invocation
-from .ledger import Ledger
+from . import error_messages
+from .call import MemberCall
+from .execution import CallOwner, Execution, Host
 from .scope import Scope
+from .validation import ArgumentsRefused, read_arguments
 
 if TYPE_CHECKING:
-    from concertino.members.specs import AgentSpec, ToolSpec
-
-    from .executor import Executor
+    from concertino.members.specs import ToolSpec
 
 
-class PlanRun:
-    """One plan under way: which calls wait for whom, and who waits for all of them."""
+class CallOrder:
+    """Which calls of a plan wait for which others. Calls are known by their place in the plan."""
+
+    __slots__ = ("_count", "_followers", "_missing")
+
+    def __init__(self, plan: Plan, writers: list[int]) -> None:
+        self._followers: dict[int, list[tuple[int, bool]]] = {}
+        self._missing: dict[int, int] = {}
+        self._count = len(plan.calls)
+        positions = {call.id: index for index, call in enumerate(plan.calls)}
+        for edges, needs_success in ((plan.edges, True), (plan.barriers, False)):
+            for call_id, before in edges.items():
+                for other in before:
+                    self._add(positions[other], positions[call_id], needs_success)
+        if len(writers) > 1:
+            writing = set(writers)
+            order = [positions[call_id] for call_id in plan.topological_order()]
+            for first, second in pairwise(index for index in order if index in writing):
+                self._add(first, second, False)
+
+    def _add(self, first: int, second: int, needs_success: bool) -> None:
+        self._followers.setdefault(first, []).append((second, needs_success))
+        self._missing[second] = self._missing.get(second, 0) + 1
+
+    def first(self) -> list[int]:
+        """The calls that wait for nothing."""
+        return [index for index in range(self._count) if index not in self._missing]
+
+    def ended(self, index: int, ok: bool) -> Iterator[tuple[int, bool]]:
+        """A call has ended. Gives the calls whose waiting is over, and whether they can start."""
+        missing = self._missing
+        for follower, needs_success in self._followers.get(index, ()):
+            left = missing[follower]
+            if left <= 0:
+                continue
+            if needs_success and not ok:
+                missing[follower] = 0
+                yield follower, False
+            else:
+                missing[follower] = left - 1
+                if left == 1:
+                    yield follower, True
+
+
+class PlanRun(CallOwner):
+    """One plan under way.
+
+    Attributes:
+        calls: the calls that were submitted.
+        future: the observations, in the order of the plan, when all calls have ended.
+        cancelled: nothing more is started.
+    """
 
     __slots__ = (
-        "_after",
         "_begun",
-        "_contents",
-        "_missing",
-        "_positions",
+        "_left",
+        "_observations",
+        "_order",
+        "_own_tools",
+        "_results",
         "_settling",
+        "calls",
         "cancelled",
-        "context",
-        "deadline",
-        "depth",
-        "executor",
         "future",
-        "invocations",
-        "ledger",
-        "left",
-        "now",
-        "observations",
-        "parent",
         "plan",
         "prefix",
-        "scope",
     )
 
     def __init__(
         self,
-        executor: Executor,
+        host: Host,
         scope: Scope,
         plan: Plan,
         prefix: str,
-        parent: Invocation | None,
+        parent: Execution | None,
         begun: Mapping[str, PlanRun] | None = None,
     ) -> None:
-        self.executor = executor
-        self.scope = scope
+        super().__init__(host, scope, parent)
         self.plan = plan
         self.prefix = prefix
-        self.context = contextvars.copy_context()
-        self.parent = parent
-        self.depth = parent.depth + 1 if parent is not None else 0
-        self.ledger: Ledger = parent.ledger if parent is not None else scope.ledger
-        self.deadline = parent.deadline - executor.limits.margin if parent is not None else scope.deadline
-        self.invocations: list[Invocation] = []
-        self.left = len(plan.calls)
-        self.observations: list[Observation | None] = [None] * self.left
-        self.future: asyncio.Future[list[Observation]] = scope.loop.create_future()
+        self._own_tools: Mapping[str, ToolSpec] = parent.bound.own_tools if parent is not None else {}
+        self.calls: list[MemberCall] = []
         self.cancelled = False
-        self.now = 0.0
-        self._begun = begun or {}
-        self._missing: dict[int, int] = {}
-        self._after: dict[int, list[tuple[int, bool]]] = {}
-        self._positions: dict[str, int] = {}
-        self._contents: dict[str, Any] = {}
-        self._settling: deque[tuple[int, Observation]] = deque()
+        self.future: asyncio.Future[list[Observation]] = scope.loop.create_future()
+        self._begun = begun
+        self._left = len(plan.calls)
+        self._observations: list[Observation | None] = [None] * self._left
+        self._order: CallOrder | None = None
+        self._results: dict[str, Any] = {}
+        self._settling: deque[tuple[int, Observation]] | None = None
 
     # -- starting --------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Start every call that waits for nothing, all at one instant, so that they can share a timer."""
         self.now = self.scope.loop.time()
-        self._begin()
+        plan = self.plan
+        writers = [index for index, call in enumerate(plan.calls) if self._writes(call)]
+        if plan.edges or plan.barriers or len(writers) > 1:
+            self._order, self._settling = CallOrder(plan, writers), deque()
+        order = self._order
+        launch = self._launch if self._begun else self._start
+        if order is None:
+            for index, call in enumerate(plan.calls):
+                launch(index, call)
+        else:
+            for index in order.first():
+                launch(index, plan.calls[index])
         self.now = 0.0
-
-    def _begin(self) -> None:
-        calls = self.plan.calls
-        writers = [i for i, call in enumerate(calls) if self._writes(call)]
-        if self.plan.edges or self.plan.barriers or len(writers) > 1:
-            self._connect(writers)
-        if not self._missing:
-            start = self._launch if self._begun else self._start
-            for index, call in enumerate(calls):
-                start(index, call)
-            return
-        for index in [index for index in range(len(calls)) if index not in self._missing]:
-            self._launch(index, calls[index])
 
     def _find(self, name: str) -> ToolSpec | None:
         """The member of a name: one of the calling agent's own, else one of the pool."""
-        if self.parent is not None:
-            own = cast("AgentSpec", self.parent.bound.spec).own_tools.get(name)
-            if own is not None:
-                return own
-        return self.scope.pool.find(name)
+        own = self._own_tools.get(name) if self._own_tools else None
+        return own or self.scope.pool.find(name)
 
     def _writes(self, call: Call) -> bool:
         spec = self._find(call.name)
         return spec is not None and spec.writes
 
-    def _connect(self, writers: list[int]) -> None:
-        """Count what each call waits for: data edges need success, the order of writing calls only an end."""
-        self._positions = {call.id: index for index, call in enumerate(self.plan.calls)}
-        for call_id, before in self.plan.edges.items():
-            for other in before:
-                self._edge(self._positions[other], self._positions[call_id], True)
-        for call_id, before in self.plan.barriers.items():
-            for other in before:
-                self._edge(self._positions[other], self._positions[call_id], False)
-        if len(writers) > 1:
-            writing = set(writers)
-            order = [self._positions[call_id] for call_id in self.plan.topological_order()]
-            chain = [index for index in order if index in writing]
-            for first, second in pairwise(chain):
-                self._edge(first, second, False)
-
-    def _edge(self, first: int, second: int, needs_success: bool) -> None:
-        self._after.setdefault(first, []).append((second, needs_success))
-        self._missing[second] = self._missing.get(second, 0) + 1
-
-    def _start(self, index: int, call: Call) -> None:
-        """Read, check and submit one call; what cannot be run is observed at once."""
-        call_id = f"{self.prefix}{call.id}"
-        spec = self._find(call.name)
-        if call.error is not None:
-            self._refuse(
-                index,
-                call_id,
-                call.name,
-                Status.PARSE_ERR,
-                ErrorInfo(call.error[0], causes.shorten(call.error[1])),
-            )
-            return
-        if spec is None:
-            known = [visible for visible, _ in self.scope.pool.actions]
-            if self.parent is not None:
-                known = [*cast("AgentSpec", self.parent.bound.spec).own_tools, *known]
-            self._refuse(index, call_id, call.name, Status.PARSE_ERR, causes.unknown_name(call.name, known))
-            return
-        bound = self.executor.bind(spec)
-        arguments, repairs, error = self._read(bound, call)
-        if error is not None:
-            self._refuse(index, call_id, bound.name, Status.PARSE_ERR, error, repairs)
-            return
-        invocation = Invocation(self.executor, self.scope, bound, call_id, arguments, self, index)
-        invocation.repairs = repairs
-        if self._repeats(invocation):
-            return
-        if self.parent is not None and self.parent.stopping:
-            self._refuse(index, call_id, bound.name, Status.EXEC_ERR, causes.cancelled())
-            return
-        if self.depth >= self.executor.limits.depth:
-            text = f"agents are nested deeper than {self.executor.limits.depth}"
-            self._refuse(index, call_id, bound.name, Status.EXEC_ERR, causes.denied(text))
-            return
-        invocation.gates = self.executor.gates(bound, self.depth)
-        if self.executor.overloaded(invocation):
-            error = causes.overloaded(self.executor.limits.queue)
-            self._refuse(index, call_id, bound.name, Status.EXEC_ERR, error)
-            return
-        self.invocations.append(invocation)
-        if self.parent is not None:
-            self.parent.made(invocation)
-        self.executor.submit(invocation)
-
     def _launch(self, index: int, call: Call) -> None:
         """Start a call, or wait for one that was begun before this plan."""
-        early = self._begun.get(call.id)
+        early = self._begun.get(call.id) if self._begun else None
         if early is None:
             self._start(index, call)
         else:
             early.future.add_done_callback(partial(self._caught_up, index, early))
 
-    def _read(self, bound: Bound, call: Call) -> tuple[Any, tuple[str, ...], ErrorInfo | None]:
-        """The arguments as data, validated against the schema that the model saw."""
-        arguments: Any = call.arguments
-        repairs = call.repairs
-        validator = bound.validator
+    def _start(self, index: int, call: Call) -> None:
+        """Validate and submit one call; what cannot be run is observed at once."""
+        call_id = f"{self.prefix}{call.id}"
+        if call.error is not None:
+            error = ErrorInfo(call.error[0], error_messages.shorten(call.error[1]))
+            self._refuse(index, call_id, call.name, Status.PARSE_ERR, error)
+            return
+        spec = self._find(call.name)
+        if spec is None:
+            error = error_messages.unknown_name(call.name, self._known_names())
+            self._refuse(index, call_id, call.name, Status.PARSE_ERR, error)
+            return
+        bound = self.host.bindings.tool(spec)
         try:
-            if isinstance(arguments, str):
-                reading = read_json(arguments or "{}", maths_fields=bound.spec.maths_fields)
-                arguments, repairs = reading.value, repairs + reading.repairs
-            else:
-                linked = call.id in self.plan.edges
-                if linked:
-                    arguments = substitute(arguments, self._contents)
-                if linked or not call.guarded:
-                    guard_instance(arguments)
-                if not isinstance(arguments, Mapping):
-                    return (
-                        None,
-                        repairs,
-                        causes.refused_arguments(f"expected an object, got {type(arguments).__name__}"),
-                    )
-                arguments = dict(arguments)
-            if not validator.is_valid(arguments):
-                arguments, coerced = validator.coerce(arguments)
-                repairs += coerced
-                violations = validator.check(arguments)
-                if violations:
-                    return arguments, repairs, causes.invalid_arguments(violations, validator)
-            elif holds_whole_float(arguments):
-                arguments, _ = validator.coerce(arguments)  # 3.0 is an integer to JSON, and no int to Python
-        except ReadingError as error:
-            return None, repairs, causes.bad_json(error)
-        except (InstanceRefused, LookupFailed) as error:
-            return None, repairs, causes.refused_arguments(str(error))
-        return arguments, repairs, self._converted(bound, arguments)
-
-    @staticmethod
-    def _converted(bound: Bound, arguments: Mapping[str, Any]) -> ErrorInfo | None:
-        """Whether the plugin's own types (pydantic) take what its schema took."""
-        if bound.convert is None:
-            return None
-        try:
-            bound.convert(arguments)
-        except Exception as error:
-            return causes.refused_arguments(f"{error}")
-        return None
-
-    def _repeats(self, invocation: Invocation) -> bool:
-        """Note the call, and answer it here if the run wants repeated calls answered or refused."""
+            linked = call.id in self.plan.edges
+            arguments, repairs = read_arguments(call, bound, self._results if linked else None)
+        except ArgumentsRefused as refused:
+            self._refuse(index, call_id, bound.name, Status.PARSE_ERR, refused.error, refused.repairs)
+            return
         scope = self.scope
-        if scope.duplicates == "run" or invocation.bound.spec.writes:
-            return False
-        key = (invocation.bound.name, json.dumps(invocation.arguments, sort_keys=True))
-        first = scope.seen.setdefault(key, invocation.call_id)
-        if first == invocation.call_id:
+        repeatable = scope.duplicates == "run" or spec.writes
+        if not repeatable and self._repeats(index, call_id, bound.name, arguments, repairs):
+            return
+        runtime = self.host.runtime
+        limits = runtime.limits
+        if self.parent is not None and self.parent.ending:
+            self._refuse(index, call_id, bound.name, Status.EXEC_ERR, error_messages.cancelled())
+            return
+        if self.depth >= limits.depth:
+            error = error_messages.denied(f"agents are nested deeper than {limits.depth}")
+            self._refuse(index, call_id, bound.name, Status.EXEC_ERR, error)
+            return
+        gates = self.host.admission.gates(bound, self.depth)
+        if runtime.waiting >= limits.queue and any(gate.is_full for gate in gates):
+            self._refuse(index, call_id, bound.name, Status.EXEC_ERR, error_messages.overloaded(limits.queue))
+            return
+        started = MemberCall(self, bound, call_id, arguments, gates, index, repairs)
+        self.calls.append(started)
+        started.submit()
+
+    def _known_names(self) -> list[str]:
+        return [*self._own_tools, *(visible for visible, _ in self.scope.pool.actions)]
+
+    def _repeats(self, index: int, call_id: str, name: str, arguments: Any, repairs: tuple[str, ...]) -> bool:
+        """Whether the run has made this very call before, and wants it answered or refused here."""
+        scope = self.scope
+        first = scope.seen.setdefault((name, json.dumps(arguments, sort_keys=True)), call_id)
+        if first == call_id:
             return False
         earlier = scope.results.get(first)
         if scope.duplicates == "reuse" and earlier is not None and earlier.ok:
+            now = scope.now()
             answer = Observation(
-                invocation.call_id,
+                call_id,
                 earlier.name,
                 earlier.status,
                 earlier.content,
                 None,
                 attempts=0,
-                started=scope.now(),
-                ended=scope.now(),
-                repairs=invocation.repairs,
+                started=now,
+                ended=now,
+                repairs=repairs,
                 replayed=True,
             )
-            self._deliver_now(invocation.index, answer)
+            self._record(answer)
+            self._settle(index, answer)
             return True
         if scope.duplicates == "refuse" and (earlier is None or earlier.attempts > 0 or earlier.replayed):
-            error = causes.duplicate(first)
-            self._refuse(invocation.index, invocation.call_id, invocation.bound.name, Status.EXEC_ERR, error)
+            self._refuse(index, call_id, name, Status.EXEC_ERR, error_messages.duplicate(first))
             return True
         return False
 
     def _refuse(
-        self,
-        index: int,
-        call_id: str,
-        name: str,
-        status: Status,
-        error: ErrorInfo,
-        repairs: tuple[str, ...] = (),
+        self, index: int, call_id: str, name: str, status: Status, error: ErrorInfo, repairs: tuple[str, ...] = ()
     ) -> None:
-        now = self.scope.now()
-        self._deliver_now(
-            index, Observation(call_id, name, status, None, error, started=now, ended=now, repairs=repairs)
-        )
+        self._settle(index, self._refused(call_id, name, status, error, repairs))
 
-    def _deliver_now(self, index: int, observation: Observation) -> None:
+    def _refused(
+        self, call_id: str, name: str, status: Status, error: ErrorInfo, repairs: tuple[str, ...] = ()
+    ) -> Observation:
+        """The recorded observation of a call that is not run."""
+        now = self.scope.now()
+        observation = Observation(call_id, name, status, None, error, started=now, ended=now, repairs=repairs)
         self._record(observation)
-        self._settle(index, observation)
+        return observation
 
     def _record(self, observation: Observation) -> None:
-        parent = self.parent.call_id if self.parent is not None else ""
         memory = self.scope.memory
         recalled = memory is not None and memory.finished(observation.call_id)
-        self.scope.emit_result(CallEnded(observation, parent), recalled=recalled)
+        self.scope.emit_result(CallEnded(observation, self.parent_id), recalled=recalled)
         self._note(observation)
 
     def _caught_up(self, index: int, early: PlanRun, future: asyncio.Future[list[Observation]]) -> None:
         """A call that was begun before this plan has its observation, which is recorded already."""
         if not future.cancelled():
-            self._contents.update(early._contents)
+            self._results.update(early._results)
             self._settle(index, future.result()[0])
 
     # -- ending ----------------------------------------------------------------------------------------------------
 
-    def observed(self, invocation: Invocation, observation: Observation) -> None:
-        """A call has its observation; it is recorded but not yet seen."""
-        self.observations[invocation.index] = observation
+    def observed(self, index: int, observation: Observation, full: Any) -> None:
+        self._observations[index] = observation
+        if full is not None:
+            self._results[self.plan.calls[index].id] = full
         self._note(observation)
 
     def _note(self, observation: Observation) -> None:
@@ -321,59 +268,44 @@ class PlanRun:
         if self.depth == 0:
             self.scope.finished.append(observation)
 
-    def delivered(self, invocation: Invocation) -> None:
-        """A call's observation may be seen: whoever waits for it goes on."""
-        observation = self.observations[invocation.index]
+    def delivered(self, index: int) -> None:
+        observation = self._observations[index]
         assert observation is not None
-        if invocation.full is not None:
-            self._contents[self.plan.calls[invocation.index].id] = invocation.full
-        self._settle(invocation.index, observation)
+        self._settle(index, observation)
 
     def _settle(self, index: int, observation: Observation) -> None:
         """Pass an observation on to the followers, without recursion: a chain of failures may be long."""
-        if not self._after:
-            self.observations[index] = observation
-            self.left -= 1
+        settling = self._settling
+        if settling is None:
+            self._observations[index] = observation
+            self._left -= 1
         else:
-            self._settling.append((index, observation))
-        if len(self._settling) > 1:
-            return  # a follower that was refused at once; the loop below, further up the stack, takes it
-        while self._settling:
-            index, observation = self._settling[0]
-            self._pass_on(index, observation)
-            self._settling.popleft()
-        if self.left == 0 and not self.future.done():
-            self.future.set_result([seen for seen in self.observations if seen is not None])
+            settling.append((index, observation))
+            if len(settling) > 1:
+                return  # a follower that was refused at once; the loop below, further up the stack, takes it
+            while settling:
+                self._pass_on(settling)
+                settling.popleft()
+        if self._left == 0 and not self.future.done():
+            self.future.set_result([seen for seen in self._observations if seen is not None])
 
-    def _pass_on(self, index: int, observation: Observation) -> None:
-        self.observations[index] = observation
-        self.left -= 1
+    def _pass_on(self, settling: deque[tuple[int, Observation]]) -> None:
+        """Start what waited for the first of these calls, or observe that it never can."""
+        assert self._order is not None
+        index, observation = settling[0]
+        self._observations[index] = observation
+        self._left -= 1
         call = self.plan.calls[index]
         if self.plan.edges:
-            self._contents.setdefault(call.id, observation.content)
-        for follower, needs_success in self._after.get(index, ()):
-            if self._missing.get(follower, 0) <= 0:
-                continue
-            if needs_success and not observation.ok:
-                self._missing[follower] = 0
-                self._settling.append((follower, self._unreachable(follower, call.id, observation)))
-            else:
-                self._missing[follower] -= 1
-                if self._missing[follower] == 0 and not self.cancelled:
-                    self._launch(follower, self.plan.calls[follower])
+            self._results.setdefault(call.id, observation.content)
+        for follower, can_start in self._order.ended(index, observation.ok):
+            next_call = self.plan.calls[follower]
+            if not can_start:
+                settling.append((follower, self._unreachable(next_call, call.id, observation.status)))
+            elif not self.cancelled:
+                self._launch(follower, next_call)
 
-    def _unreachable(self, index: int, before: str, because: Observation) -> Observation:
-        call = self.plan.calls[index]
-        now = self.scope.now()
+    def _unreachable(self, call: Call, before: str, status: Status) -> Observation:
         spec = self._find(call.name)
-        observation = Observation(
-            f"{self.prefix}{call.id}",
-            spec.name if spec else call.name,
-            Status.EXEC_ERR,
-            None,
-            causes.dependency_failed(before, because.status.value),
-            started=now,
-            ended=now,
-        )
-        self._record(observation)
-        return observation
+        error = error_messages.dependency_failed(before, status.value)
+        return self._refused(f"{self.prefix}{call.id}", spec.name if spec else call.name, Status.EXEC_ERR, error)

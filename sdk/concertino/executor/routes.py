@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from concertino.core.observation import CallFailed, ErrorInfo, Observation, Status
 
-from . import error_messages as causes
+from . import error_messages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from concertino.members.routing import RouterSpec
     from concertino.members.specs import ModelSpec
 
-    from .executor import Executor
+    from .bindings import Bindings
     from .scope import Scope
 
 FRESH = 300.0
@@ -35,8 +35,8 @@ _TELLING = frozenset({"unavailable", "truncated", "raised", "bad_result", "deadl
 class Route:
     """The models of a router, in the order in which one request tries them."""
 
-    def __init__(self, executor: Executor, scope: Scope, router: RouterSpec, chat: ChatRequest) -> None:
-        self.executor = executor
+    def __init__(self, bindings: Bindings, scope: Scope, router: RouterSpec, chat: ChatRequest) -> None:
+        self.bindings = bindings
         self.scope = scope
         self.router = router
         self.left = self._ordered(scope.pool.behind(router.name), chat)
@@ -52,7 +52,7 @@ class Route:
     def failed(self, spec: ModelSpec, observation: Observation) -> None:
         """A model did not answer though there was time: it may have to cool down."""
         code = observation.error.code if observation.error else ""
-        bound = self.executor.bind_model(spec)
+        bound = self.bindings.model(spec)
         refused = code == "rejected" and bound.provider.name in self.scope.switched_off  # the key, not the request
         if observation.replayed or not (refused or code in _TELLING):
             return
@@ -64,24 +64,24 @@ class Route:
     def _ordered(self, models: Sequence[ModelSpec], chat: ChatRequest) -> list[ModelSpec]:
         match self.router.policy:
             case "round-robin":
-                first = self.executor.turn(self.router.name) % len(models)
+                first = self.bindings.count_use(self.router.name) % len(models)
                 models = [*models[first:], *models[:first]]
             case "lowest-cost":
                 models = sorted(models, key=lambda spec: self._cost(spec, chat))
             case "lowest-latency":
                 models = sorted(models, key=self._latency)
         now = self.scope.loop.time()
-        return sorted(models, key=lambda spec: max(self.executor.bind_model(spec).opened.cooling_until, now))
+        return sorted(models, key=lambda spec: max(self.bindings.model(spec).opened.cooling_until, now))
 
     def _cost(self, spec: ModelSpec, chat: ChatRequest) -> float:
         if spec.prices is None:
             return float("inf")
         prompt = sum(len(message.text) // 3 + 4 for message in chat.messages)
-        written = self.executor.bind_model(spec).opened.usual_output or _USUAL_OUTPUT
+        written = self.bindings.model(spec).opened.usual_output or _USUAL_OUTPUT
         return spec.prices.usd(prompt, int(min(written, chat.sampling.max_tokens or written)))
 
     def _latency(self, spec: ModelSpec) -> float:
-        opened = self.executor.bind_model(spec).opened
+        opened = self.bindings.model(spec).opened
         return opened.usual_seconds if self.scope.loop.time() - opened.measured < FRESH else 0.0
 
 
@@ -98,7 +98,7 @@ def nobody_answered(router: RouterSpec, tried: Sequence[CallFailed]) -> CallFail
         return tried[0]
     error = last.error or ErrorInfo("unavailable", "no reply")
     names = ", ".join(failed.observation.name for failed in tried)
-    text = causes.shorten(f"none of {names} answered; the last one: {error.message}")
+    text = error_messages.shorten(f"none of {names} answered; the last one: {error.message}")
     status = last.status if last.status is not Status.OK else Status.EXEC_ERR
     info = ErrorInfo(error.code, text, retryable=error.retryable)
     return CallFailed(Observation(last.call_id, router.name, status, None, info, attempts=len(tried)))

@@ -7,7 +7,7 @@ from collections import Counter
 
 import concertino as ct
 from concertino.executor import Executor, Limits
-from concertino.executor.limits import AdaptiveGate
+from concertino.executor.gates import AdaptiveGate
 from concertino.testing import ScriptedModel
 
 from .virtual_clock import run_virtually
@@ -226,6 +226,6 @@ def test_throttled_calls_slow_their_provider_down_though_it_has_no_limit() -> No
         async with Executor() as executor:
             calls = [ct.Call("ask", {"throttled": number == 0}) for number in range(20)]
             await executor.run(calls, ct.Pool.of(ask))
-            return executor.provider("acme").gate.capacity
+            return executor.bindings.provider("acme").gate.capacity
 
     assert 10 <= run_virtually(run()) <= 12

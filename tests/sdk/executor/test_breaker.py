@@ -138,7 +138,7 @@ def state_after(error: BaseException, times: int, budget: ct.Budget | None = Non
     async def run() -> str:
         async with Executor(retries=RetryPolicy(base=0.001)) as executor:
             await ask_often(executor, ct.Pool.of(failing(error, **options), OTHER), times, budget=budget)
-            return executor.provider("acme").breaker.state
+            return executor.bindings.provider("acme").breaker.state
 
     return run_virtually(run())
 
@@ -187,9 +187,9 @@ def test_a_lone_provider_is_still_asked_and_recovers_with_the_first_success() ->
         async with Executor(retries=RetryPolicy(base=0.001)) as executor:
             pool = ct.Pool.of(failing(ConnectionResetError()))
             await ask_often(executor, pool, 8)
-            states = [executor.provider("acme").breaker.state]
+            states = [executor.bindings.provider("acme").breaker.state]
             (seen,) = await executor.run([ct.Call("ask", {"well": True})], pool)
-            return [*states, seen.content, executor.provider("acme").breaker.state]
+            return [*states, seen.content, executor.bindings.provider("acme").breaker.state]
 
     assert run_virtually(run()) == ["open", "well", "closed"]
 
@@ -198,7 +198,7 @@ def test_a_probe_cut_off_by_its_caller_does_not_block_the_next() -> None:
     async def run() -> str:
         clock = Clock()
         async with Executor(retries=RetryPolicy(base=0.001)) as executor:
-            executor.provider("acme").breaker = breaker(clock)
+            executor.bindings.provider("acme").breaker = breaker(clock)
             pool = ct.Pool.of(failing(ConnectionResetError()), OTHER)
             await ask_often(executor, pool, 5)
             clock.now = 31
@@ -234,6 +234,6 @@ def test_time_outs_of_a_model_count_once_it_had_most_of_its_usual_time(limit: fl
             await executor.run([ct.Call("ask", {}) for _ in range(3)], pool)
             Slow.seconds = 60.0
             await executor.run([ct.Call("ask", {}) for _ in range(5)], pool, budget=ct.Budget(seconds=limit))
-            return executor.provider("slow").breaker.state
+            return executor.bindings.provider("slow").breaker.state
 
     assert run_virtually(work()) == state

@@ -144,4 +144,4 @@ async def test_closing_the_executor_ends_what_runs_and_what_waits() -> None:
     assert {o.error.code for o in observations if o.error} == {"cancelled"}
     assert len(observations) == 50
     assert ran == 2
-    assert not executor.tasks
+    assert not executor.runtime.tasks

@@ -107,8 +107,8 @@ async def test_an_executor_remembers_no_more_members_than_the_pools_in_use_have(
         for number in range(50):
             orchestrator = ct.Orchestrator(executor=executor)
             await orchestrator.run("?", pool=pool_of(number))
-        assert len(executor._models) <= 2
-        assert len(executor._open) <= 2
+        assert len(executor.bindings.models) <= 2
+        assert len(executor.bindings.open_models) <= 2
 
 
 async def test_a_model_that_was_swapped_out_is_closed_though_the_pool_has_many_other_members() -> None:

@@ -10,13 +10,18 @@ import asyncio
 import contextlib
 import contextvars
 from collections.abc import Coroutine, Generator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-if TYPE_CHECKING:
-    from concertino.executor.call import Invocation
 
-CURRENT: contextvars.ContextVar[Invocation | None] = contextvars.ContextVar("concertino_call", default=None)
+class TaskOwner(Protocol):
+    """A call, as the tasks that its plugin code begins see it."""
+
+    def adopt(self, task: asyncio.Future[Any]) -> None:
+        """Remember a background task, and end it with the call."""
+
+
+CURRENT: contextvars.ContextVar[TaskOwner | None] = contextvars.ContextVar("concertino_call", default=None)
 """The call inside which code is running."""
 
 _watched: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Any]] = WeakKeyDictionary()

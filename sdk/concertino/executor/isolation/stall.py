@@ -13,13 +13,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
-if TYPE_CHECKING:
-    from concertino.executor.call import Invocation
+Culprit = TypeVar("Culprit")
 
 
-class StallWatch:
+class StallWatch(Generic[Culprit]):
     """Watches one event loop.
 
     Args:
@@ -35,8 +34,8 @@ class StallWatch:
         loop: asyncio.AbstractEventLoop,
         busy: Callable[[], bool],
         patience: float,
-        find: Callable[[asyncio.Task[Any]], Invocation | None],
-        blame: Callable[[Invocation | None, float, str], None],
+        find: Callable[[asyncio.Task[Any]], Culprit | None],
+        blame: Callable[[Culprit | None, float, str], None],
     ) -> None:
         self._loop = loop
         self._busy = busy

@@ -1,0 +1,753 @@
+"""The one lifecycle of everything that an executor runs, from the moment it may start to its one observation.
+
+    new -> queued -> started -> running -> over
+            gates     task      reserve, attempt 1..n, ladder of stopping     settle, record, deliver
+
+An `Execution` has two kinds: a call of a tool or agent (`call.MemberCall`) and a request to a model
+(`model_call.ModelCall`). They differ in what they cost, how one attempt is made, and what the trace keeps.
+
+Plugin code runs inside the execution's own task. When the deadline passes the ladder begins: cancel, wait `grace`,
+cancel again, wait, close the coroutine, give it up. Nobody waits longer than that for a plugin: the observation is
+delivered by the ladder if the task does not deliver it. A plugin may raise whatever it likes, `SystemExit` included: it
+is this execution's EXEC_ERR. What plugin code leaves behind in the background ends with it.
+
+Invariants: each execution is concluded exactly once, and then delivered to its owner; what it was charged replaces what
+it had reserved; it is recorded before anybody sees it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import inspect
+import logging
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Coroutine, Iterable
+from typing import Any, Literal, Protocol
+
+from concertino.core.budget import Amount
+from concertino.core.events import Event, Retried, Stalled
+from concertino.core.observation import CallFailed, ErrorInfo, Observation, Status
+from concertino.core.plan import Plan
+from concertino.core.provider_error import FailureClass
+from concertino.core.usage import Usage
+
+from . import error_messages
+from .admission import Admission
+from .bindings import Bindings
+from .bound import Bound
+from .gates import Gate, enter, leave
+from .isolation.orphans import CURRENT
+from .isolation.threads import abandoned_by
+from .ledger import Ledger, Reservation
+from .retry import COUNTS_AGAINST_BREAKER, Failure, classify
+from .runtime import Runtime
+from .scope import Scope
+
+logger = logging.getLogger("concertino")
+
+Phase = Literal["new", "queued", "started", "running", "over"]
+"""Where in its life an execution is: `started` has a task, `running` has entered it."""
+
+StopReason = Literal["deadline", "cancelled"]
+
+
+class Host(Protocol):
+    """The executor, as its executions see it."""
+
+    @property
+    def runtime(self) -> Runtime:
+        """What all executions share."""
+
+    @property
+    def bindings(self) -> Bindings:
+        """The members made ready to run."""
+
+    @property
+    def admission(self) -> Admission:
+        """The gates that calls pass."""
+
+    async def run_plan(
+        self, plan: Plan, scope: Scope, *, prefix: str = "", parent: Execution | None = None
+    ) -> list[Observation]:
+        """Run a plan that an agent's call asks for."""
+
+
+class CallOwner(ABC):
+    """Who waits for executions, and what they inherit: a plan under way, or whoever asked a model one thing.
+
+    Attributes:
+        parent: the agent's call inside which the owner is, None for the orchestrator's own.
+        depth: how many agents' calls are above.
+        ledger: who pays.
+        deadline: when everything of this owner has to be over, on the event loop's clock.
+        context: the context variables of whoever asked.
+        now: the loop's time while several executions begin at one instant, 0 otherwise.
+    """
+
+    __slots__ = ("context", "deadline", "depth", "host", "ledger", "now", "parent", "scope")
+
+    def __init__(self, host: Host, scope: Scope, parent: Execution | None) -> None:
+        self.host = host
+        self.scope = scope
+        self.parent = parent
+        self.context = contextvars.copy_context()
+        self.now = 0.0
+        self.depth: int = 0
+        self.ledger: Ledger = scope.ledger
+        self.deadline: float = scope.deadline
+        if parent is not None:
+            self.depth = parent.owner.depth + 1
+            self.ledger = parent.ledger
+            self.deadline = parent.deadline - host.runtime.limits.margin
+
+    @property
+    def parent_id(self) -> str:
+        """Id of the agent's call inside which this is, `""` for the orchestrator's own."""
+        return self.parent.call_id if self.parent is not None else ""
+
+    @abstractmethod
+    def observed(self, index: int, observation: Observation, full: Any) -> None:
+        """An execution has its observation, which is recorded and must not be seen yet.
+
+        Args:
+            index: its place among the executions of this owner.
+            full: the content before it was cut, None if it was not.
+        """
+
+    @abstractmethod
+    def delivered(self, index: int) -> None:
+        """The observation of an execution may be seen: whoever waits for it continues."""
+
+
+class Attempts:
+    """The attempts of one execution.
+
+    Attributes:
+        count: how many were begun.
+        begun_at: when the last one began.
+        in_flight: whether one is under way; it counts at the provider's gate until it has come back.
+        waiting_after: the failure after which the next one waits for its time.
+        put_off: the provider said "later", and later is past the deadline.
+        probes: whether this execution is the one that a half-open breaker let through.
+    """
+
+    # Defaults of the class: most executions set two of them, and each is made for one execution.
+    count = 0
+    begun_at = 0.0
+    in_flight = False
+    waiting_after: Failure | None = None
+    put_off = False
+    probes = False
+
+
+class Descendants:
+    """What one execution began and must not outlive it: the calls of an agent, and tasks of plugin code.
+
+    Attributes:
+        numbered: the last number that was given to one of its plans or requests.
+    """
+
+    __slots__ = ("calls", "numbered", "tasks")
+
+    def __init__(self) -> None:
+        self.calls: set[Execution] = set()
+        self.tasks: set[asyncio.Future[Any]] = set()
+        self.numbered = 0
+
+    def end(self, runtime: Runtime, home: asyncio.AbstractEventLoop) -> None:
+        """End them all."""
+        for call in list(self.calls):
+            call.end_with_agent()
+        for task in list(self.tasks):
+            if (loop := task.get_loop()) is home:
+                task.cancel()
+                runtime.leaving(task)
+            elif not loop.is_closed():
+                loop.call_soon_threadsafe(task.cancel)
+
+
+class Ladder:
+    """The steps that stop an execution whose task runs: cancel, cancel again, close the coroutine, give it up.
+
+    Attributes:
+        why: `deadline` or `cancelled`.
+        interrupted: whether an attempt was under way, whose outcome nobody knows.
+    """
+
+    __slots__ = ("_execution", "_timer", "interrupted", "why")
+
+    def __init__(self, execution: Execution, why: StopReason) -> None:
+        self._execution = execution
+        self._timer: asyncio.TimerHandle | None = None
+        self.why: StopReason = why
+        self.interrupted = False
+
+    def begin(self) -> None:
+        """The first step."""
+        execution = self._execution
+        if execution.task is not None:
+            execution.task.cancel()
+        if execution.phase == "running":
+            self._later(1, self._insist)
+        else:  # a task that is cancelled before its first step never runs: nobody else would deliver
+            execution.finish(execution.stopped())
+
+    def end(self) -> None:
+        """The execution has ended."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def close_later(self) -> None:
+        """Cancel the task of an execution that has ended, and see to it that it leaves."""
+        execution = self._execution
+        if execution.task is not None:
+            execution.task.cancel()
+            execution.runtime.leaving(execution.task)
+            execution.scope.loop.call_later(2 * execution.runtime.limits.grace, self._close)
+
+    def _later(self, graces: float, step: Any) -> None:
+        self._timer = self._execution.scope.loop.call_later(graces * self._execution.runtime.limits.grace, step)
+
+    def _insist(self) -> None:
+        execution = self._execution
+        if execution.task is not None and not execution.over:
+            execution.task.cancel()
+            self._later(1, self._give_up)
+
+    def _give_up(self) -> None:
+        """It does not obey: deliver without it."""
+        if not self._execution.over:
+            self._execution.finish(self._execution.stopped())
+            self._close()
+
+    def _close(self) -> None:
+        """Close its coroutine; count it if that does not end it."""
+        execution, runtime = self._execution, self._execution.runtime
+        task, coroutine = execution.task, execution.coroutine
+        if task is None or task.done():
+            return
+        closed = False
+        if coroutine is not None:
+            with contextlib.suppress(BaseException):
+                coroutine.close()
+            closed = inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
+        task.cancel()
+        if closed:
+            runtime.misbehaviour.closed_calls += 1
+            runtime.leaving(task)
+            return
+        runtime.misbehaviour.abandon(task, execution.bound.name, execution.call_id)
+        execution.bound.note_abandoned(runtime.limits.abandoned)
+
+
+class Execution(ABC):
+    """The life of one call of a member, or of one request to a model.
+
+    Attributes:
+        bound: the member.
+        index: its place among the executions of its owner.
+        ledger: who pays for it; an agent that makes calls has one of its own.
+        started: seconds since the run began.
+        repairs: what was repaired in its arguments.
+        full: the content of its result before it was cut, None if it was not.
+        recalled: whether its observation was on record already.
+    """
+
+    __slots__ = (
+        "arguments",
+        "attempts",
+        "bound",
+        "call_id",
+        "coroutine",
+        "deadline",
+        "descendants",
+        "full",
+        "gates",
+        "index",
+        "ladder",
+        "ledger",
+        "owner",
+        "phase",
+        "recalled",
+        "repairs",
+        "reservation",
+        "runtime",
+        "scope",
+        "started",
+        "task",
+    )
+
+    bound: Bound
+    has_hooks = True
+    """Whether `before` and `after` are asked, if the run has hooks."""
+    owns_tasks = True
+    """Whether background tasks that its plugin code begins end with it."""
+
+    def __init__(
+        self,
+        owner: CallOwner,
+        bound: Bound,
+        call_id: str,
+        arguments: Any,
+        gates: tuple[Gate, ...],
+        index: int = 0,
+        repairs: tuple[str, ...] = (),
+    ) -> None:
+        self.owner = owner
+        self.runtime: Runtime = owner.host.runtime
+        self.scope = owner.scope
+        self.bound = bound
+        self.call_id = call_id
+        self.arguments = arguments
+        self.gates = gates
+        self.index = index
+        self.repairs = repairs
+        self.ledger = owner.ledger
+        self.deadline = owner.deadline
+        self.phase: Phase = "new"
+        self.started = 0.0
+        self.attempts = Attempts()
+        self.recalled = False
+        self.full: Any = None
+        self.reservation: Reservation | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.coroutine: Coroutine[Any, Any, Any] | None = None
+        self.ladder: Ladder | None = None
+        self.descendants: Descendants | None = None
+
+    # -- what the kinds differ in ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def amount(self) -> Amount:
+        """The most that it can cost, apart from its sub-calls."""
+
+    @abstractmethod
+    def invoke(self) -> Awaitable[Any]:
+        """One attempt."""
+
+    @abstractmethod
+    def succeeded(self, value: Any) -> Observation:
+        """The observation of what an attempt gave, unless that cannot be used."""
+
+    @abstractmethod
+    def usage(self, ended: float) -> Usage:
+        """What it consumed itself; its sub-calls are added at the end."""
+
+    @abstractmethod
+    def recorded_arguments(self) -> Any:
+        """The arguments as the trace keeps them."""
+
+    @abstractmethod
+    def started_event(self) -> Event:
+        """What the trace keeps before it starts."""
+
+    @abstractmethod
+    def ended_event(self, observation: Observation) -> Event:
+        """What the trace keeps when it has ended."""
+
+    @abstractmethod
+    def is_alone(self) -> bool:
+        """Whether no other provider, or endpoint, of the pool could do it."""
+
+    async def before(self) -> Observation | None:
+        """Asked once the budget covers it. An observation is its answer, and it does not run."""
+        return None
+
+    async def after(self, observation: Observation) -> Observation:
+        """Asked when an attempt was made. Gives the observation that counts."""
+        return observation
+
+    # -- queued, started -------------------------------------------------------------------------------------------
+
+    @property
+    def run_id(self) -> str:
+        """The run that it belongs to."""
+        return self.scope.run_id
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self.phase == "over"
+
+    @property
+    def ending(self) -> bool:
+        """Whether it has ended or was told to: it may begin nothing any more."""
+        return self.phase == "over" or self.ladder is not None
+
+    def submit(self) -> None:
+        """Pass the gates now, or wait; the owner's deadline ends the waiting."""
+        parent = self.owner.parent
+        if parent is not None:
+            parent.family().calls.add(self)
+        if not enter(self):
+            self.phase = "queued"
+            self.runtime.waiting += 1
+            self.ledger.hold_up()
+            self.runtime.deadlines.add(self.deadline, self)
+
+    def _leave_queue(self) -> None:
+        if self.phase == "queued":
+            self.phase = "new"
+            self.runtime.waiting -= 1
+            self.ledger.go_on()
+
+    def start(self) -> None:
+        """All gates have room: begin."""
+        scope, owner, runtime = self.scope, self.owner, self.runtime
+        if self.phase == "queued":
+            self._leave_queue()
+            runtime.deadlines.remove(self.deadline, self)
+        loop = scope.loop
+        now = owner.now or loop.time()
+        self.started = now - scope.started
+        timeout = self.bound.timeout
+        if timeout is not None and now + timeout < self.deadline:
+            self.deadline = now + timeout
+        runtime.deadlines.add(self.deadline, self)
+        self.phase = "started"
+        # In the context of whoever asked for it: it may be started by a call of another run that made room.
+        task = self.task = asyncio.Task(self._live(), loop=loop, context=owner.context.copy())
+        runtime.tasks[task] = self
+
+    async def _live(self) -> None:
+        self.phase = "running"
+        CURRENT.set(self if self.owns_tasks else None)
+        try:
+            observation = await self._perform()
+        except asyncio.CancelledError:
+            observation = self.stopped()
+        except BaseException as error:  # of concertino's own code or of a hook: still this call's observation
+            cause = error_messages.failed(classify(error), self.attempts.count, retry_safe=True)
+            observation = self.error(Status.EXEC_ERR, cause)
+            observation.note = "".join(traceback.format_exception(error))[-4000:]
+        if self.over:
+            return
+        if self.scope.after and self.has_hooks and self.attempts.count:
+            observation = await self.after(observation)
+            if self.over:
+                return  # given up while a hook held it: its observation has been delivered
+        self.conclude(observation)
+        if self.scope.must_flush and self.scope.sink is not None:
+            with contextlib.suppress(asyncio.CancelledError):
+                try:
+                    await self.scope.sink.flush()
+                except Exception as error:
+                    self.scope.sink_failed = str(error)
+        self.owner.delivered(self.index)
+
+    # -- reserved --------------------------------------------------------------------------------------------------
+
+    async def _perform(self) -> Observation:
+        scope = self.scope
+        if scope.memory is not None:
+            known = self._remember()
+            if known is not None:
+                return known
+        if scope.loop.time() >= self.deadline:
+            return self.error(Status.TIMEOUT, error_messages.timed_out_waiting())
+        refusal = self._refusal()
+        if refusal is not None:
+            return self.error(Status.EXEC_ERR, refusal)
+        amount = self.amount()
+        self.reservation = self.ledger.try_reserve(amount) or await self.ledger.reserve(amount)
+        if self.reservation is None:
+            return self.error(Status.EXEC_ERR, error_messages.budget_exhausted(self.lacking(amount)))
+        if scope.before and self.has_hooks:
+            try:
+                answer = await self.before()
+            except PermissionError as error:
+                return self.error(Status.EXEC_ERR, error_messages.denied(str(error)))
+            if answer is not None:
+                return answer
+        scope.emit(self.started_event())
+        if scope.must_flush and scope.sink is not None:
+            await scope.sink.flush()
+        self.bound.provider.called()
+        return await self._attempt()
+
+    def _remember(self) -> Observation | None:
+        """The observation on record, of an earlier process or a recording."""
+        memory = self.scope.memory
+        assert memory is not None
+        known = memory.recall(self.call_id, self.bound.name, self.recorded_arguments())
+        if known is not None:
+            known.replayed = self.recalled = True
+            self.full = memory.full_content(self.call_id)
+            self.ledger.charge(known.usage)
+            return known
+        self.ledger.charge(memory.charged(self.call_id))
+        # An agent is entered again: what it calls is remembered one by one.
+        if memory.in_doubt(self.call_id) and not self.bound.retry_safe and not self.bound.is_agent:
+            self.attempts.count = 1
+            amount = self.amount()
+            self.ledger.charge(Usage(int(amount.calls), amount.units, amount.usd))
+            return self.error(Status.EXEC_ERR, error_messages.in_doubt())
+        return None
+
+    def _refusal(self) -> ErrorInfo | None:
+        """Why it must not start at all."""
+        bound, provider = self.bound, self.bound.provider
+        if bound.quarantine:
+            return error_messages.quarantined(bound.name, bound.quarantine)
+        left = abandoned_by(bound.name) if bound.isolation != "process" else 0
+        if left > self.runtime.limits.abandoned:
+            return error_messages.quarantined(bound.name, f"{left} of its calls could not be stopped and still run")
+        if provider.name in self.scope.switched_off:
+            return error_messages.quarantined(provider.name, self.scope.switched_off[provider.name])
+        if provider.breaker.state != "closed" and not bound.is_agent:
+            if not provider.breaker.allows(alone=self.is_alone()):
+                return error_messages.breaker_open(provider.name or bound.name, provider.breaker.seconds_left())
+            self.attempts.probes = True
+        return None
+
+    def lacking(self, amount: Amount) -> str:
+        """What of an amount the budget does not cover."""
+        left = self.ledger.remaining()
+        missing = [
+            f"it needs {need:g} {name}, {have:g} left"
+            for name, need, have in zip(amount._fields, amount, left, strict=True)
+            if need > have + 1e-9
+        ]
+        return "; ".join(missing) or "the budget is frozen after an overrun"
+
+    # -- attempts --------------------------------------------------------------------------------------------------
+
+    async def _attempt(self) -> Observation:
+        """Run it, and repeat it where the retry table allows."""
+        attempts, provider, is_agent = self.attempts, self.bound.provider, self.bound.is_agent
+        while True:
+            attempts.count += 1
+            attempts.begun_at = self.scope.loop.time()
+            self._attempt_begins()
+            try:
+                value = await self.invoke()
+            except asyncio.CancelledError:
+                if self.ladder is not None:
+                    self.ladder.interrupted = True
+                    raise
+                failure = Failure(FailureClass.BUG, "CancelledError: the plugin cancelled itself")
+                return self._failed(failure, None)
+            except CallFailed as error:
+                return self.inner_failure(error)
+            except BaseException as error:
+                failure = classify(error)
+                self._count_against_provider(failure)
+                delay = self._delay(failure)
+                if delay is None:
+                    return self._failed(failure, error)
+                self.scope.emit(
+                    Retried(self.call_id, self.bound.name, attempts.count, failure.kind.value, failure.message, delay)
+                )
+            else:
+                if not is_agent:
+                    provider.breaker.succeeded()
+                    provider.gate.succeeded()
+                return self.succeeded(value)
+            finally:
+                self._attempt_ends()
+            attempts.waiting_after = failure
+            await asyncio.sleep(delay)
+            if not is_agent:
+                await provider.gate.turn()
+            attempts.waiting_after = None
+
+    # An agent's own calls are the attempts on providers. The agent is none, and must not stand in their way.
+
+    def _attempt_begins(self) -> None:
+        self.attempts.in_flight = True
+        if not self.bound.is_agent:
+            self.bound.provider.gate.began()
+
+    def _attempt_ends(self) -> None:
+        """The attempt has come back, or nobody waits for it any more; counted once."""
+        if self.attempts.in_flight:
+            self.attempts.in_flight = False
+            if not self.bound.is_agent:
+                self.bound.provider.gate.ended()
+
+    def _count_against_provider(self, failure: Failure) -> None:
+        if self.bound.is_agent:
+            return
+        provider = self.bound.provider
+        if failure.kind in COUNTS_AGAINST_BREAKER:
+            provider.breaker.failed(at_once=failure.kind is FailureClass.AUTH)
+        elif failure.kind is FailureClass.THROTTLED:
+            provider.gate.throttled(self.attempts.begun_at, self.scope.loop.time())
+
+    def _delay(self, failure: Failure) -> float | None:
+        """Seconds before another attempt; None if the table, a budget or the deadline forbids one."""
+        delay = self.runtime.retries.delay(failure, self.attempts.count, retry_safe=self.bound.retry_safe)
+        if delay is None:
+            return None
+        if self.scope.loop.time() + delay >= self.deadline:
+            self.attempts.put_off = failure.kind is FailureClass.THROTTLED
+            return None
+        if not self.reserve_again():
+            return None
+        return delay if self.bound.provider.may_retry(failure.kind) else None
+
+    def reserve_again(self) -> bool:
+        """Reserve what another attempt costs. Says whether the budget covers it."""
+        return True
+
+    def _failed(self, failure: Failure, error: BaseException | None) -> Observation:
+        count = self.attempts.count
+        if self.attempts.put_off:  # a provider that only said "later" has not failed: the time was too short
+            return self.error(Status.TIMEOUT, error_messages.throttled_too_long(failure, count))
+        if failure.kind is FailureClass.AUTH:
+            self.scope.switched_off[self.bound.provider.name] = failure.message
+        cause = error_messages.failed(failure, count, retry_safe=self.bound.retry_safe)
+        observation = self.error(Status.EXEC_ERR, cause)
+        if error is not None:
+            observation.note = "".join(traceback.format_exception(error))[-4000:]
+        return observation
+
+    def inner_failure(self, error: CallFailed) -> Observation:
+        """It ended because a call of its own failed, and it did not catch that."""
+        late = error.observation.status is Status.TIMEOUT
+        return self.error(Status.TIMEOUT if late else Status.EXEC_ERR, error_messages.inner_failure(error))
+
+    def error(self, status: Status, error: ErrorInfo) -> Observation:
+        """The observation of a failure, now."""
+        ended = self.scope.now()
+        count = self.attempts.count
+        return Observation(
+            self.call_id,
+            self.bound.name,
+            status,
+            None,
+            error,
+            self.usage(ended) if count else Usage(),
+            count,
+            self.started if count else ended,
+            ended,
+            self.repairs,
+        )
+
+    # -- stopped ---------------------------------------------------------------------------------------------------
+
+    def deadline_passed(self) -> None:
+        """Its time is over, in the queue or while it runs."""
+        if self.phase == "queued":
+            self._leave_queue()
+            self.gates = ()
+            self.finish(self.error(Status.TIMEOUT, error_messages.timed_out_waiting()))
+        else:
+            self.stop("deadline")
+
+    def stop(self, why: StopReason) -> None:
+        """Begin the ladder, if it still runs; end it at once, if it has no task yet."""
+        if self.ending:
+            return
+        if self.task is None:
+            self._leave_queue()
+            self.gates = ()
+        self.ladder = Ladder(self, why)
+        self.ladder.begin()
+
+    def end_with_agent(self) -> None:
+        """The agent that made this call has ended, and so does this, at once; whether it obeys shows afterwards."""
+        if self.ladder is None:
+            self.ladder = Ladder(self, "cancelled")
+        self._leave_queue()
+        self.finish(self.stopped())
+        self.ladder.close_later()
+
+    def stopped(self) -> Observation:
+        """The observation of one that was stopped."""
+        if self.ladder is None or self.ladder.why != "deadline":
+            return self.error(Status.EXEC_ERR, error_messages.cancelled())
+        waiting_after = self.attempts.waiting_after
+        if waiting_after is not None and waiting_after.kind is FailureClass.THROTTLED:
+            cause = error_messages.throttled_too_long(waiting_after, self.attempts.count)
+            return self.error(Status.TIMEOUT, cause)
+        return self.timed_out(self.scope.now())
+
+    def timed_out(self, ended: float) -> Observation:
+        """The observation of one that was not done in time."""
+        nested = self.owner.parent is not None
+        cause = error_messages.timed_out(ended - self.started, self.bound.timeout, nested=nested)
+        return self.error(Status.TIMEOUT, cause)
+
+    # -- over ------------------------------------------------------------------------------------------------------
+
+    def finish(self, observation: Observation) -> None:
+        """Conclude and deliver."""
+        self.conclude(observation)
+        self.owner.delivered(self.index)
+
+    def conclude(self, observation: Observation) -> None:
+        """Settle, count and record; exactly once."""
+        if self.phase == "over":
+            return
+        attempts, ladder, owner = self.attempts, self.ladder, self.owner
+        self.phase = "over"
+        cut_short = ladder is not None and (attempts.in_flight or ladder.interrupted)
+        self._attempt_ends()
+        self.runtime.deadlines.remove(self.deadline, self)
+        if ladder is not None:
+            ladder.end()
+        if owner.parent is not None and owner.parent.descendants is not None:
+            owner.parent.descendants.calls.discard(self)
+        if self.descendants is not None:
+            self.descendants.end(self.runtime, self.scope.loop)
+        if attempts.probes and self.bound.provider.breaker.state == "half-open":
+            self.bound.provider.breaker.undecided()
+        own = observation.usage
+        has_own_ledger = self.ledger is not owner.ledger
+        if has_own_ledger:
+            self.ledger.close()
+        if self.reservation is not None:
+            uncertain = attempts.count > 0 and (cut_short or _is_unknown(observation))
+            self.reservation.ledger.settle(self.reservation, own, at_reservation=uncertain)
+        if has_own_ledger:
+            observation.usage = own.plus(self.ledger.usage)
+        self.scope.emit_result(self.ended_event(observation), recalled=self.recalled)
+        owner.observed(self.index, observation, self.full)
+        if self.task is not None:
+            self.runtime.tasks.pop(self.task, None)
+            leave(self.gates)
+
+    # -- what plugin code begins and does --------------------------------------------------------------------------
+
+    def family(self) -> Descendants:
+        """What it began and must not outlive it."""
+        if self.descendants is None:
+            self.descendants = Descendants()
+        return self.descendants
+
+    def adopt(self, task: asyncio.Future[Any]) -> None:
+        """Remember a background task that plugin code of this call created."""
+        tasks = self.family().tasks
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    def has_begun(self, task: asyncio.Task[Any]) -> bool:
+        """Whether plugin code of this call created a background task that still runs."""
+        return self.descendants is not None and task in self.descendants.tasks
+
+    def blocked_the_loop(self, seconds: float, where: str) -> None:
+        """Name it, and run it elsewhere from now on, if it can be moved."""
+        stall = Stalled(self.call_id, self.bound.name, seconds, where)
+        self.runtime.misbehaviour.stalls.append(stall)
+        moved = self.bound.move_to_thread()
+        with contextlib.suppress(Exception):
+            self.scope.emit(stall)
+        after = "it runs on a thread of its own from now on" if moved else "it cannot be moved: make it asynchronous"
+        logger.warning("%s blocked the event loop for %.2f s at %s; %s", stall.name, seconds, where, after)
+
+
+async def stop_all(executions: Iterable[Execution], runtime: Runtime) -> None:
+    """Stop executions, and wait until they have left, but never longer than the ladder takes."""
+    executions = list(executions)
+    for execution in executions:
+        execution.stop("cancelled")
+    await runtime.settle_down(execution.task for execution in executions)
+
+
+def _is_unknown(observation: Observation) -> bool:
+    return observation.error is not None and observation.error.code == "unknown_outcome"

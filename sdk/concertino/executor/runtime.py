@@ -1,0 +1,101 @@
+"""What all executions of one executor share: limits, deadlines, threads, who is under way and who misbehaved."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Any, Literal, Protocol
+
+from concertino.core.events import Stalled
+
+from .deadlines import Deadlines
+from .isolation.threads import Crew
+from .limits import Limits
+from .retry import RetryPolicy
+
+logger = logging.getLogger("concertino")
+
+
+class UnderWay(Protocol):
+    """An execution whose task runs."""
+
+    def stop(self, why: Literal["cancelled"]) -> None:
+        """End it."""
+
+    def has_begun(self, task: asyncio.Task[Any]) -> bool:
+        """Whether plugin code of this execution began a background task."""
+
+    def blocked_the_loop(self, seconds: float, where: str) -> None:
+        """It blocked the event loop at a line of its source."""
+
+
+class Misbehaviour:
+    """What plugin code did that it must not do.
+
+    Attributes:
+        closed_calls: calls that ignored their cancellation and ended when their coroutine was closed.
+        abandoned_calls: tasks of calls that could not be ended and still run.
+        stalls: when the event loop was blocked, and by whom.
+    """
+
+    __slots__ = ("abandoned_calls", "closed_calls", "stalls")
+
+    def __init__(self) -> None:
+        self.closed_calls = 0
+        self.abandoned_calls: set[asyncio.Task[None]] = set()
+        self.stalls: list[Stalled] = []
+
+    def abandon(self, task: asyncio.Task[None], name: str, call_id: str) -> None:
+        """A call's task does not end. asyncio forgets it, which would wait for it when the loop ends."""
+        logger.warning("%s did not stop when cancelled and was given up (call %s)", name, call_id)
+        self.abandoned_calls.add(task)
+        task.add_done_callback(self.abandoned_calls.discard)
+        asyncio.tasks._unregister_task(task)
+        task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio offers no public way
+
+
+class Runtime:
+    """What the executions of one executor share.
+
+    Attributes:
+        deadlines: the deadlines on the executor's event loop; there are none before it has one.
+        tasks: the executions under way, by task.
+        waiting: how many executions wait at a gate.
+    """
+
+    __slots__ = ("_leaving", "crew", "deadlines", "limits", "misbehaviour", "retries", "tasks", "waiting")
+
+    def __init__(self, limits: Limits, retries: RetryPolicy) -> None:
+        self.limits = limits
+        self.retries = retries
+        self.crew = Crew()
+        self.deadlines: Deadlines
+        self.tasks: dict[asyncio.Task[None], UnderWay] = {}
+        self.waiting = 0
+        self.misbehaviour = Misbehaviour()
+        self._leaving: set[asyncio.Future[Any]] = set()
+
+    def leaving(self, task: asyncio.Future[Any]) -> None:
+        """A task was cancelled and nobody awaits it. Closing the executor does, for a moment."""
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+    async def settle_down(self, tasks: Iterable[asyncio.Task[None] | None]) -> None:
+        """Wait until stopped executions have left their tasks, but never longer than the ladder takes."""
+        unfinished = [task for task in (*tasks, *self._leaving) if task is not None and not task.done()]
+        if unfinished:
+            await asyncio.wait(unfinished, timeout=2.5 * self.limits.grace)
+
+    def whose(self, task: asyncio.Task[Any]) -> UnderWay | None:
+        """The execution that a task belongs to, or a background task of its plugin code."""
+        found = self.tasks.get(task)
+        return found or next((one for one in list(self.tasks.values()) if one.has_begun(task)), None)
+
+    @staticmethod
+    def blame(culprit: UnderWay | None, seconds: float, where: str) -> None:
+        """The event loop was blocked."""
+        if culprit is None:
+            logger.warning("the event loop was blocked for %.2f s at %s, not by a concertino call", seconds, where)
+        else:
+            culprit.blocked_the_loop(seconds, where)
