@@ -1,4 +1,4 @@
-"""Events: everything that happens in a run, as it happens. A trace is the list of them; a journal is them on disk.
+"""Events: everything that happens in a run, as it happens. A trace is the list of them, in memory or on disk.
 
 One vocabulary serves the live view, the trace file, resume, replay and training. `to_json()["t"]` names the kind:
 
@@ -89,7 +89,7 @@ class Replied:
 
 @dataclass(slots=True)
 class Planned:
-    """What the orchestrator wants done in a round. `flaws` is what its text lacked of the strategy's exact form."""
+    """What the orchestrator wants done in a round. `flaws` are the format issues of its text."""
 
     round: int
     plan: Plan

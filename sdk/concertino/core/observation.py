@@ -129,7 +129,7 @@ class Observation:
         started, ended: seconds since the run started.
         repairs: names of the repairs that the arguments needed before they could be read.
         truncated: characters cut from the content, 0 if none.
-        replayed: the result came from a journal, a recording or a cache; nothing was spent now.
+        replayed: the result came from a trace, a recording or a cache; nothing was spent now.
         note: detail for logs, never shown to the model (a traceback, say).
     """
 

@@ -273,7 +273,7 @@ class Orchestrator:
             going = self._go_on(known, pool, JournalSink(journal), on_event)
             undo.pop_all()
         if journal.damage is not None and not journal.damage.torn:
-            logger.warning("%s was damaged: %s; what stood behind is done again", target, journal.damage.reason)
+            logger.warning("%s was damaged: %s; the part after the damage is repeated", target, journal.damage.reason)
         return await going
 
     def _go_on(self, known: Trace, pool: Pool, sink: JournalSink | None, on_event: Listener | None) -> RunHandle:

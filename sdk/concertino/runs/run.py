@@ -37,7 +37,7 @@ class Round:
     """One round: what the orchestrator wrote, its calls, their observations.
 
     Attributes:
-        flaws: what its text lacked of the strategy's exact form; empty for a well-formed one.
+        flaws: the format issues of its text; empty for a well-formed one.
     """
 
     number: int
