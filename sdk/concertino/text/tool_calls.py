@@ -233,9 +233,9 @@ def _call_object(name: str, arguments: str, key: str = "arguments") -> str:
 
 def _read_object(body: str) -> TextCall:
     """`{"name": …, "arguments": …}`; also `parameters`."""
-    fields, complete = _fields(body)
+    fields, behind = _fields(body)
     name = _string(fields.get("name", ""))
-    error = "" if complete else "the call is not one complete JSON object"
+    error = "the call is not one complete JSON object" if behind is None or behind else ""
     if not name and (found := _LOOSE_NAME.search(body)):
         name = found[1]
     if not name:
@@ -243,8 +243,7 @@ def _read_object(body: str) -> TextCall:
     arguments = fields.get("arguments", fields.get("parameters"))
     if arguments is None and (place := _ARGUMENTS.search(body)):
         arguments = _without_last_brace(body[place.end() :])
-    broken = not body.endswith("}") or (error and body.count("}") > body.count("{"))
-    if not arguments and broken:
+    if not arguments and (not body.endswith("}") or (behind and "}" in behind)):
         return TextCall(name, body, error)  # cut off before its arguments: to run it without any would be a guess
     return TextCall(name, written_arguments(arguments), error)
 
@@ -255,14 +254,14 @@ def written_arguments(given: Any) -> str:
     return "{}" if text in ("", "null", '""') else text
 
 
-def _fields(body: str) -> tuple[dict[str, str], bool]:
-    """The raw texts of the fields of a JSON object, and whether it is complete.
+def _fields(body: str) -> tuple[dict[str, str], str | None]:
+    """The raw texts of the fields of a JSON object, and what stands behind its end; None if it does not end.
 
     A field that is broken takes the rest.
     """
     fields: dict[str, str] = {}
     if not body.startswith("{"):
-        return fields, False
+        return fields, None
     position = _skip(body, 1)
     try:
         while body[position] == '"':
@@ -278,14 +277,15 @@ def _fields(body: str) -> tuple[dict[str, str], bool]:
                 break
             end, position = position, _skip(body, position)
             if body[position : position + 1] != ",":
-                extra = "}" in body[position + 1 :]  # a brace too many: which one is wrong cannot be told
+                behind = body[position + 1 :] if body.startswith("}", position) else None
+                extra = "}" in (behind or "")  # a brace too many, or a second object: which one is wrong is not clear
                 fields.setdefault(key, _without_last_brace(body[begin:]) if extra else body[begin:end])
-                return fields, body[position:] == "}"
+                return fields, behind
             fields.setdefault(key, body[begin:end])
             position = _skip(body, position + 1)
     except (ValueError, IndexError):
         pass
-    return fields, False
+    return fields, None
 
 
 def _skip(text: str, position: int) -> int:
