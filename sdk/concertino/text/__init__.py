@@ -1,4 +1,4 @@
-"""Reading what a language model wrote."""
+"""Reading what a language model wrote: JSON, tool calls in the dialects of models, and answers that mean the same."""
 
 from .answers import answer_key, boxed, same_answer
 from .json import Reading, ReadingError, read_json

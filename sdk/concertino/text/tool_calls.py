@@ -3,7 +3,7 @@
     found = read_tool_calls('Let me see. <tool_call>{"name": "add", "arguments": {"a": 2}}</tool_call>')
     found.calls[0].name, found.calls[0].arguments  # "add", '{"a": 2}'
 
-Any text is read, in time linear in its length, and nothing raises. A broken call is still a call: it keeps what can be
+Any text is read, in time linear in its length, and none raises. A broken call is still a call: it keeps what can be
 read of it and says in `error` what is wrong, so that the model can be told. Arguments are kept as they were written,
 neither parsed nor serialised again: validation has to see a duplicate key or a number that is too large.
 """
@@ -144,12 +144,15 @@ def read_tool_calls(text: str, dialect: str = "hermes", *, tools: Tools = (), th
     A mark that is never closed, and that nothing like a call follows, is text: the model only speaks of it.
 
     Args:
-        dialect: a key of `DIALECTS`.
+        dialect: a name in `DIALECTS`.
         tools: what was offered.
         thoughts: tags, such as `think`, whose inside holds no calls. It stays in the text. For dialects whose calls
             stand between marks.
+
+    Raises:
+        ValueError: there is no such dialect.
     """
-    calls = tuple(DIALECTS[dialect].find(text, tools, thoughts))
+    calls = tuple(_named(dialect).find(text, tools, thoughts))
     outside: list[str] = []
     position = 0
     for call in calls:
@@ -162,7 +165,7 @@ def read_tool_calls(text: str, dialect: str = "hermes", *, tools: Tools = (), th
 
 def read_tool_call(body: str, dialect: str = "hermes", tools: Tools = ()) -> TextCall:
     """Read what stands between the marks of one call."""
-    return DIALECTS[dialect].read(body.strip(), tools)
+    return _named(dialect).read(body.strip(), tools)
 
 
 def write_tool_call(name: str, arguments: Any, dialect: str = "hermes", *, gap: str = "\n") -> str:
@@ -175,7 +178,13 @@ def write_tool_call(name: str, arguments: Any, dialect: str = "hermes", *, gap: 
         gap: what stands between the marks and the call, in the dialects that allow a choice.
     """
     given = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return DIALECTS[dialect].write(name, _escaped(given), gap)
+    return _named(dialect).write(name, _escaped(given), gap)
+
+
+def _named(dialect: str) -> Dialect:
+    if dialect not in DIALECTS:
+        raise ValueError(f"dialect={dialect!r}; expected one of {', '.join(DIALECTS)}")
+    return DIALECTS[dialect]
 
 
 def name_in(body: str) -> str:
@@ -224,9 +233,9 @@ def _call_object(name: str, arguments: str, key: str = "arguments") -> str:
 
 def _read_object(body: str) -> TextCall:
     """`{"name": …, "arguments": …}`; also `parameters`."""
-    fields, complete = _fields(body)
+    fields, behind = _fields(body)
     name = _string(fields.get("name", ""))
-    error = "" if complete else "the call is not one complete JSON object"
+    error = "the call is not one complete JSON object" if behind is None or behind else ""
     if not name and (found := _LOOSE_NAME.search(body)):
         name = found[1]
     if not name:
@@ -234,7 +243,7 @@ def _read_object(body: str) -> TextCall:
     arguments = fields.get("arguments", fields.get("parameters"))
     if arguments is None and (place := _ARGUMENTS.search(body)):
         arguments = _without_last_brace(body[place.end() :])
-    if not arguments and not body.endswith("}"):
+    if not arguments and (not body.endswith("}") or (behind and "}" in behind)):
         return TextCall(name, body, error)  # cut off before its arguments: to run it without any would be a guess
     return TextCall(name, written_arguments(arguments), error)
 
@@ -245,14 +254,14 @@ def written_arguments(given: Any) -> str:
     return "{}" if text in ("", "null", '""') else text
 
 
-def _fields(body: str) -> tuple[dict[str, str], bool]:
-    """The raw texts of the fields of a JSON object, and whether it is complete.
+def _fields(body: str) -> tuple[dict[str, str], str | None]:
+    """The raw texts of the fields of a JSON object, and what stands behind its end; None if it does not end.
 
     A field that is broken takes the rest.
     """
     fields: dict[str, str] = {}
     if not body.startswith("{"):
-        return fields, False
+        return fields, None
     position = _skip(body, 1)
     try:
         while body[position] == '"':
@@ -268,14 +277,15 @@ def _fields(body: str) -> tuple[dict[str, str], bool]:
                 break
             end, position = position, _skip(body, position)
             if body[position : position + 1] != ",":
-                extra = "}" in body[position + 1 :]  # a brace too many: which one is wrong cannot be told
+                behind = body[position + 1 :] if body.startswith("}", position) else None
+                extra = "}" in (behind or "")  # a brace too many, or a second object: which one is wrong is not clear
                 fields.setdefault(key, _without_last_brace(body[begin:]) if extra else body[begin:end])
-                return fields, body[position:] == "}"
+                return fields, behind
             fields.setdefault(key, body[begin:end])
             position = _skip(body, position + 1)
     except (ValueError, IndexError):
         pass
-    return fields, False
+    return fields, None
 
 
 def _skip(text: str, position: int) -> int:

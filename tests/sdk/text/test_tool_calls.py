@@ -181,3 +181,8 @@ def test_recorded_texts_are_read_as_the_parser_of_their_format_reads_them(name: 
 
 def test_the_body_of_a_call_is_read_without_its_marks() -> None:
     assert read_tool_call(' {"name": "add", "parameters": {"a": 2}} ')[:2] == ("add", '{"a": 2}')
+
+
+def test_an_unknown_dialect_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="dialect='klingon'; expected one of hermes, qwen-coder, "):
+        read_tool_calls("", "klingon")

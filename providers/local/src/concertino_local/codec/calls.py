@@ -35,12 +35,15 @@ def cut_calls(text: str) -> SampledText:
     found = read_tool_calls(text, thoughts=("think",))
     if not found.calls:
         return SampledText(text)
-    calls = tuple(_call(call, f"call-{number}") for number, call in enumerate(found.calls, 1))
+    calls = tuple(_call(call, text, f"call-{number}") for number, call in enumerate(found.calls, 1))
     return SampledText("\n".join(filter(None, map(str.strip, found.outside))), calls)
 
 
-def _call(call: TextCall, id: str) -> ToolCall:
+def _call(call: TextCall, text: str, id: str) -> ToolCall:
     """A call whose arguments are data where all of it is strict JSON, else the text that was written."""
+    if call.error and call.arguments == "{}":  # a broken call is not one without arguments
+        body = text[call.start : call.end].removeprefix("<tool_call>").removesuffix("</tool_call>")
+        return ToolCall(call.name, body.strip(), id)
     try:
         return ToolCall(call.name, call.arguments if call.error else read_json(call.arguments, strict=True).value, id)
     except ReadingError:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from concertino import ChatRequest, Message
+from concertino.text import write_tool_call
 
 from concertino_toy.reading import call_blocks
 
@@ -36,8 +37,7 @@ class WrittenCall:
 
     def text(self) -> str:
         """The call in the format of a round."""
-        body = json.dumps({"name": self.name, "arguments": self.arguments}, ensure_ascii=False)
-        return f"<tool_call>\n{body}\n</tool_call>"
+        return write_tool_call(self.name, self.arguments)
 
 
 @dataclass(frozen=True)
