@@ -209,4 +209,5 @@ class AgentGraphMachine(Conversation):
         self.parallel, self.rounds = dumped["parallel"], dumped["rounds"]
         read = self._read(self.messages[-1].text, False) if self.phase == "act" else None
         self.plan, self.sink = (read.plan, read.sink) if read is not None else (None, "")
-        self._restore_calls()
+        if self.plan is not None:
+            self._restore_calls(self.plan.calls)

@@ -121,7 +121,7 @@ class Conversation(Machine):
         self.messages = [Message.from_json(message) for message in dumped["messages"]]
         self.plan = None
 
-    def _restore_calls(self) -> None:
-        """A dump holds references as text; the plan that was read again has them as references."""
-        if self.plan is not None and self.last_reading is not None:
-            self.last_reading = replace(self.last_reading, calls=self.plan.calls)
+    def _restore_calls(self, calls: Sequence[Call]) -> None:
+        """A dump holds references as text; the calls that were read again have them as references."""
+        if self.last_reading is not None:
+            self.last_reading = replace(self.last_reading, calls=tuple(calls))

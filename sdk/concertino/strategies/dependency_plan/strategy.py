@@ -325,5 +325,8 @@ class DependencyPlanMachine(Conversation):
         planned, cut_off = dumped["read_as"]
         self.read_as = (planned, cut_off)
         self.answers = tuple(dumped["answers"])
-        self.plan = self._planned(self._read(self.messages[-1].text).calls) if self.phase == "act" else None
-        self._restore_calls()
+        self.plan = None
+        if self.phase == "act":
+            calls = self._read(self.messages[-1].text).calls
+            self.plan = self._planned(calls)
+            self._restore_calls(calls)
