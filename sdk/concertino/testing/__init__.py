@@ -1,7 +1,7 @@
 """Testing, in public: what concertino's own tests use, for the tests of providers and applications.
 
-    ScriptedModel                             a model that speaks a script, and fails where the run leaves it
-    fake_tool, fake_agent, and their faults   members that answer as told and remember their calls
+    ScriptedModel                             a model that replies from a script, and fails where the run leaves it
+    fake_tool, fake_agent, and their faults   members with given results, which remember their calls
     call, run_call, make_context, make_pool   one member through the real executor
     Recording                                 record and replay at the call boundary
     ToolConformance, AgentConformance, ModelConformance, StrategyConformance, check_package

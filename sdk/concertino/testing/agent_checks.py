@@ -1,7 +1,7 @@
 """Checks of agents, beyond those of every member: how they deal with the models that they ask.
 
-The models that an agent meets are replaced: one refuses every request, one answers beside the point. An agent may end
-with an error or make do; what it may not do is stumble.
+The models that an agent asks are replaced: one refuses every request, one gives replies that no prompt asked for. An
+agent may end with an error or continue without the reply; it may not crash.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ async def it_asks_only_for_roles_that_it_declares(subject: MemberSubject) -> Non
 
 
 async def a_model_that_fails_is_no_crash(subject: MemberSubject) -> None:
-    """When its models fail, it says so or makes do."""
+    """When its models fail, it reports that or continues without the reply."""
     for arguments, seen in await _with_models(subject, None):
         if seen.status is Status.TIMEOUT:
             raise CheckFailed(
@@ -75,7 +75,7 @@ async def a_model_that_fails_is_no_crash(subject: MemberSubject) -> None:
 
 
 async def an_unexpected_reply_is_no_crash(subject: MemberSubject) -> None:
-    """When its models answer beside the point, it says so or makes do."""
+    """When its models give unexpected replies, it reports that or continues without them."""
     for text in UNEXPECTED_REPLIES:
         for arguments, seen in await _with_models(subject, text):
             if seen.status is Status.TIMEOUT:

@@ -128,7 +128,7 @@ async def a_failure_is_explained(subject: MemberSubject) -> None:
         if seen.error.code == "raised" and (kind in (*_MISTAKES, *_EXITS) or not text.strip()):
             raise CheckFailed(
                 f"{arguments} ended with {seen.error.message!r}; raise ValueError or ProviderError with a text that "
-                "tells the orchestrator what to do otherwise"
+                "says what the orchestrator can do instead"
             )
 
 
@@ -144,7 +144,7 @@ async def its_timeout_leaves_room(subject: MemberSubject) -> None:
 
 
 async def a_deadline_is_honoured(subject: MemberSubject) -> None:
-    """A slow call ends soon after its deadline, and nothing of it goes on."""
+    """A slow call ends soon after its deadline, and nothing of it keeps running."""
     arguments, pool = _slow_call(subject)
     spec = subject.spec.with_(timeout=DEADLINE)
     await _warm_up(subject)

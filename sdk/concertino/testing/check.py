@@ -36,7 +36,7 @@ class CheckSkipped(Exception):
 
 
 class CheckMissing(CheckSkipped):
-    """The requirement cannot be checked for want of what the author alone can give; the text says what."""
+    """The requirement cannot be checked without something that only the author can give; the text says what."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class MemberSubject:
         slow: arguments of a call that takes at least a second, if there are any; an agent that asks models needs
             none, for it is given models that never answer.
         nondeterministic: why the same arguments may give different results; empty if they may not.
-        make_pool: what an agent may call and ask, made anew for each call.
+        make_pool: makes what an agent may call and ask, once for each call.
         question: the run's question, for members that read it.
         without: why there are no `examples`, `rejected`, `failing` or `slow` arguments, by those words: a tool that
             is always quick has no slow ones, `{"slow": "it only counts letters"}`.

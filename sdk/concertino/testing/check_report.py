@@ -31,7 +31,7 @@ class CheckReport:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is left unchecked for want of what its author could give."""
+        """Whether nothing is left unchecked that its author could make checkable."""
         return all(row.outcome != "missing" for row in self.rows)
 
     @property

@@ -75,7 +75,7 @@ class ToolConformance(_Conformance):
     without: Mapping[str, str] = MappingProxyType({})
 
     def make_pool(self) -> Pool:
-        """What it may call and ask; made anew for each call."""
+        """What it may call and ask; made once for each call."""
         return Pool()
 
     def subject(self) -> MemberSubject:
@@ -162,7 +162,7 @@ class AgentConformance(ToolConformance):
     members: Sequence[Spec] = ()
 
     def make_models(self) -> Mapping[str, Model]:
-        """Fresh models by role, such as `{"worker": ScriptedModel("42")}`; made anew for each call."""
+        """Fresh models by role, such as `{"worker": ScriptedModel("42")}`; made once for each call."""
         return {}
 
     def make_pool(self) -> Pool:

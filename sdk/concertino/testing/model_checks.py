@@ -116,7 +116,7 @@ async def a_request_is_not_changed(subject: ModelSubject) -> None:
     finally:
         await model.close()
     if [(m.role, m.text) for m in messages] != [("system", "Be brief."), ("user", subject.prompt)]:
-        raise CheckFailed("it changed the list of messages that it was given; a run goes on with that list")
+        raise CheckFailed("it changed the list of messages that it was given; a run keeps using that list")
 
 
 async def a_cancelled_request_leaves_nothing_behind(subject: ModelSubject) -> None:

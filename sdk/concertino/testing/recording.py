@@ -8,7 +8,7 @@ what was really asked: a member's name and validated arguments, or a model's mes
 requests are told apart by their order. No transport takes part, so neither headers nor keys can be recorded; what a
 text of a request must not hold, and what differs from run to run, is masked.
 
-Modes: `record` starts the file anew, `replay` only answers from it, `auto` does whichever the file allows for each
+Modes: `record` replaces the file, `replay` only answers from it, `auto` does whichever the file allows for each
 request, `off` does neither. Invariant: in `replay` nothing real is ever asked. A request without a recording is a
 *miss*: the call or request fails, and so does the end of the `with` block, showing the nearest recording and where it
 differs.
@@ -124,7 +124,7 @@ class Recording:
 
         Args:
             model: the real one; in a replay it is never asked.
-            name: tells the requests of several models apart.
+            name: distinguishes the requests of several models.
         """
         return _RecordedModel(self, model, name)
 

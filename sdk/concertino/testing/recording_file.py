@@ -80,7 +80,7 @@ class RecordingFile:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(
                 f"{self.path}:{place}: this line of the recording cannot be read ({type(error).__name__}: {error}); "
-                "correct or delete it, or record anew with mode='record'"
+                "correct or delete it, or record again with mode='record'"
             ) from error
         self._records[record.key, record.number] = record
 

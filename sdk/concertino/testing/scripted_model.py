@@ -1,4 +1,4 @@
-"""A model that says what a test wrote down, and fails the test where the conversation goes otherwise.
+"""A model that replies from a script, and fails the test where the conversation leaves the script.
 
 A *turn* answers one request: a text, a `Reply`, a list of `(name, arguments)` calls, an exception to raise, or a
 function of the request that gives one of these. Turns are used in the order in which requests arrive.
@@ -24,7 +24,7 @@ from concertino.strategies.parallel_rounds.format import write_round
 
 Answer: TypeAlias = str | Reply | Sequence[tuple[str, Mapping[str, Any]]] | BaseException | type[BaseException]
 """What a turn can be in the end."""
-Turn: TypeAlias = Answer | Callable[[ChatRequest], Answer | Awaitable[Answer]]
+ScriptedTurn: TypeAlias = Answer | Callable[[ChatRequest], Answer | Awaitable[Answer]]
 """An answer, or a function of the request that gives one."""
 
 _PIECE = 3
@@ -49,7 +49,7 @@ class ScriptedModel(Model):
     """
 
     def __init__(
-        self, *turns: Turn, strict: bool = True, native: bool = False, tokens_per_second: float = math.inf
+        self, *turns: ScriptedTurn, strict: bool = True, native: bool = False, tokens_per_second: float = math.inf
     ) -> None:
         self.requests: list[ChatRequest] = []
         self._turns = turns
@@ -86,7 +86,7 @@ class ScriptedModel(Model):
         reply = self._reply(turn)
         return reply if reply.usage != NOTHING else replace(reply, usage=self._usage(request, reply))
 
-    def _next(self, request: ChatRequest) -> Turn:
+    def _next(self, request: ChatRequest) -> ScriptedTurn:
         place = len(self.requests)
         self.requests.append(request)
         if place < len(self._turns):
@@ -141,7 +141,7 @@ class ScriptedModel(Model):
         last = f"{messages[-1].role}: {_shorten(messages[-1].text)}" if messages else "(no message)"
         return (
             f"request {len(self.requests)} came, but {len(self._turns)} turns were scripted; add a turn, or find out "
-            f"why the run went on. Its last message is\n{last}"
+            f"why the run continued. Its last message is\n{last}"
         )
 
     def __enter__(self) -> Self:
