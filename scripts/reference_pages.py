@@ -59,7 +59,7 @@ Results go to stdout, progress and errors to stderr. Every built-in command take
 
 If a command takes `--pool`, `--only`, `--without` and `--bind` and is given none of them, it uses the pool file that
 the [settings](settings.md) name, else everything installed. Plugins may add commands; `concertino plugins --load` lists
-them. Those of [concertino-bench](cli-bench.md) and of [concertino-train](cli-train.md) have pages of their own.
+them. [concertino-bench](cli-bench.md) and [concertino-train](cli-train.md) have their own pages.
 """
 
 
@@ -160,8 +160,8 @@ MEMBERS = """\
 The agents and tools of the distributions that are developed together with concertino, as an orchestrator reads them.
 This page is made from their specs by `make reference`. `concertino pool show` shows what is installed where you are.
 
-*Cost* is in units, beside what an agent spends on models and calls. *Context* is what an entry takes of the
-orchestrator's context, in tokens (an estimate). A tool or agent that *may be repeated* is repeated after a failure that
+*Cost* is in units, without what an agent spends on models and calls. *Context* is the length of a member's card in
+tokens (an estimate). A tool or agent that *may be repeated* is repeated after a failure that
 may have been executed; one that *writes* never runs beside another one that does.
 """
 _DISTRIBUTIONS = {

@@ -1,4 +1,4 @@
-"""A budget is never overshot by parallel calls, and a deadline ends what is under way."""
+"""Parallel calls never exceed a budget, and a deadline stops running calls."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Follow a run while it goes on."""
+"""Follow a run live."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""An agent that uses a tool and a model, gives what it has when its budget ends, and fails with a reason of its own."""
+"""An agent that uses a tool and a model, returns partial results when its budget ends, and explains failures."""
 
 import asyncio
 from typing import Annotated

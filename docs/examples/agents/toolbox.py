@@ -1,4 +1,4 @@
-"""An agent with tools that nobody else sees."""
+"""An agent with private tools."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Generate questions, check their answers from the text, and grade three solvers of different honesty."""
+"""Generate questions, check their answers from the text, and grade three solvers."""
 
 from concertino_bench.masbench import check, generate, grade, make_task, measure
 

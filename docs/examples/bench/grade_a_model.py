@@ -1,4 +1,4 @@
-"""Ask a simulated model generated questions with more and more false notes, and count what became of its answers."""
+"""Ask a simulated model generated questions with more and more false notes, and count the verdicts."""
 
 import asyncio
 from collections import Counter

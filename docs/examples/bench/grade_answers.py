@@ -1,4 +1,4 @@
-"""One answer for each grader. The sandbox is the pool's own; the judge's reply is written here, for want of a model."""
+"""One answer for each grader. The sandbox is the pool's own; the judge is scripted, so no model is needed."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""One task of the shipped ferry company: its world, a run in it, and its grade."""
+"""One task of the included ferry company: its world, a run in it, and its grade."""
 
 import asyncio
 

@@ -17,7 +17,7 @@ def python(code: str) -> str:
     return json.dumps(way)
 
 
-# In the first turn the planner stops halfway; in the second one it goes on.
+# In the first turn the planner stops halfway; in the second one it continues.
 half = len(way) // 2
 script = "```python\nprint('a search would stand here')\n```"
 model = ScriptedModel(script, f"#### {json.dumps(way[:half])}", script, f"#### {json.dumps(way[half:])}")

@@ -1,4 +1,4 @@
-"""A tiny trained model leads a pool of two, one of whom fails at first."""
+"""A tiny trained model leads a pool of two members; one fails at first."""
 
 import concertino as ct
 from concertino_toy.conductor import strategy

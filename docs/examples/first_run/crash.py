@@ -1,4 +1,4 @@
-"""The same run, but the process dies when the second round begins, as if somebody pulled the plug."""
+"""The same run, but the process dies when the second round begins, without any cleanup."""
 
 import os
 from typing import Any

@@ -1,4 +1,4 @@
-"""Go on where the process died. What was finished is read from the trace, not paid for again."""
+"""Continue where the process died. Finished calls are read from the trace, not paid for again."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Ask the question, inside a budget, and look at what came of it."""
+"""Ask the question, inside a budget, and look at the observations."""
 
 import concertino as ct
 from toy_pool import QUESTION, pool

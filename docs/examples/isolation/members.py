@@ -1,4 +1,4 @@
-"""Three members that misbehave, each where it does no harm."""
+"""Three members that misbehave, each where it is harmless."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Call all of them at once: every call gets its observation, and the program goes on."""
+"""Call all of them at once: every call gets its observation, and the program continues."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Tools of an MCP server in a pool, called like any others."""
+"""Tools of an MCP server in a pool, called like any other."""
 
 import asyncio
 

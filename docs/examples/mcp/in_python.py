@@ -1,4 +1,4 @@
-"""A server that a program starts by itself, without a file of settings."""
+"""A server that a program starts, without a settings file."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A server as anybody might write it: notes, kept in memory."""
+"""A simple server: notes, kept in memory."""
 
 from mcp.server.mcpserver import MCPServer
 from mcp_types import ToolAnnotations

@@ -1,4 +1,4 @@
-"""A pool of recorded models: its members, a reply with its price, and a question that nobody recorded."""
+"""A pool of recorded models: its members, a reply with its price, and a question that was not recorded."""
 
 import asyncio
 

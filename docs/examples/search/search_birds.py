@@ -1,4 +1,4 @@
-"""Several queries in one call; then a passage whole."""
+"""Several queries in one call; then a whole passage."""
 
 import asyncio
 from pathlib import Path

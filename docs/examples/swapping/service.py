@@ -1,4 +1,4 @@
-"""A service that goes on while its models are exchanged."""
+"""A service that continues while its models are exchanged."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Run the evaluation of a file from Python, and print who was right how often."""
+"""Run the evaluation of a file from Python, and print how often each system was right."""
 
 import asyncio
 import tempfile

@@ -1,4 +1,4 @@
-"""Load a declared file: as three lines declare it, and with more said."""
+"""Load a declared file: with three lines, and with more keys."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A pool, a teacher and a reward of one's own: a shop whose orchestrator learns whom to ask."""
+"""A pool, a teacher and a reward: a shop whose orchestrator learns which tool to call."""
 
 from __future__ import annotations
 
