@@ -6,7 +6,7 @@ validation   arguments, results, replies          model_call      a request to a
 bindings     members made ready to run            bound           how a member is invoked
 admission    which gates a call passes            gates           bounded concurrency
 ledger       the budget                           runtime         what all executions share
-retry        which failure is repeated            breaker         when a provider is spared
+retry        which failure is repeated            breaker         when not to ask a provider
 routes       which model of a router is asked     context         what a call is given
 content      results as plain data                error_messages  the wording of every failure
 hooks        before and after a call              scope           what the calls of a run share

@@ -33,27 +33,27 @@ _CONTAINERS = (dict, list)
 class Provider:
     """What is known about one provider: is it up, does it throttle, does it block."""
 
-    __slots__ = ("_loop_thread", "_put_off", "_retries", "breaker", "gate", "name")
+    __slots__ = ("_loop_thread", "_retries", "_throttled_retries", "breaker", "gate", "name")
 
     def __init__(self, name: str, capacity: int, policy: BreakerPolicy) -> None:
         self.name = name
         self.gate = AdaptiveGate(capacity)
         self.breaker = Breaker(policy)
         self._retries = RetryBudget()
-        self._put_off = RetryBudget(50.0, 1.0)
+        self._throttled_retries = RetryBudget(50.0, 1.0)
         self._loop_thread: LoopThread | None = None
 
     def called(self) -> None:
         """A call of it begins: it earns a share of a retry."""
         self._retries.called()
-        self._put_off.called()
+        self._throttled_retries.called()
 
     def may_retry(self, failure: FailureClass) -> bool:
         """Use one retry of the budget for such failures, if one is left.
 
         A provider that throttles is alive, and its gate makes it get less: one retry per call may be spent on it.
         """
-        return (self._put_off if failure is FailureClass.THROTTLED else self._retries).take()
+        return (self._throttled_retries if failure is FailureClass.THROTTLED else self._retries).take()
 
     @property
     def loop_thread(self) -> LoopThread:

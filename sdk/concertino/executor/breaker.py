@@ -93,7 +93,7 @@ class Breaker:
             self._note(True)
 
     def failed(self, *, at_once: bool = False) -> None:
-        """A call failed in a way that tells on the provider; `at_once` opens (key or quota)."""
+        """A call failed in a way that counts against the provider; `at_once` opens (key or quota)."""
         self._consecutive += 1
         self._note(False)
         failures = sum(not ok for _, ok in self._outcomes)
@@ -102,7 +102,7 @@ class Breaker:
             self._open()
 
     def undecided(self) -> None:
-        """A probe ended without telling anything (cancelled, or the caller's own deadline): let the next one try."""
+        """A probe ended without a verdict (cancelled, or the caller's own deadline): let the next one try."""
         self._probing = False
 
     def _note(self, ok: bool) -> None:

@@ -24,8 +24,8 @@ from .execution import Execution
 from .model_call import ask
 
 T = TypeVar("T")
-_TELLING = 0.1
-"""Seconds between two events of progress of one call."""
+_REPORT_INTERVAL = 0.1
+"""Seconds between two progress events of one call."""
 
 
 class PoolModel(ContextModel):
@@ -56,7 +56,7 @@ class CallContext(Context):
         self._call = call
         self._host = call.owner.host
         self._home = call.scope.loop
-        self._told = float("-inf")
+        self._reported_at = float("-inf")
         self._complete = False
 
     # -- knowing ---------------------------------------------------------------------------------------------------
@@ -136,9 +136,9 @@ class CallContext(Context):
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         now = self._home.time()
         complete = done == total
-        if now - self._told < _TELLING and (self._complete or not complete):
+        if now - self._reported_at < _REPORT_INTERVAL and (self._complete or not complete):
             return
-        self._told, self._complete = now, complete
+        self._reported_at, self._complete = now, complete
         call = self._call
         event = Progressed(call.call_id, call.bound.name, done, total, message, call.scope.now())
         if asyncio._get_running_loop() is self._home:

@@ -83,7 +83,7 @@ def failed(failure: Failure, attempts: int, *, retry_safe: bool) -> ErrorInfo:
 
 
 def throttled_too_long(failure: Failure, attempts: int) -> ErrorInfo:
-    """The provider put it off until the deadline forbade another attempt."""
+    """The provider throttled it until the deadline left no time for another attempt."""
     times = f"{attempts} attempts" if attempts > 1 else "1 attempt"
     return ErrorInfo(
         "deadline", shorten(f"put off until its time was over ({times}): {failure.message}"), retryable=True
@@ -128,7 +128,7 @@ def budget_exhausted(what: str) -> ErrorInfo:
 
 
 def breaker_open(provider: str, seconds: float) -> ErrorInfo:
-    """The provider is being spared."""
+    """The breaker of the provider is open."""
     text = f"{provider!r} failed too often and is not asked for another {seconds:.0f} s; use another member"
     return ErrorInfo("breaker_open", shorten(text), retryable=True)
 

@@ -8,8 +8,8 @@ An `Execution` has two kinds: a call of a tool or agent (`call.MemberCall`) and 
 
 Plugin code runs inside the execution's own task. When the deadline passes the ladder begins: cancel, wait `grace`,
 cancel again, wait, close the coroutine, give it up. Nobody waits longer than that for a plugin: the observation is
-delivered by the ladder if the task does not deliver it. A plugin may raise whatever it likes, `SystemExit` included: it
-is this execution's EXEC_ERR. What plugin code leaves behind in the background ends with it.
+delivered by the ladder if the task does not deliver it. Whatever a plugin raises, `SystemExit` included, is this
+execution's EXEC_ERR. What plugin code leaves in the background ends with it.
 
 Invariants: each execution is concluded exactly once, and then delivered to its owner; what it was charged replaces what
 it had reserved; it is recorded before anybody sees it.
@@ -386,14 +386,14 @@ class Execution(ABC):
         if not enter(self):
             self.phase = "queued"
             self.runtime.waiting += 1
-            self.ledger.hold_up()
+            self.ledger.pause()
             self.runtime.deadlines.add(self.deadline, self)
 
     def _leave_queue(self) -> None:
         if self.phase == "queued":
             self.phase = "new"
             self.runtime.waiting -= 1
-            self.ledger.go_on()
+            self.ledger.resume()
 
     def start(self) -> None:
         """All gates have room: begin."""

@@ -48,9 +48,9 @@ class Executor:
     """Runs plans over pools.
 
     Args:
-        limits: concurrency and patience.
+        limits: concurrency, grace periods, sizes.
         retries: waiting times between attempts.
-        breaker: when providers are spared.
+        breaker: when a failing provider is not asked.
 
     Use it as an async context manager, or call `aclose` when done.
     """

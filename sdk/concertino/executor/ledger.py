@@ -208,12 +208,12 @@ class Ledger:
         ):
             self.frozen = True
 
-    def hold_up(self) -> None:
-        """A sub-call waits for a place at a gate: until `go_on`, the agent of this ledger cannot settle."""
+    def pause(self) -> None:
+        """A sub-call waits for a place at a gate: until `resume`, the agent of this ledger cannot settle."""
         self._block(+1)
         self._refuse_if_stuck()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """The sub-call has its place, or needs none any more."""
         self._block(-1)
 

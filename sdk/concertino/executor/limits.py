@@ -1,4 +1,4 @@
-"""Limits: what an executor may do at once and how patient it is. The gates that hold them are in `gates`."""
+"""Limits: what an executor may do at once, and how long it waits. The gates that hold them are in `gates`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNLIMITED = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What an executor may do at once, and how patient it is.
+    """What an executor may do at once, and how long it waits.
 
     Attributes:
         calls: tool calls under way at once, over all runs; agents likewise, per depth.

@@ -1,9 +1,9 @@
 """Transport retries: which failed attempt may be repeated, how often, and after how long.
 
-These are the retries *inside* a call. Repeating with other arguments, or asking somebody else, is the orchestrator's
-business and reaches it as an observation. The table (also in `docs/explanation/statuses-and-failures.md`):
+These are the retries *inside* a call. Repeating with other arguments, or asking another member, is up to the
+orchestrator, which sees an observation. The table (also in `docs/explanation/statuses-and-failures.md`):
 
-    failure          attempts   repeated                     tells on the provider
+    failure          attempts   repeated                     counts against the provider
     caller               1      never                        no
     auth                 1      never                        opens the breaker at once
     throttled            5      if retry-safe                no; halves the provider's gate

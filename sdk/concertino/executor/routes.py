@@ -1,6 +1,6 @@
-"""The way of one request through a router: which of its models is asked next, and whether another one is worth it.
+"""How one request goes through a router: which model is asked next, and whether to fall back to another one.
 
-What a policy goes by (usual seconds, usual length of a reply, failures in a row) is kept with the open model, so all
+Policies use what is kept with the open model (usual seconds, usual length of a reply, failures in a row), so all
 routers and runs of an executor learn from each other. A run that is resumed asks the models that it asked before.
 """
 
@@ -28,8 +28,8 @@ FRESH = 300.0
 _USUAL_OUTPUT = 500.0
 """Tokens that a model is taken to write before it has written anything."""
 
-_TELLING = frozenset({"unavailable", "truncated", "raised", "bad_result", "deadline"})
-"""Codes of failures that tell on the model: it cools down for them. A wrong request is the caller's."""
+_COUNT_AGAINST_MODEL = frozenset({"unavailable", "truncated", "raised", "bad_result", "deadline"})
+"""Codes of failures that count against the model, which cools down after some. A wrong request is the caller's."""
 
 
 class Route:
@@ -54,7 +54,7 @@ class Route:
         code = observation.error.code if observation.error else ""
         bound = self.bindings.model(spec)
         refused = code == "rejected" and bound.provider.name in self.scope.switched_off  # the key, not the request
-        if observation.replayed or not (refused or code in _TELLING):
+        if observation.replayed or not (refused or code in _COUNT_AGAINST_MODEL):
             return
         opened = bound.opened
         opened.failed += 1

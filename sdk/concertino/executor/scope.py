@@ -1,7 +1,7 @@
 """The scope of a run: everything its calls share. One is opened per run and closed with it.
 
 Times inside a run are seconds since its start (`now()`), on the event loop's clock; the deadline is on the loop's
-clock itself. Every event passes `emit`, which writes it to the journal *before* anybody else can act on it.
+clock itself. Every event passes `emit`, which writes it to the trace *before* anyone else can act on it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Duplicates = Literal["run", "reuse", "refuse"]
 
 
 class Sink(Protocol):
-    """Where a scope's events become durable: a journal, usually."""
+    """Where a scope's events become durable: a trace file, usually."""
 
     @property
     def must_flush(self) -> bool:
@@ -118,16 +118,16 @@ class Scope:
         return self.loop.time() - self.started
 
     def emit(self, event: Event) -> None:
-        """Record an event and tell the listeners. A journal that cannot be written raises *before* a call starts."""
+        """Record an event and tell the listeners. A trace that cannot be written raises *before* a call starts."""
         if self.sink is not None:
             self.sink.append(event)
         self._tell(event)
 
     def emit_result(self, event: Event, *, recalled: bool = False) -> None:
-        """Record the end of a call. It has happened, so a failing journal is noted and the result is still delivered.
+        """Record the end of a call. It has happened, so a failing trace is noted and the result is still delivered.
 
         Args:
-            recalled: the journal holds it already.
+            recalled: the trace holds it already.
         """
         if self.sink is not None and not recalled:
             try:
@@ -145,11 +145,11 @@ class Scope:
         for listener in self.listeners:
             try:
                 listener(event)
-            except Exception:  # a listener only looks on; what it cannot bear must not stop the run
+            except Exception:  # a listener only observes; its failure must not stop the run
                 logger.exception("a listener failed on %s", type(event).__name__)
 
     def resume_from(self, past: Scope, begun: Event) -> None:
-        """Begin with what another scope has behind it, under a beginning of its own: for a fork of its run."""
+        """Continue from another scope, under a start event of its own: for a fork of its run."""
         self.events += [begun, *past.events[1:]]
         self.ledger.charge(past.ledger.usage)
         self.seen, self.finished = dict(past.seen), list(past.finished)
