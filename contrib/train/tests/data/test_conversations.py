@@ -7,7 +7,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import Brief, ParallelRounds, Role, RoleWorkflow, SerialCalls, coder_tester
+from concertino.strategies import AgentGraph, Brief, ParallelRounds, Role, RoleWorkflow, SerialCalls, coder_tester
 from concertino.strategies.parallel_rounds.strategy import ParallelRoundsMachine
 from concertino.testing import ScriptedModel, make_pool
 from concertino_train.data import Conversation, conversations_of
@@ -22,6 +22,12 @@ def add(a: int, b: int) -> int:
     if a == 13:
         raise ValueError("thirteen is not added")
     return a + b
+
+
+@ct.tool
+def say(text: str) -> str:
+    """Say it again."""
+    return text
 
 
 def add_call(a: Any = 1, b: Any = 2) -> tuple[str, dict[str, Any]]:
@@ -166,8 +172,14 @@ def test_what_a_summariser_wrote_is_no_policy_s() -> None:
     assert len(conversations_of(run.trace, others=())) == 2
 
 
-def test_repaired_texts_are_taught_unless_only_exact_ones_are_wanted(traces: dict[str, list[ct.Trace]]) -> None:
-    (read,), (exact,) = (conversations_of(traces["graph"][0], exact=only) for only in (False, True))
+def test_repaired_texts_are_taught_unless_only_exact_ones_are_wanted() -> None:
+    undescribed = (
+        "<thinking>One.</thinking><agent><agent_id>A</agent_id><agent_name>say</agent_name>"
+        "<required_arguments><agent_input>3</agent_input></required_arguments></agent>"
+    )
+    with ScriptedModel(undescribed) as model:
+        run = ct.Orchestrator(model, AgentGraph()).run_sync("What is 1 + 2?", pool=make_pool(say))
+    (read,), (exact,) = (conversations_of(run.trace, exact=only) for only in (False, True))
     assert taught(read) == [True]
     assert taught(exact) == [False]
     assert exact.faults == {2: ("missing_field",)}

@@ -73,7 +73,7 @@ class DataSection(Section):
         exclude_rl: leave out questions that `tasks.train` has.
         exact: teach only texts without any flaw.
         roles: only conversations of these roles; all by default.
-        rewrite: serial trajectories become parallel ones of this strategy.
+        rewrite: serial trajectories become parallel ones of this strategy, whose turns hold several calls.
         keep_serial: what cannot be rewritten stays as it is.
         gap: GAP's filters.
         outcomes: filter `tasks.train` by the outcomes in `tasks.outcomes`.
