@@ -27,7 +27,7 @@ os.environ.update(HF_HUB_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1", TRL_EXPERIME
 
 import torch
 from concertino import Call, Message, Observation, Plan, Pool, Reply, Strategy, tool
-from concertino.strategies import Act, Ask, Brief, Done, Machine
+from concertino.strategies import Act, Ask, Done, Machine, TaskContext
 from concertino_bench import Task
 from concertino_local.codec import ChatCodec
 from concertino_train.policies import TransformersPolicy
@@ -83,7 +83,7 @@ class Talk(Machine):
             return Act(self.plan, len(self.messages) // 2)
         return Ask("orchestrator", self.messages, 1, TOOLS)
 
-    def tell(self, reply: Reply) -> None:
+    def on_reply(self, reply: Reply) -> None:
         """See `Machine`."""
         self.messages.append(Message.of(reply))
         calls = [Call(each.name, each.arguments, id=str(n)) for n, each in enumerate(reply.tool_calls)]
@@ -108,7 +108,7 @@ class Talking(Strategy):
 
     name = "talking"
 
-    def begin(self, brief: Brief) -> Talk:
+    def begin(self, brief: TaskContext) -> Talk:
         """See `Strategy`."""
         return Talk(brief.question)
 

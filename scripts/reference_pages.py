@@ -1,4 +1,4 @@
-"""Write the pages of the reference that are made from code: the command line, the members, the flaws of texts.
+"""Write the pages of the reference that are made from code: the command line, the members, the issues of texts.
 
     python scripts/reference_pages.py            write them
     python scripts/reference_pages.py --check    exit with 1 if one of them is not what the code says
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from reference_flaws import flaws_page
+from reference_issues import flaws_page
 from tree import ROOT
 
 if TYPE_CHECKING:
@@ -366,7 +366,7 @@ MADE = {
     "members.md": members_page,
     "metrics.md": metrics_page,
     "rewards.md": rewards_page,
-    "strategy-flaws.md": flaws_page,
+    "strategy-issues.md": flaws_page,
     "training-settings.md": training_settings_page,
 }
 """The pages that this script writes."""

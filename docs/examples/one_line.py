@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from concertino import Call
-from concertino.strategies import Brief, Flaw, ParsedReply, TextStrategy
+from concertino.strategies import FormatIssue, ParsedReply, TaskContext, TextStrategy
 
 FORMAT = 'Answer the question. Write lines such as CALL name {"argument": 1}, or one line ANSWER text. You may call:'
 
@@ -15,8 +15,8 @@ class OneLine(TextStrategy):
 
     name = "one-line"
 
-    def system_prompt(self, brief: Brief) -> str:
-        return "\n".join([FORMAT, *(json.dumps(tool["function"]) for tool in brief.tools)])
+    def system_prompt(self, context: TaskContext) -> str:
+        return "\n".join([FORMAT, *(json.dumps(tool["function"]) for tool in context.tools)])
 
     def read(self, text: str) -> ParsedReply:
         calls: list[Call] = []
@@ -27,8 +27,8 @@ class OneLine(TextStrategy):
             if word == "CALL":
                 name, _, arguments = rest.partition(" ")
                 calls.append(Call(name, arguments or "{}"))
-        missing = Flaw("no_call", "Write a line that begins with CALL or ANSWER.", 0, len(text))
-        return ParsedReply(calls, flaws=[] if calls else [missing])
+        missing = FormatIssue("no_call", "Write a line that begins with CALL or ANSWER.", 0, len(text))
+        return ParsedReply(calls, issues=[] if calls else [missing])
 
     def write_turn(self, calls: Sequence[Call], thought: str = "", **_: Any) -> str:
         return "\n".join([f"# {' '.join(thought.split())}", *(f"CALL {c.name} {json.dumps(c.data)}" for c in calls)])

@@ -1,7 +1,7 @@
 """Drive the strategy with a scripted model, then by hand."""
 
 import concertino as ct
-from concertino.strategies import Brief
+from concertino.strategies import TaskContext
 from concertino.testing import ScriptedModel
 from one_line import OneLine
 
@@ -17,8 +17,8 @@ with ScriptedModel('CALL multiply {"a": 6}', 'CALL multiply {"a": 6, "b": 7}', "
 print(run.answer, [seen.status.value for seen in run.observations])
 print("replayed:", ct.replay(run.trace, OneLine()).answer)
 
-machine = OneLine().begin(Brief("6 × 7?"))
-machine.tell(ct.Reply('CALL multiply {"a": 6, "b": 7}'))
+machine = OneLine().begin(TaskContext("6 × 7?"))
+machine.on_reply(ct.Reply('CALL multiply {"a": 6, "b": 7}'))
 fork = machine.fork()
 fork.observe([ct.Observation("1.1", "multiply", ct.Status.OK, 42)])
 print(type(machine.step()).__name__, type(fork.step()).__name__)

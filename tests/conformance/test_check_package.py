@@ -153,7 +153,7 @@ from concertino.strategies import ParsedReply, TextStrategy
 class Shout(TextStrategy):
     name = "shout"
 
-    def system_prompt(self, brief):
+    def system_prompt(self, context):
         return "Answer."
 
     def read(self, text):

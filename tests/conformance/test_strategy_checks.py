@@ -13,10 +13,9 @@ from concertino.strategies import (
     AgentGraph,
     Agree,
     Ask,
-    Brief,
     DependencyPlan,
     Done,
-    Flaw,
+    FormatIssue,
     Machine,
     ParallelRounds,
     ParsedReply,
@@ -26,6 +25,7 @@ from concertino.strategies import (
     SerialCalls,
     Step,
     Strategy,
+    TaskContext,
     TextStrategy,
     reasoner_programmer,
 )
@@ -93,7 +93,7 @@ class Words(TextStrategy):
 
     name = "words"
 
-    def system_prompt(self, brief: Brief) -> str:
+    def system_prompt(self, context: TaskContext) -> str:
         return "do NAME TEXT, or say TEXT"
 
     def read(self, text: str) -> ParsedReply:
@@ -103,7 +103,7 @@ class Words(TextStrategy):
         if word == "do":
             name, _, given = rest.partition(" ")
             return ParsedReply([ct.Call(name, {"query": given})])
-        return ParsedReply(flaws=[Flaw("no_word", "begin with do or say", 0, len(text))])
+        return ParsedReply(issues=[FormatIssue("no_word", "begin with do or say", 0, len(text))])
 
     def write_turn(self, calls: Sequence[ct.Call], thought: str = "", **_: Any) -> str:
         if len(calls) != 1:
@@ -126,7 +126,7 @@ class WritesAnother(Words):
 
 class WritesWithFlaws(Words):
     def read(self, text: str) -> ParsedReply:
-        return super().read(text)._replace(flaws=[Flaw("short", "write more", 0, 0, True)])
+        return super().read(text)._replace(issues=[FormatIssue("short", "write more", 0, 0, True)])
 
 
 class WritesNoAnswer(Words):
@@ -143,12 +143,12 @@ class Raises(Words):
 
 class PlacesOutside(Words):
     def read(self, text: str) -> ParsedReply:
-        return ParsedReply(flaws=[Flaw("far", "too far", 0, len(text) + 1)])
+        return ParsedReply(issues=[FormatIssue("far", "too far", 0, len(text) + 1)])
 
 
 class TrustsResults(Words):
-    def begin(self, brief: Brief) -> TextMachine:
-        return Trusting(self, brief)
+    def begin(self, context: TaskContext) -> TextMachine:
+        return Trusting(self, context)
 
 
 class Trusting(TextMachine):
@@ -177,8 +177,8 @@ class Raw(Strategy):
     name = "raw"
     machine: type[RawMachine]
 
-    def begin(self, brief: Brief) -> Machine:
-        return self.machine([ct.Message("user", brief.question)])
+    def begin(self, context: TaskContext) -> Machine:
+        return self.machine([ct.Message("user", context.question)])
 
     def restore(self, dumped: Mapping[str, Any]) -> Machine:
         return self.machine([ct.Message.from_json(each) for each in dumped["messages"]], dumped["over"])
@@ -193,7 +193,7 @@ class RawMachine(Machine):
     def step(self) -> Step:
         return Done("42", "answered") if self.over else Ask("orchestrator", self.messages, len(self.messages))
 
-    def tell(self, reply: ct.Reply) -> None:
+    def on_reply(self, reply: ct.Reply) -> None:
         self.messages.append(ct.Message("assistant", reply.text))
         self.over = len(self.messages) > 3
 
@@ -223,7 +223,7 @@ class Sharing(RawMachine):
 
 
 class Endless(RawMachine):
-    def tell(self, reply: ct.Reply) -> None:
+    def on_reply(self, reply: ct.Reply) -> None:
         self.messages.append(ct.Message("assistant", reply.text))
 
 
@@ -231,7 +231,7 @@ class GoesOn(RawMachine):
     def finish(self, stop: str, detail: str = "") -> None:
         self.messages = self.messages[:1]
 
-    def tell(self, reply: ct.Reply) -> None:
+    def on_reply(self, reply: ct.Reply) -> None:
         self.over = False
 
 
@@ -266,7 +266,7 @@ BROKEN: list[tuple[Strategy, str, str]] = [
     (WritesWithFlaws(), "a_written_turn_is_read_back", "write more"),
     (WritesNoAnswer(), "a_written_answer_ends_the_run", "the answer is 42"),
     (Raises(), "any_text_is_read", "ValueError: a null character"),
-    (PlacesOutside(), "every_reply_is_reported", "characters, it reports Flaw(code='far'"),
+    (PlacesOutside(), "every_reply_is_reported", "characters, it reports FormatIssue(code='far'"),
     (TrustsResults(), "any_observation_is_shown", "never read a result as a reply"),
     (LosesSettings(), "its_settings_are_read_back", "was read back as"),
     (raw(Forgetful), "it_is_written_down_at_every_step", "the restored machine"),

@@ -1,4 +1,4 @@
-"""Every flaw that a strategy's reader can find has a text that causes it, and causes nothing else."""
+"""Every issue that a strategy's reader can find has a text that causes it, and causes nothing else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import pytest
 from concertino.strategies.base.format_issues import report
-from reference_flaws import EXAMPLES, READERS, Example, examples, flaws_page, members
+from reference_issues import EXAMPLES, READERS, Example, examples, flaws_page, members
 from tree import ROOT
 
 FOUND = examples()
@@ -24,11 +24,11 @@ def page() -> str:
 
 @pytest.mark.parametrize("example", FOUND, ids=lambda example: f"{example.reader}.{example.code}")
 def test_a_text_has_the_flaw_that_it_is_an_example_of_and_no_other(example: Example) -> None:
-    flaws = example.flaws()
-    assert {flaw.code for flaw in flaws} == {example.code, *example.also}
-    for flaw in flaws:
-        assert 0 <= flaw.start <= flaw.end <= len(example.text)
-        assert flaw.message.strip()
+    issues = example.issues()
+    assert {issue.code for issue in issues} == {example.code, *example.also}
+    for issue in issues:
+        assert 0 <= issue.start <= issue.end <= len(example.text)
+        assert issue.message.strip()
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -49,9 +49,9 @@ def test_every_table_of_codes_in_the_strategies_has_its_reader() -> None:
 def test_the_page_shows_a_short_text_and_the_message_that_its_reader_gives(example: Example) -> None:
     section = page().split(f"{{ #{example.reader}-{example.code} }}\n")[1].split(" { #")[0]
     assert f"text\n{example.shown}\n`" in section
-    assert f"text\n{report(example.text, [example.flaw()]).removeprefix('- ')}\n`" in section
+    assert f"text\n{report(example.text, [example.issue()]).removeprefix('- ')}\n`" in section
     assert len(example.shown) <= LONGEST
-    assert ("*Repaired.*" in section or "(repaired)" in section) == example.flaw().repaired
+    assert ("*Repaired.*" in section or "(repaired)" in section) == example.issue().repaired
 
 
 def test_what_repeats_in_a_text_is_written_out_for_the_reader_and_shortened_on_the_page() -> None:
@@ -63,8 +63,8 @@ def test_what_repeats_in_a_text_is_written_out_for_the_reader_and_shortened_on_t
 
 def test_a_text_whose_flaw_is_gone_is_an_error_that_names_it() -> None:
     sound = Example("serial-calls", "no_call", "<answer>12</answer>", "<answer>12</answer>")
-    with pytest.raises(LookupError, match=r"flaws\.toml: the text of \[serial-calls\.no_call\] has the flaws \[\]"):
-        sound.flaw()
+    with pytest.raises(LookupError, match=r"issues\.toml: the text of \[serial-calls\.no_call\] has the issues \[\]"):
+        sound.issue()
 
 
 def test_the_texts_are_read_with_the_members_that_the_page_shows() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from concertino import Message, Orchestrator, Pool, Reply, Run, Strategy, Trace, replay
 from concertino.core.plan import Call
-from concertino.strategies import Act, Ask, Brief, Done, Machine, Step, installed_strategy
+from concertino.strategies import Act, Ask, Done, Machine, Step, TaskContext, installed_strategy
 from concertino.testing import ScriptedModel
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -41,7 +41,7 @@ def run(pool: Pool, *turns: str, **options: Any) -> Run:
 
 
 def test_it_inherits_from_the_contract_alone(strategy: Strategy) -> None:
-    machine = strategy.begin(Brief("?"))
+    machine = strategy.begin(TaskContext("?"))
     assert type(strategy).__mro__[1:] == Strategy.__mro__
     assert type(machine).__mro__[1:] == Machine.__mro__
 
@@ -53,7 +53,7 @@ def test_it_is_run_and_replayed(pool: Pool) -> None:
     done = run(pool, *TURNS)
     assert (done.answer, done.stop) == ("8", "answered")
     assert [[seen.status.value for seen in each.observations] for each in done.rounds] == [["OK"], ["OK", "PARSE_ERR"]]
-    assert [flaw.code for flaw in done.rounds[0].flaws] == ["small_letters"]
+    assert [issue.code for issue in done.rounds[0].issues] == ["small_letters"]
     assert replay(done.trace) == Done("8", "answered")
 
 
@@ -77,7 +77,7 @@ def test_it_is_resumed_wherever_it_broke_off(pool: Pool, tmp_path: Path, kept: i
 def test_it_is_dumped_and_restored_at_every_step(pool: Pool, strategy: Strategy) -> None:
     done = run(pool, *TURNS)
     seen = {each.call_id: each for each in done.observations}
-    machine = strategy.begin(Brief(done.question, pool.to_openai()))
+    machine = strategy.begin(TaskContext(done.question, pool.to_openai()))
     texts = list(TURNS)
     while True:
         twin = strategy.restore(json.loads(json.dumps(machine.dump())))
@@ -89,7 +89,7 @@ def test_it_is_dumped_and_restored_at_every_step(pool: Pool, strategy: Strategy)
         if isinstance(step, Done):
             break
         if isinstance(step, Ask):
-            machine.tell(Reply(texts.pop(0)))
+            machine.on_reply(Reply(texts.pop(0)))
         else:
             assert isinstance(step, Act)
             machine.observe([seen[f"{step.round}.{call.id}"] for call in step.plan.calls])
@@ -98,19 +98,19 @@ def test_it_is_dumped_and_restored_at_every_step(pool: Pool, strategy: Strategy)
 
 def shown(step: Step) -> Any:
     """A step as data; plans are compared by their calls."""
-    return (step.plan.to_json(), step.round, step.flaws, step.writers) if isinstance(step, Act) else step
+    return (step.plan.to_json(), step.round, step.issues, step.writers) if isinstance(step, Act) else step
 
 
 def test_it_reads_back_what_it_writes(strategy: Strategy, pool: Pool) -> None:
-    machine = strategy.begin(Brief("?", pool.to_openai()))
+    machine = strategy.begin(TaskContext("?", pool.to_openai()))
     calls = [Call("double", {"number": 4}, "1"), Call("double", {"text": "a\nb"}, "2")]
-    machine.tell(Reply(strategy.write_turn(calls, "Two\nlines.", part="scout")))
+    machine.on_reply(Reply(strategy.write_turn(calls, "Two\nlines.", part="scout")))
     step = machine.step()
     assert isinstance(step, Act)
     assert list(step.plan.calls) == calls
     assert machine.reading is not None
-    assert (machine.reading.flaws, machine.reading.thought) == ((), "Two\nlines.")
-    ending = strategy.begin(Brief("?"))
+    assert (machine.reading.issues, machine.reading.thought) == ((), "Two\nlines.")
+    ending = strategy.begin(TaskContext("?"))
     for text in strategy.write_answer("8", "Clear."):
         ending.tell(Reply(text))
     assert ending.step() == Done("8", "answered")

@@ -44,8 +44,10 @@ def _calls(draw: st.DrawFn) -> tuple[Called, ...]:
 @st.composite
 def _rounds(draw: st.DrawFn) -> tuple[EpisodeRound, ...]:
     kinds = draw(st.lists(st.sampled_from(("calls", "unread")), max_size=3))
-    flaws = st.sampled_from(((), ("no_reasoning",)))
-    rounds = [EpisodeRound(kind, calls=draw(_calls()) if kind == "calls" else (), flaws=draw(flaws)) for kind in kinds]
+    issues = st.sampled_from(((), ("no_reasoning",)))
+    rounds = [
+        EpisodeRound(kind, calls=draw(_calls()) if kind == "calls" else (), issues=draw(issues)) for kind in kinds
+    ]
     if draw(st.booleans()):
         rounds += [EpisodeRound("final"), EpisodeRound("answer", truncated=draw(st.booleans()))]
     return tuple(rounds)

@@ -56,7 +56,7 @@ def test_every_text_of_the_policy_is_a_round() -> None:
     episode = episode_of("Hm.", [add_call()], sloppy, FINAL, "<answer>3</answer>")
     assert [each.kind for each in episode.rounds] == ["unread", "calls", "calls", "final", "answer"]
     assert [each.exact for each in episode.rounds] == [False, True, False, True, True]
-    assert episode.rounds[2].flaws == ("no_reasoning",)
+    assert episode.rounds[2].issues == ("no_reasoning",)
     assert len(episode.policy_rounds) == 4
     assert (episode.correct, episode.verdict, episode.answered, episode.answer) == (1.0, "right", True, "3")
 
@@ -103,11 +103,11 @@ def test_sampled_ids_are_counted_where_they_are_known() -> None:
 
 
 def test_a_given_verdict_judges_the_texts_that_led_to_no_plan() -> None:
-    from concertino.strategies import Flaw
+    from concertino.strategies import FormatIssue
 
     run = run_of([add_call()], FINAL, "<answer>3</answer>")
-    episode = Episode.of_run(run, RIGHT, group="q", verdict=lambda reply: [Flaw("rude", "be polite", 0, 1)])
-    assert [each.flaws for each in episode.rounds] == [(), ("rude",), ()]
+    episode = Episode.of_run(run, RIGHT, group="q", verdict=lambda reply: [FormatIssue("rude", "be polite", 0, 1)])
+    assert [each.issues for each in episode.rounds] == [(), ("rude",), ()]
 
 
 # -- calls and sums ----------------------------------------------------------------------------------------------------

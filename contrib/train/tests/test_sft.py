@@ -429,7 +429,7 @@ def test_a_clean_rollout_has_the_exact_form_in_every_text() -> None:
     from concertino_train.sft.progress import clean_share
 
     clean = Episode(
-        "a", "q", rounds=(EpisodeRound("calls"), EpisodeRound("final"), EpisodeRound("answer", flaws=("x",)))
+        "a", "q", rounds=(EpisodeRound("calls"), EpisodeRound("final"), EpisodeRound("answer", issues=("x",)))
     )
     spoilt = Episode("b", "q", rounds=(EpisodeRound("unread"), EpisodeRound("final")))
     assert clean_share([clean, spoilt, clean, Episode("c", "q")]) == 0.5

@@ -25,7 +25,7 @@ run = ct.Orchestrator(policy).run_sync("What is 3 + 4?", pool=ct.Pool.of(add))
 episode = Episode.of_run(run, Grade(Verdict.RIGHT, "7 is right"), group="sum/3+4")
 
 for each in episode.rounds:
-    print(each.kind, list(each.flaws), [(call.name, call.status, call.units) for call in each.calls])
+    print(each.kind, list(each.issues), [(call.name, call.status, call.units) for call in each.calls])
 again = Episode.from_json(json.loads(json.dumps(episode.to_json())))
 (scored,) = PRESETS["paramanager"].score([again])
 print({name: round(value, 3) for name, value in scored.components.items()}, again == episode)

@@ -105,7 +105,7 @@ async def test_every_strategy_answers_every_kind_of_question(
         question, answers = make_question(Random(seed), **kind)
         run = await conduct(question, strategy())
         assert (run.stop, values(run)) == ("answered", answers), f"seed {seed}: {run.answer!r} {run.detail}"
-        assert not [f for made in run.rounds for f in made.flaws if not f.repaired], f"seed {seed}"
+        assert not [f for made in run.rounds for f in made.issues if not f.repaired], f"seed {seed}"
 
 
 @EACH

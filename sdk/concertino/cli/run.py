@@ -116,7 +116,7 @@ def run(
 
     \b
     JSON: {"id", "question", "answer", "stop", "detail", "usage", "seconds",
-           "critical_path_seconds", "rounds": [{"number", "text", "flaws", "observations"}],
+           "critical_path_seconds", "rounds": [{"number", "text", "issues", "observations"}],
            "pool", "trace"}; --events: the records of a trace, one a line.
     """
     display = Display(live, as_json, events)

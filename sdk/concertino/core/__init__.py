@@ -7,7 +7,7 @@ from . import events
 from .budget import Budget
 from .errors import BudgetError, ConcertinoError, PlanError, PluginError, PoolError, SpecError, TraceError, UsageError
 from .events import STOP_REASONS
-from .format_issue import Flaw
+from .format_issue import FormatIssue
 from .model import ChatRequest, Message, Model, Reply, Sampling, ToolCall
 from .observation import CODES, CallFailed, ErrorInfo, Observation, Status
 from .plan import Call, Plan, Ref
@@ -28,7 +28,7 @@ __all__ = [
     "Cost",
     "ErrorInfo",
     "FailureClass",
-    "Flaw",
+    "FormatIssue",
     "Message",
     "Model",
     "Observation",

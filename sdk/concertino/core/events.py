@@ -20,7 +20,7 @@ from .observation import Observation
 from .plan import Plan, unparse
 
 if TYPE_CHECKING:
-    from .format_issue import Flaw
+    from .format_issue import FormatIssue
 
 
 def idempotency_key(run_id: str, call_id: str) -> str:
@@ -89,17 +89,17 @@ class Replied:
 
 @dataclass(slots=True)
 class Planned:
-    """What the orchestrator wants done in a round. `flaws` are the format issues of its text."""
+    """What the orchestrator wants done in a round. `issues` are the format issues of its text."""
 
     round: int
     plan: Plan
     at: float
-    flaws: tuple[Flaw, ...] = ()
+    issues: tuple[FormatIssue, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
         data = {"t": "plan", "round": self.round, "calls": self.plan.to_json(), "at": self.at}
-        return {**data, "flaws": [flaw.to_json() for flaw in self.flaws]} if self.flaws else data
+        return {**data, "issues": [issue.to_json() for issue in self.issues]} if self.issues else data
 
 
 @dataclass(slots=True)

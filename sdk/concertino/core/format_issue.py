@@ -12,7 +12,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
+class FormatIssue:
     """One fault.
 
     Attributes:
@@ -34,7 +34,7 @@ class Flaw:
         return {name: value for name, value in asdict(self).items() if value is not False}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Flaw:
+    def from_json(cls, data: Mapping[str, Any]) -> FormatIssue:
         """From `to_json`."""
         return cls(data["code"], data["message"], data["start"], data["end"], data.get("repaired", False))
 

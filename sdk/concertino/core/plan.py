@@ -4,7 +4,7 @@ A parallel round is a plan without edges; a serial turn is a plan of one call; a
 have edges. An edge comes from `Call.after`, or from a reference `${id}` inside an argument: the result of call `id`
 takes its place, or a part of it (`${id.hotels[0].name}`). Text is parsed **once** into literal parts and references;
 results are put in by position and never read again, so a `${…}` inside a result stays text. `$${` writes a literal
-`${`. `Call.behind` orders calls without an edge: they wait for the others to end, with success or without.
+`${`. `Call.order_after` orders calls without an edge: they wait for the others to end, with success or without.
 
 References are only recognised where the strategy asks for them (`Plan.parse`): in a parallel round `${x}` is text.
 """
@@ -63,7 +63,7 @@ class Call:
             code and text.
         repairs: names of the repairs that the strategy needed to read it.
         guarded: the arguments come from `concertino.text.json`, so they are plain JSON within its limits already.
-        behind: ids of calls that must have ended before it starts, with success or without.
+        order_after: ids of calls that must have ended before it starts, with success or without.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Call:
     error: tuple[str, str] | None = None
     repairs: tuple[str, ...] = ()
     guarded: bool = False
-    behind: tuple[str, ...] = ()
+    order_after: tuple[str, ...] = ()
 
     @property
     def data(self) -> Any:
@@ -91,8 +91,8 @@ class Call:
         data: dict[str, Any] = {"id": self.id, "name": self.name, "arguments": unparse(self.arguments)}
         if self.after:
             data["after"] = list(self.after)
-        if self.behind:
-            data["behind"] = list(self.behind)
+        if self.order_after:
+            data["order_after"] = list(self.order_after)
         if self.error:
             data["error"] = list(self.error)
         if self.repairs:
@@ -110,7 +110,7 @@ class Call:
             tuple(data.get("after", ())),
             (error[0], error[1]) if error else None,
             tuple(data.get("repairs", ())),
-            behind=tuple(data.get("behind", ())),
+            order_after=tuple(data.get("order_after", ())),
         )
 
 
@@ -143,7 +143,7 @@ class Plan:
             twice = next(call.id for call in numbered if call.id in seen or seen.add(call.id))  # type: ignore[func-returns-value]
             raise PlanError(f"two calls have the id {twice!r}; ids must differ")
         for call in numbered:
-            if call.after or call.behind or not isinstance(call.arguments, str):
+            if call.after or call.order_after or not isinstance(call.arguments, str):
                 self._connect(call, ids)
         if self.edges or self.barriers:
             self._refuse_cycles()
@@ -170,8 +170,8 @@ class Plan:
 
     def _connect(self, call: Call, ids: set[str]) -> None:
         wanted = dict.fromkeys((*call.after, *references(call.arguments)))
-        behind = [other for other in dict.fromkeys(call.behind) if other not in wanted]
-        for other in (*wanted, *behind):
+        order_after = [other for other in dict.fromkeys(call.order_after) if other not in wanted]
+        for other in (*wanted, *order_after):
             if other == call.id:
                 raise PlanError(f"call {call.id!r} depends on itself")
             if other not in ids:
@@ -182,8 +182,8 @@ class Plan:
                 raise PlanError(f"call {call.id!r} refers to {other!r}, which is not in the plan{hint}")
         if wanted:
             self.edges[call.id] = tuple(wanted)
-        if behind:
-            self.barriers[call.id] = tuple(behind)
+        if order_after:
+            self.barriers[call.id] = tuple(order_after)
 
     def before(self, call_id: str) -> tuple[str, ...]:
         """Ids of all calls that one waits for, to succeed or only to end."""

@@ -2,7 +2,7 @@
 
 Any plan can be drawn, whatever strategy made it. Nodes are numbered in the plan's order and ids are only labels, so
 that no text of a model becomes syntax of the drawing. A dashed edge orders two calls without passing data. Barriers
-between levels (`Call.behind`) are a way of running a plan, no part of its shape, and are not drawn.
+between levels (`Call.order_after`) are a way of running a plan, no part of its shape, and are not drawn.
 """
 
 from __future__ import annotations

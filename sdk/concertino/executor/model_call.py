@@ -66,7 +66,7 @@ class StreamListener(Protocol):
     def begin(self) -> None:
         """An attempt begins; what was heard before is void."""
 
-    def hear(self, piece: str) -> None:
+    def on_text(self, piece: str) -> None:
         """More of the text."""
 
 
@@ -162,7 +162,7 @@ class ModelCall(Execution):
         try:
             async for last in pieces:
                 if isinstance(last, str):
-                    listener.hear(last)
+                    listener.on_text(last)
         finally:
             if isinstance(pieces, AsyncGenerator):
                 await pieces.aclose()

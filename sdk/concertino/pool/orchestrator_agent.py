@@ -18,7 +18,7 @@ from concertino.core.observation import CallFailed
 from concertino.core.plan import Plan
 from concertino.core.usage import Cost
 from concertino.members.specs import AgentSpec
-from concertino.strategies import Act, Ask, Brief, Done, Machine, Strategy
+from concertino.strategies import Act, Ask, Done, Machine, Strategy, TaskContext
 from concertino.strategies.built_in import DEFAULT_STRATEGY, installed_strategy
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class _Lead:
         Raises:
             CallFailed: there is none; says why.
         """
-        machine = self.strategy.begin(Brief(task, self.tools, sampling=self.sampling))
+        machine = self.strategy.begin(TaskContext(task, self.tools, sampling=self.sampling))
         while not isinstance(step := machine.step(), Done):
             if isinstance(step, Ask):
                 await self._ask(step, machine)
@@ -188,7 +188,7 @@ class _Lead:
             self.failure = failed
             machine.finish("model", str(failed))
             return
-        machine.tell(reply)
+        machine.on_reply(reply)
 
     async def _act(self, step: Act, machine: Machine) -> None:
         offered = {tool["function"]["name"] for tool in self.tools}

@@ -1,7 +1,7 @@
 """Eager dispatch: a call starts when its text is complete, while the model still writes.
 
-The machine says which calls of an unfinished text are complete (`Machine.ahead`); those that only read are begun, under
-the very ids that the round's plan will give them. When the text is finished, the plan takes over what was begun.
+The machine says which calls of an unfinished text are complete (`Machine.complete_calls`). Those that only read start,
+under the very ids that the round's plan will give them. When the text is finished, the plan takes over what was begun.
 
 Invariants: no call starts twice; a call that writes never starts early; what was begun and is not in the plan after all
 is stopped, and its observation stays on record.
@@ -36,13 +36,13 @@ class EagerDispatcher:
         """Another attempt writes from the start; what it writes again the same is not begun again."""
         self._text = ""
 
-    def hear(self, piece: str) -> None:
+    def on_text(self, piece: str) -> None:
         """More of the text."""
         seen = len(self._text)
         self._text += piece
         if not any(self._text.find(mark, max(0, seen - len(mark) + 1)) >= 0 for mark in self._machine.marks):
             return
-        for call in self._machine.ahead(self._text):
+        for call in self._machine.complete_calls(self._text):
             if call.id in self._begun or call.error is not None or call.after or references(call.arguments):
                 continue  # what waits for another call starts with the plan
             spec = self._scope.pool.find(call.name)

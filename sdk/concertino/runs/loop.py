@@ -152,7 +152,7 @@ class RunLoop:
             machine.finish("deadline", f"its {self.budget.seconds:g} s are over")
             return
         scope.transcript = step.messages
-        if self.orchestrator.eager and type(machine).ahead is not Machine.ahead:
+        if self.orchestrator.eager and type(machine).complete_calls is not Machine.complete_calls:
             self.ahead = EagerDispatcher(machine, executor, scope, self.round + 1)
         try:
             reply = await self._reply(step, machine, executor, scope)
@@ -167,7 +167,7 @@ class RunLoop:
                 stop = "model"
             machine.finish(stop, str(failed))
             return
-        machine.tell(reply)
+        machine.on_reply(reply)
         if self.ahead is not None and not isinstance(machine.step(), Act):
             await self._leave_behind({})
 
@@ -175,7 +175,7 @@ class RunLoop:
         """What the machine asks for; with it begins whatever it will ask for in any case."""
         name = self.line.name(step)
         running = self.early.pop(name, None)
-        if running is None and type(machine).upcoming is Machine.upcoming:
+        if running is None and type(machine).prefetchable is Machine.prefetchable:
             return await self._request(step, name, executor, scope)
         if running is None:
             running = asyncio.ensure_future(self._request(step, name, executor, scope))
@@ -214,7 +214,7 @@ class RunLoop:
         assert executor is not None
         assert scope is not None
         self.round = step.round
-        scope.emit_result(Planned(step.round, step.plan, scope.now(), step.flaws), recalled=self._was_planned(step))
+        scope.emit_result(Planned(step.round, step.plan, scope.now(), step.issues), recalled=self._was_planned(step))
         begun = self.ahead.taken_by(step.plan) if self.ahead is not None else {}
         await self._leave_behind(begun)
         try:

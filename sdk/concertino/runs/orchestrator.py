@@ -1,6 +1,6 @@
 """The orchestrator: drives a strategy's machine with a model and the executor, from a question to an answer.
 
-    question -> machine.step() -> Ask: the model  -> machine.tell(reply)
+    question -> machine.step() -> Ask: the model  -> machine.on_reply(reply)
                                -> Act: the executor -> machine.observe(observations)
                                -> Done: the answer
 
@@ -29,7 +29,7 @@ from concertino.executor import Duplicates, Executor
 from concertino.members.specs import ModelSpec, Spec, ToolSpec
 from concertino.pool.live import LivePool
 from concertino.pool.pool import Pool
-from concertino.strategies import Ask, Brief, Done, Machine, Strategy
+from concertino.strategies import Ask, Done, Machine, Strategy, TaskContext
 from concertino.strategies.built_in import DEFAULT_STRATEGY, installed_strategy
 from concertino.traces import Durability, JournalSink, Trace, TraceMemory, TraceStore
 from concertino.traces.trace import header
@@ -329,7 +329,7 @@ class Orchestrator:
         """The run's machine; what the strategy cannot do with this pool is said before anything has run."""
         remaining = budget.whole(self._rounds(budget))
         tools = pool.to_openai()
-        return self.strategy.begin(Brief(question, tools, budget.rounds, budget.parallel, remaining, sampling))
+        return self.strategy.begin(TaskContext(question, tools, budget.rounds, budget.parallel, remaining, sampling))
 
     def _rounds(self, budget: Budget) -> int:
         """Rounds that a run has at most."""
@@ -395,7 +395,7 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
         strategy = installed_strategy(setup["strategy"]["name"]).from_json(setup["strategy"])
     budget = Budget(**setup.get("budget", {}))
     tools, sampling = setup.get("tools", ()), _recorded_sampling(trace)
-    machine = strategy.begin(Brief(trace.question, tools, budget.rounds, budget.parallel, sampling=sampling))
+    machine = strategy.begin(TaskContext(trace.question, tools, budget.rounds, budget.parallel, sampling=sampling))
     replies = {record["id"].partition("~")[0]: record["reply"] for record in trace.of_kind("reply")}
     line = RequestIds()
     results = {seen.call_id: seen for seen in trace.observations()}
@@ -413,7 +413,7 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
                 raise TraceError(
                     f"trace {trace.run_id}: it ends before the {step.role} was asked again; resume it instead"
                 )
-            machine.tell(Reply.from_json(reply))
+            machine.on_reply(Reply.from_json(reply))
         else:
             missing = [call.id for call in step.plan.calls if f"{step.round}.{call.id}" not in results]
             if missing:

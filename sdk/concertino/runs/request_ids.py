@@ -1,6 +1,6 @@
 """The requests of a run, numbered in the order in which they are first known.
 
-A machine asks for one text at a time, but may know which it will ask for next (`Machine.upcoming`), and a driver may
+A machine asks for one text at a time, but may know the next ones (`Machine.prefetchable`), and a driver may
 make those at once. Then replies come in any order, and what a trace needs is a name for each request that does not
 depend on it. The invariant: the numbers follow from the machine alone, so a run, its resumption and its replay number
 alike.
@@ -28,7 +28,7 @@ class RequestIds:
 
     def prefetch(self, machine: Machine) -> list[tuple[str, Ask]]:
         """Requests that the machine will make too, as far as they were not known before; each with its id."""
-        coming = [ask for ask in machine.upcoming() if not self._knows(ask)]
+        coming = [ask for ask in machine.prefetchable() if not self._knows(ask)]
         new = [(self._next(), ask) for ask in coming]
         self._early += new
         return new

@@ -21,7 +21,7 @@ from concertino.traces import JournalSink, Trace
 from concertino.traces.trace import header
 
 if TYPE_CHECKING:
-    from concertino.core.format_issue import Flaw
+    from concertino.core.format_issue import FormatIssue
 
 
 class RunError(ConcertinoError):
@@ -37,7 +37,7 @@ class Round:
     """One round: what the orchestrator wrote, its calls, their observations.
 
     Attributes:
-        flaws: the format issues of its text; empty for a well-formed one.
+        issues: the format issues of its text; empty for a well-formed one.
     """
 
     number: int
@@ -46,7 +46,7 @@ class Round:
     observations: list[Observation]
     started: float = 0.0
     ended: float = 0.0
-    flaws: tuple[Flaw, ...] = ()
+    issues: tuple[FormatIssue, ...] = ()
 
     def critical_path(self) -> float:
         """Seconds of the longest chain of dependent calls: no execution of this plan can be faster."""
@@ -160,7 +160,7 @@ class Run:
                 {
                     "number": r.number,
                     "text": r.text,
-                    "flaws": [flaw.to_json() for flaw in r.flaws],
+                    "issues": [issue.to_json() for issue in r.issues],
                     "observations": [seen.to_json() for seen in r.observations],
                 }
                 for r in self.rounds
@@ -195,4 +195,4 @@ def _round(planned: Planned, text: str, asked_at: float, results: Mapping[str, O
     if len(seen) < len(found):
         plan = Plan.parallel([call for call, observation in found if observation is not None])
     ended = max((observation.ended for observation in seen), default=planned.at)
-    return Round(planned.round, text, plan, seen, asked_at, ended, planned.flaws)
+    return Round(planned.round, text, plan, seen, asked_at, ended, planned.issues)

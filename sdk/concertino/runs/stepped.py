@@ -3,7 +3,7 @@
     run = Orchestrator(strategy=..., executor=executor).stepped(question, pool=pool)
     while not run.done:
         if isinstance(run.step, Ask):
-            run.tell(reply)             # the holder plays the model, and says what it took
+            run.on_reply(reply)             # the holder plays the model, and says what it took
         else:
             await run.act()             # the executor runs the plan
     finished = await run.close()
@@ -93,7 +93,7 @@ class SteppedRun:
 
     # -- going on --------------------------------------------------------------------------------------------------
 
-    def tell(self, reply: Reply, seconds: float = 0.0) -> None:
+    def on_reply(self, reply: Reply, seconds: float = 0.0) -> None:
         """Answer an `Ask` in the model's place.
 
         Args:
@@ -120,7 +120,7 @@ class SteppedRun:
         seen = Observation(name, spec.name, Status.OK, None, None, usage, 1, started, ended)
         scope.emit_result(Replied(name, step.role, reply, seen))
         scope.ledger.charge(usage)
-        drive.machine.tell(reply)
+        drive.machine.on_reply(reply)
 
     async def ask(self) -> None:
         """Answer an `Ask` by the model of the pool that plays the role.

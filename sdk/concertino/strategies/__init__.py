@@ -9,14 +9,13 @@ role_workflow/     AT-GRPO: roles in turns until they agree
 built_in           the five by name, and how a strategy is found by its name
 """
 
-from concertino.core.format_issue import Flaw
+from concertino.core.format_issue import FormatIssue
 from concertino.core.plan_drawing import plan_to_dot, plan_to_json, plan_to_mermaid
 
 from .agent_graph import AgentGraph
 from .base.machine import (
     Act,
     Ask,
-    Brief,
     Done,
     Machine,
     OutlineStep,
@@ -24,6 +23,7 @@ from .base.machine import (
     RunLimits,
     Step,
     Strategy,
+    TaskContext,
     TurnState,
     Utterance,
 )
@@ -64,12 +64,11 @@ __all__ = [
     "AgentGraph",
     "Agree",
     "Ask",
-    "Brief",
     "Choice",
     "DependencyPlan",
     "Done",
     "Environment",
-    "Flaw",
+    "FormatIssue",
     "Machine",
     "Notebook",
     "OutlineStep",
@@ -85,6 +84,7 @@ __all__ = [
     "Step",
     "Stepped",
     "Strategy",
+    "TaskContext",
     "TextStrategy",
     "TurnState",
     "Utterance",

@@ -16,7 +16,7 @@ from typing import Any
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Status
 from concertino.core.plan import Call
-from concertino.strategies.base.machine import Act, Ask, Brief, Done, Machine
+from concertino.strategies.base.machine import Act, Ask, Done, Machine, TaskContext
 
 from .check import CheckFailed, CheckMissing, CheckSkipped, StrategySubject
 from .hostile_texts import HOSTILE_TEXTS, MEGABYTE_PIECES
@@ -49,7 +49,7 @@ def it_begins_with_a_question_or_a_plan(subject: StrategySubject) -> None:
             raise CheckFailed(f"a run with the question {_short(question)} begins with {step}")
     if not subject.strategy.reads_tools:
         try:
-            look(subject.strategy.begin(Brief(subject.questions[0])))
+            look(subject.strategy.begin(TaskContext(subject.questions[0])))
         except Exception as error:
             raise CheckFailed(
                 f"without tools, as in a replay, `begin` raises {_named(error)}; do without, or set `reads_tools`"
@@ -57,7 +57,7 @@ def it_begins_with_a_question_or_a_plan(subject: StrategySubject) -> None:
 
 
 def a_written_turn_is_read_back(subject: StrategySubject) -> None:
-    """What `write_turn` writes is read as the same calls, without a flaw, and they are run."""
+    """What `write_turn` writes is read as the same calls, without an issue, and they are run."""
     driver = Driver(subject)
     reasons: list[str] = []
     count = 0
@@ -67,7 +67,7 @@ def a_written_turn_is_read_back(subject: StrategySubject) -> None:
         for calls, text in written:
             count += 1
             twin = machine.fork()
-            twin.tell(Reply(text))
+            twin.on_reply(Reply(text))
             _expect_calls(twin, calls, text)
     if not count:
         raise CheckSkipped(reasons[0] if reasons else "no part of it is asked at the start")
@@ -77,8 +77,8 @@ def _expect_calls(machine: Machine, calls: Iterable[Call], text: str) -> None:
     wanted = [_plain(call) for call in calls]
     step, reading = look(machine), machine.reading
     if reading is not None:
-        if reading.flaws:
-            raise CheckFailed(f"of its own text {_short(text)} `reading` says {reading.flaws[0].message!r}")
+        if reading.issues:
+            raise CheckFailed(f"of its own text {_short(text)} `reading` says {reading.issues[0].message!r}")
         if (read := [_plain(call) for call in reading.calls]) != wanted:
             raise CheckFailed(f"{_short(text)} was written for {wanted} and read as {read}")
     if isinstance(step, Act):
@@ -110,7 +110,7 @@ def a_written_answer_ends_the_run(subject: StrategySubject) -> None:
             if isinstance(step, Ask):
                 texts = driver.answers_of(step.part)
                 place = told[step.part] = told.get(step.part, -1) + 1
-                machine.tell(Reply(texts[place % len(texts)]))
+                machine.on_reply(Reply(texts[place % len(texts)]))
             elif isinstance(step, Act):
                 machine.observe([driver.observe(call) for call in step.plan.calls], {"usd": 1.0})
             else:
@@ -143,13 +143,13 @@ def any_text_is_read(subject: StrategySubject) -> None:
 def _read(machine: Machine, text: str, reason: str) -> None:
     twin = machine.fork()
     with _Naming(f"told {_short(text)}"):
-        twin.tell(Reply(text, finish_reason=reason))
+        twin.on_reply(Reply(text, finish_reason=reason))
         look(twin)
         json.dumps(twin.dump())
 
 
 def every_reply_is_reported(subject: StrategySubject) -> None:
-    """`reading` says what each reply was read as; the places of flaws lie inside of the text."""
+    """`reading` says what each reply was read as; the places of issues lie inside of the text."""
     driver = Driver(subject)
     for machine in driver.to_first_ask():
         if machine.reading is not None:
@@ -158,16 +158,16 @@ def every_reply_is_reported(subject: StrategySubject) -> None:
         assert isinstance(ask, Ask)
         for text in (*HOSTILE_TEXTS, *driver.good_texts(ask.part)):
             twin = machine.fork()
-            twin.tell(Reply(text))
+            twin.on_reply(Reply(text))
             if (reading := twin.reading) is None:
                 raise CheckMissing("`Machine.reading` is None after a reply; override it, for training reads it")
             if reading.part not in subject.strategy.parts:
                 raise CheckFailed(
                     f"`reading.part` is {reading.part!r}; `parts` has {', '.join(subject.strategy.parts)}"
                 )
-            for flaw in reading.flaws:
-                if not (0 <= flaw.start <= flaw.end <= len(text) and flaw.code and flaw.message):
-                    raise CheckFailed(f"told {_short(text)} of {len(text)} characters, it reports {flaw}")
+            for issue in reading.issues:
+                if not (0 <= issue.start <= issue.end <= len(text) and issue.code and issue.message):
+                    raise CheckFailed(f"told {_short(text)} of {len(text)} characters, it reports {issue}")
 
 
 def any_observation_is_shown(subject: StrategySubject) -> None:
@@ -228,7 +228,7 @@ def _copied(driver: Driver, machine: Machine, step: Any, voice: Any, observe: An
     seen_as = [observe(call) for call in step.plan.calls] if isinstance(step, Act) else []
     for twin in (restored, fork):
         if isinstance(step, Ask):
-            twin.tell(Reply(text))
+            twin.on_reply(Reply(text))
         elif isinstance(step, Act):
             twin.observe(seen_as, {"usd": 1.0})
     if (other := _dumped(machine)) != written:
@@ -267,7 +267,7 @@ def it_ends_from_outside(subject: StrategySubject) -> None:
                     after = look(twin)
                     if not isinstance(after, Ask):
                         break
-                    twin.tell(Reply(text))
+                    twin.on_reply(Reply(text))
                 if not isinstance(after, Done):
                     raise CheckFailed(f"it still wants {_short(repr(after))}; ask for a last answer, or be Done")
         if isinstance(step, Done):
@@ -292,26 +292,30 @@ def _always(text: str) -> Voice:
 
 
 def calls_begun_early_are_those_of_the_turn(subject: StrategySubject) -> None:
-    """What `ahead` gives for a part of a text are calls of the finished turn, and a longer part gives no fewer."""
+    """`complete_calls` of a part of a text are calls of the finished turn, and a longer part gives no fewer."""
     driver = Driver(subject)
-    if type(driver.begin()).ahead is Machine.ahead:
-        raise CheckSkipped("its machine does not override `ahead`")
+    if type(driver.begin()).complete_calls is Machine.complete_calls:
+        raise CheckSkipped("its machine does not override `complete_calls`")
     for machine in driver.to_first_ask():
         ask = machine.step()
         assert isinstance(ask, Ask)
         for text in driver.good_texts(ask.part):
             twin = machine.fork()
-            twin.tell(Reply(text))
+            twin.on_reply(Reply(text))
             act = look(twin)
             planned = {call.id: (call.name, call.data) for call in act.plan.calls} if isinstance(act, Act) else {}
             before: set[str] = set()
             for end in range(0, len(text) + 1, max(1, len(text) // 50)):
-                early = {call.id: (call.name, call.data) for call in machine.ahead(text[:end])}
+                early = {call.id: (call.name, call.data) for call in machine.complete_calls(text[:end])}
                 if not before <= set(early):
-                    raise CheckFailed(f"`ahead` forgets the calls {sorted(before - set(early))} of {_short(text)}")
+                    raise CheckFailed(
+                        f"`complete_calls` forgets the calls {sorted(before - set(early))} of {_short(text)}"
+                    )
                 strange = [each for call, each in early.items() if planned.get(call) != each]
                 if strange:
-                    raise CheckFailed(f"`ahead` begins {strange[0]}, which the plan of {_short(text)} does not have")
+                    raise CheckFailed(
+                        f"`complete_calls` begins {strange[0]}, which the plan of {_short(text)} does not have"
+                    )
                 before = set(early)
 
 

@@ -16,7 +16,7 @@ from concertino.core.observation import ErrorInfo, Observation, Status
 from concertino.core.plan import Call
 from concertino.members.specs import ToolSpec
 from concertino.pool.pool import Pool
-from concertino.strategies.base.machine import Act, Ask, Brief, Done, Machine, Step
+from concertino.strategies.base.machine import Act, Ask, Done, Machine, Step, TaskContext
 
 from .check import CheckFailed, CheckSkipped, StrategySubject
 from .hostile_texts import HOSTILE_TEXTS, damaged
@@ -70,7 +70,7 @@ class Driver:
     def begin(self, question: str | None = None) -> Machine:
         """A machine at the start of a run."""
         asked = self.subject.questions[0] if question is None else question
-        return self.strategy.begin(Brief(asked, self.tools, rounds=self._brief_rounds, remaining={"usd": 1.0}))
+        return self.strategy.begin(TaskContext(asked, self.tools, rounds=self._brief_rounds, remaining={"usd": 1.0}))
 
     # -- what a model says -----------------------------------------------------------------------------------------
 
@@ -203,7 +203,7 @@ class Driver:
                     break
                 yield machine, asked
                 machine = machine.fork()
-                machine.tell(Reply(self._wordless(asked.part)))
+                machine.on_reply(Reply(self._wordless(asked.part)))
                 while isinstance(asked := look(machine), Act):
                     machine.observe([self.observe(call) for call in asked.plan.calls], {"usd": 1.0})
 
@@ -219,14 +219,14 @@ class Driver:
         for machine, ask in self.to_each_part():
             for text in self.good_texts(ask.part):
                 twin = machine.fork()
-                twin.tell(Reply(text))
+                twin.on_reply(Reply(text))
                 if isinstance(act := look(twin), Act):
                     yield twin, act
 
     def feed(self, machine: Machine, step: Step, voice: Voice, observe: Speaker) -> None:
         """Give a machine what it wants."""
         if isinstance(step, Ask):
-            machine.tell(Reply(voice(step)))
+            machine.on_reply(Reply(voice(step)))
         elif isinstance(step, Act):
             machine.observe([observe(call) for call in step.plan.calls], {"usd": 1.0})
 
@@ -243,7 +243,9 @@ class Driver:
             if isinstance(step, Act) and step.round != acts:
                 raise CheckFailed(f"its plan number {acts} says round={step.round}; count rounds from 1 without gaps")
             if acts > self.rounds:
-                raise CheckFailed(f"it wants plan number {acts}; its limit is {self.rounds} (`limits`, `Brief.rounds`)")
+                raise CheckFailed(
+                    f"it wants plan number {acts}; its limit is {self.rounds} (`limits`, `TaskContext.rounds`)"
+                )
             if asks > self.most_asks:
                 raise CheckFailed(
                     f"it still asks after {self.most_asks} replies; end after a few replies in a row that hold nothing "
@@ -263,7 +265,9 @@ def look(machine: Machine) -> Step:
     if not isinstance(step, (Ask, Act, Done)):
         raise CheckFailed(f"`step` gives {type(step).__name__}; expected Ask, Act or Done")
     if seen(step) != seen(again):
-        raise CheckFailed("two calls of `step` give different steps; only `tell`, `observe` and `finish` may move it")
+        raise CheckFailed(
+            "two calls of `step` give different steps; only `on_reply`, `observe` and `finish` may move it"
+        )
     if isinstance(step, Act) and not step.plan.calls:
         raise CheckFailed("it wants to run an empty plan; ask again or end instead")
     return step
@@ -272,7 +276,7 @@ def look(machine: Machine) -> Step:
 def seen(step: Step) -> Any:
     """A step as a value that can be compared."""
     if isinstance(step, Act):
-        return step.round, step.plan.to_json(), step.plan.edges, step.plan.barriers, step.flaws, step.writers
+        return step.round, step.plan.to_json(), step.plan.edges, step.plan.barriers, step.issues, step.writers
     if isinstance(step, Ask):
         return step.role, list(step.messages), step.fresh, list(step.tools), step.sampling, step.part, step.turn
     return step

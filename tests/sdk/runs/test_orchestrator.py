@@ -281,10 +281,10 @@ class Alone(ct.strategies.Strategy):
     name = "alone"
     needs_members = False
 
-    def begin(self, brief: ct.strategies.Brief) -> ct.strategies.Machine:
+    def begin(self, context: ct.strategies.TaskContext) -> ct.strategies.Machine:
         return ct.strategies.RoleWorkflow(
             (ct.strategies.Role("one", prompt="{question}"),), ct.strategies.Agree("one.text", "one.text")
-        ).begin(brief)
+        ).begin(context)
 
     def restore(self, dumped: Any) -> ct.strategies.Machine:
         raise NotImplementedError

@@ -10,7 +10,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import Ask, Brief, Done, Machine, Strategy
+from concertino.strategies import Ask, Done, Machine, Strategy, TaskContext
 from concertino.testing import ScriptedModel
 
 SAMPLING = ct.Sampling(temperature=0.5, seed=7, stop=("END",))
@@ -29,7 +29,7 @@ class Telling(Machine):
         chosen = own.with_(seed=2 * (own.seed or 0) + self.replies)
         return Ask("orchestrator", [ct.Message("user", f"{self.replies}?")], 1, sampling=chosen)
 
-    def tell(self, reply: ct.Reply) -> None:
+    def on_reply(self, reply: ct.Reply) -> None:
         self.replies += 1
 
     def observe(
@@ -51,8 +51,8 @@ class Tells(Strategy):
     name = "tells"
     needs_members = False
 
-    def begin(self, brief: Brief) -> Telling:
-        return Telling(brief.sampling)
+    def begin(self, context: TaskContext) -> Telling:
+        return Telling(context.sampling)
 
     def restore(self, dumped: Mapping[str, Any]) -> Telling:  # pragma: no cover
         return Telling(None)

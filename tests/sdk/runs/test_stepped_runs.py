@@ -51,7 +51,7 @@ async def test_a_stepped_run_ends_recorded_as_any_other_and_replays(tmp_path: Pa
         while not run.done:
             if isinstance(run.step, Ask):
                 text = next(texts)
-                run.tell(Reply(text, usage=Usage(input_tokens=100, output_tokens=10), token_ids=(1, 2)), 0.5)
+                run.on_reply(Reply(text, usage=Usage(input_tokens=100, output_tokens=10), token_ids=(1, 2)), 0.5)
             else:
                 await run.act()
         finished = await run.close()
@@ -65,15 +65,15 @@ async def test_a_stepped_run_ends_recorded_as_any_other_and_replays(tmp_path: Pa
 async def test_forks_share_their_past_and_nothing_else() -> None:
     async with Executor() as executor:
         run = begin(executor)
-        run.tell(Reply(CALL, usage=Usage(input_tokens=5)))
+        run.on_reply(Reply(CALL, usage=Usage(input_tokens=5)))
         await run.act()
         twin = run.fork("two")
         assert twin.usage == run.usage
-        run.tell(Reply(END))
-        run.tell(Reply("3"))
+        run.on_reply(Reply(END))
+        run.on_reply(Reply("3"))
         assert run.done
         assert not twin.done
-        twin.tell(Reply(CALL))
+        twin.on_reply(Reply(CALL))
         await twin.act()
         one, two = await run.close(), await twin.close()
     assert (one.answer, two.answer, two.stop) == ("3", None, "cancelled")
@@ -86,10 +86,10 @@ async def test_what_does_not_fit_the_step_is_refused() -> None:
         run = begin(executor)
         with pytest.raises(UsageError, match="wants Ask; act was expected"):
             await run.act()
-        run.tell(Reply(CALL))
+        run.on_reply(Reply(CALL))
         assert isinstance(run.step, Act)
         with pytest.raises(UsageError, match="wants Act; ask was expected"):
-            run.tell(Reply(CALL))
+            run.on_reply(Reply(CALL))
         await run.close()
         with pytest.raises(UsageError, match="is closed"):
             run.fork()

@@ -80,12 +80,12 @@ def test_sequential_roles_wait_for_each_other() -> None:
 def test_what_a_role_is_asked_is_the_same_as_one_after_another() -> None:
     models = [Slow([answer("1"), answer("2")], 1), Slow([answer("1")] * 2, 1), Slow([answer("2")] * 2, 1)]
     led(*models)
-    machine = workflow().begin(ct.strategies.Brief("Is it so?"))
+    machine = workflow().begin(ct.strategies.TaskContext("Is it so?"))
     replies = {name: iter(texts) for name, texts in zip(ROLES, (["1", "2"], ["1", "1"], ["2", "2"]), strict=True)}
     asked: dict[str, list[Any]] = {name: [] for name in ROLES}
     while isinstance(step := machine.step(), Ask):
         asked[step.role].append(list(step.messages))
-        machine.tell(ct.Reply(answer(next(replies[step.role]))))
+        machine.on_reply(ct.Reply(answer(next(replies[step.role]))))
     for name, model in zip(ROLES, models, strict=True):
         assert [list(request.messages) for request in model.asked] == asked[name]
 
@@ -143,5 +143,5 @@ def test_a_deadline_ends_all_of_them() -> None:
 
 
 def test_a_machine_that_knows_nothing_of_it_asks_one_by_one() -> None:
-    assert RoleWorkflow().begin(ct.strategies.Brief("?")).upcoming() == []
-    assert Machine.upcoming(RoleWorkflow().begin(ct.strategies.Brief("?"))) == ()
+    assert RoleWorkflow().begin(ct.strategies.TaskContext("?")).prefetchable() == []
+    assert Machine.prefetchable(RoleWorkflow().begin(ct.strategies.TaskContext("?"))) == ()

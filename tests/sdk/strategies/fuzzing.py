@@ -1,6 +1,6 @@
 """A coverage-guided fuzzer of the readers of all strategies.
 
-It mutates texts, beginning with one for each flaw that a reader can give, and keeps what reaches a new place in the
+It mutates texts, beginning with one for each issue that a reader can give, and keeps what reaches a new place in the
 readers' code. What may never happen: an exception, a machine that cannot be written down, a call begun early that the
 finished text does not have, time that grows faster than the text.
 
@@ -26,18 +26,18 @@ from concertino.strategies import (
     Act,
     AgentGraph,
     Agree,
-    Brief,
     DependencyPlan,
     ParallelRounds,
     Role,
     RoleWorkflow,
     SerialCalls,
     Strategy,
+    TaskContext,
 )
 from concertino.strategies.role_workflow.format import FORMS
 
 ROOT = Path(__file__).parents[3]
-SEEDS = ROOT / "docs/examples/strategies/flaws.toml"
+SEEDS = ROOT / "docs/examples/strategies/issues.toml"
 READERS = tuple(str(ROOT / "sdk/concertino" / part) for part in ("strategies", "reading"))
 PIECES = (
     "<reasoning>",
@@ -132,7 +132,7 @@ class Case:
 
     name: str
     strategy: Strategy
-    brief: Brief
+    context: TaskContext
     corpus: list[str]
     seen: set[tuple[int, int, int]] = field(default_factory=set)
     runs: int = 0
@@ -157,10 +157,10 @@ def cases() -> dict[str, list[Case]]:
     """By strategy, its readers."""
     seeds = tomllib.loads(SEEDS.read_text())
     offered = tools(seeds.pop("members"))
-    brief = Brief("What is it?", offered, remaining={"units": 3.0})
+    brief = TaskContext("What is it?", offered, remaining={"units": 3.0})
     model = {"model": {"type": "string"}}
-    released = Brief("What is it?", [*offered, *tools({"answer": model, "enhance_reasoning": model})])
-    texts = [str(entry["text"]) for flaws in seeds.values() for entry in flaws.values() if "text" in entry]
+    released = TaskContext("What is it?", [*offered, *tools({"answer": model, "enhance_reasoning": model})])
+    texts = [str(entry["text"]) for issues in seeds.values() for entry in issues.values() if "text" in entry]
     roles = {
         form: RoleWorkflow(
             (Role("one", prompt="{question}", reads=form, tools=("solve",) if form == "calls" else ()),),
@@ -217,9 +217,9 @@ def read(case: Case, text: str, draw: Random) -> None:
     """Have the machine of a case read a text, as a driver does, and look at what it then is."""
     machine = case.strategy.begin(case.brief)
     reply = ct.Reply(text, finish_reason=draw.choice(("stop", "length", "")))
-    early = {call.id: call for call in machine.ahead(text[: draw.randint(0, len(text))])}
-    assert set(early) <= {call.id for call in machine.ahead(text)}, "a longer text has fewer complete calls"
-    machine.tell(reply)
+    early = {call.id: call for call in machine.complete_calls(text[: draw.randint(0, len(text))])}
+    assert set(early) <= {call.id for call in machine.complete_calls(text)}, "a longer text has fewer complete calls"
+    machine.on_reply(reply)
     step = machine.step()
     machine.fork().finish("rounds")
     dumped = json.dumps(machine.dump())

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from concertino.strategies import Brief, Machine, Strategy
+from concertino.strategies import Machine, Strategy, TaskContext
 
 
 def feed(machine: Machine, item: Any) -> None:
     """A reply, or a list of observations."""
-    machine.observe(item, {"units": 1}) if isinstance(item, list) else machine.tell(item)
+    machine.observe(item, {"units": 1}) if isinstance(item, list) else machine.on_reply(item)
 
 
-def check_every_point(strategy: Strategy, brief: Brief, script: Sequence[Any]) -> None:
+def check_every_point(strategy: Strategy, context: TaskContext, script: Sequence[Any]) -> None:
     """A copy made at any point, by `fork` or by `dump` and `restore`, has the original's future."""
-    straight = strategy.begin(brief)
+    straight = strategy.begin(context)
     for item in script:
         feed(straight, item)
     for steps in range(len(script) + 1):
-        origin = strategy.begin(brief)
+        origin = strategy.begin(context)
         for item in script[:steps]:
             feed(origin, item)
         written = json.loads(json.dumps(origin.dump()))

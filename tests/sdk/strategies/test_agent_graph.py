@@ -10,7 +10,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import Act, AgentGraph, Ask, Brief, Done, Machine
+from concertino.strategies import Act, AgentGraph, Ask, Done, Machine, TaskContext
 from concertino.testing import ScriptedModel
 
 from .graph_texts import DIAMOND, LOW, TOOLS, TWO, agent, edges, graph
@@ -19,12 +19,12 @@ from .machine_checks import check_every_point, cut_after
 BROKEN = graph(agent("A", "x"), agent("B", "${A}"), agent("C", "${A}"), edges("A>B", "A>C"))
 
 
-def begin(brief: Brief | None = None, **options: Any) -> Machine:
-    return AgentGraph(**options).begin(brief or Brief("Q?", TOOLS))
+def begin(context: TaskContext | None = None, **options: Any) -> Machine:
+    return AgentGraph(**options).begin(context or TaskContext("Q?", TOOLS))
 
 
 def told(machine: Machine, text: str, **more: Any) -> Machine:
-    machine.tell(ct.Reply(text, **more))
+    machine.on_reply(ct.Reply(text, **more))
     return machine
 
 
@@ -136,7 +136,7 @@ def test_an_agent_beside_the_way_to_the_answer_may_not_exist_so_any_failure_reac
 
 
 def test_the_brief_limits_how_many_agents_run_at_once_and_how_often() -> None:
-    machine = told(begin(Brief("Q?", TOOLS, rounds=1, parallel=1)), DIAMOND)
+    machine = told(begin(TaskContext("Q?", TOOLS, rounds=1, parallel=1)), DIAMOND)
     assert "2 agents would run at the same time, and 1 may" in ask(machine).messages[-1].text
     told(machine, TWO)
     machine.observe([seen("1.A"), seen("1.B", failed="no")])
@@ -173,7 +173,7 @@ def test_a_machine_written_down_or_forked_at_any_point_goes_on_the_same_way() ->
         ct.Reply(DIAMOND.replace("a</agent_input>", "costs $${x}</agent_input>")),
         [seen(f"2.{name}") for name in "ABCD"],
     ]
-    check_every_point(AgentGraph(patience=9), Brief("What is ${A}?", TOOLS), script)
+    check_every_point(AgentGraph(patience=9), TaskContext("What is ${A}?", TOOLS), script)
 
 
 def test_settings_survive_a_round_trip() -> None:

@@ -11,12 +11,12 @@ import pytest
 from concertino.strategies import (
     AgentGraph,
     Ask,
-    Brief,
     DependencyPlan,
     Machine,
     ParallelRounds,
     SerialCalls,
     Strategy,
+    TaskContext,
     write_choice,
 )
 from concertino.strategies.base.brief_prompt import member_list
@@ -99,14 +99,14 @@ def test_serial_calls_show_the_models_behind_aliases_with_what_they_cost() -> No
     choices = [Choice("s-1", "Fast.", ct.Prices(0.1, 0.4), 3), Choice("s-2", "Good.")]
     offered = tool("search", {"model": write_choice("Who searches.", choices)}, "model")
     prose = tool("ask", {"model": {"type": "string", "description": "Who. Choices: ['m-1', 'm-2']."}}, "model")
-    step = SerialCalls(prompt="brief").begin(Brief("Q?", [offered, prose])).step()
+    step = SerialCalls(prompt="brief").begin(TaskContext("Q?", [offered, prose])).step()
     assert isinstance(step, Ask)
     lines = step.messages[0].text.split("\n")
     assert lines[1:3] == ["search(model=s-1($0.1/$0.4 3s)|s-2): The search.", "ask(model=m-1|m-2): The ask."]
 
 
 def test_an_agent_of_a_graph_is_shown_with_the_input_that_its_format_writes() -> None:
-    step = AgentGraph(prompt="brief").begin(Brief("Q?", [LOOK_UP, DEBATE])).step()
+    step = AgentGraph(prompt="brief").begin(TaskContext("Q?", [LOOK_UP, DEBATE])).step()
     assert isinstance(step, Ask)
     assert step.messages[0].text.split("\n")[1:] == [
         "look_up(agent_input): The look_up.",
@@ -196,9 +196,9 @@ def asked(machine: Machine) -> str:
 
 
 def told(strategy: Strategy, *script: Any, tools: Any = (SEARCH,)) -> Machine:
-    machine = strategy.begin(Brief("Q?", list(tools), remaining={"units": 3}))
+    machine = strategy.begin(TaskContext("Q?", list(tools), remaining={"units": 3}))
     for item in script:
-        machine.observe(item, {"units": 2}) if isinstance(item, list) else machine.tell(item)
+        machine.observe(item, {"units": 2}) if isinstance(item, list) else machine.on_reply(item)
     return machine
 
 
@@ -211,7 +211,7 @@ def test_a_round_comes_back_in_one_block_and_the_answer_is_asked_for_in_one_line
     assert asked(machine) == (
         '<tool_response>\n1 OK one\n2 EXEC_ERR raised: it broke\n</tool_response>\n<budget>{"units": 2}</budget>'
     )
-    machine.tell(FINAL)
+    machine.on_reply(FINAL)
     assert asked(machine) == "Write the <answer>, each value in \\boxed{}."
 
 
@@ -228,7 +228,7 @@ def test_native_calls_are_answered_in_brief() -> None:
     assert isinstance(step, Ask)
     assert [message.text for message in step.messages[-3:-1]] == ["1 OK one", "2 EXEC_ERR raised: it broke"]
     assert [shown["function"]["name"] for shown in step.tools] == ["search", "final_answer"]
-    machine.tell(ct.Reply("", (ct.ToolCall("final_answer", "{}", "n3"),)))
+    machine.on_reply(ct.Reply("", (ct.ToolCall("final_answer", "{}", "n3"),)))
     step = machine.step()
     assert isinstance(step, Ask)
     assert step.messages[-2].text == "OK"
@@ -299,7 +299,7 @@ SCRIPTS: dict[str, tuple[Strategy, Any, list[Any]]] = {
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_copy_made_at_any_point_goes_on_the_same_way(name: str) -> None:
     strategy, offered, script = SCRIPTS[name]
-    check_every_point(strategy, Brief("Q?", [offered], remaining={"units": 3}), script)
+    check_every_point(strategy, TaskContext("Q?", [offered], remaining={"units": 3}), script)
 
 
 @pytest.mark.parametrize("kind", [ParallelRounds, SerialCalls, DependencyPlan, AgentGraph])

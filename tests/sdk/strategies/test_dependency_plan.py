@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import concertino as ct
 import pytest
-from concertino.strategies import Act, Ask, Brief, DependencyPlan, Done, Machine
+from concertino.strategies import Act, Ask, DependencyPlan, Done, Machine, TaskContext
 from concertino.testing import ScriptedModel
 
 from .graph_texts import TEXT, tool
@@ -30,12 +30,12 @@ GRAPH = T + (
 )
 
 
-def begin(brief: Brief | None = None, **options: Any) -> Machine:
-    return DependencyPlan(**options).begin(brief or Brief("Q?", TOOLS))
+def begin(context: TaskContext | None = None, **options: Any) -> Machine:
+    return DependencyPlan(**options).begin(context or TaskContext("Q?", TOOLS))
 
 
 def told(machine: Machine, text: str, **more: Any) -> Machine:
-    machine.tell(ct.Reply(text, **more))
+    machine.on_reply(ct.Reply(text, **more))
     return machine
 
 
@@ -65,7 +65,7 @@ def seen(call_id: str, content: Any = "found") -> ct.Observation:
 
 
 def test_the_model_is_shown_the_tags_the_tools_and_the_question_with_the_budget() -> None:
-    step = ask(begin(Brief("Q?", TOOLS, remaining={"rounds": 8})))
+    step = ask(begin(TaskContext("Q?", TOOLS, remaining={"rounds": 8})))
     system, question = (message.text for message in step.messages)
     assert "<search>a query</search>: The search." in system
     assert "ask({question: string}): The ask." in system
@@ -94,7 +94,7 @@ def test_a_result_cannot_forge_the_frame_around_it() -> None:
 
 
 def test_the_budget_can_be_hidden() -> None:
-    machine = told(begin(Brief("Q?", TOOLS, remaining={"units": 5.0}), show_budget=False), ONE)
+    machine = told(begin(TaskContext("Q?", TOOLS, remaining={"units": 5.0}), show_budget=False), ONE)
     machine.observe([seen("1.1")], {"units": 3.0})
     assert not any("<budget>" in message.text for message in ask(machine).messages)
 
@@ -143,7 +143,7 @@ def test_one_unreadable_call_is_observed_and_its_siblings_run() -> None:
 def test_calls_beyond_the_limit_of_a_turn_or_a_level_are_not_run_and_say_so() -> None:
     plan = act(told(begin(max_parallel=2), T + "<search>a|b|c</search>")).plan
     assert [call.error and call.error[0] for call in plan.calls] == [None, None, "too_many_calls"]
-    plan = act(told(begin(Brief("Q?", TOOLS, parallel=1)), GRAPH)).plan
+    plan = act(told(begin(TaskContext("Q?", TOOLS, parallel=1)), GRAPH)).plan
     assert [call.error and call.error[0] for call in plan.calls] == [None, "too_many_calls", None]
 
 
@@ -191,9 +191,9 @@ def test_a_machine_written_down_or_forked_at_any_point_goes_on_the_same_way() ->
     schedules: tuple[Literal["levels", "ready"], ...] = ("levels", "ready")
     for schedule in schedules:
         check_every_point(
-            DependencyPlan(tools=both, schedule=schedule), Brief("Q?", TOOLS, remaining={"usd": 1}), script
+            DependencyPlan(tools=both, schedule=schedule), TaskContext("Q?", TOOLS, remaining={"usd": 1}), script
         )
-    check_every_point(DependencyPlan(tools=both, max_rounds=3), Brief("Q?", TOOLS), script)
+    check_every_point(DependencyPlan(tools=both, max_rounds=3), TaskContext("Q?", TOOLS), script)
 
 
 def test_settings_survive_a_round_trip() -> None:
@@ -235,13 +235,13 @@ def test_who_answers_a_tag_is_checked_before_the_first_question(tools: dict[str,
 
 
 def test_without_a_search_every_member_that_takes_a_text_has_a_tag_of_its_own_name() -> None:
-    plan = act(told(begin(Brief("Q?", TOOLS[1:])), T + "<ask>x</ask>")).plan
+    plan = act(told(begin(TaskContext("Q?", TOOLS[1:])), T + "<ask>x</ask>")).plan
     assert [(call.name, call.arguments) for call in plan.calls] == [("ask", {"question": "x"})]
 
 
 def test_a_pool_in_which_nobody_takes_a_text_says_how_to_name_a_member() -> None:
     with pytest.raises(ct.UsageError, match=r"nothing can answer <search>; name one: DependencyPlan\(tools="):
-        begin(Brief("Q?", TOOLS[2:]))
+        begin(TaskContext("Q?", TOOLS[2:]))
 
 
 @pytest.mark.parametrize("name", ["ask", "lab/ask"])

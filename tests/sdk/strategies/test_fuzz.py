@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from concertino.strategies import Brief, ParallelRounds
+from concertino.strategies import ParallelRounds, TaskContext
 from concertino.strategies.parallel_rounds import ParallelRoundsMachine
 
 from tests.sdk.strategies.fuzzing import Case, cases, fuzz, places
@@ -21,19 +21,19 @@ def test_no_mutated_text_makes_a_reader_fail(case: Case) -> None:
 class Fragile(ParallelRoundsMachine):
     """Cannot stand a certain piece of text."""
 
-    def tell(self, reply: Any) -> None:
+    def on_reply(self, reply: Any) -> None:
         if "</reasoning></reasoning>" in reply.text:
             raise RecursionError("twice")
-        super().tell(reply)
+        super().on_reply(reply)
 
 
 class FragileRounds(ParallelRounds):
-    def begin(self, brief: Brief) -> Fragile:
-        return Fragile(self, brief)
+    def begin(self, context: TaskContext) -> Fragile:
+        return Fragile(self, context)
 
 
 def test_a_fault_of_a_reader_is_found_and_its_text_is_shown() -> None:
-    case = Case("fragile", FragileRounds(), Brief("?"), ["<reasoning>a</reasoning>"])
+    case = Case("fragile", FragileRounds(), TaskContext("?"), ["<reasoning>a</reasoning>"])
     fault = next(fuzz(case, 60.0))
     assert "RecursionError: twice" in fault
     assert "</reasoning></reasoning>" in fault

@@ -123,7 +123,7 @@ def test_queries_of_all_tags_become_calls_without_dependencies() -> None:
         ("2", "find", {"queries": ["two"]}, ()),
         ("3", "ask", {"question": "three"}, ()),
     ]
-    assert (found.thinking, found.flaws) == ("t", ())
+    assert (found.thinking, found.issues) == ("t", ())
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_plan_is_read_with_its_dependencies(text: str) -> None:
 
 def test_the_graph_of_the_paper_becomes_a_plan_with_references() -> None:
     found = read(CAPITALS, strict=True)
-    assert not found.flaws
+    assert not found.issues
     plan = Plan(found.calls)
     assert plan.levels() == [["s1", "s2"], ["s3", "s4"]]
     assert plan.calls[2].arguments == {"queries": [Template(("population of ", Ref("s1")))]}
@@ -205,7 +205,7 @@ def test_results_that_the_model_wrote_itself_are_dropped_with_all_behind_them() 
     text = "<think>t</think><search>a</search><observation>made up</observation><answer>wrong</answer>"
     found = read(text)
     assert ([call.name for call in found.calls], found.answers) == (["find"], None)
-    assert [flaw.code for flaw in found.flaws] == ["own_observation"]
+    assert [issue.code for issue in found.issues] == ["own_observation"]
 
 
 def test_the_last_call_may_lack_its_closing_tag_unless_the_length_limit_ended_it() -> None:
@@ -363,9 +363,9 @@ def test_a_fault_of_the_turn_runs_nothing_and_has_a_code_a_place_and_words(
 ) -> None:
     found = read(text, **options)
     assert (found.calls, found.answers) == ((), None)
-    flaws = [flaw for flaw in found.faults if flaw.code == code]
-    assert span in [text[flaw.start : flaw.end] for flaw in flaws], found.faults
-    assert len(flaws[0].message) > 20
+    issues = [issue for issue in found.faults if issue.code == code]
+    assert span in [text[issue.start : issue.end] for issue in issues], found.faults
+    assert len(issues[0].message) > 20
 
 
 @pytest.mark.parametrize(
@@ -376,7 +376,7 @@ def test_a_fault_of_one_call_is_a_call_with_an_error(text: str, code: str, span:
     assert not found.faults
     assert [call.error is not None for call in found.calls] == [True] + [False] * (len(found.calls) - 1)
     assert found.calls[-1].arguments == {"question": "other"} or code == "unclosed_tag"
-    assert span in [text[flaw.start : flaw.end] for flaw in found.flaws if flaw.code == code], found.flaws
+    assert span in [text[issue.start : issue.end] for issue in found.issues if issue.code == code], found.issues
 
 
 def test_every_code_has_a_text_that_causes_it_and_a_sentence() -> None:
@@ -390,7 +390,7 @@ def test_every_code_has_a_text_that_causes_it_and_a_sentence() -> None:
 def test_a_lenient_reader_repairs_what_has_one_reading_and_says_so(row: tuple[str, str, str, str, Any]) -> None:
     found = read(row[1], **{**row[4], "strict": False})
     assert not found.faults
-    assert row[2] in [flaw.code for flaw in found.flaws if flaw.repaired]
+    assert row[2] in [issue.code for issue in found.issues if issue.repaired]
 
 
 # -- any text ----------------------------------------------------------------------------------------------------------
@@ -435,8 +435,8 @@ PIECES = [
 def test_any_text_is_calls_or_an_answer_or_a_fault_or_nothing(text: str, cut_off: bool, strict: bool) -> None:
     found = read(text, strict=strict, cut_off=cut_off)
     assert bool(found.calls) + (found.answers is not None) + bool(found.faults) <= 1
-    assert all(0 <= flaw.start <= flaw.end <= len(text) for flaw in found.flaws), found.flaws
-    assert all(flaw.code in CODES for flaw in found.flaws)
+    assert all(0 <= issue.start <= issue.end <= len(text) for issue in found.issues), found.issues
+    assert all(issue.code in CODES for issue in found.issues)
     Plan(found.calls)
 
 
@@ -509,7 +509,7 @@ def normal(plan: Plan) -> list[Any]:
 def test_a_written_graph_is_read_as_the_same_plan(plan: Plan, by_tag: bool) -> None:
     text = write_turn("so", graph=plan, verbs={"search": "find"} if by_tag else None)
     found = read(text, strict=True)
-    assert not found.flaws, (text, found.flaws)
+    assert not found.issues, (text, found.issues)
     assert normal(Plan(found.calls)) == normal(plan)
 
 
@@ -519,7 +519,7 @@ def test_a_written_graph_is_read_as_the_same_plan(plan: Plan, by_tag: bool) -> N
 def test_a_written_turn_is_read_back(texts: list[str], thinking: str) -> None:
     tasks = (Task("T1", "Find it"), Task("T2", "Compare", ("T1",)))
     found = read(write_turn(thinking.replace("<", ""), tasks=tasks, queries={"ask": texts}), strict=True)
-    assert not found.flaws
+    assert not found.issues
     assert [call.arguments for call in found.calls] == [{"question": text} for text in texts]
     assert found.tasks == tasks
     assert read(write_turn("so", answers=texts), strict=True).answers == tuple(texts)

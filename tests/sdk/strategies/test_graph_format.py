@@ -39,7 +39,7 @@ def plan_of(text: str, **options: Any) -> Plan:
 def test_agents_and_edges_become_a_plan_with_references() -> None:
     found = read(TWO, prepend_task=False, strict=True)
     assert found.plan is not None
-    assert (found.sink, found.thinking, found.flaws) == ("B", "Split it.", ())
+    assert (found.sink, found.thinking, found.issues) == ("B", "Split it.", ())
     assert [(call.id, call.name, call.arguments) for call in found.plan.calls] == [
         ("A", "cot", {"subtask": "Compute 3*4."}),
         ("B", "cot", {"subtask": Template(("Given ", Ref("A"), ", answer."))}),
@@ -108,7 +108,7 @@ def test_python_literals_and_nulls_in_roles_are_data_or_refused_and_never_code()
     assert plan_of(text).calls[0].arguments["roles"] == ["Analyst", "Skeptic"]  # type: ignore[index]
     for bad in ("[None, True]", "__import__('os').getcwd()"):
         faults = read(text.replace(roles, bad)).faults
-        assert [flaw.code for flaw in faults] in (["invalid_arguments"], ["bad_json"])
+        assert [issue.code for issue in faults] in (["invalid_arguments"], ["bad_json"])
 
 
 def test_three_quotes_in_a_description_stay_text() -> None:
@@ -183,7 +183,7 @@ def test_ids_of_which_one_begins_the_other_do_not_clash() -> None:
 
 def test_a_stray_closing_tag_between_the_ends_of_an_edge_is_left_out_and_noted() -> None:
     text = TWO.replace("</from>", "</from></from>")
-    assert [flaw.code for flaw in read(text).flaws] == ["stray_tag"]
+    assert [issue.code for issue in read(text).issues] == ["stray_tag"]
     assert len(plan_of(text)) == 2
 
 
@@ -361,9 +361,9 @@ def test_a_fault_has_a_code_a_place_and_words_for_the_model(
 ) -> None:
     found = read(text, **options)
     assert (found.plan, found.answer) == (None, None)
-    flaws = [flaw for flaw in found.faults if flaw.code == code]
-    assert span in [text[flaw.start : flaw.end] for flaw in flaws], found.faults
-    assert len(flaws[0].message) > 20
+    issues = [issue for issue in found.faults if issue.code == code]
+    assert span in [text[issue.start : issue.end] for issue in issues], found.faults
+    assert len(issues[0].message) > 20
 
 
 def test_every_code_has_a_text_that_causes_it_and_a_sentence() -> None:
@@ -389,7 +389,7 @@ def test_a_lenient_reader_repairs_what_has_one_reading_and_says_so(code: str) ->
     text = next(row[1] for row in FAULTS if row[2] == code and row[4].get("strict"))
     found = read(text)
     assert not found.faults
-    assert code in [flaw.code for flaw in found.flaws if flaw.repaired]
+    assert code in [issue.code for issue in found.issues if issue.repaired]
     assert found.plan is not None or found.answer is not None
 
 
@@ -404,7 +404,7 @@ def test_a_missing_field_that_changes_nothing_is_noted_and_refused_only_if_stric
     start, end = text.index(f"<{field}>"), text.index(f"</{field}>") + len(field) + 3
     text = (text[:start] + text[end:]).replace("<answer>out</answer>", "")
     assert len(plan_of(text, **options)) == 1
-    assert "missing_field" in [flaw.code for flaw in read(text, **options).flaws if flaw.repaired]
+    assert "missing_field" in [issue.code for issue in read(text, **options).issues if issue.repaired]
     assert read(text, strict=True, **options).plan is None
 
 
@@ -426,12 +426,12 @@ def test_an_output_id_stands_in_for_the_id_that_is_missing() -> None:
     ],
 )
 def test_the_words_say_what_to_write(text: str, words: str) -> None:
-    assert any(words in flaw.message for flaw in read(text).faults), read(text).faults
+    assert any(words in issue.message for issue in read(text).faults), read(text).faults
 
 
 def test_a_place_behind_a_cdata_section_is_the_place_in_the_whole_text() -> None:
     text = graph(agent("A", "<![CDATA[<b>]]> then ${Z} <![CDATA[ and ${Y}]]>"))
-    assert [text[flaw.start : flaw.end] for flaw in read(text).faults] == ["${Z}", "${Y}"]
+    assert [text[issue.start : issue.end] for issue in read(text).faults] == ["${Z}", "${Y}"]
 
 
 def test_a_direct_answer_that_was_closed_before_the_limit_is_taken() -> None:
@@ -486,10 +486,10 @@ PIECES = [
 def test_any_text_is_a_plan_or_an_answer_or_a_fault(text: str, low: bool, strict: bool) -> None:
     found = read(text, dom="low" if low else "high", strict=strict)
     assert (found.plan is not None) + (found.answer is not None) + bool(found.faults) == 1
-    assert all(0 <= flaw.start <= flaw.end <= len(text) for flaw in found.flaws)
-    assert all(flaw.code in CODES for flaw in found.flaws)
+    assert all(0 <= issue.start <= issue.end <= len(text) for issue in found.issues)
+    assert all(issue.code in CODES for issue in found.issues)
     if strict:
-        assert not any(flaw.repaired for flaw in found.flaws)
+        assert not any(issue.repaired for issue in found.issues)
 
 
 HOSTILE = {
@@ -568,7 +568,7 @@ def normal(plan: Plan) -> list[Any]:
 def test_what_the_writer_writes_the_strict_reader_reads(plan: Plan, thinking: str) -> None:
     text = write_graph(plan, thinking=thinking)
     found = read(text, strict=True)
-    assert not found.flaws, (text, found.flaws)
+    assert not found.issues, (text, found.issues)
     assert found.plan is not None
     assert normal(found.plan) == normal(plan)
     assert found.plan.edges == plan.edges

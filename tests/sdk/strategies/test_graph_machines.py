@@ -8,7 +8,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import Act, AgentGraph, Ask, Brief, DependencyPlan, Done, Machine, Strategy
+from concertino.strategies import Act, AgentGraph, Ask, DependencyPlan, Done, Machine, Strategy, TaskContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,7 +56,7 @@ def observed(act: Act, good: list[bool]) -> list[ct.Observation]:
 
 
 def advance(machine: Machine, step: Any, reply: ct.Reply, good: list[bool]) -> None:
-    machine.observe(observed(step, good), {"usd": 1.0}) if isinstance(step, Act) else machine.tell(reply)
+    machine.observe(observed(step, good), {"usd": 1.0}) if isinstance(step, Act) else machine.on_reply(reply)
 
 
 @pytest.mark.timeout(3600)
@@ -65,7 +65,7 @@ def advance(machine: Machine, step: Any, reply: ct.Reply, good: list[bool]) -> N
 def test_any_conversation_comes_to_an_end_and_its_copies_to_the_same(
     strategy: Strategy, said: list[ct.Reply], good: list[bool]
 ) -> None:
-    machine = strategy.begin(Brief("What is ${A}?", TOOLS))
+    machine = strategy.begin(TaskContext("What is ${A}?", TOOLS))
     for turn in range(100):
         step = machine.step()
         if isinstance(step, Done):

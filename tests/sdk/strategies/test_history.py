@@ -103,18 +103,18 @@ def test_the_flaws_of_a_round_are_in_the_run_and_survive_a_dump() -> None:
     untidy = 'I look. <tool_call>{"name": "look", "arguments": {"at": 1}}</tool_call>'
     model = ScriptedModel(untidy, turn(1), FINAL, "<answer>seen</answer>")
     run = ct.Orchestrator(model, ParallelRounds()).run_sync("What?", pool=ct.Pool.of(LOOK))
-    assert [[flaw.code for flaw in round_.flaws] for round_ in run.rounds] == [["no_reasoning", "stray_text"], []]
+    assert [[issue.code for issue in round_.issues] for round_ in run.rounds] == [["no_reasoning", "stray_text"], []]
     machine = ParallelRounds().begin(_brief())
-    machine.tell(ct.Reply(untidy))
+    machine.on_reply(ct.Reply(untidy))
     again = ParallelRounds().restore(machine.dump())
     before, after = machine.step(), again.step()
     assert isinstance(before, Act)
     assert isinstance(after, Act)
-    assert before.flaws == after.flaws != ()
+    assert before.issues == after.issues != ()
     assert before.plan.to_json() == after.plan.to_json()
 
 
 def _brief() -> Any:
-    from concertino.strategies import Brief
+    from concertino.strategies import TaskContext
 
-    return Brief("What?", ct.Pool.of(LOOK).to_openai())
+    return TaskContext("What?", ct.Pool.of(LOOK).to_openai())

@@ -14,7 +14,16 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import AgentGraph, Ask, Brief, DependencyPlan, Done, ParallelRounds, SerialCalls, Strategy
+from concertino.strategies import (
+    AgentGraph,
+    Ask,
+    DependencyPlan,
+    Done,
+    ParallelRounds,
+    SerialCalls,
+    Strategy,
+    TaskContext,
+)
 from concertino.strategies.parallel_rounds.format import write_round
 
 from .graph_texts import COT, DEBATE, SEARCH, tool
@@ -47,7 +56,7 @@ QUESTION = "Compare two ways.\n\nA pump fills a tank of 90 l in 6 min.\n\nTwo pu
 @pytest.mark.parametrize("name", PROMPTS)
 def test_a_system_prompt_is_what_its_file_says_and_costs_what_it_says(name: str) -> None:
     tools = [COT, DEBATE, SEARCH] if name.startswith("agent") else [FIND, COT]
-    step = PROMPTS[name].begin(Brief("Q?", tools)).step()
+    step = PROMPTS[name].begin(TaskContext("Q?", tools)).step()
     assert isinstance(step, Ask)
     prompt = step.messages[0].text
     written = f"tokens: {ct.Model().count_tokens(prompt)}\n\n{prompt}\n"
@@ -88,9 +97,11 @@ SCRIPT: list[Any] = [
 
 
 def test_a_whole_brief_conversation_is_what_its_file_says() -> None:
-    machine = ParallelRounds(prompt="brief", quotes=True).begin(Brief(QUESTION, [FIND, COT], remaining={"units": 9}))
+    machine = ParallelRounds(prompt="brief", quotes=True).begin(
+        TaskContext(QUESTION, [FIND, COT], remaining={"units": 9})
+    )
     for number, item in enumerate(SCRIPT):
-        machine.observe(item, {"units": 9 - number}) if isinstance(item, list) else machine.tell(item)
+        machine.observe(item, {"units": 9 - number}) if isinstance(item, list) else machine.on_reply(item)
     step = machine.step()
     assert isinstance(step, Done)
     assert step.answer == "\\boxed{15}, \\boxed{22.5}"

@@ -9,7 +9,7 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.core.events import Planned
-from concertino.strategies import Act, Brief, Done, Machine, ParallelRounds, SerialCalls, Strategy
+from concertino.strategies import Act, Done, Machine, ParallelRounds, SerialCalls, Strategy, TaskContext
 from concertino.strategies.base.references import (
     MOST_CHARACTERS,
     Sources,
@@ -159,9 +159,9 @@ def failed(call_id: str) -> ct.Observation:
 
 
 def begin(strategy: Strategy, *script: Any) -> Machine:
-    machine = strategy.begin(Brief(QUESTION, [SEARCH]))
+    machine = strategy.begin(TaskContext(QUESTION, [SEARCH]))
     for item in script:
-        machine.observe(item) if isinstance(item, list) else machine.tell(item)
+        machine.observe(item) if isinstance(item, list) else machine.on_reply(item)
     return machine
 
 
@@ -221,10 +221,10 @@ def test_without_the_setting_a_quote_is_text() -> None:
 def test_a_call_that_begins_early_is_the_call_of_the_finished_plan() -> None:
     machine = begin(QUOTING, *FIRST)
     text = asks("${1.1}", "${5.5}", "$${", "${question}").text
-    early = {call.id: call for end in range(len(text)) for call in machine.ahead(text[:end])}
+    early = {call.id: call for end in range(len(text)) for call in machine.complete_calls(text[:end])}
     assert set(early) == {"1", "2", "3"}  # the closing tag of the last one is cut off
-    whole = machine.ahead(text)
-    machine.tell(ct.Reply(text))
+    whole = machine.complete_calls(text)
+    machine.on_reply(ct.Reply(text))
     step = machine.step()
     assert isinstance(step, Act)
     assert list(step.plan.calls) == whole
@@ -246,7 +246,7 @@ def test_a_copy_made_at_any_point_quotes_the_same(prompt: Any) -> None:
         ParallelRounds(quotes=True, prompt=prompt),
         ParallelRounds(quotes=True, prompt=prompt, history_tokens=400),
     ):
-        check_every_point(strategy, Brief(QUESTION, [SEARCH], remaining={"units": 2}), script)
+        check_every_point(strategy, TaskContext(QUESTION, [SEARCH], remaining={"units": 2}), script)
 
 
 def test_native_calls_can_quote() -> None:
@@ -289,7 +289,7 @@ def test_a_copy_of_a_chat_made_at_any_point_quotes_the_same() -> None:
     ]
     for prompt in ("full", "brief"):
         strategy = SerialCalls(quotes=True, prompt=prompt)  # type: ignore[arg-type]
-        check_every_point(strategy, Brief(QUESTION, [SEARCH]), script)
+        check_every_point(strategy, TaskContext(QUESTION, [SEARCH]), script)
 
 
 def test_the_released_form_has_no_quotes() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import Ask, Brief, Notebook, SerialCalls, released_prompt, token_cutter
+from concertino.strategies import Ask, Notebook, SerialCalls, TaskContext, released_prompt, token_cutter
 from concertino.strategies.serial_calls.choices import choices_by_tool, read_choices
 from concertino.strategies.serial_calls.notebook import Attempt, CodeRun
 from concertino.strategies.serial_calls.released_prompts import VARIANTS, Variant, estimating_cutter, offered_tools
@@ -120,7 +120,7 @@ def test_a_pool_of_the_released_tools_shows_them_with_their_own_bytes() -> None:
         ct.ToolSpec.from_schema(each["name"], each["description"], each["parameters"], str) for each in functions
     )
     assert json.dumps(pool.to_openai()) == json.dumps(tools)
-    machine = SerialCalls(form="qa").begin(Brief("Who?", pool.to_openai()))
+    machine = SerialCalls(form="qa").begin(TaskContext("Who?", pool.to_openai()))
     step = machine.step()
     assert isinstance(step, Ask)
     assert json.dumps(step.tools) == json.dumps(tools)

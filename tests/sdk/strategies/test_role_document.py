@@ -181,8 +181,8 @@ def test_a_flaw_of_a_file_names_its_line(tmp_path: Path) -> None:
 def test_a_document_that_cannot_be_read_has_flaws_with_places(kind: Any, text: str, code: str, span: str) -> None:
     reading = read_document_text(text, kind)
     assert reading.data is None
-    [flaw] = [flaw for flaw in reading.flaws if flaw.code == code]
-    assert text[flaw.start : flaw.end].startswith(span)
+    [issue] = [issue for issue in reading.issues if issue.code == code]
+    assert text[issue.start : issue.end].startswith(span)
 
 
 def test_a_file_that_is_no_document_is_refused(tmp_path: Path) -> None:
@@ -247,8 +247,8 @@ def test_whatever_a_document_says_it_is_a_workflow_or_has_faults(place: str, val
 @given(st.text() | pieces | st.lists(pieces, max_size=4).map("".join), st.sampled_from(["toml", "json"]))
 def test_any_text_is_read_as_a_document(text: str, kind: Any) -> None:
     reading = read_document_text(text, kind)
-    assert (reading.data is None) == bool(reading.flaws)
-    assert all(0 <= flaw.start <= flaw.end <= len(text) for flaw in reading.flaws)
+    assert (reading.data is None) == bool(reading.issues)
+    assert all(0 <= issue.start <= issue.end <= len(text) for issue in reading.issues)
 
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), max_size=20).map(
@@ -314,7 +314,7 @@ def test_what_is_written_of_any_workflow_is_read_again(workflow: RoleWorkflow, s
     data = workflow.to_json()
     text = tomli_w.dumps(data, multiline_strings=True) if suffix == ".toml" else json.dumps(data)
     reading = read_document_text(text, "toml" if suffix == ".toml" else "json")
-    assert reading.flaws == ()
+    assert reading.issues == ()
     assert reading.data is not None
     assert RoleWorkflow.from_json(reading.data) == workflow
 

@@ -1,4 +1,4 @@
-"""What a role's text says: each form read and written, each flaw with a place, any text without an exception."""
+"""What a role's text says: each form read and written, each issue with a place, any text without an exception."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def test_tests_are_written_and_read(tests: list[tuple[str, str]], strict: bool) 
     if any("<" in part for test in tests for part in test):
         return
     read_back = read(write_tests(data), "tests", strict=strict)
-    assert (read_back.value, read_back.flaws) == (data, ())
+    assert (read_back.value, read_back.issues) == (data, ())
 
 
 @MANY
@@ -93,18 +93,18 @@ FLAWS: list[tuple[str, Form, str, str, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("code", "form", "text", "span", "repaired"), FLAWS, ids=[flaw[0] for flaw in FLAWS])
+@pytest.mark.parametrize(("code", "form", "text", "span", "repaired"), FLAWS, ids=[issue[0] for issue in FLAWS])
 def test_a_flaw_has_a_code_a_place_and_a_next_step(code: str, form: Form, text: str, span: str, repaired: bool) -> None:
     result = read(text, form)
-    [flaw] = [flaw for flaw in result.flaws if flaw.code == code]
-    assert flaw.repaired is repaired
+    [issue] = [issue for issue in result.issues if issue.code == code]
+    assert issue.repaired is repaired
     assert (result.value is not None) is repaired
-    assert text[flaw.start : flaw.end] == span
-    assert any(word in flaw.message for word in ("write", "end", "put", "give", "close", "run"))
+    assert text[issue.start : issue.end] == span
+    assert any(word in issue.message for word in ("write", "end", "put", "give", "close", "run"))
     if repaired:
         strict = read(text, form, strict=True)
         assert strict.value is None
-        assert any(flaw.code == code and not flaw.repaired for flaw in strict.flaws)
+        assert any(issue.code == code and not issue.repaired for issue in strict.issues)
 
 
 @pytest.mark.parametrize(
@@ -118,12 +118,12 @@ def test_a_flaw_has_a_code_a_place_and_a_next_step(code: str, form: Form, text: 
 )
 def test_a_text_cut_off_by_the_length_limit_is_never_completed(form: Form, text: str) -> None:
     result = read(text, form, finish="length")
-    assert [flaw.code for flaw in result.flaws] == ["cut_off"]
+    assert [issue.code for issue in result.issues] == ["cut_off"]
     assert result.value == ([{"input": "1 2", "output": "3"}] if form == "tests" else None)
 
 
 def test_every_code_is_shown_by_a_text() -> None:
-    assert {flaw[0] for flaw in FLAWS} | {"cut_off"} == set(CODES)
+    assert {issue[0] for issue in FLAWS} | {"cut_off"} == set(CODES)
 
 
 @pytest.mark.parametrize(
@@ -208,11 +208,11 @@ pieces = st.sampled_from(
 def test_any_text_is_read_and_every_place_is_inside_it(text: str, form: Form, finish: str, strict: bool) -> None:
     result = read(text, form, finish=finish, strict=strict)
     assert json.loads(json.dumps(result.value)) == result.value
-    for flaw in result.flaws:
-        assert flaw.code in CODES or flaw.code in serial.CODES
-        assert 0 <= flaw.start <= flaw.end <= len(text)
+    for issue in result.issues:
+        assert issue.code in CODES or issue.code in serial.CODES
+        assert 0 <= issue.start <= issue.end <= len(text)
     if result.value is None:
-        assert any(not flaw.repaired for flaw in result.flaws)
+        assert any(not issue.repaired for issue in result.issues)
 
 
 HOSTILE = [
@@ -242,4 +242,4 @@ HOSTILE = [
 def test_a_megabyte_of_hostile_text_is_read_in_linear_time(form: Form, piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     assert_linear(lambda: read(text, form), len(text))
-    assert all(len(flaw.message) < 500 for flaw in read(text, form).flaws)
+    assert all(len(issue.message) < 500 for issue in read(text, form).issues)

@@ -14,7 +14,6 @@ from concertino.strategies import (
     Act,
     Agree,
     Ask,
-    Brief,
     Done,
     Machine,
     PassTests,
@@ -22,6 +21,7 @@ from concertino.strategies import (
     Role,
     RoleWorkflow,
     Stepped,
+    TaskContext,
     coder_tester,
     environment_tool,
     planner_programmer,
@@ -89,12 +89,12 @@ def shown(step: Any) -> Any:
 
 def feed(machine: Machine, *items: Item) -> Machine:
     for item in items:
-        machine.observe(item) if isinstance(item, list) else machine.tell(item)
+        machine.observe(item) if isinstance(item, list) else machine.on_reply(item)
     return machine
 
 
 def begin(workflow: RoleWorkflow, **brief: Any) -> Machine:
-    return workflow.begin(Brief("Double it.", **brief))
+    return workflow.begin(TaskContext("Double it.", **brief))
 
 
 # -- prompts -----------------------------------------------------------------------------------------------------------
@@ -486,7 +486,7 @@ def test_whatever_is_said_the_machine_ends_cleanly(
             machine.observe([data.draw(outcomes) for _ in step.plan.calls])
             step = machine.step()
         if isinstance(step, Ask):
-            machine.tell(says(text))
+            machine.on_reply(says(text))
     json.dumps(machine.dump())
     machine.finish("deadline")
     assert done(machine).stop in ct.STOP_REASONS

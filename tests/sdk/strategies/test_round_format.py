@@ -183,9 +183,9 @@ def test_a_megabyte_of_hostile_text_is_read_in_linear_time(text: str) -> None:
     ],
 )
 def test_the_verdict_of_a_round_names_each_flaw_and_its_place(text: str, codes: list[str]) -> None:
-    flaws = check_round(text)
-    assert [flaw.code for flaw in flaws] == codes
-    assert all(0 <= flaw.start <= flaw.end <= len(text) for flaw in flaws)
+    issues = check_round(text)
+    assert [issue.code for issue in issues] == codes
+    assert all(0 <= issue.start <= issue.end <= len(text) for issue in issues)
     assert set(codes) <= set(CODES)
 
 

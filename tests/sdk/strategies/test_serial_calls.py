@@ -7,7 +7,17 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import Act, Ask, Brief, Choice, Done, Machine, SerialCalls, strategy_by_name, write_choice
+from concertino.strategies import (
+    Act,
+    Ask,
+    Choice,
+    Done,
+    Machine,
+    SerialCalls,
+    TaskContext,
+    strategy_by_name,
+    write_choice,
+)
 from concertino.strategies.serial_calls.format import LIMIT, write_message, write_turn
 from concertino.strategies.serial_calls.notebook import Attempt, CodeRun
 from concertino.strategies.serial_calls.released_prompts import estimating_cutter
@@ -35,9 +45,9 @@ PLAIN = [function("search", "query")]
 RELEASED = [function(name, "model") for name in ("enhance_reasoning", "answer", "search")]
 
 
-def begin(brief: Brief | None = None, **options: Any) -> Machine:
+def begin(context: TaskContext | None = None, **options: Any) -> Machine:
     qa = options.get("form") == "qa"
-    return SerialCalls(**options).begin(brief or Brief("Who?", RELEASED if qa else PLAIN))
+    return SerialCalls(**options).begin(context or TaskContext("Who?", RELEASED if qa else PLAIN))
 
 
 def ask(machine: Machine) -> Ask:
@@ -69,14 +79,14 @@ def shown(step: Any) -> Any:
 
 
 def feed(machine: Machine, item: Item) -> None:
-    machine.observe(item, {"units": 1.0}) if isinstance(item, list) else machine.tell(item)
+    machine.observe(item, {"units": 1.0}) if isinstance(item, list) else machine.on_reply(item)
 
 
 # -- the chat ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_system_prompt_of_a_chat_is_the_snapshot() -> None:
-    step = ask(begin(Brief("Who?", PLAIN, remaining={"units": 5.0}), preference="Spend little."))
+    step = ask(begin(TaskContext("Who?", PLAIN, remaining={"units": 5.0}), preference="Spend little."))
     assert step.messages[0].text == (SNAPSHOTS / "serial-calls-chat.txt").read_text(encoding="utf-8").rstrip("\n")
     assert (
         step.messages[1].text == 'Who?\n\n<preference>\nSpend little.\n</preference>\n<budget>{"units": 5.0}</budget>'
@@ -87,27 +97,27 @@ def test_the_system_prompt_of_a_chat_is_the_snapshot() -> None:
 
 def test_one_call_becomes_a_plan_of_one_call() -> None:
     machine = begin()
-    machine.tell(call(query="x"))
+    machine.on_reply(call(query="x"))
     [only] = act(machine).plan.calls
     assert (only.name, only.arguments, act(machine).round) == ("search", {"query": "x"}, 1)
 
 
 def test_a_second_call_is_not_run_and_says_so() -> None:
     machine = begin()
-    machine.tell(ct.Reply(call(query="a").text + call(query="b").text))
+    machine.on_reply(ct.Reply(call(query="a").text + call(query="b").text))
     assert [one.error and one.error[0] for one in act(machine).plan.calls] == [None, "too_many_calls"]
 
 
 def test_behind_an_unreadable_call_the_first_readable_one_runs() -> None:
     machine = begin()
-    machine.tell(ct.Reply('<tool_call>{"arguments": {}}</tool_call>' + call(query="b").text + call(query="c").text))
+    machine.on_reply(ct.Reply('<tool_call>{"arguments": {}}</tool_call>' + call(query="b").text + call(query="c").text))
     errors = [one.error and one.error[0] for one in act(machine).plan.calls]
     assert errors == ["bad_format", None, "too_many_calls"]
 
 
 def test_a_result_is_shown_with_the_budget() -> None:
     machine = begin()
-    machine.tell(call(query="x"))
+    machine.on_reply(call(query="x"))
     machine.observe([seen("found")], {"usd": 0.5})
     step = ask(machine)
     assert '"content": "found"' in step.messages[-1].text
@@ -117,35 +127,35 @@ def test_a_result_is_shown_with_the_budget() -> None:
 
 def test_the_own_answer_tool_ends_with_its_argument() -> None:
     machine = begin()
-    machine.tell(call("answer", text="\\boxed{42}"))
+    machine.on_reply(call("answer", text="\\boxed{42}"))
     assert machine.step() == Done("\\boxed{42}", "answered")
 
 
 def test_a_native_answer_ends_as_well() -> None:
     machine = begin(native=True)
     assert [tool["function"]["name"] for tool in ask(machine).tools] == ["search", "answer"]
-    machine.tell(ct.Reply("", (ct.ToolCall("answer", '{"text": "42"}', "n1"),)))
+    machine.on_reply(ct.Reply("", (ct.ToolCall("answer", '{"text": "42"}', "n1"),)))
     assert machine.step() == Done("42", "answered")
 
 
 def test_an_answer_without_its_text_is_handed_back() -> None:
     machine = begin()
-    machine.tell(call("answer"))
+    machine.on_reply(call("answer"))
     [only] = act(machine).plan.calls
     assert only.error == ("invalid_arguments", 'the answer is missing: give it as {"text": "..."}')
 
 
 def test_an_answering_member_runs_and_its_result_is_the_answer() -> None:
-    machine = begin(Brief("Who?", RELEASED), answering="member")
-    machine.tell(call("answer", model="m-1"))
+    machine = begin(TaskContext("Who?", RELEASED), answering="member")
+    machine.on_reply(call("answer", model="m-1"))
     assert act(machine).plan.calls[0].name == "answer"
     machine.observe([seen({"answer": "Ada"}, name="answer")])
     assert machine.step() == Done("Ada", "answered")
 
 
 def test_an_answering_member_that_fails_does_not_end_the_run() -> None:
-    machine = begin(Brief("Who?", RELEASED), answering="member")
-    machine.tell(call("answer", model="m-1"))
+    machine = begin(TaskContext("Who?", RELEASED), answering="member")
+    machine.on_reply(call("answer", model="m-1"))
     machine.observe([failed()])
     assert '"status": "EXEC_ERR"' in ask(machine).messages[-1].text
 
@@ -153,7 +163,7 @@ def test_an_answering_member_that_fails_does_not_end_the_run() -> None:
 def test_native_calls_are_all_answered_with_their_ids() -> None:
     machine = begin(native=True)
     native = (ct.ToolCall("search", '{"query": "a"}', "n1"), ct.ToolCall("search", '{"query": "b"}', "n2"))
-    machine.tell(ct.Reply("", native))
+    machine.on_reply(ct.Reply("", native))
     assert [one.error and one.error[0] for one in act(machine).plan.calls] == [None, "too_many_calls"]
     machine.observe([seen(), failed("too_many_calls", ct.Status.PARSE_ERR, "2")], {"rounds": 3})
     roles = [(message.role, message.call_id) for message in ask(machine).messages[2:]]
@@ -163,15 +173,15 @@ def test_native_calls_are_all_answered_with_their_ids() -> None:
 def test_native_calls_beyond_those_that_are_read_are_answered_too() -> None:
     machine = begin(native=True)
     native = tuple(ct.ToolCall("search", '{"query": "a"}', f"n{place}") for place in range(LIMIT + 2))
-    machine.tell(ct.Reply("", native))
+    machine.on_reply(ct.Reply("", native))
     machine.observe([seen(), *[failed("too_many_calls", ct.Status.PARSE_ERR)] * (LIMIT - 1)])
     answered = [message.call_id for message in ask(machine).messages if message.role == "tool"]
     assert answered == [one.id for one in native]
 
 
 def test_an_alias_that_is_none_of_the_choices_is_refused_with_the_near_one() -> None:
-    machine = begin(Brief("Who?", RELEASED), answering="member")
-    machine.tell(call("search", model="m_2"))
+    machine = begin(TaskContext("Who?", RELEASED), answering="member")
+    machine.on_reply(call("search", model="m_2"))
     error = act(machine).plan.calls[0].error
     assert error is not None
     assert error[0] == "invalid_arguments"
@@ -181,23 +191,23 @@ def test_an_alias_that_is_none_of_the_choices_is_refused_with_the_near_one() -> 
 @pytest.mark.parametrize("text", [write_message("", "Ada"), "<answer>Ada</answer>", "<think>x</think><answer>Ada"])
 def test_an_answer_given_directly_is_taken(text: str) -> None:
     machine = begin()
-    machine.tell(ct.Reply(text))
+    machine.on_reply(ct.Reply(text))
     assert machine.step() == Done("Ada", "answered")
 
 
 def test_a_text_without_a_call_is_handed_back_with_what_is_wrong() -> None:
     machine = begin()
-    machine.tell(ct.Reply("<think>and so on"))
+    machine.on_reply(ct.Reply("<think>and so on"))
     text = ask(machine).messages[-1].text
     assert text.startswith("PARSE_ERR: the text ends inside <think>")
-    machine.tell(call(query="x"))
+    machine.on_reply(call(query="x"))
     assert isinstance(machine.step(), Act)
 
 
 def test_texts_without_a_call_in_a_row_end_the_run() -> None:
     machine = begin(patience=2)
-    machine.tell(ct.Reply("hm"))
-    machine.tell(ct.Reply("hm"))
+    machine.on_reply(ct.Reply("hm"))
+    machine.on_reply(ct.Reply("hm"))
     done = machine.step()
     assert isinstance(done, Done)
     assert done.stop == "format"
@@ -206,10 +216,10 @@ def test_texts_without_a_call_in_a_row_end_the_run() -> None:
 
 def test_after_the_last_turn_the_answer_is_asked_for() -> None:
     machine = begin(max_rounds=1)
-    machine.tell(call(query="x"))
+    machine.on_reply(call(query="x"))
     machine.observe([seen()])
     assert "no turns left" in ask(machine).messages[-1].text
-    machine.tell(ct.Reply("<answer>7</answer>"))
+    machine.on_reply(ct.Reply("<answer>7</answer>"))
     assert machine.step() == Done("7", "rounds", "1 turns are over")
 
 
@@ -217,7 +227,7 @@ def test_strict_reading_hands_back_what_lenient_reading_repairs() -> None:
     text = "<tool_call>{'name': 'search', 'arguments': {}}</tool_call>"
     for strict, code in ((False, None), (True, "bad_format")):
         machine = begin(strict=strict)
-        machine.tell(ct.Reply(text))
+        machine.on_reply(ct.Reply(text))
         assert [one.error and one.error[0] for one in act(machine).plan.calls] == [code]
 
 
@@ -239,9 +249,9 @@ def test_settings_that_cannot_work_are_refused(options: dict[str, Any], words: s
 
 def test_a_pool_that_does_not_fit_is_refused_before_anything_runs() -> None:
     with pytest.raises(ct.UsageError, match="answering='member'"):
-        begin(Brief("Who?", RELEASED))
+        begin(TaskContext("Who?", RELEASED))
     with pytest.raises(ct.UsageError, match="no member is visible as 'answer'"):
-        begin(Brief("Who?", PLAIN), form="qa")
+        begin(TaskContext("Who?", PLAIN), form="qa")
 
 
 # -- the released form -------------------------------------------------------------------------------------------------
@@ -251,7 +261,7 @@ def test_each_turn_of_the_released_form_is_a_fresh_prompt() -> None:
     machine = begin(form="qa", variant="frames")
     first = ask(machine)
     assert (len(first.messages), first.fresh, len(first.tools)) == (2, 2, 3)
-    machine.tell(call("search", model="m-1"))
+    machine.on_reply(call("search", model="m-1"))
     machine.observe([seen(["best", "next"])])
     second = ask(machine)
     assert (len(second.messages), second.fresh) == (2, 2)
@@ -261,9 +271,9 @@ def test_each_turn_of_the_released_form_is_a_fresh_prompt() -> None:
 
 def test_code_and_documents_find_their_way_into_the_notebook() -> None:
     machine = begin(form="qa", variant="train")
-    machine.tell(call("enhance_reasoning", model="m-1"))
+    machine.on_reply(call("enhance_reasoning", model="m-1"))
     machine.observe([seen({"code": "print(42)", "output": "42"}, name="enhance_reasoning")])
-    machine.tell(call("answer", model="m-2"))
+    machine.on_reply(call("answer", model="m-2"))
     machine.observe([seen({"answer": ""}, name="answer")])
     book = machine.notebook  # type: ignore[attr-defined]
     assert (book.code, book.attempts) == ((CodeRun("print(42)", "42"),), (Attempt("m-2", ""),))
@@ -274,14 +284,14 @@ def test_code_and_documents_find_their_way_into_the_notebook() -> None:
 def test_only_training_weaves_what_a_second_search_found(variant: Any, documents: tuple[str, ...]) -> None:
     machine = begin(form="qa", variant=variant)
     for found in (["b", "a"], ["c"]):
-        machine.tell(call("search", model="m-1"))
+        machine.on_reply(call("search", model="m-1"))
         machine.observe([seen(found)])
     assert machine.notebook.documents == documents  # type: ignore[attr-defined]
 
 
 def test_the_answer_of_the_answer_tool_ends_the_released_form() -> None:
     machine = begin(form="qa")
-    machine.tell(ct.Reply("", (ct.ToolCall("answer", '{"model": "m-1"}', "n1"),)))
+    machine.on_reply(ct.Reply("", (ct.ToolCall("answer", '{"model": "m-1"}', "n1"),)))
     machine.observe([seen("Ada", name="answer")])
     assert machine.step() == Done("Ada", "answered")
 
@@ -289,7 +299,7 @@ def test_the_answer_of_the_answer_tool_ends_the_released_form() -> None:
 def test_in_the_released_form_the_first_call_that_is_offered_runs() -> None:
     machine = begin(form="qa")
     texts = [call("find").text, call("search", model="m-9").text, call("search", model="m-1").text, call("answer").text]
-    machine.tell(ct.Reply("".join(texts)))
+    machine.on_reply(ct.Reply("".join(texts)))
     errors = [one.error and one.error[0] for one in act(machine).plan.calls]
     assert errors == ["unknown_name", "invalid_arguments", None, "too_many_calls"]
 
@@ -297,7 +307,7 @@ def test_in_the_released_form_the_first_call_that_is_offered_runs() -> None:
 def test_a_failed_call_leaves_the_released_prompt_as_it_was() -> None:
     machine = begin(form="qa")
     before = ask(machine).messages
-    machine.tell(call("search", model="m-1"))
+    machine.on_reply(call("search", model="m-1"))
     machine.observe([failed()])
     assert ask(machine).messages == before
 
@@ -305,14 +315,14 @@ def test_a_failed_call_leaves_the_released_prompt_as_it_was() -> None:
 def test_refused_calls_in_a_row_end_the_released_form() -> None:
     machine = begin(form="qa", patience=2)
     for _ in range(2):
-        machine.tell(call("find"))
+        machine.on_reply(call("find"))
         machine.observe([failed("unknown_name", ct.Status.PARSE_ERR)])
     assert machine.step() == Done(None, "format", "2 texts in a row held no call that could run; the last: it broke")
 
 
 def test_the_released_form_ends_without_an_answer_when_its_turns_are_over() -> None:
     machine = begin(form="qa", max_rounds=1)
-    machine.tell(call("search", model="m-1"))
+    machine.on_reply(call("search", model="m-1"))
     machine.observe([seen("d")])
     assert machine.step() == Done(None, "rounds", "1 turns are over and answer gave no answer")
 
@@ -330,7 +340,7 @@ def test_a_cutter_of_ones_own_is_used_and_not_written_down() -> None:
         return estimating_cutter(text, limit)
 
     strategy = SerialCalls(form="qa", variant="hle", cutter=cutter)
-    ask(strategy.restore(json.loads(json.dumps(strategy.begin(Brief("Who?", RELEASED)).dump()))))
+    ask(strategy.restore(json.loads(json.dumps(strategy.begin(TaskContext("Who?", RELEASED)).dump()))))
     assert 8_000 in sizes
     assert "cutter" not in strategy.to_json()
 
@@ -422,7 +432,7 @@ def test_whatever_is_written_the_machine_ends_cleanly(
     for reply in written:
         step = machine.step()
         if isinstance(step, Ask):
-            machine.tell(reply)
+            machine.on_reply(reply)
         elif isinstance(step, Act):
             outcomes = st.sampled_from([seen(), seen(None), failed(), failed("bad_json", ct.Status.PARSE_ERR)])
             machine.observe([data.draw(outcomes) for _ in step.plan.calls])
@@ -438,7 +448,7 @@ def test_whatever_is_written_the_machine_ends_cleanly(
 def test_a_megabyte_of_hostile_text_is_told_in_linear_time(form: str, piece: str) -> None:
     def tell() -> None:
         machine = begin(form=form)
-        machine.tell(ct.Reply(piece * (1_000_000 // len(piece))))
+        machine.on_reply(ct.Reply(piece * (1_000_000 // len(piece))))
         machine.step()
 
     assert_linear(tell, 1_000_000)

@@ -6,7 +6,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.core.format_issue import Flaw
+from concertino.core.format_issue import FormatIssue
 from concertino.strategies.serial_calls.format import CODES, LIMIT, read_turn, write_message, write_turn
 from concertino.text import cut_blocks
 from hypothesis import given, settings
@@ -49,7 +49,7 @@ def test_what_the_writer_writes_the_reader_reads(
     [call] = turn.calls
     assert (call.name, call.arguments, call.error) == (name, arguments, None)
     assert turn.thought == thought.strip()
-    assert turn.flaws == ()
+    assert turn.issues == ()
 
 
 def test_a_tag_inside_an_argument_is_text() -> None:
@@ -60,7 +60,7 @@ def test_a_tag_inside_an_argument_is_text() -> None:
 
 def test_a_message_is_written_and_read() -> None:
     turn = read(write_message("Ask.", "Which order do you mean?"))
-    assert (turn.message, turn.thought, turn.calls, turn.flaws) == ("Which order do you mean?", "Ask.", (), ())
+    assert (turn.message, turn.thought, turn.calls, turn.issues) == ("Which order do you mean?", "Ask.", (), ())
 
 
 def test_a_writer_refuses_what_would_end_the_block() -> None:
@@ -103,16 +103,16 @@ FLAWS: list[tuple[str, str, str, bool, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("code", "text", "span", "repaired", "words"), FLAWS, ids=[flaw[0] for flaw in FLAWS])
+@pytest.mark.parametrize(("code", "text", "span", "repaired", "words"), FLAWS, ids=[issue[0] for issue in FLAWS])
 def test_a_flaw_has_a_code_a_place_and_a_next_step(code: str, text: str, span: str, repaired: bool, words: str) -> None:
     checked: dict[str, Any] = {"tools": TOOLS, "choices": CHOICES} if code in ("unknown_tool", "bad_choice") else {}
     turn = read(text, **checked)
-    [flaw] = [flaw for flaw in turn.flaws if flaw.code == code]
-    assert flaw.repaired is repaired
-    assert words in flaw.message
-    assert 0 <= flaw.start <= flaw.end <= len(text)
+    [issue] = [issue for issue in turn.issues if issue.code == code]
+    assert issue.repaired is repaired
+    assert words in issue.message
+    assert 0 <= issue.start <= issue.end <= len(text)
     if span:
-        assert text[flaw.start : flaw.end] == span
+        assert text[issue.start : issue.end] == span
 
 
 def test_a_call_cut_off_by_the_length_limit_is_never_completed() -> None:
@@ -120,20 +120,20 @@ def test_a_call_cut_off_by_the_length_limit_is_never_completed() -> None:
     turn = read(text, finish="length")
     [call] = turn.calls
     assert call.name == "search"
-    assert call.error == ("bad_format", turn.flaws[0].message)
-    assert turn.flaws[0].code == "cut_off"
-    assert text[turn.flaws[0].start :].startswith("<tool_call>")
+    assert call.error == ("bad_format", turn.issues[0].message)
+    assert turn.issues[0].code == "cut_off"
+    assert text[turn.issues[0].start :].startswith("<tool_call>")
 
 
 def test_more_calls_than_are_read_are_counted() -> None:
     turn = read(CALL * (LIMIT + 3))
     assert len(turn.calls) == LIMIT
-    [flaw] = [flaw for flaw in turn.flaws if flaw.code == "too_many_calls"]
-    assert f"{LIMIT + 3} calls" in flaw.message
+    [issue] = [issue for issue in turn.issues if issue.code == "too_many_calls"]
+    assert f"{LIMIT + 3} calls" in issue.message
 
 
 def test_every_code_is_shown_by_a_text() -> None:
-    assert {flaw[0] for flaw in FLAWS} | {"cut_off", "too_many_calls"} == set(CODES)
+    assert {issue[0] for issue in FLAWS} | {"cut_off", "too_many_calls"} == set(CODES)
 
 
 @pytest.mark.parametrize(
@@ -203,12 +203,12 @@ texts = st.lists(
 @given(texts, st.sampled_from(["stop", "length"]), st.booleans())
 def test_any_text_is_read_and_every_place_is_inside_it(text: str, finish: str, strict: bool) -> None:
     turn = read(text, finish=finish, strict=strict, tools=TOOLS, choices=CHOICES)
-    for flaw in turn.flaws:
-        assert isinstance(flaw, Flaw)
-        assert flaw.code in CODES
-        assert 0 <= flaw.start <= flaw.end <= len(text)
-        assert flaw.message
-    assert turn.calls or turn.message is not None or turn.answer is not None or turn.flaws
+    for issue in turn.issues:
+        assert isinstance(issue, FormatIssue)
+        assert issue.code in CODES
+        assert 0 <= issue.start <= issue.end <= len(text)
+        assert issue.message
+    assert turn.calls or turn.message is not None or turn.answer is not None or turn.issues
 
 
 @pytest.mark.parametrize(
@@ -241,4 +241,4 @@ def test_any_text_is_read_and_every_place_is_inside_it(text: str, finish: str, s
 def test_a_megabyte_of_hostile_text_is_read_in_linear_time(text: str) -> None:
     assert_linear(lambda: read(text, tools=TOOLS, choices=CHOICES), len(text))
     turn = read(text, tools=TOOLS, choices=CHOICES)
-    assert all(len(flaw.message) < 500 for flaw in turn.flaws)
+    assert all(len(issue.message) < 500 for issue in turn.issues)

@@ -8,7 +8,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import Act, Ask, Brief, Done, Flaw, ParsedReply, TextStrategy
+from concertino.strategies import Act, Ask, Done, FormatIssue, ParsedReply, TaskContext, TextStrategy
 from concertino.testing import ScriptedModel
 
 
@@ -17,8 +17,8 @@ class Lines(TextStrategy):
 
     name = "lines"
 
-    def system_prompt(self, brief: Brief) -> str:
-        return "\n".join(tool["function"]["name"] for tool in brief.tools)
+    def system_prompt(self, context: TaskContext) -> str:
+        return "\n".join(tool["function"]["name"] for tool in context.tools)
 
     def read(self, text: str) -> ParsedReply:
         if text.startswith("= "):
@@ -28,11 +28,13 @@ class Lines(TextStrategy):
             ct.Call(name.strip("!"), {"text": given}, call, error=("bad_line", "no") if name[0] == "!" else None)
             for call, name, given in words
         ]
-        return ParsedReply(ct.Plan.parse(calls).calls, flaws=[] if calls else [Flaw("no_line", "write a line", 0, 0)])
+        return ParsedReply(
+            ct.Plan.parse(calls).calls, issues=[] if calls else [FormatIssue("no_line", "write a line", 0, 0)]
+        )
 
 
 def started(settings: TextStrategy | None = None, **limits: Any) -> Any:
-    return (settings or Lines()).begin(Brief("Which?", **limits))
+    return (settings or Lines()).begin(TaskContext("Which?", **limits))
 
 
 def ok(content: Any, number: int = 1) -> Sequence[ct.Observation]:
@@ -56,7 +58,7 @@ def test_a_run_calls_reads_and_answers() -> None:
 
 def test_references_between_calls_survive_a_dump() -> None:
     machine = started()
-    machine.tell(ct.Reply("a echo x\nb echo ${a}y"))
+    machine.on_reply(ct.Reply("a echo x\nb echo ${a}y"))
     restored = Lines().restore(json.loads(json.dumps(machine.dump())))
     assert restored.step().plan.edges == machine.step().plan.edges == {"b": ("a",)}
     assert restored.reading == machine.reading
@@ -68,60 +70,60 @@ def test_calls_without_ids_are_numbered_as_the_plan_numbers_them() -> None:
             return ParsedReply([ct.Call("echo"), ct.Call("echo")])
 
     machine = started(Unnumbered())
-    machine.tell(ct.Reply("?"))
+    machine.on_reply(ct.Reply("?"))
     assert [call.id for call in machine.step().plan.calls] == ["1", "2"] == [c.id for c in machine.reading.calls]
 
 
 def test_calls_beyond_the_limit_are_not_run_and_say_so() -> None:
     machine = started(parallel=1)
-    machine.tell(ct.Reply("a echo x\nb echo y"))
+    machine.on_reply(ct.Reply("a echo x\nb echo y"))
     assert [call.error and call.error[0] for call in machine.step().plan.calls] == [None, "too_many_calls"]
     assert started().settings.limits == (12, 8)
 
 
 def test_an_unreadable_reply_is_handed_back_until_patience_is_over() -> None:
     machine = started(Lines(patience=2))
-    machine.tell(ct.Reply("well"))
+    machine.on_reply(ct.Reply("well"))
     assert "write a line" in machine.step().messages[-1].text
     assert machine.step().fresh == 1
     assert machine.reading.understood is False
-    machine.tell(ct.Reply("well"))
+    machine.on_reply(ct.Reply("well"))
     assert machine.step() == Done(None, "format", "2 replies in a row could not be read")
 
 
 def test_a_readable_reply_renews_the_patience() -> None:
     machine = started(Lines(patience=2))
-    machine.tell(ct.Reply("well"))
-    machine.tell(ct.Reply("a echo x"))
+    machine.on_reply(ct.Reply("well"))
+    machine.on_reply(ct.Reply("a echo x"))
     machine.observe(ok("x"))
-    machine.tell(ct.Reply("well"))
+    machine.on_reply(ct.Reply("well"))
     assert isinstance(machine.step(), Ask)
 
 
 def test_a_plan_that_cannot_run_is_handed_back_with_the_reason() -> None:
     machine = started()
-    machine.tell(ct.Reply("a echo x\na echo y"))
+    machine.on_reply(ct.Reply("a echo x\na echo y"))
     assert "two calls have the id 'a'" in machine.step().messages[-1].text
-    assert machine.reading.flaws[-1].code == "bad_plan"
+    assert machine.reading.issues[-1].code == "bad_plan"
     assert machine.reading.understood is False
 
 
 @pytest.mark.parametrize(("last", "answer"), [("= late", "late"), ("a echo x", None), ("well", None)])
 def test_after_the_last_round_one_answer_is_asked_for(last: str, answer: str | None) -> None:
     machine = started(rounds=1)
-    machine.tell(ct.Reply("a echo x"))
+    machine.on_reply(ct.Reply("a echo x"))
     assert isinstance(machine.step(), Act)
     machine.observe(ok("x"), {"usd": 1.0})
     asked = machine.step().messages[-1].text
     assert "No further calls are allowed" in asked
     assert "<budget>" in asked
-    machine.tell(ct.Reply(last))
+    machine.on_reply(ct.Reply(last))
     assert machine.step() == Done(answer, "rounds")
 
 
 def test_an_unreadable_call_is_observed_with_its_reason() -> None:
     machine = started()
-    machine.tell(ct.Reply("a !echo x"))
+    machine.on_reply(ct.Reply("a !echo x"))
     assert machine.step().plan.calls[0].error == ("bad_line", "no")
 
 

@@ -12,13 +12,13 @@ from concertino.core.plan import Call, Plan
 from concertino.strategies import (
     Act,
     Ask,
-    Brief,
     Done,
     Machine,
     OutlineStep,
     Reading,
     RunLimits,
     Step,
+    TaskContext,
     TurnState,
     Utterance,
 )
@@ -45,9 +45,9 @@ class ScoutJudge(Strategy):
 
     name = "scout-judge"
 
-    def begin(self, brief: Brief) -> ScoutJudgeMachine:
+    def begin(self, context: TaskContext) -> ScoutJudgeMachine:
         """A machine at the start of a run."""
-        return ScoutJudgeMachine(self, brief)
+        return ScoutJudgeMachine(self, context)
 
     def restore(self, dumped: Mapping[str, Any]) -> ScoutJudgeMachine:
         """A machine from `dump`."""
@@ -94,12 +94,12 @@ def _value(found: Text) -> Any:
 class ScoutJudgeMachine(Machine):
     """One run. The scout has one conversation; the judge reads all findings afresh in every turn."""
 
-    def __init__(self, settings: ScoutJudge, brief: Brief) -> None:
-        self.settings, self.question = settings, brief.question
-        self.turns = min(settings.turns, brief.rounds or settings.turns)
-        self.wide = min(settings.wide, brief.parallel or settings.wide)
-        names = "\n".join(tool["function"]["name"] for tool in brief.tools)
-        self.scouted = [Message("system", SCOUT + names), Message("user", brief.question)]
+    def __init__(self, settings: ScoutJudge, context: TaskContext) -> None:
+        self.settings, self.question = settings, context.question
+        self.turns = min(settings.turns, context.rounds or settings.turns)
+        self.wide = min(settings.wide, context.parallel or settings.wide)
+        names = "\n".join(tool["function"]["name"] for tool in context.tools)
+        self.scouted = [Message("system", SCOUT + names), Message("user", context.question)]
         self.judged: list[Message] = []
         self.asked = {"scout": 0, "judge": 0}
         self.part, self.turn, self.acts, self.fruitless = "scout", 1, 0, 0
@@ -118,25 +118,25 @@ class ScoutJudgeMachine(Machine):
         if self.final is not None:
             return self.final
         if self.plan is not None:
-            flaws = self.last.flaws if self.last is not None else ()
-            return Act(self.plan, self.acts + 1, flaws, ("scout",) * len(self.plan.calls))
+            issues = self.last.issues if self.last is not None else ()
+            return Act(self.plan, self.acts + 1, issues, ("scout",) * len(self.plan.calls))
         messages = self._messages
         return Ask(self.part, messages, len(messages) - self.asked[self.part], part=self.part, turn=self.turn)
 
-    def tell(self, reply: Reply) -> None:
+    def on_reply(self, reply: Reply) -> None:
         """Read what the role at hand wrote."""
         found = read(reply.text, self.part)
-        self.last = Reading(self.part, found.calls, found.flaws, bool(found.word), thought=found.note)
+        self.last = Reading(self.part, found.calls, found.issues, bool(found.word), thought=found.note)
         self._messages.append(Message("assistant", reply.text))
         self.asked[self.part] = len(self._messages)
         if not found.word:
             self.fruitless += 1
             if self.fruitless >= self.settings.patience:
                 self.final = Done(None, "format", "no decision could be read")
-            self._messages.append(Message("user", "\n".join(flaw.message for flaw in found.flaws)))
+            self._messages.append(Message("user", "\n".join(issue.message for issue in found.issues)))
             return
         self.fruitless = 0
-        self.said[self.part] = Utterance(self.turn, reply.text, _value(found), flaws=found.flaws)
+        self.said[self.part] = Utterance(self.turn, reply.text, _value(found), issues=found.issues)
         if self.part == "judge":
             self._judged(found.word, found.rest)
         elif found.word == "ENOUGH" or not found.calls:
@@ -175,7 +175,7 @@ class ScoutJudgeMachine(Machine):
         self.scouted.append(Message("user", "\n".join(lines)))
         ok = all(seen.ok for seen in observations)
         spoken = self.said["scout"]
-        self.said["scout"] = Utterance(spoken.turn, spoken.text, spoken.value, "\n".join(lines), ok, spoken.flaws)
+        self.said["scout"] = Utterance(spoken.turn, spoken.text, spoken.value, "\n".join(lines), ok, spoken.issues)
         self.plan, self.acts = None, self.acts + 1
         self._ask_judge()
 

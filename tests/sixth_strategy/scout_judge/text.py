@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from concertino.core.plan import Call
-from concertino.strategies import Flaw
+from concertino.strategies import FormatIssue
 
 WORDS: Mapping[str, tuple[str, ...]] = {
     "scout": ("NOTE", "LOOK", "ENOUGH"),
@@ -33,15 +33,15 @@ class Text(NamedTuple):
     rest: str = ""
     note: str = ""
     calls: tuple[Call, ...] = ()
-    flaws: tuple[Flaw, ...] = ()
+    issues: tuple[FormatIssue, ...] = ()
 
 
 def read(text: str, role: str) -> Text:
-    """Read a text. Words in small letters are repaired; any other line is a flaw and is left out."""
+    """Read a text. Words in small letters are repaired; any other line is an issue and is left out."""
     word, rest = "", ""
     notes: list[str] = []
     calls: list[Call] = []
-    flaws: list[Flaw] = []
+    issues: list[FormatIssue] = []
     for found in _LINE.finditer(text):
         line = found.group().strip()
         head, _, tail = line.partition(" ")
@@ -49,10 +49,14 @@ def read(text: str, role: str) -> Text:
             continue
         if head.upper() not in WORDS[role]:
             expected = ", ".join(WORDS[role])
-            flaws.append(Flaw("stray_line", f"begin the line with one of {expected}", found.start(), found.end()))
+            issues.append(
+                FormatIssue("stray_line", f"begin the line with one of {expected}", found.start(), found.end())
+            )
             continue
         if head != head.upper():
-            flaws.append(Flaw("small_letters", f"write {head.upper()}", found.start(), found.end(), repaired=True))
+            issues.append(
+                FormatIssue("small_letters", f"write {head.upper()}", found.start(), found.end(), repaired=True)
+            )
         head = head.upper()
         if head == "NOTE":
             notes.append(tail)
@@ -62,8 +66,8 @@ def read(text: str, role: str) -> Text:
             word, rest = head, tail.strip()
     if not word:
         expected = " or ".join(each for each in WORDS[role] if each != "NOTE")
-        flaws.append(Flaw("no_decision", f"end with a line {expected}", 0, len(text)))
-    return Text(word, rest, "\n".join(notes), tuple(calls), tuple(flaws))
+        issues.append(FormatIssue("no_decision", f"end with a line {expected}", 0, len(text)))
+    return Text(word, rest, "\n".join(notes), tuple(calls), tuple(issues))
 
 
 def _call(text: str, id: str) -> Call:

@@ -9,7 +9,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import Act, Ask, Brief, Done, Machine, Strategy
+from concertino.strategies import Act, Ask, Done, Machine, Strategy, TaskContext
 from concertino_bench.baselines import (
     Cascade,
     KnnRouter,
@@ -93,7 +93,7 @@ texts = st.sampled_from(TEXTS) | st.text(max_size=60)
 replies = st.builds(lambda text, end: ct.Reply(text, finish_reason=end), texts, st.sampled_from(["stop", "length"]))
 contents = texts | st.sampled_from([None, 4, ["a"], {"answer": "4"}])
 briefs = st.builds(
-    lambda rounds, parallel, seed: Brief(
+    lambda rounds, parallel, seed: TaskContext(
         QUESTION, TOOLS, rounds, parallel, sampling=None if seed is None else ct.Sampling(seed=seed, stop=("END",))
     ),
     st.none() | st.integers(1, 5),
@@ -114,13 +114,13 @@ def observed(act: Act, given: list[Any]) -> list[ct.Observation]:
 
 
 def advance(machine: Machine, step: Any, reply: ct.Reply, given: list[Any]) -> None:
-    machine.observe(observed(step, given), {"usd": 1.0}) if isinstance(step, Act) else machine.tell(reply)
+    machine.observe(observed(step, given), {"usd": 1.0}) if isinstance(step, Act) else machine.on_reply(reply)
 
 
 def same(one: Any, other: Any) -> bool:
     """Whether two steps want the same; plans have no equality of their own."""
     if isinstance(one, Act) and isinstance(other, Act):
-        return (one.round, one.plan.to_json(), one.flaws) == (other.round, other.plan.to_json(), other.flaws)
+        return (one.round, one.plan.to_json(), one.issues) == (other.round, other.plan.to_json(), other.issues)
     return bool(one == other)
 
 
@@ -134,7 +134,7 @@ def same(one: Any, other: Any) -> bool:
     st.none() | st.integers(0, 6),
 )
 def test_any_run_comes_to_an_end_and_its_copies_to_the_same(
-    strategy: Strategy, brief: Brief, said: list[ct.Reply], given: list[Any], cut: int | None
+    strategy: Strategy, brief: TaskContext, said: list[ct.Reply], given: list[Any], cut: int | None
 ) -> None:
     machine = strategy.begin(brief)
     for turn in range(60):
@@ -189,14 +189,14 @@ def test_the_names_of_the_baselines_clash_with_none_of_the_sdk() -> None:
 
 def test_a_question_of_a_plan_is_text_and_never_a_reference() -> None:
     for strategy in (MajorityVote(), StaticWorkflow(graph=GRAPH)):
-        step = strategy.begin(Brief(QUESTION, TOOLS)).step()
+        step = strategy.begin(TaskContext(QUESTION, TOOLS)).step()
         assert isinstance(step, Act)
         first: Mapping[str, Any] = step.plan.calls[0].arguments  # type: ignore[assignment]
         assert first["task"] == QUESTION
 
 
 def test_a_run_that_is_cut_short_hands_in_what_it_has() -> None:
-    machine = MajorityVote().begin(Brief("How many?", TOOLS, parallel=2))
+    machine = MajorityVote().begin(TaskContext("How many?", TOOLS, parallel=2))
     step = machine.step()
     assert isinstance(step, Act)
     assert len(step.plan) == 2
@@ -208,7 +208,7 @@ def test_a_run_that_is_cut_short_hands_in_what_it_has() -> None:
 
 
 def test_a_limit_of_rounds_ends_with_what_is_there() -> None:
-    machine = MajorityVote().begin(Brief("How many?", TOOLS, rounds=1, parallel=1))
+    machine = MajorityVote().begin(TaskContext("How many?", TOOLS, rounds=1, parallel=1))
     step = machine.step()
     assert isinstance(step, Act)
     machine.observe(observed(step, ["The answer is 7."]))
@@ -216,6 +216,6 @@ def test_a_limit_of_rounds_ends_with_what_is_there() -> None:
 
 
 def test_asking_is_pure() -> None:
-    machine = SelfRefine().begin(Brief("How many?"))
+    machine = SelfRefine().begin(TaskContext("How many?"))
     assert isinstance(machine.step(), Ask)
     assert machine.step() == machine.step()

@@ -10,7 +10,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import Act, Brief, plan_to_json
+from concertino.strategies import Act, TaskContext, plan_to_json
 from concertino.testing import ScriptedModel
 from concertino_bench import Grade, Item, Key, Task, Verdict
 from concertino_bench.baselines import (
@@ -221,7 +221,7 @@ def test_profiles_that_differ_are_written_down_as_two(tmp_path: Path) -> None:
     assert of_file.digest == written[0]["digest"] == RouterProfile.load(tmp_path / "p.json").digest
     other.save(tmp_path / "p.json")
     os.utime(tmp_path / "p.json", (1, 1))
-    brief = Brief("a sum", make_pool(small=Says(), large=Says()).to_openai())
+    brief = TaskContext("a sum", make_pool(small=Says(), large=Says()).to_openai())
     with pytest.raises(ct.UsageError, match=r"the profile has the digest .* it has changed since"):
         of_file.begin(brief)
     KnnRouter(profile=str(tmp_path / "p.json")).begin(brief)
@@ -379,7 +379,7 @@ async def test_a_workflow_runs_its_graph_as_one_plan(tmp_path: Path) -> None:
 
 def test_a_workflow_may_be_a_plan_that_was_exported() -> None:
     plan = ct.Plan.parse([ct.Call("ask_a", {"task": "{question}"}, "1"), ct.Call("ask_b", {"task": "${1}"}, "2")])
-    step = StaticWorkflow(graph=plan_to_json(plan)).begin(Brief(QUESTION)).step()
+    step = StaticWorkflow(graph=plan_to_json(plan)).begin(TaskContext(QUESTION)).step()
     assert isinstance(step, Act)
     assert [call.id for call in step.plan.calls] == ["1", "2"]
     assert step.plan.edges == plan.edges

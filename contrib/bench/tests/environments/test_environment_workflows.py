@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("concertino_code", reason="scripts run in the sandbox of concertino-code")
 
-from concertino.strategies import Act, Ask, Brief, RoleWorkflow, environment_tool
+from concertino.strategies import Act, Ask, RoleWorkflow, TaskContext, environment_tool
 from concertino.testing import ScriptedModel
 from concertino_bench.environments import (
     DOMAINS,
@@ -316,7 +316,7 @@ def test_the_words_of_a_forked_machine_are_rewarded_on_the_state_that_they_were_
     environment.reset()
     before = environment.snapshot()
     spec = world_of(task).members()[0]
-    trunk = workflow_for(name).begin(Brief(task.question))
+    trunk = workflow_for(name).begin(TaskContext(task.question))
 
     def tool(machine: Any) -> None:
         step = machine.step()
@@ -331,13 +331,13 @@ def test_the_words_of_a_forked_machine_are_rewarded_on_the_state_that_they_were_
         machine.observe(seen)
 
     tool(trunk)
-    trunk.tell(ct.Reply(prints(right_action(task))))
+    trunk.on_reply(ct.Reply(prints(right_action(task))))
     tool(trunk)
     assert isinstance(trunk.step(), Ask)
     actions = [right_action(task), illegal_action(task), partial_action(task)]
     branches = [trunk.fork() for _ in actions]
     for branch, action in zip(branches, actions, strict=True):
-        branch.tell(ct.Reply(acts(action)))
+        branch.on_reply(ct.Reply(acts(action)))
     for branch in reversed(branches):
         tool(branch)
     totals = []

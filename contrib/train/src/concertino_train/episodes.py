@@ -21,7 +21,7 @@ from concertino_bench.metrics import Preference
 
 if TYPE_CHECKING:
     from concertino import Pool, Run
-    from concertino.strategies import Flaw, Reading
+    from concertino.strategies import FormatIssue, Reading
     from concertino_bench.environments import TurnReward
 
 
@@ -98,7 +98,7 @@ class EpisodeRound:
         kind: one of `ROUND_KINDS`.
         role: who spoke: `orchestrator`, a role of a workflow; empty where nobody did.
         calls: the calls, in order.
-        flaws: codes of what the text lacked of the strategy's exact form: the round's format verdict.
+        issues: codes of what the text lacked of the strategy's exact form: the round's format verdict.
         tokens: tokens that the policy sampled.
         truncated: the sampling ended because the text was long enough, not because it was finished.
         seconds: the model took to write it.
@@ -107,7 +107,7 @@ class EpisodeRound:
     kind: RoundKind = "calls"
     role: str = "orchestrator"
     calls: tuple[Called, ...] = ()
-    flaws: tuple[str, ...] = ()
+    issues: tuple[str, ...] = ()
     tokens: int = 0
     truncated: bool = False
     seconds: float = 0.0
@@ -120,7 +120,7 @@ class EpisodeRound:
     @property
     def exact(self) -> bool:
         """Whether the text had the strategy's exact form."""
-        return not self.flaws and self.kind != "unread"
+        return not self.issues and self.kind != "unread"
 
 
 @dataclass(frozen=True)
@@ -283,7 +283,7 @@ class Episode:
         turns: Sequence[RoleTurn] = (),
         domain: str = "",
         others: Collection[str] = ("summariser",),
-        verdict: Callable[[Reply], Sequence[Flaw]] | None = None,
+        verdict: Callable[[Reply], Sequence[FormatIssue]] | None = None,
         readings: Sequence[Reading | None] | None = None,
     ) -> Episode:
         """The episode of a finished and graded run.
@@ -298,7 +298,7 @@ class Episode:
             turns: of role workflows.
             domain: of role workflows.
             others: roles that are not played by the policy: their texts and tokens are not its own.
-            verdict: the flaws of a text that led to no plan; by default those that the strategy found.
+            verdict: the issues of a text that led to no plan; by default those that the strategy found.
             readings: what the strategy found in the policy's texts, in order; by default the run is replayed.
         """
         reader = _Reader(run, pool, frozenset(others), verdict, readings)
@@ -376,7 +376,7 @@ class _Reader:
         run: Run,
         pool: Pool | None,
         others: frozenset[str],
-        verdict: Callable[[Reply], Sequence[Flaw]] | None,
+        verdict: Callable[[Reply], Sequence[FormatIssue]] | None,
         readings: Sequence[Reading | None] | None,
     ) -> None:
         self.run = run
@@ -400,10 +400,10 @@ class _Reader:
                 heard = places[id(event)] + 1
             elif isinstance(event, Planned):
                 planned = next(plans)
-                calls, flaws = self._calls(planned), tuple(flaw.code for flaw in planned.flaws)
+                calls, issues = self._calls(planned), tuple(issue.code for issue in planned.issues)
                 yield from (self._unplanned(place) for place in range(spoken, heard - 1))
                 if spoken < heard:
-                    yield self._round("calls", self.replies[heard - 1], calls, flaws)
+                    yield self._round("calls", self.replies[heard - 1], calls, issues)
                 elif calls:
                     yield EpisodeRound("world", "", calls)
                 spoken = heard
@@ -414,10 +414,10 @@ class _Reader:
         told = self.replies[place]
         kind = self._kind_of(place)
         reading = self.readings[place]
-        flaws: Sequence[Flaw] = () if kind == "answer" or reading is None else reading.flaws
+        issues: Sequence[FormatIssue] = () if kind == "answer" or reading is None else reading.issues
         if self.verdict is not None and kind != "answer":
-            flaws = self.verdict(told.reply)
-        return self._round(kind, told, (), tuple(flaw.code for flaw in flaws))
+            issues = self.verdict(told.reply)
+        return self._round(kind, told, (), tuple(issue.code for issue in issues))
 
     def _kind_of(self, place: int) -> RoundKind:
         reading = self.readings[place]
@@ -433,13 +433,13 @@ class _Reader:
         return "final" if reading.calls or self.run.answer is not None else "said"
 
     def _round(
-        self, kind: RoundKind, told: Replied, calls: tuple[Called, ...] = (), flaws: tuple[str, ...] = ()
+        self, kind: RoundKind, told: Replied, calls: tuple[Called, ...] = (), issues: tuple[str, ...] = ()
     ) -> EpisodeRound:
         return EpisodeRound(
             kind,
             told.role,
             calls,
-            flaws,
+            issues,
             _tokens(told.reply),
             told.reply.finish_reason == "length",
             max(0.0, round(told.observation.ended - told.observation.started, 6)),
@@ -535,4 +535,4 @@ def _round_to_json(each: EpisodeRound) -> dict[str, Any]:
 
 def _round(data: Mapping[str, Any]) -> EpisodeRound:
     given = {**data, "calls": tuple(Called(**call) for call in data.get("calls", ()))}
-    return EpisodeRound(**{**given, "flaws": tuple(data.get("flaws", ()))})
+    return EpisodeRound(**{**given, "issues": tuple(data.get("issues", ()))})

@@ -7,7 +7,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import AgentGraph, Brief, ParallelRounds, Role, RoleWorkflow, SerialCalls, coder_tester
+from concertino.strategies import AgentGraph, ParallelRounds, Role, RoleWorkflow, SerialCalls, TaskContext, coder_tester
 from concertino.strategies.parallel_rounds.strategy import ParallelRoundsMachine
 from concertino.testing import ScriptedModel, make_pool
 from concertino_train.data import Conversation, conversations_of
@@ -55,14 +55,14 @@ def test_a_baseline_that_asks_its_model_once_gives_one_text_to_learn() -> None:
 
 def test_a_machine_that_does_not_say_what_it_read_is_refused() -> None:
     class Silent(ParallelRounds):
-        def begin(self, brief: Brief) -> Any:
+        def begin(self, brief: TaskContext) -> Any:
             return SilentMachine(self, brief)
 
     class SilentMachine(ParallelRoundsMachine):
         reading = None
 
     with pytest.raises(ct.UsageError, match=r"SilentMachine does not say what it read.*override Machine\.reading"):
-        tell(Silent().begin(Brief("?")), ct.Reply("Hm."))
+        tell(Silent().begin(TaskContext("?")), ct.Reply("Hm."))
 
 
 @pytest.mark.parametrize("system", ["rounds", "single", "brief", "native", "serial", "stateless", "graph", "plan"])

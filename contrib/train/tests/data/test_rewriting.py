@@ -168,16 +168,16 @@ SOURCES = {
 
 def plans_of(found: Conversation, strategy: ct.Strategy) -> list[list[tuple[str, Any]]]:
     """The plans that a machine makes of the policy's texts."""
-    from concertino.strategies import Act, Ask, Brief
+    from concertino.strategies import Act, Ask, TaskContext
 
-    machine = strategy.begin(Brief(found.question, POOL.to_openai()))
+    machine = strategy.begin(TaskContext(found.question, POOL.to_openai()))
     plans = []
     for place in found.own:
         assert isinstance(machine.step(), Ask)
-        machine.tell(ct.Reply(found.messages[place].text))
+        machine.on_reply(ct.Reply(found.messages[place].text))
         step = machine.step()
         if isinstance(step, Act):
-            assert step.flaws == ()
+            assert step.issues == ()
             plans.append([(call.name, call.arguments) for call in step.plan.calls])
             seen = [Observation(f"{step.round}.{call.id}", call.name, Status.OK, "x") for call in step.plan.calls]
             machine.observe(seen)

@@ -57,7 +57,7 @@ def called(runs: list[Any]) -> list[Any]:
 def test_without_faults_an_expert_is_always_right_and_in_form(which: str) -> None:
     runs = lead(which, faults=Faults(scale=0))
     assert share(runs) == 1.0
-    assert not [each.flaws for run, _ in runs for each in run.rounds if each.flaws]
+    assert not [each.issues for run, _ in runs for each in run.rounds if each.issues]
     assert all(seen.status is Status.OK for seen in called(runs))
 
 
@@ -79,7 +79,7 @@ def test_a_slip_is_told_and_the_next_turn_mends_it(which: str) -> None:
         if hasattr(event, "messages")
         for message in event.messages
     ]
-    flawed = [each for run, _ in runs for each in run.rounds if each.flaws]
+    flawed = [each for run, _ in runs for each in run.rounds if each.issues]
     assert flawed or any("PARSE_ERR" in text for text in told)
     assert share(runs) >= 0.75
 
@@ -123,7 +123,7 @@ def test_the_roles_reach_their_goal_and_err_when_careless(place: Any, options: d
 
     right, runs = asyncio.run(reached(Habits()))
     assert right == 12
-    assert not [each.flaws for run in runs for each in run.rounds if each.flaws]
+    assert not [each.issues for run in runs for each in run.rounds if each.issues]
     assert asyncio.run(reached(Habits(careless=1.0)))[0] < 12
 
 

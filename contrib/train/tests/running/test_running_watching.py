@@ -102,7 +102,7 @@ def test_figures_of_a_step_are_means_and_shares(make: Callable[..., Episode]) ->
         rounds=(EpisodeRound(calls=calls), EpisodeRound("final")),
         totals={"policy_tokens": 30},
     )
-    two = make("two", False, units=1, rounds=(EpisodeRound("unread", flaws=("no_call",)),), stop="format")
+    two = make("two", False, units=1, rounds=(EpisodeRound("unread", issues=("no_call",)),), stop="format")
     found = episode_figures([one, two])
     expected = {"success": 0.5, "format": 0.5, "rounds": 1.5, "calls": 1.5, "tokens": 15.0, "units": 2.0, "usd": 0.1}
     assert {name: found[name] for name in expected} == pytest.approx(expected)

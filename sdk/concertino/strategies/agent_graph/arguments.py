@@ -6,8 +6,8 @@ as it is: where its schema takes a text, the text of its element; any other is r
 `${id}` stands for the output of another agent and `$${` for the characters `${`. References are found once, in the
 orchestrator's text; the original task, which is put in front of an input, and the outputs of agents are never searched.
 
-Invariant: arguments that the agent's schema would refuse whatever its references become are a flaw with a place, before
-anything has run. The executor checks every call again when the outputs are in.
+Invariant: arguments that the agent's schema would refuse whatever its references become are an issue with a place,
+before anything has run. The executor checks every call again when the outputs are in.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from concertino.core.plan import Ref, Template, unparse
 from concertino.schema import InstanceRefused, explain
-from concertino.strategies.base.format_issues import Flaws, shown, suggestion
+from concertino.strategies.base.format_issues import FormatIssues, shown, suggestion
 from concertino.strategies.base.members import Offer, types_of
 from concertino.strategies.base.tags import Leaf
 from concertino.text.json import ReadingError, read_json
@@ -68,14 +68,14 @@ class ArgumentReader:
         prepend_task: put it in front of every input.
         renamed: argument names of the format, by those that pools use instead.
         ids: of all agents of the graph.
-        flaws: where faults go.
+        issues: where faults go.
     """
 
     question: str
     prepend_task: bool
     renamed: Mapping[str, str]
     ids: Collection[str]
-    flaws: Flaws
+    issues: FormatIssues
 
     def read(self, agent: AgentElement, own_id: str, offer: Offer) -> Handed:
         """The arguments of one agent."""
@@ -85,7 +85,7 @@ class ArgumentReader:
             name = self._name(written, offer)
             if name in handed.places:
                 text = f"<{written}> gives the argument {name!r} a second time; write it once"
-                self.flaws.refuse("duplicate_field", text, leaf.start, leaf.end)
+                self.issues.refuse("duplicate_field", text, leaf.start, leaf.end)
                 continue
             handed.places[name] = leaf
             given |= name == (offer.input or INPUT)
@@ -95,7 +95,7 @@ class ArgumentReader:
                 self._argument(name, leaf, own_id, offer, handed)
         if not given and offer.input:  # a member that takes no text lacks nothing
             text = f"<{INPUT}> is missing; write it empty to hand over the original question"
-            self.flaws.mend("missing_field", text, agent.start, agent.end)
+            self.issues.mend("missing_field", text, agent.start, agent.end)
             handed.values |= offer.filled(self.question)
         if not handed.unreadable:
             self._check(agent, offer, handed)
@@ -134,7 +134,7 @@ class ArgumentReader:
                 if not as_text:
                     wanted = " or ".join(sorted(types)) if len(types) < 6 else "value"
                     text = f"<{name}> must be a JSON {wanted}: {error}"
-                    self.flaws.refuse("bad_json", text, leaf.start, leaf.end)
+                    self.issues.refuse("bad_json", text, leaf.start, leaf.end)
                     handed.unreadable = True
                     return
             else:
@@ -161,7 +161,7 @@ class ArgumentReader:
             if isinstance(part, str):
                 parts.append(part)
                 continue
-            if self.flaws.full or len(handed.references) > MAX_REFERENCES:
+            if self.issues.full or len(handed.references) > MAX_REFERENCES:
                 break
             place = (leaf.at(part.start), leaf.at(part.end - 1) + 1) if leaf.origins else (leaf.start, leaf.end)
             reference = self._reference(part, own_id, *place)
@@ -170,7 +170,7 @@ class ArgumentReader:
                 handed.references.append(Reference(reference.id, *place))
         if len(handed.references) > MAX_REFERENCES:
             words = f"agent {own_id!r} refers to outputs more than {MAX_REFERENCES} times; refer to each once"
-            self.flaws.refuse("too_many_references", words, leaf.start, leaf.end)
+            self.issues.refuse("too_many_references", words, leaf.start, leaf.end)
         return parts
 
     def _reference(self, mark: Placeholder, own_id: str, start: int, end: int) -> Ref | None:
@@ -178,7 +178,7 @@ class ArgumentReader:
         written = f"${{{mark.inner}{'}' if mark.closed else ''}"
         if not mark.closed:
             text = f"{shown(written, 24)} is not closed; write ${{id}}, or $${{ for the characters ${{"
-            self.flaws.refuse("bad_reference", text, start, end)
+            self.issues.refuse("bad_reference", text, start, end)
             return None
         try:
             name, path = name_and_path(mark.inner, self.ids)
@@ -188,12 +188,12 @@ class ArgumentReader:
             inner = mark.inner.strip()
             hint = f"write ${{{inner}}}" if inner in self.ids else "write ${id} with an agent_id"
             text = f"{shown(written, 24)} is not a reference; {hint}, or $${{ for the characters ${{"
-            self.flaws.refuse("bad_reference", text, start, end)
+            self.issues.refuse("bad_reference", text, start, end)
         elif name == own_id:
-            self.flaws.refuse("self_edge", f"agent {own_id!r} refers to its own output", start, end)
+            self.issues.refuse("self_edge", f"agent {own_id!r} refers to its own output", start, end)
         elif name not in self.ids:
             text = f"${{{name}}} refers to no agent of the graph; {suggestion(name, self.ids)}"
-            self.flaws.refuse("unknown_reference", text, start, end)
+            self.issues.refuse("unknown_reference", text, start, end)
         else:
             return Ref(name, path)
         return None
@@ -211,7 +211,7 @@ class ArgumentReader:
                 return
             violations = validator.check(validator.coerce(literal)[0])
         except InstanceRefused as error:
-            self.flaws.refuse("invalid_arguments", f"agent {offer.name!r}: {error}", agent.start, agent.end)
+            self.issues.refuse("invalid_arguments", f"agent {offer.name!r}: {error}", agent.start, agent.end)
             return
         open_ones = {name for name, value in handed.values.items() if _refers(value)}
         violations = tuple(each for each in violations if _first_of(each.pointer) not in open_ones)
@@ -219,7 +219,7 @@ class ArgumentReader:
             leaf = handed.places.get(_first_of(violations[0].pointer))
             place = (leaf.start, leaf.end) if leaf is not None else (agent.start, agent.end)
             text = f"agent {offer.name!r}: {explain(violations, validator)}"
-            self.flaws.refuse("invalid_arguments", text, *place)
+            self.issues.refuse("invalid_arguments", text, *place)
 
 
 def _joined(parts: list[str | Ref]) -> str | Template:

@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from concertino.core.errors import PlanError
-from concertino.core.format_issue import Flaw
+from concertino.core.format_issue import FormatIssue
 from concertino.core.plan import Call, Plan, Ref, Template, unparse
-from concertino.strategies.base.format_issues import Flaws, suggestion
+from concertino.strategies.base.format_issues import FormatIssues, suggestion
 from concertino.strategies.base.members import Offer, Offers
 from concertino.strategies.base.tags import Leaf, quote
 
@@ -74,19 +74,19 @@ class GraphReading(NamedTuple):
         sink: id of the call that gives the answer.
         answer: a direct answer.
         thinking: what was thought.
-        flaws: in the order of the text.
+        issues: in the order of the text.
     """
 
     plan: Plan | None
     sink: str
     answer: str | None
     thinking: str
-    flaws: tuple[Flaw, ...]
+    issues: tuple[FormatIssue, ...]
 
     @property
-    def faults(self) -> list[Flaw]:
-        """Flaws because of which nothing is run."""
-        return [flaw for flaw in self.flaws if not flaw.repaired]
+    def faults(self) -> list[FormatIssue]:
+        """FormatIssues because of which nothing is run."""
+        return [issue for issue in self.issues if not issue.repaired]
 
 
 def read_graph(
@@ -116,49 +116,49 @@ def read_graph(
         max_parallel: agents that may be ready at the same time, `None` for any number.
         cut_off: the length limit ended the text.
     """
-    flaws = Flaws(strict)
-    elements = read_elements(text, flaws)
+    issues = FormatIssues(strict)
+    elements = read_elements(text, issues)
     thinking = "\n\n".join(filter(None, elements.thinking))
     if cut_off and not (elements.answer_closed and not elements.agents):
-        flaws.refuse("cut_off", CUT_OFF, len(text), len(text))
+        issues.refuse("cut_off", CUT_OFF, len(text), len(text))
     limit = 1 if dom == "low" else max_agents
     if len(elements.agents) > limit:
         more = elements.agents[limit]
         words = f"{len(elements.agents)} agents, and {limit} allowed; " + (
             "hand the question to one" if limit == 1 else "merge some of them"
         )
-        flaws.refuse("too_many_agents", words, more.start, more.end)
-        return GraphReading(None, "", None, thinking, flaws.all())
+        issues.refuse("too_many_agents", words, more.start, more.end)
+        return GraphReading(None, "", None, thinking, issues.all())
     if not elements.agents:
-        answer = _direct_answer(text, elements, dom, flaws)
-        return GraphReading(None, "", None if flaws.faults else answer, thinking, flaws.all())
-    ids = _ids(elements.agents, dom, flaws)
-    reader = ArgumentReader(question, prepend_task, renamed or {}, frozenset(ids), flaws)
+        answer = _direct_answer(text, elements, dom, issues)
+        return GraphReading(None, "", None if issues.faults else answer, thinking, issues.all())
+    ids = _ids(elements.agents, dom, issues)
+    reader = ArgumentReader(question, prepend_task, renamed or {}, frozenset(ids), issues)
     plan, sink = _graph(elements, ids, Offers(tools), reader, dom)
     widest = max(plan.levels(), key=len) if plan is not None and max_parallel is not None else []
     if max_parallel is not None and len(widest) > max_parallel:
         more = elements.agents[ids.index(widest[max_parallel])]
         words = f"{len(widest)} agents would run at the same time, and {max_parallel} may; put some behind others"
-        flaws.refuse("too_many_agents", words, more.start, more.end)
+        issues.refuse("too_many_agents", words, more.start, more.end)
         plan = None
-    return GraphReading(plan, sink, None, thinking, flaws.all())
+    return GraphReading(plan, sink, None, thinking, issues.all())
 
 
-def _direct_answer(text: str, elements: GraphElements, dom: DoM, flaws: Flaws) -> str | None:
+def _direct_answer(text: str, elements: GraphElements, dom: DoM, issues: FormatIssues) -> str | None:
     answer = elements.answer
     if answer is None or not answer.text:
-        if not flaws.faults:
+        if not issues.faults:
             wanted = "an <agent> or an <answer>" if dom == "low" else "<agent> blocks and one <edge> block"
             what = "an empty <answer>" if answer is not None else "no agent and no answer"
-            flaws.refuse("no_graph", f"the text holds {what}; write {wanted} behind </thinking>", 0, len(text))
+            issues.refuse("no_graph", f"the text holds {what}; write {wanted} behind </thinking>", 0, len(text))
         return None
     if dom == "high":
         words = "a direct answer where a graph is wanted; write at least one <agent>"
-        flaws.mend("direct_answer", words, answer.start, answer.end)
+        issues.mend("direct_answer", words, answer.start, answer.end)
     return answer.text
 
 
-def _ids(agents: Sequence[AgentElement], dom: DoM, flaws: Flaws) -> list[str]:
+def _ids(agents: Sequence[AgentElement], dom: DoM, issues: FormatIssues) -> list[str]:
     """The id of every agent, in order."""
     ids: list[str] = []
     for agent in agents:
@@ -167,15 +167,15 @@ def _ids(agents: Sequence[AgentElement], dom: DoM, flaws: Flaws) -> list[str]:
         if needed not in agent.fields:
             words = f"<{needed}> is missing in the agent"
             may = leaf is not None or len(agents) == 1
-            (flaws.mend if may else flaws.refuse)("missing_field", words, agent.start, agent.end)
+            (issues.mend if may else issues.refuse)("missing_field", words, agent.start, agent.end)
         found = leaf.text if leaf is not None else _NAME
         start, end = (leaf.start, leaf.end) if leaf is not None else (agent.start, agent.end)
         if not ID.fullmatch(found) and leaf is not None:
             words = f"the agent_id {found[:64]!r} must have 1 to 64 letters, digits and _, as in Check_2"
-            flaws.refuse("bad_id", words, start, end)
+            issues.refuse("bad_id", words, start, end)
         elif found in ids and leaf is not None:
             words = f"the agent_id {found!r} is used twice; ids must differ"
-            flaws.refuse("duplicate_id", words, start, end)
+            issues.refuse("duplicate_id", words, start, end)
         ids.append(found)
     return ids
 
@@ -184,57 +184,57 @@ def _graph(
     elements: GraphElements, ids: Sequence[str], offers: Offers, reader: ArgumentReader, dom: DoM
 ) -> tuple[Plan | None, str]:
     """The plan of the agents and its sink, if nothing is wrong."""
-    flaws = reader.flaws
+    issues = reader.issues
     nodes: dict[str, Node] = {}
     calls: list[tuple[str, str, Handed]] = []
     for agent, own_id in zip(elements.agents, ids, strict=True):
-        offer = _offer(agent, offers, flaws)
+        offer = _offer(agent, offers, issues)
         handed = reader.read(agent, own_id, offer)
         place = agent.fields.get("agent_id")
         start, end = (place.start, place.end) if place is not None else (agent.start, agent.end)
         nodes[own_id] = Node(own_id, start, end, handed.references, [leaf.text for _, leaf in agent.arguments])
         calls.append((own_id, offer.name, handed))
-    edges = edges_of(nodes, elements.pairs, flaws)
-    if flaws.faults:
+    edges = edges_of(nodes, elements.pairs, issues)
+    if issues.faults:
         return None, ""
     [sink] = sinks_of(nodes, edges)
     named = {sink, elements.agents[list(ids).index(sink)].fields.get("agent_output_id", Leaf(sink, 0, 0)).text}
-    _check_answer(elements, named, sink, dom, flaws)
-    if flaws.faults:
+    _check_answer(elements, named, sink, dom, issues)
+    if issues.faults:
         return None, ""
     return Plan(_call(own_id, name, handed, edges) for own_id, name, handed in calls), sink
 
 
-def _offer(agent: AgentElement, offers: Offers, flaws: Flaws) -> Offer:
+def _offer(agent: AgentElement, offers: Offers, issues: FormatIssues) -> Offer:
     """The member that an agent names; one without arguments where there is none."""
     leaf = agent.fields.get("agent_name")
     if leaf is None or not leaf.text:
         words = f"<agent_name> is missing in the agent; {suggestion('', offers.keys())}"
-        flaws.refuse("missing_field", words, agent.start, agent.end)
+        issues.refuse("missing_field", words, agent.start, agent.end)
     elif leaf.text not in offers:
-        if not flaws.full:
+        if not issues.full:
             words = f"there is no agent {leaf.text[:64]!r}; {suggestion(leaf.text[:64], offers.keys())}"
-            flaws.refuse("unknown_agent", words, leaf.start, leaf.end)
+            issues.refuse("unknown_agent", words, leaf.start, leaf.end)
     else:
         if "agent_description" not in agent.fields:
-            flaws.mend("missing_field", "<agent_description> is missing in the agent", agent.start, agent.end)
+            issues.mend("missing_field", "<agent_description> is missing in the agent", agent.start, agent.end)
         return offers[leaf.text]
     return Offer({"function": {"name": leaf.text if leaf is not None else "?"}})
 
 
-def _check_answer(elements: GraphElements, named: set[str], sink: str, dom: DoM, flaws: Flaws) -> None:
+def _check_answer(elements: GraphElements, named: set[str], sink: str, dom: DoM, issues: FormatIssues) -> None:
     """Where there are agents, `<answer>` may only name the output of the last one."""
     answer = elements.answer
     if answer is None or not answer.text:
         if dom == "low":
             agent = elements.agents[0]
-            flaws.mend("missing_field", "<answer> with the agent_output_id is missing", agent.start, agent.end)
+            issues.mend("missing_field", "<answer> with the agent_output_id is missing", agent.start, agent.end)
         return
     words = f"<answer> must name the output of agent {sink!r}; write its id there, or an answer and no agent"
     if answer.text not in named:
-        flaws.refuse("answer_and_agent", words, answer.start, answer.end)
+        issues.refuse("answer_and_agent", words, answer.start, answer.end)
     elif dom == "high":
-        flaws.mend("answer_and_agent", "a graph needs no <answer>", answer.start, answer.end)
+        issues.mend("answer_and_agent", "a graph needs no <answer>", answer.start, answer.end)
 
 
 def _call(own_id: str, name: str, handed: Handed, edges: Edges) -> Call:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from concertino.core.format_issue import Flaw
+from concertino.core.format_issue import FormatIssue
 from concertino.core.observation import Observation
 from concertino.strategies.base.brief_prompt import PromptForm, member_list
 from concertino.strategies.base.format_issues import report
@@ -159,7 +159,7 @@ def before_subtask(question: str) -> str:
     return f"Original task: {question}\n\nCurrent sub-task: "
 
 
-def render_faults(text: str, faults: Iterable[Flaw]) -> str:
+def render_faults(text: str, faults: Iterable[FormatIssue]) -> str:
     """The faults of a text, as its writer reads them."""
     return _FAULTY.format(faults=report(text, faults))
 

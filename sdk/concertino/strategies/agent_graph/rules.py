@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from concertino.strategies.base.format_issues import Flaws, suggestion
+from concertino.strategies.base.format_issues import FormatIssues, suggestion
 from concertino.strategies.base.tags import Leaf
 
 from .arguments import Reference
@@ -35,14 +35,14 @@ class Node(NamedTuple):
     mentions: Sequence[str]
 
 
-def edges_of(nodes: Mapping[str, Node], pairs: Sequence[tuple[Leaf, Leaf]], flaws: Flaws) -> Edges:
+def edges_of(nodes: Mapping[str, Node], pairs: Sequence[tuple[Leaf, Leaf]], issues: FormatIssues) -> Edges:
     """The edges of a graph: those written down, and those that references imply."""
     edges: Edges = {name: {} for name in nodes}
     for source, target in pairs:
-        _written(nodes, source, target, edges, flaws)
-    _agree_with_references(nodes, edges, flaws)
-    if not flaws.faults:
-        _check_shape(nodes, edges, flaws)
+        _written(nodes, source, target, edges, issues)
+    _agree_with_references(nodes, edges, issues)
+    if not issues.faults:
+        _check_shape(nodes, edges, issues)
     return edges
 
 
@@ -52,73 +52,73 @@ def sinks_of(nodes: Mapping[str, Node], edges: Edges) -> list[str]:
     return [name for name in nodes if name not in used]
 
 
-def _written(nodes: Mapping[str, Node], source: Leaf, target: Leaf, edges: Edges, flaws: Flaws) -> None:
+def _written(nodes: Mapping[str, Node], source: Leaf, target: Leaf, edges: Edges, issues: FormatIssues) -> None:
     """One edge of the edge block."""
     unknown = [leaf for leaf in (source, target) if leaf.text not in nodes]
     for leaf in unknown:
-        if not flaws.full:
+        if not issues.full:
             text = (
                 f"the edge names {leaf.text[:64]!r}, which is no agent_id; {suggestion(leaf.text[:64], nodes.keys())}"
             )
-            flaws.refuse("unknown_node", text, leaf.start, leaf.end)
+            issues.refuse("unknown_node", text, leaf.start, leaf.end)
     if unknown:
         return
     start, end = source.start, target.end
     if source.text == target.text:
-        flaws.refuse("self_edge", f"agent {source.text!r} has an edge to itself; remove it", start, end)
+        issues.refuse("self_edge", f"agent {source.text!r} has an edge to itself; remove it", start, end)
     elif source.text in edges[target.text]:
         text = f"the edge {source.text} -> {target.text} is there twice; write it once"
-        flaws.mend("duplicate_edge", text, start, end)
+        issues.mend("duplicate_edge", text, start, end)
     else:
         edges[target.text][source.text] = (start, end)
 
 
-def _agree_with_references(nodes: Mapping[str, Node], edges: Edges, flaws: Flaws) -> None:
+def _agree_with_references(nodes: Mapping[str, Node], edges: Edges, issues: FormatIssues) -> None:
     """An edge stands for data, so it needs a reference, and a reference needs an edge."""
     for node in nodes.values():
         referred = {reference.id for reference in node.references}
         for source, (start, end) in edges[node.id].items():
             if source not in referred:
-                _order_only(node, source, start, end, flaws)
+                _order_only(node, source, start, end, issues)
         for reference in node.references:
             if reference.id not in edges[node.id]:
                 text = (
                     f"${{{reference.id}}} in agent {node.id!r} has no edge; "
                     f"write <from>{reference.id}</from><to>{node.id}</to>"
                 )
-                flaws.mend("reference_without_edge", text, reference.start, reference.end)
+                issues.mend("reference_without_edge", text, reference.start, reference.end)
                 edges[node.id][reference.id] = (reference.start, reference.end)
 
 
-def _order_only(node: Node, source: str, start: int, end: int, flaws: Flaws) -> None:
+def _order_only(node: Node, source: str, start: int, end: int, issues: FormatIssues) -> None:
     text = f"the edge {source} -> {node.id} carries no data: write ${{{source}}} in the input of {node.id!r}"
     if any(f"{{{source}}}" in mention for mention in node.mentions):
         text += f"; its input names {{{source}}}, which is not a reference"
-        flaws.refuse("edge_without_reference", text, start, end)
+        issues.refuse("edge_without_reference", text, start, end)
     else:
-        flaws.mend("edge_without_reference", f"{text}, or remove the edge; it orders them only", start, end)
+        issues.mend("edge_without_reference", f"{text}, or remove the edge; it orders them only", start, end)
 
 
-def _check_shape(nodes: Mapping[str, Node], edges: Edges, flaws: Flaws) -> None:
+def _check_shape(nodes: Mapping[str, Node], edges: Edges, issues: FormatIssues) -> None:
     """No cycle, nobody alone, one sink."""
     cycle = _cycle(edges)
     if cycle:
         start, end = edges[cycle[1]][cycle[0]]
         text = f"the edges go round: {' -> '.join(cycle[:12])}; remove one of them"
-        flaws.refuse("cycle", text, start, end)
+        issues.refuse("cycle", text, start, end)
         return
     sinks = sinks_of(nodes, edges)
     alone = [name for name in sinks if not edges[name]] if len(nodes) > 1 else []
     for name in alone:
         text = f"agent {name!r} has no edge; connect it, or remove it"
-        flaws.refuse("isolated_agent", text, nodes[name].start, nodes[name].end)
+        issues.refuse("isolated_agent", text, nodes[name].start, nodes[name].end)
     ends = [name for name in sinks if name not in alone]
     if len(ends) > 1:
         text = (
             f"{len(ends)} agents have no outgoing edge ({', '.join(ends[:8])}), and only the one that gives the answer "
             "may; add an agent that collects them"
         )
-        flaws.refuse("several_sinks", text, nodes[ends[1]].start, nodes[ends[1]].end)
+        issues.refuse("several_sinks", text, nodes[ends[1]].start, nodes[ends[1]].end)
 
 
 def _cycle(edges: Edges) -> list[str]:

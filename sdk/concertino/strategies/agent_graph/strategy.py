@@ -22,7 +22,7 @@ from concertino.core.plan import Call, Plan
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.format_issues import report
-from concertino.strategies.base.machine import Brief, Done, OutlineStep, RunLimits, Strategy
+from concertino.strategies.base.machine import Done, OutlineStep, RunLimits, Strategy, TaskContext
 
 from . import prompts
 from .format import GraphReading, read_graph, write_answer, write_graph
@@ -115,9 +115,9 @@ class AgentGraph(Strategy):
             raise UsageError("AgentGraph(dom='high') gives no answer in words: the last agent's output is the answer")
         return (write_answer(answer, thought),)
 
-    def begin(self, brief: Brief) -> AgentGraphMachine:
+    def begin(self, context: TaskContext) -> AgentGraphMachine:
         """A machine at the start of a run."""
-        return AgentGraphMachine(self, brief)
+        return AgentGraphMachine(self, context)
 
     def restore(self, dumped: Mapping[str, Any]) -> AgentGraphMachine:
         """A machine from `dump`."""
@@ -129,25 +129,25 @@ class AgentGraphMachine(Conversation):
 
     settings: AgentGraph
 
-    def __init__(self, settings: AgentGraph, brief: Brief) -> None:
-        super().__init__(settings, brief)
-        self.parallel = brief.parallel
-        self.rounds = min(settings.max_rounds, brief.rounds or settings.max_rounds)
+    def __init__(self, settings: AgentGraph, context: TaskContext) -> None:
+        super().__init__(settings, context)
+        self.parallel = context.parallel
+        self.rounds = min(settings.max_rounds, context.rounds or settings.max_rounds)
         self.sink = ""
         system = prompts.system_prompt(
             self.tools, settings.dom, settings.prepend_task, settings.max_agents, settings.prompt
         )
-        self.messages = [Message("system", system), Message("user", brief.question)]
+        self.messages = [Message("system", system), Message("user", context.question)]
 
     # -- what came back --------------------------------------------------------------------------------------------
 
-    def tell(self, reply: Reply) -> None:
+    def on_reply(self, reply: Reply) -> None:
         """Read the model's text."""
         self._heard(reply)
         read = self._read(reply.text, reply.finish_reason == "length")
         calls = () if read.plan is None else read.plan.calls
         understood = read.answer is not None or read.plan is not None
-        self._read_as(calls, read.flaws, understood=understood, thought=read.thinking)
+        self._read_as(calls, read.issues, understood=understood, thought=read.thinking)
         if read.answer is not None:
             self._end(Done(read.answer, "answered"))
         elif read.plan is not None:

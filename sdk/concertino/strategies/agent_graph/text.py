@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from concertino.strategies.base.format_issues import Flaws, shown
+from concertino.strategies.base.format_issues import FormatIssues, shown
 from concertino.strategies.base.tags import MAX_TAGS, Leaf, Tag, TagIndex
 
 THOUGHTS = ("thinking", "think")
@@ -74,17 +74,17 @@ class GraphElements:
     answer_closed: bool = False
 
 
-def read_elements(text: str, flaws: Flaws) -> GraphElements:
+def read_elements(text: str, issues: FormatIssues) -> GraphElements:
     """Cut a text into its elements."""
-    return _Cutter(text, flaws).read()
+    return _Cutter(text, issues).read()
 
 
 class _Cutter:
     """One text being cut."""
 
-    def __init__(self, text: str, flaws: Flaws) -> None:
+    def __init__(self, text: str, issues: FormatIssues) -> None:
         self.text = text
-        self.flaws = flaws
+        self.issues = issues
         self.found = GraphElements()
         begin = self._behind_thoughts()
         self.begin = begin
@@ -123,7 +123,7 @@ class _Cutter:
         """All elements."""
         if self.index.overflow:
             text = f"the text holds more than {MAX_TAGS} tags; write a shorter one"
-            self.flaws.refuse("too_many_tags", text, self.begin, len(self.text))
+            self.issues.refuse("too_many_tags", text, self.begin, len(self.text))
             return self.found
         position = behind = self.begin
         while tag := self.index.next(position):
@@ -154,7 +154,7 @@ class _Cutter:
         if tag.name in THOUGHTS:
             self.found.thinking.append(leaf.text)
         elif self.found.answer is not None:
-            self.flaws.refuse("duplicate_field", "a second <answer>; write one", tag.start, tag.end)
+            self.issues.refuse("duplicate_field", "a second <answer>; write one", tag.start, tag.end)
         else:
             self.found.answer, self.found.answer_closed = leaf, True
         return self._behind(tag)
@@ -179,7 +179,7 @@ class _Cutter:
             elif tag.name in FIELDS:
                 position = self._field(tag, agent)
             else:
-                self.flaws.mend(
+                self.issues.mend(
                     "misplaced_argument",
                     f"<{tag.name}> stands outside of <required_arguments>; move it inside",
                     tag.start,
@@ -197,7 +197,7 @@ class _Cutter:
         if leaf is None:
             return self._resume(tag)
         if tag.name in agent.fields:
-            self.flaws.refuse("duplicate_field", f"a second <{tag.name}> in one agent; write one", tag.start, tag.end)
+            self.issues.refuse("duplicate_field", f"a second <{tag.name}> in one agent; write one", tag.start, tag.end)
         agent.fields.setdefault(tag.name, leaf)
         return self._behind(tag)
 
@@ -237,9 +237,9 @@ class _Cutter:
             return self._resume(tag)
         if len(agent.arguments) >= MAX_ARGUMENTS:
             text = f"an agent takes at most {MAX_ARGUMENTS} arguments; remove <{tag.name}>"
-            self.flaws.refuse("too_many_arguments", text, tag.start, tag.end)
+            self.issues.refuse("too_many_arguments", text, tag.start, tag.end)
         elif any(name == tag.name for name, _ in agent.arguments):
-            self.flaws.refuse("duplicate_field", f"a second <{tag.name}> in one agent; write one", tag.start, tag.end)
+            self.issues.refuse("duplicate_field", f"a second <{tag.name}> in one agent; write one", tag.start, tag.end)
         else:
             agent.arguments.append((tag.name, leaf))
         return self._behind(tag)
@@ -250,7 +250,7 @@ class _Cutter:
         self._refuse_attributes(opening)
         if self.found.edge_block >= 0:
             text = "a second <edge> block; list all links in one"
-            self.flaws.mend("several_edge_blocks", text, opening.start, opening.end)
+            self.issues.mend("several_edge_blocks", text, opening.start, opening.end)
         else:
             self.found.edge_block = opening.start
         ends: list[tuple[Tag, Leaf]] = []
@@ -287,12 +287,12 @@ class _Cutter:
                 f"{len(sources)} <from> and {len(targets)} <to>: each <from> needs its own <to> right behind it; "
                 f"<{at.name}> has no partner here"
             )
-            self.flaws.refuse("unpaired_edge", text, at.start, at.end)
+            self.issues.refuse("unpaired_edge", text, at.start, at.end)
             return
         if any(tag.name != ("from", "to")[place % 2] for place, (tag, _) in enumerate(ends)):
             first, last = ends[0][0], ends[-1][0]
             text = "write each <to> right behind its <from>; they were paired in the order of the text"
-            self.flaws.mend("grouped_edges", text, first.start, self._behind(last))
+            self.issues.mend("grouped_edges", text, first.start, self._behind(last))
         self.found.pairs += zip(sources, targets, strict=True)
 
     # -- leaves ----------------------------------------------------------------------------------------------------
@@ -323,23 +323,23 @@ class _Cutter:
         following = self.index.next(tag.end)
         return following.start if following is not None else len(self.text)
 
-    # -- flaws -----------------------------------------------------------------------------------------------------
+    # -- issues -----------------------------------------------------------------------------------------------------
 
     def _unclosed(self, tag: Tag) -> None:
         text = f"<{tag.name}> is not closed; write </{tag.name}> behind its content"
-        self.flaws.refuse("unclosed_tag", text, tag.start, tag.end)
+        self.issues.refuse("unclosed_tag", text, tag.start, tag.end)
 
     def _unexpected(self, tag: Tag, where: str) -> None:
         text = f"<{tag.name}> does not belong here; expected {where}"
-        self.flaws.refuse("unexpected_tag", text, tag.start, tag.end)
+        self.issues.refuse("unexpected_tag", text, tag.start, tag.end)
 
     def _stray_closing(self, tag: Tag) -> None:
-        self.flaws.mend("stray_tag", f"</{tag.name}> closes nothing; leave it out", tag.start, tag.end)
+        self.issues.mend("stray_tag", f"</{tag.name}> closes nothing; leave it out", tag.start, tag.end)
 
     def _refuse_attributes(self, tag: Tag) -> None:
         if tag.attributes:
             text = f"<{tag.name} {tag.attributes[:40]}>: attributes are not read; write each value as an element"
-            self.flaws.refuse("tag_attributes", text, tag.start, tag.end)
+            self.issues.refuse("tag_attributes", text, tag.start, tag.end)
 
     def _stray(self, start: int, end: int) -> None:
         """Text between elements means nothing."""
@@ -347,7 +347,7 @@ class _Cutter:
         if piece and not piece.isspace():
             lead = len(piece) - len(piece.lstrip())
             what = f"{shown(piece)} stands between the elements and is not read; keep thoughts in <thinking>"
-            self.flaws.mend("stray_text", what, start + lead, start + len(piece.rstrip()))
+            self.issues.mend("stray_text", what, start + lead, start + len(piece.rstrip()))
 
 
 def _odd_one(ends: list[tuple[Tag, Leaf]]) -> int:

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
-from concertino.core.format_issue import Flaw
+from concertino.core.format_issue import FormatIssue
 from concertino.core.model import Message, Reply
 from concertino.core.plan import Call, Plan
 
-from .machine import Act, Ask, Brief, Done, Machine, Reading, Step, Strategy
+from .machine import Act, Ask, Done, Machine, Reading, Step, Strategy, TaskContext
 
 Phase = Literal["ask", "act", "answer", "done"]
 _PLAIN = ("question", "phase", "round", "asked", "fruitless")
@@ -33,10 +33,10 @@ class Conversation(Machine):
 
     settings: Strategy
 
-    def __init__(self, settings: Strategy, brief: Brief) -> None:
+    def __init__(self, settings: Strategy, context: TaskContext) -> None:
         self.settings = settings
-        self.question = brief.question
-        self.tools = list(brief.tools)
+        self.question = context.question
+        self.tools = list(context.tools)
         self.phase: Phase = "ask"
         self.round = 0
         self.asked = 0
@@ -50,7 +50,7 @@ class Conversation(Machine):
         """The next step."""
         if self.phase == "act":
             assert self.plan is not None
-            return Act(self.plan, self.round + 1, self.last_reading.flaws if self.last_reading is not None else ())
+            return Act(self.plan, self.round + 1, self.last_reading.issues if self.last_reading is not None else ())
         return self.final if self.phase == "done" else self._question()
 
     @property
@@ -59,11 +59,16 @@ class Conversation(Machine):
         return self.last_reading
 
     def _read_as(
-        self, calls: Sequence[Call] = (), flaws: Sequence[Flaw] = (), *, understood: bool = True, thought: str = ""
+        self,
+        calls: Sequence[Call] = (),
+        issues: Sequence[FormatIssue] = (),
+        *,
+        understood: bool = True,
+        thought: str = "",
     ) -> None:
         """Report what a text was read as."""
         closing = self.phase == "answer"
-        self.last_reading = Reading("orchestrator", tuple(calls), tuple(flaws), understood, closing, thought)
+        self.last_reading = Reading("orchestrator", tuple(calls), tuple(issues), understood, closing, thought)
 
     def _question(self) -> Ask:
         """What the model is asked now."""

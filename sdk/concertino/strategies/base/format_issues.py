@@ -1,4 +1,4 @@
-"""The flaws of one text, collected while it is read.
+"""The issues of one text, collected while it is read.
 
 Invariant: at most `LIMIT` of each sort are kept, so that a hostile text costs no more than a bad one; a fault is never
 displaced by a repair, so a text with a fault always has one on record.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from concertino.core.format_issue import Flaw
+from concertino.core.format_issue import FormatIssue
 from concertino.schema import near_names
 
 LIMIT = 20
 """Faults, and repairs, kept of one text."""
 
 
-class Flaws:
+class FormatIssues:
     """Faults and repairs of one text.
 
     Args:
@@ -24,46 +24,46 @@ class Flaws:
 
     def __init__(self, strict: bool) -> None:
         self.strict = strict
-        self.faults: list[Flaw] = []
-        self.repairs: list[Flaw] = []
+        self.faults: list[FormatIssue] = []
+        self.repairs: list[FormatIssue] = []
 
     def refuse(self, code: str, message: str, start: int, end: int) -> None:
         """Note a fault."""
         if len(self.faults) < LIMIT:
-            self.faults.append(Flaw(code, message, start, end))
+            self.faults.append(FormatIssue(code, message, start, end))
 
     def mend(self, code: str, message: str, start: int, end: int) -> None:
         """Note what has one plain reading: a repair, for a strict reader a fault."""
         if self.strict:
             self.refuse(code, message, start, end)
         elif len(self.repairs) < LIMIT:
-            self.repairs.append(Flaw(code, message, start, end, True))
+            self.repairs.append(FormatIssue(code, message, start, end, True))
 
     @property
     def full(self) -> bool:
         """Whether further faults are no longer kept, so that their words need not be found."""
         return len(self.faults) >= LIMIT
 
-    def all(self) -> tuple[Flaw, ...]:
+    def all(self) -> tuple[FormatIssue, ...]:
         """All of them, in the order of the text."""
-        return tuple(sorted((*self.faults, *self.repairs), key=lambda flaw: (flaw.start, flaw.end, flaw.code)))
+        return tuple(sorted((*self.faults, *self.repairs), key=lambda issue: (issue.start, issue.end, issue.code)))
 
 
-class CallFlaws(Flaws):
-    """As `Flaws`, with faults of single calls beside them: such a call is not run, and its siblings are."""
+class CallFormatIssues(FormatIssues):
+    """As `FormatIssues`, with faults of single calls beside them: such a call is not run, and its siblings are."""
 
     def __init__(self, strict: bool) -> None:
         super().__init__(strict)
-        self.of_calls: list[Flaw] = []
+        self.of_calls: list[FormatIssue] = []
 
     def broken(self, code: str, message: str, start: int, end: int) -> None:
         """Note the fault of one call."""
         if len(self.of_calls) < LIMIT:
-            self.of_calls.append(Flaw(code, message, start, end))
+            self.of_calls.append(FormatIssue(code, message, start, end))
 
-    def all(self) -> tuple[Flaw, ...]:
+    def all(self) -> tuple[FormatIssue, ...]:
         """All of them, in the order of the text."""
-        return tuple(sorted((*super().all(), *self.of_calls), key=lambda flaw: (flaw.start, flaw.end, flaw.code)))
+        return tuple(sorted((*super().all(), *self.of_calls), key=lambda issue: (issue.start, issue.end, issue.code)))
 
 
 def shown(text: str, limit: int = 60) -> str:
@@ -73,9 +73,9 @@ def shown(text: str, limit: int = 60) -> str:
     return f'"{cut}"'
 
 
-def report(text: str, flaws: Iterable[Flaw]) -> str:
+def report(text: str, issues: Iterable[FormatIssue]) -> str:
     """Faults as a model reads them: one line each, with code, line and words."""
-    return "\n".join(f"- {flaw.code} (line {flaw.line_of(text)}): {flaw.message}" for flaw in flaws)
+    return "\n".join(f"- {issue.code} (line {issue.line_of(text)}): {issue.message}" for issue in issues)
 
 
 def suggestion(name: str, known: Collection[str]) -> str:

@@ -3,7 +3,7 @@
 `Strategy.begin` makes a `Machine`. Its driver asks it what it wants next and does that for it:
 
     step = machine.step()            # pure: asking twice changes nothing
-    Ask  -> the driver asks a model  -> machine.tell(reply)
+    Ask  -> the driver asks a model  -> machine.on_reply(reply)
     Act  -> the driver runs the plan -> machine.observe(observations, remaining)
     Done -> the run is over
 
@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 from concertino.core.errors import UsageError
-from concertino.core.format_issue import Flaw
+from concertino.core.format_issue import FormatIssue
 from concertino.core.model import Message, Reply, Sampling
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Brief:
+class TaskContext:
     """What a machine knows when it begins.
 
     Attributes:
@@ -78,14 +78,14 @@ class Act:
     """Run a plan: round `round`, counted from 1.
 
     Attributes:
-        flaws: what the text lacks of the exact form: the round's verdict.
+        issues: what the text lacks of the exact form: the round's verdict.
         writers: for each call of the plan the part that wrote it, "" for the strategy itself; empty where the part
             that spoke last wrote all of them.
     """
 
     plan: Plan
     round: int
-    flaws: tuple[Flaw, ...] = ()
+    issues: tuple[FormatIssue, ...] = ()
     writers: tuple[str, ...] = ()
 
 
@@ -111,7 +111,7 @@ class Reading:
     Attributes:
         part: who spoke: a role of the strategy, or `orchestrator`.
         calls: the calls that were read, in order, as they were written; unreadable ones carry an error.
-        flaws: what the text lacks of the exact form; `repaired` ones had one plain meaning, which was taken.
+        issues: what the text lacks of the exact form; `repaired` ones had one plain meaning, which was taken.
         understood: whether the strategy could use the text. False: it held nothing to use, and the model is asked
             again or the run ends.
         closing: the text was asked for as the answer, after the last turn that may call something.
@@ -120,7 +120,7 @@ class Reading:
 
     part: str
     calls: tuple[Call, ...] = ()
-    flaws: tuple[Flaw, ...] = ()
+    issues: tuple[FormatIssue, ...] = ()
     understood: bool = True
     closing: bool = False
     thought: str = ""
@@ -130,7 +130,7 @@ class Reading:
         return {
             "part": self.part,
             "calls": [call.to_json() for call in self.calls],
-            "flaws": [flaw.to_json() for flaw in self.flaws],
+            "issues": [issue.to_json() for issue in self.issues],
             "understood": self.understood,
             "closing": self.closing,
             "thought": self.thought,
@@ -140,8 +140,8 @@ class Reading:
     def from_json(cls, data: Mapping[str, Any]) -> Reading:
         """The inverse of `to_json`."""
         calls = tuple(Call.from_json(call) for call in data["calls"])
-        flaws = tuple(Flaw.from_json(flaw) for flaw in data["flaws"])
-        return cls(data["part"], calls, flaws, data["understood"], data["closing"], data["thought"])
+        issues = tuple(FormatIssue.from_json(issue) for issue in data["issues"])
+        return cls(data["part"], calls, issues, data["understood"], data["closing"], data["thought"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Utterance:
         value: what was read from it, `None` if it could not be read.
         result: what its tools returned, as text; "" without tools.
         ok: its tools succeeded; `None` if none was called.
-        flaws: what is wrong; their places count in the whole reply, its thought included.
+        issues: what is wrong; their places count in the whole reply, its thought included.
     """
 
     turn: int
@@ -162,16 +162,16 @@ class Utterance:
     value: Any = None
     result: str = ""
     ok: bool | None = None
-    flaws: tuple[Flaw, ...] = ()
+    issues: tuple[FormatIssue, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
-        return {**asdict(self), "flaws": [asdict(flaw) for flaw in self.flaws]}
+        return {**asdict(self), "issues": [asdict(issue) for issue in self.issues]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Utterance:
         """The inverse of `to_json`."""
-        return cls(**{**data, "flaws": tuple(Flaw(**flaw) for flaw in data["flaws"])})
+        return cls(**{**data, "issues": tuple(FormatIssue(**issue) for issue in data["issues"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,10 +215,10 @@ class Machine(ABC):
 
     @abstractmethod
     def step(self) -> Step:
-        """What is wanted next. Pure: only `tell`, `observe` and `finish` move the machine."""
+        """What is wanted next. Pure: only `on_reply`, `observe` and `finish` move the machine."""
 
     @abstractmethod
-    def tell(self, reply: Reply) -> None:
+    def on_reply(self, reply: Reply) -> None:
         """Answer an `Ask`."""
 
     @abstractmethod
@@ -245,9 +245,9 @@ class Machine(ABC):
         return None
 
     marks: ClassVar[tuple[str, ...]] = (">",)
-    """Texts with one of which every complete call ends; `ahead` is only asked when one of them was written."""
+    """Texts with one of which every complete call ends; `complete_calls` is only asked when one of them was written."""
 
-    def ahead(self, text: str) -> Sequence[Call]:
+    def complete_calls(self, text: str) -> Sequence[Call]:
         """Calls that are complete in a text that the model is still writing, for eager dispatch. None by default.
 
         Pure. Each must be as the plan of the finished text will have it, id included, and a longer text gives at least
@@ -255,7 +255,7 @@ class Machine(ABC):
         """
         return ()
 
-    def upcoming(self) -> Sequence[Ask]:
+    def prefetchable(self) -> Sequence[Ask]:
         """While it asks: further asks that it will make whatever the reply is, so that they may be made at once.
 
         Pure. Each must be as `step` will give it, messages included, before the machine wants anything else. None by
@@ -286,7 +286,7 @@ class Strategy(ABC):
     """A pool without any tool or agent is refused; without this, a strategy may do with its model alone."""
 
     @abstractmethod
-    def begin(self, brief: Brief) -> Machine:
+    def begin(self, context: TaskContext) -> Machine:
         """A machine at the start of a run."""
 
     @abstractmethod

@@ -1,6 +1,6 @@
 """A strategy given as a few pure functions of text: what to show, how to read, how to show observations.
 
-    system_prompt(brief)                          what the model is shown before the question
+    system_prompt(context)                          what the model is shown before the question
     read(text)                                    the calls of a reply, or its answer
     show(calls, observations, remaining)          what the model reads next; written already
     write_turn(calls), write_answer(answer)       the inverse of `read`: training and `concertino check` need it
@@ -21,13 +21,13 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from concertino.core.errors import PlanError
-from concertino.core.format_issue import Flaw
+from concertino.core.format_issue import FormatIssue
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
 
 from .conversation import Conversation
-from .machine import Brief, Done, RunLimits, Strategy
+from .machine import Done, RunLimits, Strategy, TaskContext
 from .observations import render_round
 
 
@@ -37,13 +37,13 @@ class ParsedReply(NamedTuple):
     Attributes:
         calls: to run, in order; an unreadable one carries an `error`, and the model reads it as its observation.
         answer: the final answer, which ends the run. It counts only where there are no calls.
-        flaws: what the text lacks of the exact form. A text without calls and answer should have one: its message
+        issues: what the text lacks of the exact form. A text without calls and answer should have one: its message
             tells the model what to write instead.
     """
 
     calls: Sequence[Call] = ()
     answer: str | None = None
-    flaws: Sequence[Flaw] = ()
+    issues: Sequence[FormatIssue] = ()
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class TextStrategy(Strategy):
     patience: int = 3
 
     @abstractmethod
-    def system_prompt(self, brief: Brief) -> str:
-        """What the model is shown before the question: the format, and the members (`brief.tools`)."""
+    def system_prompt(self, context: TaskContext) -> str:
+        """What the model is shown before the question: the format, and the members (`context.tools`)."""
 
     @abstractmethod
     def read(self, text: str) -> ParsedReply:
@@ -77,24 +77,24 @@ class TextStrategy(Strategy):
         """The observations of a plan, one per call in order, as the model reads them: one line of JSON for each."""
         return render_round(observations, [call.name for call in calls], remaining)
 
-    def ask_again(self, flaws: Sequence[Flaw]) -> str:
+    def ask_again(self, issues: Sequence[FormatIssue]) -> str:
         """What the model reads after a text with neither calls nor an answer."""
         return "\n".join(
-            ["PARSE_ERR: this text holds neither a call nor an answer.", *(flaw.message for flaw in flaws)]
+            ["PARSE_ERR: this text holds neither a call nor an answer.", *(issue.message for issue in issues)]
         )
 
     def ask_for_answer(self) -> str:
         """What the model reads when it may call nothing more."""
         return "No further calls are allowed. Give the final answer now."
 
-    def begin(self, brief: Brief) -> TextMachine:
+    def begin(self, context: TaskContext) -> TextMachine:
         """A machine at the start of a run."""
         settings = replace(
             self,
-            max_rounds=min(self.max_rounds, brief.rounds or self.max_rounds),
-            max_parallel=min(self.max_parallel, brief.parallel or self.max_parallel),
+            max_rounds=min(self.max_rounds, context.rounds or self.max_rounds),
+            max_parallel=min(self.max_parallel, context.parallel or self.max_parallel),
         )
-        return TextMachine(settings, brief)
+        return TextMachine(settings, context)
 
     def restore(self, dumped: Mapping[str, Any]) -> TextMachine:
         """A machine from `dump`."""
@@ -111,15 +111,15 @@ class TextMachine(Conversation):
 
     settings: TextStrategy
 
-    def __init__(self, settings: TextStrategy, brief: Brief) -> None:
-        super().__init__(settings, brief)
-        self.messages = [Message("system", settings.system_prompt(brief)), Message("user", brief.question)]
+    def __init__(self, settings: TextStrategy, context: TaskContext) -> None:
+        super().__init__(settings, context)
+        self.messages = [Message("system", settings.system_prompt(context)), Message("user", context.question)]
 
-    def tell(self, reply: Reply) -> None:
+    def on_reply(self, reply: Reply) -> None:
         """Read the model's text."""
         parsed = self._parsed(reply.text)
         self._heard(reply)
-        self._read_as(parsed.calls, parsed.flaws, understood=bool(parsed.calls) or parsed.answer is not None)
+        self._read_as(parsed.calls, parsed.issues, understood=bool(parsed.calls) or parsed.answer is not None)
         if self.phase == "answer":  # a call is too late here
             self._end(Done(None if parsed.calls else parsed.answer, "rounds"))
         elif parsed.calls:
@@ -127,15 +127,15 @@ class TextMachine(Conversation):
         elif parsed.answer is not None:
             self._end(Done(parsed.answer, "answered"))
         else:
-            self._not_understood(self.settings.ask_again(parsed.flaws))
+            self._not_understood(self.settings.ask_again(parsed.issues))
 
     def _parsed(self, text: str) -> ParsedReply:
-        """What the strategy reads, its calls numbered as a plan numbers them; calls without a valid plan are a flaw."""
+        """What the strategy reads, with calls numbered as in a plan; calls without a valid plan are an issue."""
         try:
             parsed = self.settings.read(text)
             return parsed._replace(calls=Plan(parsed.calls).calls)
         except PlanError as error:
-            return ParsedReply(flaws=[Flaw("bad_plan", str(error), 0, len(text))])
+            return ParsedReply(issues=[FormatIssue("bad_plan", str(error), 0, len(text))])
 
     def _planned(self, calls: Sequence[Call]) -> Plan:
         limit = self.settings.max_parallel
@@ -164,4 +164,4 @@ class TextMachine(Conversation):
         if self.phase == "act":
             parsed = self._parsed(self.messages[-1].text)
             self.plan = self._planned(parsed.calls)
-            self._read_as(parsed.calls, parsed.flaws)
+            self._read_as(parsed.calls, parsed.issues)

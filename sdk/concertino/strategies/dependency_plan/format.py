@@ -25,9 +25,9 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
-from concertino.core.format_issue import Flaw
+from concertino.core.format_issue import FormatIssue
 from concertino.core.plan import Call, Plan
-from concertino.strategies.base.format_issues import CallFlaws, shown
+from concertino.strategies.base.format_issues import CallFormatIssues, shown
 from concertino.strategies.base.members import Offers
 from concertino.strategies.base.tags import MAX_TAGS
 
@@ -88,7 +88,7 @@ class TurnText(NamedTuple):
         answers: `None` if there is no answer.
         reflected: there is a `<reflection>`.
         faults: because of which nothing is run.
-        flaws: all flaws, in the order of the text.
+        issues: all issues, in the order of the text.
     """
 
     thinking: str
@@ -97,8 +97,8 @@ class TurnText(NamedTuple):
     graph: bool
     answers: tuple[str, ...] | None
     reflected: bool
-    faults: tuple[Flaw, ...]
-    flaws: tuple[Flaw, ...]
+    faults: tuple[FormatIssue, ...]
+    issues: tuple[FormatIssue, ...]
 
 
 def read_turn(
@@ -122,18 +122,18 @@ def read_turn(
         planned: there is a plan already, so a new one needs a `<reflection>`.
         cut_off: the length limit ended the text.
     """
-    flaws = CallFlaws(strict)
-    turn = _Turn(text, verbs, Offers(tools), flaws, cut_off)
+    issues = CallFormatIssues(strict)
+    turn = _Turn(text, verbs, Offers(tools), issues, cut_off)
     turn.read(graph)
     if turn.tasks is not None and planned and not turn.reflected:
         words = "a new <plan> without a <reflection> that says why"
-        flaws.mend("plan_without_reflection", words, *turn.plan_place)
+        issues.mend("plan_without_reflection", words, *turn.plan_place)
     calls = turn.calls
     answers: tuple[str, ...] | None = turn.answers
     if calls and answers is not None:
-        flaws.mend("answer_too_early", "an <answer> beside calls; wait for their results", *turn.answer_place)
+        issues.mend("answer_too_early", "an <answer> beside calls; wait for their results", *turn.answer_place)
         answers = None
-    faults = tuple(flaws.faults)
+    faults = tuple(issues.faults)
     return TurnText(
         "\n\n".join(filter(None, turn.thoughts)),
         turn.tasks,
@@ -142,7 +142,7 @@ def read_turn(
         None if faults else answers,
         turn.reflected,
         faults,
-        flaws.all(),
+        issues.all(),
     )
 
 
@@ -158,11 +158,13 @@ def _number(place: int | None) -> float:
 class _Turn:
     """One text being read."""
 
-    def __init__(self, text: str, verbs: Mapping[str, str], offers: Offers, flaws: CallFlaws, cut_off: bool) -> None:
+    def __init__(
+        self, text: str, verbs: Mapping[str, str], offers: Offers, issues: CallFormatIssues, cut_off: bool
+    ) -> None:
         self.text = text
         self.verbs = verbs
         self.offers = offers
-        self.flaws = flaws
+        self.issues = issues
         self.cut_off = cut_off
         self.thoughts: list[str] = []
         self.tasks: tuple[Task, ...] | None = None
@@ -175,7 +177,7 @@ class _Turn:
         self.tags = list(islice(_pattern((*_FRAME, *verbs)).finditer(text), MAX_TAGS + 1))
         if len(self.tags) > MAX_TAGS:
             words = f"the text holds more than {MAX_TAGS} tags; write a shorter one"
-            flaws.refuse("too_many_tags", words, 0, len(text))
+            issues.refuse("too_many_tags", words, 0, len(text))
             self.tags = []
         self.places: dict[tuple[str, bool], list[int]] = {}
         for place, tag in enumerate(self.tags):
@@ -183,7 +185,7 @@ class _Turn:
 
     def read(self, graph: bool) -> None:
         """All elements, in order."""
-        if self.flaws.faults:
+        if self.issues.faults:
             return
         place = behind = 0
         first = min((self._next("think", -1, closed=closed) for closed in (False, True)), key=_number)
@@ -198,12 +200,12 @@ class _Turn:
             behind = tag.end()
             if tag.group(1):
                 words = f"</{name}> closes nothing; leave it out"
-                self.flaws.mend("stray_tag", words, tag.start(), tag.end())
+                self.issues.mend("stray_tag", words, tag.start(), tag.end())
                 place += 1
                 continue
             if name == "observation":
                 words = "results come from the tools; stop behind your calls"
-                self.flaws.mend("own_observation", words, tag.start(), len(self.text))
+                self.issues.mend("own_observation", words, tag.start(), len(self.text))
                 return
             closing = self._next(name, place, closed=True)
             end = self.tags[closing].start() if closing is not None else len(self.text)
@@ -236,8 +238,8 @@ class _Turn:
             self.reflected |= name == "reflection"
         elif name == "plan":
             if self.tasks is not None:
-                self.flaws.mend("several_plans", "a second <plan>; the last one counts", *span)
-            self.tasks, self.plan_place = read_tasks(inner, tag.end(), self.flaws), span
+                self.issues.mend("several_plans", "a second <plan>; the last one counts", *span)
+            self.tasks, self.plan_place = read_tasks(inner, tag.end(), self.issues), span
         elif name == "answer":
             self._answer(inner, span)
         elif name == "graph":
@@ -252,19 +254,19 @@ class _Turn:
         if self.cut_off or place + 1 < len(self.tags) or (name not in self.verbs and name != "answer"):
             return False
         words = f"<{name}> is not closed; write </{name}> behind it"
-        self.flaws.mend("unclosed_tag", words, tag.start(), tag.end())
-        return not self.flaws.strict
+        self.issues.mend("unclosed_tag", words, tag.start(), tag.end())
+        return not self.issues.strict
 
     def _unclosed(self, name: str, tag: re.Match[str], inner: str) -> None:
         why = "the text ended (length limit) inside" if self.cut_off else "not closed:"
         words = f"{why} <{name}>; write </{name}> behind its content"
         if name in self.verbs:
-            self.flaws.broken("unclosed_tag", words, tag.start(), tag.end())
+            self.issues.broken("unclosed_tag", words, tag.start(), tag.end())
             self._add(Call(self.verbs[name], error=("bad_format", words)))
         elif name in ("think", "reflection") and self.cut_off:
             self.thoughts.append(inner.strip())
         elif not self.cut_off or name in ("plan", "graph"):
-            self.flaws.refuse("unclosed_tag", words, tag.start(), tag.end())
+            self.issues.refuse("unclosed_tag", words, tag.start(), tag.end())
 
     # -- calls -----------------------------------------------------------------------------------------------------
 
@@ -274,7 +276,7 @@ class _Turn:
         again = self._next(name, place, closed=False)
         if again is not None and closing is not None and again < closing:
             words = f"<{name}> opens again before it is closed; write one element per call"
-            self.flaws.broken("nested_tag", words, *span)
+            self.issues.broken("nested_tag", words, *span)
             self._add(Call(visible, error=("bad_format", words)))
             return
         cut = cut_parts(inner.strip())
@@ -282,15 +284,15 @@ class _Turn:
             code, words = (
                 ("bad_queries", f"<{name}>: {cut.error}") if cut.error else ("empty_query", f"<{name}> is empty")
             )
-            self.flaws.broken(code, words, *span)
+            self.issues.broken(code, words, *span)
             self._add(Call(visible, error=("bad_format", words)))
             return
         if cut.empty:
-            self.flaws.mend("empty_query", f"{cut.empty} queries of <{name}> are empty; leave them out", *span)
+            self.issues.mend("empty_query", f"{cut.empty} queries of <{name}> are empty; leave them out", *span)
         for query in cut.texts:
             if (visible, query) in self.asked:
                 words = f"{shown(query)} is asked twice in one turn; ask it once"
-                self.flaws.mend("duplicate_query", words, *span)
+                self.issues.mend("duplicate_query", words, *span)
                 continue
             self.asked.add((visible, query))
             offer = self.offers.get(visible)
@@ -300,7 +302,7 @@ class _Turn:
         if self.count >= MAX_CALLS:
             if self.count == MAX_CALLS:
                 words = f"more than {MAX_CALLS} calls in one turn; spread them over several"
-                self.flaws.refuse("too_many_calls", words, 0, len(self.text))
+                self.issues.refuse("too_many_calls", words, 0, len(self.text))
             self.count += 1
             return
         self.count += 1
@@ -308,20 +310,20 @@ class _Turn:
 
     def _graph(self, inner: str, tag: re.Match[str], span: tuple[int, int], allowed: bool) -> None:
         if not allowed:
-            self.flaws.refuse("graph_not_allowed", "<graph> is not read here; write single calls", *span)
+            self.issues.refuse("graph_not_allowed", "<graph> is not read here; write single calls", *span)
         elif self.graph:
-            self.flaws.refuse("several_graphs", "a second <graph>; write one with all nodes", *span)
+            self.issues.refuse("several_graphs", "a second <graph>; write one with all nodes", *span)
         else:
             self.graph = True
-            self.calls += read_nodes(inner, tag.end(), self.verbs, self.offers, self.flaws)
+            self.calls += read_nodes(inner, tag.end(), self.verbs, self.offers, self.issues)
 
     def _answer(self, inner: str, span: tuple[int, int]) -> None:
         if self.answers is not None:
-            self.flaws.refuse("several_answers", "a second <answer>; write several answers as a list in one", *span)
+            self.issues.refuse("several_answers", "a second <answer>; write several answers as a list in one", *span)
             return
         cut = cut_parts(inner.strip())
         if cut.error or not cut.texts:
-            self.flaws.refuse("bad_answer", f"<answer>: {cut.error or 'it is empty'}", *span)
+            self.issues.refuse("bad_answer", f"<answer>: {cut.error or 'it is empty'}", *span)
         self.answers, self.answer_place = cut.texts, span
 
     # -- repairs ---------------------------------------------------------------------------------------------------
@@ -329,14 +331,14 @@ class _Turn:
     def _check_case(self, tag: re.Match[str]) -> None:
         if tag.group(2) != tag.group(2).lower():
             words = f"<{tag.group(2)}> is written <{tag.group(2).lower()}>"
-            self.flaws.mend("tag_case", words, tag.start(), tag.end())
+            self.issues.mend("tag_case", words, tag.start(), tag.end())
 
     def _stray(self, start: int, end: int) -> None:
         piece = self.text[start:end]
         if piece and not piece.isspace():
             lead = len(piece) - len(piece.lstrip())
             words = f"{shown(piece)} stands between the elements and is not read; keep thoughts in <think>"
-            self.flaws.mend("stray_text", words, start + lead, start + len(piece.rstrip()))
+            self.issues.mend("stray_text", words, start + lead, start + len(piece.rstrip()))
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

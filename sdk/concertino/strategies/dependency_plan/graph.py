@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from concertino.core.errors import PlanError
 from concertino.core.plan import Call, Plan, Ref, Template, references
-from concertino.strategies.base.format_issues import CallFlaws, shown, suggestion
+from concertino.strategies.base.format_issues import CallFormatIssues, shown, suggestion
 from concertino.strategies.base.members import Offer, Offers, types_of
 from concertino.text.json import ReadingError, read_json
 
@@ -56,7 +56,7 @@ class _Node(NamedTuple):
     head_end: int
 
 
-def read_nodes(text: str, start: int, verbs: Mapping[str, str], offers: Offers, flaws: CallFlaws) -> list[Call]:
+def read_nodes(text: str, start: int, verbs: Mapping[str, str], offers: Offers, issues: CallFormatIssues) -> list[Call]:
     """The calls of a graph; none if the graph has a fault.
 
     Args:
@@ -64,36 +64,36 @@ def read_nodes(text: str, start: int, verbs: Mapping[str, str], offers: Offers, 
         start: where that begins in the whole text.
         verbs: visible names of the members by the tags that call them.
         offers: all members.
-        flaws: where faults go.
+        issues: where faults go.
     """
-    before = len(flaws.faults)
-    nodes = _nodes(text, start, flaws)
+    before = len(issues.faults)
+    nodes = _nodes(text, start, issues)
     names = _Names(node.id for node in nodes)
     ids = names.ids
     for node in nodes:
         for other in node.depends:
             if other == node.id:
-                flaws.refuse(
+                issues.refuse(
                     "cycle",
                     f"node {node.id!r} depends on itself; remove it from its depends",
                     node.start,
                     node.head_end,
                 )
-            elif other not in ids and not flaws.full:
+            elif other not in ids and not issues.full:
                 words = f"node {node.id!r} depends on {other[:64]!r}, which is no node; {suggestion(other[:64], ids)}"
-                flaws.refuse("unknown_dependency", words, node.start, node.head_end)
-    calls = [_call(node, names, verbs, offers, flaws) for node in nodes]
-    if len(flaws.faults) > before:
+                issues.refuse("unknown_dependency", words, node.start, node.head_end)
+    calls = [_call(node, names, verbs, offers, issues) for node in nodes]
+    if len(issues.faults) > before:
         return []
     try:
         Plan(calls)
     except PlanError as error:
-        flaws.refuse("cycle", f"{error}", start, start + len(text))
+        issues.refuse("cycle", f"{error}", start, start + len(text))
         return []
     return calls
 
 
-def _nodes(text: str, start: int, flaws: CallFlaws) -> list[_Node]:
+def _nodes(text: str, start: int, issues: CallFormatIssues) -> list[_Node]:
     """The nodes, in order."""
     nodes: list[_Node] = []
     seen: set[str] = set()
@@ -105,23 +105,23 @@ def _nodes(text: str, start: int, flaws: CallFlaws) -> list[_Node]:
                 break
             opened = tag
             if len(nodes) >= MAX_NODES:
-                flaws.refuse("too_many_nodes", f"a graph has at most {MAX_NODES} nodes; hand it over in parts", *place)
+                issues.refuse("too_many_nodes", f"a graph has at most {MAX_NODES} nodes; hand it over in parts", *place)
                 return []
         elif opened is None:
-            flaws.mend("stray_tag", "</node> closes nothing; leave it out", *place)
+            issues.mend("stray_tag", "</node> closes nothing; leave it out", *place)
         else:
-            nodes.append(_node(opened, text[opened.end() : tag.start()], start, place[1], seen, flaws))
+            nodes.append(_node(opened, text[opened.end() : tag.start()], start, place[1], seen, issues))
             opened = None
     if opened is not None:
-        words = "<node> is not closed; write </node> behind its call"
-        flaws.refuse("unclosed_tag", words, start + opened.start(), start + opened.end())
+        words = "<node> is not closed; write </node> order_after its call"
+        issues.refuse("unclosed_tag", words, start + opened.start(), start + opened.end())
     elif not nodes:
         words = 'the graph holds no node; write <node id="s1">tool("...")</node>'
-        flaws.refuse("empty_graph", words, start, start + len(text))
+        issues.refuse("empty_graph", words, start, start + len(text))
     return nodes
 
 
-def _node(tag: re.Match[str], body: str, start: int, end: int, seen: set[str], flaws: CallFlaws) -> _Node:
+def _node(tag: re.Match[str], body: str, start: int, end: int, seen: set[str], issues: CallFormatIssues) -> _Node:
     values = {
         found.group(1).lower(): found.group(2) or found.group(3) or "" for found in _ATTRIBUTE.finditer(tag.group(2))
     }
@@ -129,22 +129,22 @@ def _node(tag: re.Match[str], body: str, start: int, end: int, seen: set[str], f
     own_id = values.get("id", "").strip()
     if not _ID.fullmatch(own_id):
         words = f"a node needs an id of letters, digits and _ that begins with a letter; got {own_id[:64]!r}"
-        flaws.refuse("bad_id", words, *place)
+        issues.refuse("bad_id", words, *place)
     elif own_id in seen:
-        flaws.refuse("duplicate_id", f"the id {own_id!r} is used twice; ids must differ", *place)
+        issues.refuse("duplicate_id", f"the id {own_id!r} is used twice; ids must differ", *place)
     seen.add(own_id)
     listed = (values.get("depends") or values.get("dependencies") or "").replace(",", " ").split()
     depends = tuple(dict.fromkeys(name for name in listed if name.lower() != "none"))
     return _Node(own_id, depends, body, place[0], end, place[1])
 
 
-def _call(node: _Node, names: _Names, verbs: Mapping[str, str], offers: Offers, flaws: CallFlaws) -> Call:
+def _call(node: _Node, names: _Names, verbs: Mapping[str, str], offers: Offers, issues: CallFormatIssues) -> Call:
     """The call of a node, or one that says what is wrong with it."""
     body = node.body.strip()
     head = _CALL.match(body)
     if head is None or not body.endswith(")"):
         words = f'{shown(body)} is no call; write tool("text") or tool({{"argument": "text"}})'
-        return _broken("?", node, "bad_call", words, flaws)
+        return _broken("?", node, "bad_call", words, issues)
     written = head.group(1)
     name = verbs.get(written, written)
     inner = body[head.end() : -1].strip()
@@ -153,22 +153,22 @@ def _call(node: _Node, names: _Names, verbs: Mapping[str, str], offers: Offers, 
         value = read_json(inner, expect="any").value if inner else {}
     except ReadingError as error:
         words = f"the argument of {written} must be one text in quotes, or an object of its arguments: {error}"
-        return _broken(name, node, "bad_call", words, flaws)
+        return _broken(name, node, "bad_call", words, issues)
     arguments = _arguments(value, offer)
     if arguments is None:
         words = f"{written} takes one text, or an object of its arguments; got {type(value).__name__}"
-        return _broken(name, node, "bad_call", words, flaws)
-    parsed = _parsed(arguments, node, names, flaws)
+        return _broken(name, node, "bad_call", words, issues)
+    parsed = _parsed(arguments, node, names, issues)
     for other in dict.fromkeys(references(parsed)):
         if other not in node.depends:
             words = f'node {node.id!r} uses {{{other}}} and does not depend on it; write depends="{other}"'
-            flaws.mend("reference_without_dependency", words, node.start, node.head_end)
+            issues.mend("reference_without_dependency", words, node.start, node.head_end)
     return Call(name, parsed, node.id, node.depends)
 
 
-def _broken(name: str, node: _Node, code: str, words: str, flaws: CallFlaws) -> Call:
+def _broken(name: str, node: _Node, code: str, words: str, issues: CallFormatIssues) -> Call:
     """A node that is not run; its siblings are."""
-    flaws.broken(code, words, node.head_end, node.end)
+    issues.broken(code, words, node.head_end, node.end)
     return Call(name, id=node.id, after=node.depends, error=("bad_format", words))
 
 
@@ -183,18 +183,18 @@ def _arguments(value: Any, offer: Offer) -> dict[str, Any] | None:
     return None
 
 
-def _parsed(value: Any, node: _Node, names: _Names, flaws: CallFlaws) -> Any:
+def _parsed(value: Any, node: _Node, names: _Names, issues: CallFormatIssues) -> Any:
     """A value with its references in the texts."""
     if isinstance(value, str):
-        return _template(value, node, names, flaws)
+        return _template(value, node, names, issues)
     if isinstance(value, list):
-        return [_parsed(item, node, names, flaws) for item in value]
+        return [_parsed(item, node, names, issues) for item in value]
     if isinstance(value, dict):
-        return {key: _parsed(item, node, names, flaws) for key, item in value.items()}
+        return {key: _parsed(item, node, names, issues) for key, item in value.items()}
     return value
 
 
-def _template(text: str, node: _Node, names: _Names, flaws: CallFlaws) -> str | Template:
+def _template(text: str, node: _Node, names: _Names, issues: CallFormatIssues) -> str | Template:
     parts: list[str | Ref] = []
     literal, position, used = "", 0, 0
     for match in _BRACES.finditer(text):
@@ -202,18 +202,18 @@ def _template(text: str, node: _Node, names: _Names, flaws: CallFlaws) -> str | 
         literal += text[position : match.start()]
         position = match.end()
         pairs = min(len(left), len(right))
-        if used > MAX_REFERENCES or flaws.full:
+        if used > MAX_REFERENCES or issues.full:
             break
         if not names.spoken(name):
             literal += match.group()
         elif pairs > 1:
             literal += f"{left[1:]}{name}{right[1:]}"
         elif name not in names.ids:
-            if not flaws.full:
+            if not issues.full:
                 words = f"{{{name}}} in node {node.id!r} refers to no node; {suggestion(name, names.ids)}"
-                flaws.refuse("unknown_reference", words, node.start, node.end)
+                issues.refuse("unknown_reference", words, node.start, node.end)
         elif name == node.id:
-            flaws.refuse(
+            issues.refuse(
                 "cycle", f"node {node.id!r} refers to its own result; refer to another node", node.start, node.end
             )
         else:
@@ -223,7 +223,7 @@ def _template(text: str, node: _Node, names: _Names, flaws: CallFlaws) -> str | 
             literal = right[1:]
     if used > MAX_REFERENCES:
         words = f"node {node.id!r} uses results more than {MAX_REFERENCES} times; use each once"
-        flaws.refuse("too_many_references", words, node.start, node.end)
+        issues.refuse("too_many_references", words, node.start, node.end)
     literal += text[position:]
     if not parts:
         return literal
@@ -233,8 +233,8 @@ def _template(text: str, node: _Node, names: _Names, flaws: CallFlaws) -> str | 
 def by_levels(plan: Plan) -> Plan:
     """The same calls, each waiting for the end of the whole level before it, as in GAP's paper."""
     levels = plan.levels()
-    behind = {name: tuple(levels[depth - 1]) for depth, level in enumerate(levels) if depth for name in level}
-    return Plan(replace(call, behind=behind.get(call.id, ())) for call in plan.calls)
+    order_after = {name: tuple(levels[depth - 1]) for depth, level in enumerate(levels) if depth for name in level}
+    return Plan(replace(call, order_after=order_after.get(call.id, ())) for call in plan.calls)
 
 
 def write_nodes(plan: Plan, verbs: Mapping[str, str] | None = None) -> str:

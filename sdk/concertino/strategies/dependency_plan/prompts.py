@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from concertino.core.format_issue import Flaw
+from concertino.core.format_issue import FormatIssue
 from concertino.core.observation import Observation
 from concertino.strategies.base.brief_prompt import PromptForm, member_list
 from concertino.strategies.base.format_issues import report
@@ -145,7 +145,7 @@ def render_observations(
     return "\n".join(["<observation>", *lines, "</observation>"]) + render_remaining(remaining)
 
 
-def render_faults(text: str, faults: Iterable[Flaw]) -> str:
+def render_faults(text: str, faults: Iterable[FormatIssue]) -> str:
     """The faults of a turn, as its writer reads them."""
     return _FAULTY.format(faults=report(text, faults))
 

@@ -27,7 +27,7 @@ from concertino.schema import near_names
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.format_issues import report
-from concertino.strategies.base.machine import Brief, Done, OutlineStep, RunLimits, Strategy
+from concertino.strategies.base.machine import Done, OutlineStep, RunLimits, Strategy, TaskContext
 from concertino.strategies.base.members import Offers
 from concertino.strategies.base.observations import render_remaining
 
@@ -123,7 +123,7 @@ class DependencyPlan(Strategy):
         """The turn that answers."""
         return (write_turn(thought, answers=[answer]),)
 
-    def begin(self, brief: Brief) -> DependencyPlanMachine:
+    def begin(self, context: TaskContext) -> DependencyPlanMachine:
         """A machine at the start of a run.
 
         Raises:
@@ -131,10 +131,10 @@ class DependencyPlan(Strategy):
         """
         settings = replace(
             self,
-            max_rounds=min(self.max_rounds, brief.rounds or self.max_rounds),
-            max_parallel=min(self.max_parallel, brief.parallel or self.max_parallel),
+            max_rounds=min(self.max_rounds, context.rounds or self.max_rounds),
+            max_parallel=min(self.max_parallel, context.parallel or self.max_parallel),
         )
-        return DependencyPlanMachine(settings, brief, resolve_verbs(self.tools, Offers(brief.tools)))
+        return DependencyPlanMachine(settings, context, resolve_verbs(self.tools, Offers(context.tools)))
 
     def restore(self, dumped: Mapping[str, Any]) -> DependencyPlanMachine:
         """A machine from `dump`."""
@@ -199,8 +199,8 @@ class DependencyPlanMachine(Conversation):
 
     settings: DependencyPlan
 
-    def __init__(self, settings: DependencyPlan, brief: Brief, verbs: Mapping[str, str]) -> None:
-        super().__init__(settings, brief)
+    def __init__(self, settings: DependencyPlan, context: TaskContext, verbs: Mapping[str, str]) -> None:
+        super().__init__(settings, context)
         self.verbs = dict(verbs)
         self.tasks: tuple[Task, ...] = ()
         self.read_as = (False, False)
@@ -208,14 +208,14 @@ class DependencyPlanMachine(Conversation):
         system = prompts.system_prompt(
             self.tools, self.verbs, settings.max_rounds, settings.max_parallel, settings.graph, settings.prompt
         )
-        question = brief.question
+        question = context.question
         if settings.show_budget:
-            question += render_remaining(brief.remaining)
+            question += render_remaining(context.remaining)
         self.messages = [Message("system", system), Message("user", question)]
 
     # -- what came back --------------------------------------------------------------------------------------------
 
-    def tell(self, reply: Reply) -> None:
+    def on_reply(self, reply: Reply) -> None:
         """Read the model's text."""
         self._heard(reply)
         cut_off = reply.finish_reason == "length"
@@ -226,7 +226,7 @@ class DependencyPlanMachine(Conversation):
         read = self._read(reply.text)
         fruitless = self.fruitless
         self._follow(reply, read, cut_off)
-        self._read_as(read.calls, read.flaws, understood=self.fruitless <= fruitless, thought=read.thinking)
+        self._read_as(read.calls, read.issues, understood=self.fruitless <= fruitless, thought=read.thinking)
 
     def _follow(self, reply: Reply, read: TurnText, cut_off: bool) -> None:
         """Do what the text says."""
@@ -286,7 +286,7 @@ class DependencyPlanMachine(Conversation):
     def _last_answer(self, text: str, cut_off: bool) -> None:
         """The answer after the last turn with calls; a call there is no call."""
         read = read_turn(text, {}, self.tools, strict=self.settings.strict, graph=False, cut_off=cut_off)
-        self._read_as(read.calls, read.flaws, understood=read.answers is not None, thought=read.thinking)
+        self._read_as(read.calls, read.issues, understood=read.answers is not None, thought=read.thinking)
         if read.answers is not None:
             self._answered(read.answers, "rounds")
         else:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from concertino.strategies.base.format_issues import Flaws, shown, suggestion
+from concertino.strategies.base.format_issues import FormatIssues, shown, suggestion
 
 _TASK = re.compile(
     r"[ \t>#*+\-]{0,12}+(?:Task\s?ID\s?:\s?)?T(?:ask)?[ \t_]?(\d{1,4})\b[ \t*]{0,4}+[:.)\-–—]", re.IGNORECASE
@@ -46,13 +46,13 @@ class _Line(NamedTuple):
     text: str
 
 
-def read_tasks(text: str, start: int, flaws: Flaws) -> tuple[Task, ...]:
+def read_tasks(text: str, start: int, issues: FormatIssues) -> tuple[Task, ...]:
     """The tasks of a plan.
 
     Args:
         text: what stands inside `<plan>`.
         start: where that begins in the whole text.
-        flaws: where faults go.
+        issues: where faults go.
     """
     tasks: list[Task] = []
     places: list[tuple[int, int]] = []
@@ -63,29 +63,29 @@ def read_tasks(text: str, start: int, flaws: Flaws) -> tuple[Task, ...]:
         if found:
             if len(tasks) >= MAX_TASKS:
                 words = f"a plan has at most {MAX_TASKS} tasks; merge some"
-                flaws.refuse("too_many_tasks", words, line.start, line.start + len(line.text))
+                issues.refuse("too_many_tasks", words, line.start, line.start + len(line.text))
                 return ()
             inner = line.text[found.end() : needs.start() if needs else None].strip(" \t-*(")
             tasks.append(Task(f"T{int(found.group(1))}", inner))
             places.append((line.start, line.start + len(line.text)))
             told.append(False)
         if needs and tasks:
-            depends = _depends(line, needs.end(), flaws)
+            depends = _depends(line, needs.end(), issues)
             tasks[-1] = tasks[-1]._replace(depends=tuple(dict.fromkeys((*tasks[-1].depends, *depends))))
             told[-1] = True
         elif needs:
             words = "dependencies before the first task; write T1: ... above them"
-            flaws.refuse("bad_plan_line", words, line.start, line.start + len(line.text))
+            issues.refuse("bad_plan_line", words, line.start, line.start + len(line.text))
         elif not found and tasks and len(tasks[-1].text) < MAX_TEXT:
             tasks[-1] = tasks[-1]._replace(text=f"{tasks[-1].text} {line.text.strip()}".strip()[:MAX_TEXT])
     for task, place, known in zip(tasks, places, told, strict=True):
         if not known:
-            flaws.mend("no_dependencies", f"{task.id} says nothing of dependencies; taken as none", *place)
+            issues.mend("no_dependencies", f"{task.id} says nothing of dependencies; taken as none", *place)
     if not tasks:
-        flaws.refuse(
+        issues.refuse(
             "empty_plan", "the plan holds no task; write T1: ... and - Dependencies: none", start, start + len(text)
         )
-    _check(tasks, places, flaws)
+    _check(tasks, places, issues)
     return tuple(tasks)
 
 
@@ -98,7 +98,7 @@ def _lines(text: str, start: int) -> list[_Line]:
     return lines
 
 
-def _depends(line: _Line, begin: int, flaws: Flaws) -> list[str]:
+def _depends(line: _Line, begin: int, issues: FormatIssues) -> list[str]:
     """The ids of a list of dependencies."""
     rest = line.text[begin:].strip(" \t*.()[]")
     ids = [f"T{int(found.group(1))}" for found in _ID.finditer(rest)]
@@ -106,31 +106,31 @@ def _depends(line: _Line, begin: int, flaws: Flaws) -> list[str]:
         ids = [f"T{int(number)}" for number in re.findall(r"\b\d{1,4}\b", rest)]
     if not ids and rest and not _NONE.match(rest):
         words = f"{shown(rest)} names no task; write Dependencies: none, or T1, T2"
-        flaws.refuse("bad_plan_line", words, line.start + begin, line.start + len(line.text))
+        issues.refuse("bad_plan_line", words, line.start + begin, line.start + len(line.text))
     return ids[:MAX_TASKS]
 
 
-def _check(tasks: Sequence[Task], places: Sequence[tuple[int, int]], flaws: Flaws) -> None:
+def _check(tasks: Sequence[Task], places: Sequence[tuple[int, int]], issues: FormatIssues) -> None:
     known: dict[str, tuple[str, ...]] = {}
     for task, place in zip(tasks, places, strict=True):
         if task.id in known:
-            flaws.refuse("duplicate_task", f"{task.id} is there twice; number the tasks", *place)
+            issues.refuse("duplicate_task", f"{task.id} is there twice; number the tasks", *place)
         known.setdefault(task.id, task.depends)
     for task, place in zip(tasks, places, strict=True):
         for other in task.depends:
             if other == task.id:
-                flaws.refuse("plan_cycle", f"{task.id} depends on itself; remove it from its dependencies", *place)
+                issues.refuse("plan_cycle", f"{task.id} depends on itself; remove it from its dependencies", *place)
             elif other not in known:
                 words = f"{task.id} depends on {other}, which is no task; {suggestion(other, known.keys())}"
-                flaws.refuse("unknown_dependency", words, *place)
+                issues.refuse("unknown_dependency", words, *place)
     left = dict(known)
     while ready := [name for name, needs in left.items() if not any(other in left for other in needs)]:
         for name in ready:
             del left[name]
-    if left and not flaws.faults:
+    if left and not issues.faults:
         first = next(place for task, place in zip(tasks, places, strict=True) if task.id in left)
         words = f"the tasks {', '.join(left)} wait for each other; remove a dependency"
-        flaws.refuse("plan_cycle", words, *first)
+        issues.refuse("plan_cycle", words, *first)
 
 
 def write_tasks(tasks: Sequence[Task]) -> str:

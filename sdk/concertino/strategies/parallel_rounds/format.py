@@ -16,7 +16,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from concertino.core.format_issue import Flaw
+from concertino.core.format_issue import FormatIssue
 from concertino.core.model import Reply
 from concertino.core.plan import Call
 from concertino.text.json import ReadingError, read_json
@@ -145,43 +145,45 @@ def is_strict(text: str) -> bool:
     return not check_round(text)
 
 
-def check_round(text: str) -> tuple[Flaw, ...]:
+def check_round(text: str) -> tuple[FormatIssue, ...]:
     """What keeps a text from the exact form: reasoning, then one or more calls in strict JSON, and nothing else.
 
-    The format term of ParaManager's reward (Eq. 10) is 1 for a text without flaws.
+    The format term of ParaManager's reward (Eq. 10) is 1 for a text without issues.
     """
-    flaws: list[Flaw] = []
+    issues: list[FormatIssue] = []
     blocks = [block for block in _blocks(text) if block.tag or text[block.begin : block.stop].strip()]
     if not blocks or blocks[0].tag != "reasoning":
-        flaws.append(Flaw("no_reasoning", "begin with <reasoning>...</reasoning>", 0, min(1, len(text))))
+        issues.append(FormatIssue("no_reasoning", "begin with <reasoning>...</reasoning>", 0, min(1, len(text))))
     for part in blocks[1:] if blocks and blocks[0].tag == "reasoning" else blocks:
         if part.tag != "tool_call":
             what = f"a second <{part.tag}>" if part.tag else "text outside of the blocks"
             inside = "" if part.tag else text[part.start : part.end]
             start = part.start + len(inside) - len(inside.lstrip())
-            flaws.append(Flaw("stray_text", f"{what}; after the reasoning there are calls only", start, part.end))
-    flaws += [_unclosed(part) for part in blocks if part.tag and not part.closed]
+            issues.append(
+                FormatIssue("stray_text", f"{what}; after the reasoning there are calls only", start, part.end)
+            )
+    issues += [_unclosed(part) for part in blocks if part.tag and not part.closed]
     calls = [part for part in blocks if part.tag == "tool_call"]
     if not calls:
         what = 'there is no call; write <tool_call>{"name": "...", "arguments": {...}}</tool_call>'
-        flaws.append(Flaw("no_call", what, len(text), len(text)))
-    flaws += [flaw for part in calls[:MOST_CALLS] if part.closed and (flaw := _check_call(text, part)) is not None]
-    return tuple(sorted(flaws, key=lambda flaw: flaw.start))
+        issues.append(FormatIssue("no_call", what, len(text), len(text)))
+    issues += [issue for part in calls[:MOST_CALLS] if part.closed and (issue := _check_call(text, part)) is not None]
+    return tuple(sorted(issues, key=lambda issue: issue.start))
 
 
-def _unclosed(part: TextBlock) -> Flaw:
-    return Flaw("unclosed", f"<{part.tag}> is not closed; write </{part.tag}>", part.start, part.end)
+def _unclosed(part: TextBlock) -> FormatIssue:
+    return FormatIssue("unclosed", f"<{part.tag}> is not closed; write </{part.tag}>", part.start, part.end)
 
 
-def _check_call(text: str, part: TextBlock) -> Flaw | None:
+def _check_call(text: str, part: TextBlock) -> FormatIssue | None:
     """What is wrong with a call by the letter, although it may have been understood."""
     try:
         data = read_json(text[part.begin : part.stop], strict=True).value
     except ReadingError as error:
-        return Flaw("bad_json", f"{error}", part.start, part.end)
+        return FormatIssue("bad_json", f"{error}", part.start, part.end)
     if set(data) != {"name", "arguments"} or not isinstance(data["name"], str):
         message = 'a call is {"name": "...", "arguments": {...}}, with these two keys alone'
-        return Flaw("bad_format", message, part.start, part.end)
+        return FormatIssue("bad_format", message, part.start, part.end)
     if not isinstance(data["arguments"], dict):
-        return Flaw("bad_format", '"arguments" must be an object', part.start, part.end)
+        return FormatIssue("bad_format", '"arguments" must be an object', part.start, part.end)
     return None

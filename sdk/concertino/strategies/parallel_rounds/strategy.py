@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from concertino.core.errors import UsageError
-from concertino.core.format_issue import Flaw
+from concertino.core.format_issue import FormatIssue
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.history import compacted
-from concertino.strategies.base.machine import Ask, Brief, Done, OutlineStep, RunLimits, Strategy
+from concertino.strategies.base.machine import Ask, Done, OutlineStep, RunLimits, Strategy, TaskContext
 from concertino.strategies.base.observations import render_each, render_remaining, render_round
 from concertino.strategies.base.references import Sources, fill_call, fill_text, place_of
 
@@ -74,20 +74,20 @@ class ParallelRounds(Strategy):
             raise UsageError(f"ParallelRounds(summariser={self.summariser!r}): expected 'orchestrator' or 'summariser'")
         check_prompt("ParallelRounds", self.prompt)
 
-    def begin(self, brief: Brief) -> ParallelRoundsMachine:
+    def begin(self, context: TaskContext) -> ParallelRoundsMachine:
         """A machine at the start of a run.
 
         Raises:
             UsageError: a member of the pool is visible under the name of the call that ends the run.
         """
-        if any(tool["function"]["name"] == prompts.FINAL for tool in brief.tools):
+        if any(tool["function"]["name"] == prompts.FINAL for tool in context.tools):
             raise UsageError(f"a member is visible as {prompts.FINAL!r}, which ends a run; give it an alias")
         settings = replace(
             self,
-            max_rounds=min(self.max_rounds, brief.rounds or self.max_rounds),
-            max_parallel=min(self.max_parallel, brief.parallel or self.max_parallel),
+            max_rounds=min(self.max_rounds, context.rounds or self.max_rounds),
+            max_parallel=min(self.max_parallel, context.parallel or self.max_parallel),
         )
-        return ParallelRoundsMachine(settings, brief)
+        return ParallelRoundsMachine(settings, context)
 
     @property
     def limits(self) -> RunLimits:
@@ -120,11 +120,11 @@ class ParallelRoundsMachine(Conversation):
 
     settings: ParallelRounds
 
-    def __init__(self, settings: ParallelRounds, brief: Brief) -> None:
-        super().__init__(settings, brief)
+    def __init__(self, settings: ParallelRounds, context: TaskContext) -> None:
+        super().__init__(settings, context)
         self.names: list[str] = []
         self.native_ids: list[str] = []
-        self.sources = Sources(brief.question)
+        self.sources = Sources(context.question)
         system = prompts.system_prompt(
             self.tools,
             settings.max_rounds,
@@ -133,9 +133,9 @@ class ParallelRoundsMachine(Conversation):
             settings.prompt,
             settings.quotes,
         )
-        question = brief.question
+        question = context.question
         if settings.show_budget:
-            question += render_remaining(brief.remaining)
+            question += render_remaining(context.remaining)
         self.messages = [Message("system", system), Message("user", question)]
 
     # -- what is wanted --------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class ParallelRoundsMachine(Conversation):
         )
         return [Message("system", prompts.SUMMARISER), Message("user", text)]
 
-    def ahead(self, text: str) -> list[Call]:
+    def complete_calls(self, text: str) -> list[Call]:
         """The calls of closed blocks, as far as the round has room for them; native calls are not written as text."""
         if self.phase != "ask" or self.settings.native:
             return []
@@ -165,16 +165,16 @@ class ParallelRoundsMachine(Conversation):
 
     # -- what came back --------------------------------------------------------------------------------------------
 
-    def tell(self, reply: Reply) -> None:
+    def on_reply(self, reply: Reply) -> None:
         """Read the model's text."""
         if self.phase == "answer":
             self._take_answer(reply)
             return
         read = read_round(reply)
         self._heard(reply, with_calls=True)
-        flaws = self._verdict(reply, read.calls, read.exact)
+        issues = self._verdict(reply, read.calls, read.exact)
         thought = read.reasoning.removeprefix(reply.reasoning).strip()
-        self._read_as(read.calls, flaws, understood=bool(read.calls or read.answer), thought=thought)
+        self._read_as(read.calls, issues, understood=bool(read.calls or read.answer), thought=thought)
         if not read.calls:
             self._no_call(read.answer, read.unclosed)
             return
@@ -187,13 +187,13 @@ class ParallelRoundsMachine(Conversation):
         self.native_ids = [call.id for call in reply.tool_calls]
         self.phase = "act"
 
-    def _verdict(self, reply: Reply, calls: Sequence[Call], exact: bool) -> tuple[Flaw, ...]:
+    def _verdict(self, reply: Reply, calls: Sequence[Call], exact: bool) -> tuple[FormatIssue, ...]:
         """What the round lacks of the exact form; native calls have only their number to get wrong."""
-        flaws = () if exact or reply.tool_calls else check_round(reply.text)
+        issues = () if exact or reply.tool_calls else check_round(reply.text)
         if len(calls) > self.settings.max_parallel:
             text = f"{len(calls)} calls; at most {self.settings.max_parallel} in one round"
-            return (*flaws, Flaw("too_many_calls", text, 0, len(reply.text)))
-        return flaws
+            return (*issues, FormatIssue("too_many_calls", text, 0, len(reply.text)))
+        return issues
 
     def _checked(self, index: int, call: Call) -> Call:
         """A call beyond the limit, or an end among other calls, is not run and says so."""

@@ -26,7 +26,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal, NamedTuple
 
-from concertino.core.format_issue import Flaw
+from concertino.core.format_issue import FormatIssue
 from concertino.core.model import Sampling
 from concertino.schema import near_names
 from concertino.text.json import ReadingError, read_json
@@ -349,21 +349,21 @@ def _role(data: Mapping[str, Any]) -> Role:
 
 
 class DocumentReading(NamedTuple):
-    """A document as read from text; `data` is `None` if it has flaws."""
+    """A document as read from text; `data` is `None` if it has issues."""
 
     data: dict[str, Any] | None
-    flaws: tuple[Flaw, ...]
+    issues: tuple[FormatIssue, ...]
 
 
 def read_document_text(text: str, kind: Literal["toml", "json"]) -> DocumentReading:
-    """Read and check a workflow document; never raises. Places of flaws are those of the words that are wrong."""
+    """Read and check a workflow document; never raises. Places of issues are those of the words that are wrong."""
     try:
         data = _parse(text, kind)
     except _Unparsed as error:
         code, message, at = error.args
-        return DocumentReading(None, (Flaw(code, message, at, len(text)),))
-    flaws = tuple(Flaw(fault.code, str(fault), *_place(text, fault.value)) for fault in faults_of(data))
-    return DocumentReading(None if flaws else data, flaws)
+        return DocumentReading(None, (FormatIssue(code, message, at, len(text)),))
+    issues = tuple(FormatIssue(fault.code, str(fault), *_place(text, fault.value)) for fault in faults_of(data))
+    return DocumentReading(None if issues else data, issues)
 
 
 class _Unparsed(Exception):

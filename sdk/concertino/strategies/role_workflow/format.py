@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from concertino.core.errors import UsageError
-from concertino.core.format_issue import Flaw
+from concertino.core.format_issue import FormatIssue
 from concertino.core.model import Reply
 from concertino.strategies.serial_calls import format as serial
 from concertino.text.json import ReadingError, read_json
@@ -51,7 +51,7 @@ CODES: dict[str, str] = {
     "bare_actions": "the words in the list of actions lack quotes; they were taken for texts (repaired)",
     "empty_actions": "the list of actions is empty",
 }
-"""Every `Flaw.code` of this reader, beside those of calls (`_serial_format.CODES`)."""
+"""Every `FormatIssue.code` of this reader, beside those of calls (`_serial_format.CODES`)."""
 
 MAX_TESTS = 8
 """Tests of one text that are run."""
@@ -76,12 +76,12 @@ class RoleText:
         value: plain JSON data; `None` if it could not be read. Tests are `{"input", "output"}` objects, calls are
             `{"name", "arguments"}` objects with the `error` of those that could not be read.
         said: the text behind the thought.
-        flaws: what is wrong with the text.
+        issues: what is wrong with the text.
     """
 
     value: Any
     said: str
-    flaws: tuple[Flaw, ...] = ()
+    issues: tuple[FormatIssue, ...] = ()
 
 
 @dataclass(slots=True)
@@ -92,15 +92,15 @@ class _Reader:
     start: int
     cut_off: bool
     strict: bool
-    flaws: list[Flaw] = field(default_factory=list)
+    issues: list[FormatIssue] = field(default_factory=list)
 
     def refuse(self, code: str, message: str, start: int | None = None, end: int | None = None) -> None:
         begin = self.start if start is None else start
-        self.flaws.append(Flaw(code, message, begin, len(self.text) if end is None else end))
+        self.issues.append(FormatIssue(code, message, begin, len(self.text) if end is None else end))
 
     def repair(self, code: str, message: str, start: int, end: int) -> bool:
         """Note a repair; whether it may be made."""
-        self.flaws.append(Flaw(code, message, start, end, repaired=not self.strict))
+        self.issues.append(FormatIssue(code, message, start, end, repaired=not self.strict))
         return not self.strict
 
     def cut(self, start: int) -> None:
@@ -118,7 +118,7 @@ def read_role_text(reply: Reply, form: Form, *, strict: bool = False) -> RoleTex
     for block in cut_blocks(text, ("think",)):
         if block.tag == "think" and not block.closed:
             message = "the text ends inside <think>; think more briefly, then write what was asked for"
-            return RoleText(None, "", (Flaw("unclosed_think", message, block.start, block.end),))
+            return RoleText(None, "", (FormatIssue("unclosed_think", message, block.start, block.end),))
         if block.tag:
             start = block.end
     said = text[start:].strip()
@@ -127,22 +127,22 @@ def read_role_text(reply: Reply, form: Form, *, strict: bool = False) -> RoleTex
     reader = _Reader(text, start, reply.finish_reason == "length", strict)
     if not said:
         reader.refuse("no_text", "nothing stands behind the thought; write what was asked for")
-        return RoleText(None, said, tuple(reader.flaws))
+        return RoleText(None, said, tuple(reader.issues))
     value = said if form == "text" else _READERS[form](reader)
-    return RoleText(value, said, tuple(reader.flaws))
+    return RoleText(value, said, tuple(reader.issues))
 
 
 def _read_calls(reply: Reply, said: str, strict: bool) -> RoleText:
     turn = serial.read_turn(reply, strict=strict)
-    flaws = tuple(flaw for flaw in turn.flaws if flaw.code != "several_calls")
+    issues = tuple(issue for issue in turn.issues if issue.code != "several_calls")
     value = [
         {"name": call.name, "arguments": call.arguments, **({"error": list(call.error)} if call.error else {})}
         for call in turn.calls
     ]
-    if not value and all(flaw.repaired for flaw in flaws):
+    if not value and all(issue.repaired for issue in issues):
         message = 'the text holds no call; write <tool_call>{"name": "...", "arguments": {...}}</tool_call>'
-        flaws = (*flaws, Flaw("no_call", message, 0, len(reply.text)))
-    return RoleText(value or None, said, flaws)
+        issues = (*issues, FormatIssue("no_call", message, 0, len(reply.text)))
+    return RoleText(value or None, said, issues)
 
 
 def _read_code(reader: _Reader) -> str | None:
@@ -183,7 +183,7 @@ def _read_tests(reader: _Reader) -> list[dict[str, str]] | None:
     if tests is None:
         tests = _headed_tests(reader)
     if not tests:
-        if not reader.flaws:
+        if not reader.issues:
             expected = "<test><input>...</input><output>...</output></test>"
             reader.refuse("no_test", f"there is no test; write {expected}")
         return None

@@ -195,7 +195,7 @@ Check the printed actions against the rules and the goal. Take them if they are 
 
 
 def hand_back(messages: Sequence[str]) -> str:
-    """The flaws of a text, for the role that wrote it."""
+    """The issues of a text, for the role that wrote it."""
     return "Your text could not be used: " + "; ".join(dict.fromkeys(messages)) + ". Write it again, as a whole."
 
 

@@ -78,7 +78,7 @@ def tell_history(records: Sequence[TurnRecord], last: int) -> str:
 def _tell_turn(record: TurnRecord) -> str:
     lines = [f"Turn {record.turn}"]
     for role, saying in record.said:
-        wrong = [flaw.message for flaw in saying.flaws if not flaw.repaired]
+        wrong = [issue.message for issue in saying.issues if not issue.repaired]
         if saying.value is None:
             lines.append(f"{role} could not be read: {'; '.join(wrong) or 'nothing was said'}")
             continue

@@ -15,7 +15,7 @@ from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
 from concertino.schema import near_names
-from concertino.strategies.base.machine import Act, Ask, Brief, Done, Machine, Reading, Step, TurnState, Utterance
+from concertino.strategies.base.machine import Act, Ask, Done, Machine, Reading, Step, TaskContext, TurnState, Utterance
 from concertino.text.answers import same_answer, same_output
 
 from . import prompts
@@ -61,12 +61,12 @@ class RoleWorkflowMachine(Machine):
         rewards: what it gave for each turn's action.
     """
 
-    def __init__(self, settings: RoleWorkflow, brief: Brief) -> None:
+    def __init__(self, settings: RoleWorkflow, context: TaskContext) -> None:
         self.settings = settings
-        self.question = brief.question
-        self.tools = list(brief.tools)
-        self.parallel = brief.parallel
-        self.rounds = brief.rounds
+        self.question = context.question
+        self.tools = list(context.tools)
+        self.parallel = context.parallel
+        self.rounds = context.rounds
         self.turn = 1
         self.place = 0
         self.acts = 0
@@ -86,7 +86,7 @@ class RoleWorkflowMachine(Machine):
         self.final = Done(None, "answered")
         self.phase: Phase = "ask"
         if isinstance(settings.until, ReachGoal):
-            self._run("look", [Job("", Call(settings.until.tool, {"task": brief.question}))])
+            self._run("look", [Job("", Call(settings.until.tool, {"task": context.question}))])
         else:
             self._next_role(0)
 
@@ -107,10 +107,10 @@ class RoleWorkflowMachine(Machine):
             return Ask(role.speaker, self.messages, fresh, (), role.sampling, role.name, self.turn)
         assert self.plan is not None
         speakers = dict.fromkeys(job.owner for job in self.jobs if job.owner)
-        flaws = tuple(flaw for name in speakers for flaw in self.said[name].flaws)
+        issues = tuple(issue for name in speakers for issue in self.said[name].issues)
         begun = len(self.seen)
         writers = tuple(job.owner for job in self.jobs[begun : begun + len(self.plan.calls)])
-        return Act(self.plan, self.acts + 1, flaws, writers)
+        return Act(self.plan, self.acts + 1, issues, writers)
 
     @property
     def reading(self) -> Reading | None:
@@ -124,7 +124,7 @@ class RoleWorkflowMachine(Machine):
         answering = until.action if isinstance(until, ReachGoal) else self.settings.answering
         return TurnState(self.turn, finished, self.said, self.world.state, answering)
 
-    def upcoming(self) -> list[Ask]:
+    def prefetchable(self) -> list[Ask]:
         """Of simultaneous roles, those that come after this one in the turn."""
         if self.settings.order != "simultaneous" or self.phase != "ask":
             return []
@@ -143,22 +143,22 @@ class RoleWorkflowMachine(Machine):
 
     # -- what came back --------------------------------------------------------------------------------------------
 
-    def tell(self, reply: Reply) -> None:
+    def on_reply(self, reply: Reply) -> None:
         """Read what a role wrote; a text that cannot be read is handed back, a few times."""
         role = self.role
         read = read_role_text(reply, role.reads, strict=self.settings.strict)
-        refusals = [flaw.message for flaw in read.flaws if not flaw.repaired]
+        refusals = [issue.message for issue in read.issues if not issue.repaired]
         unread = read.value is None or (self.settings.strict and bool(refusals))
         self.tries += 1
         calls = () if unread or not role.tools else tuple(job.call for job in self._uses(role, read))
-        self.last_reading = Reading(role.name, calls, tuple(read.flaws), not unread)
+        self.last_reading = Reading(role.name, calls, tuple(read.issues), not unread)
         if unread and self.tries < self.settings.patience:
             self.messages.append(Message.of(reply))
             self.asked = len(self.messages)
             self.messages.append(Message("user", prompts.hand_back(refusals)))
             return
         value = None if unread else read.value
-        self.said[role.name] = Utterance(self.turn, clipped(read.said, 100_000), value, flaws=read.flaws)
+        self.said[role.name] = Utterance(self.turn, clipped(read.said, 100_000), value, issues=read.issues)
         if value is not None and role.tools and self.settings.order == "sequential":
             self._run("use", self._uses(role, read))
         else:

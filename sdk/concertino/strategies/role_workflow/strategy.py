@@ -25,7 +25,7 @@ from typing import Any, Literal
 from concertino.core.errors import UsageError
 from concertino.core.plan import Call
 from concertino.schema import near_names
-from concertino.strategies.base.machine import Brief, OutlineStep, RunLimits, Strategy
+from concertino.strategies.base.machine import OutlineStep, RunLimits, Strategy, TaskContext
 
 from . import prompts
 from .document import faults_of, from_document, read_document_text, to_document
@@ -136,20 +136,20 @@ class RoleWorkflow(Strategy):
         ending = [] if isinstance(self.until, Agree) else [self.until.tool]
         return tuple(dict.fromkeys([*names, *ending]))
 
-    def begin(self, brief: Brief) -> RoleWorkflowMachine:
+    def begin(self, context: TaskContext) -> RoleWorkflowMachine:
         """A machine at the start of a run.
 
         Raises:
             UsageError: the pool lacks a tool that the workflow calls; names near ones.
         """
-        visible = [tool["function"]["name"] for tool in brief.tools]
+        visible = [tool["function"]["name"] for tool in context.tools]
         for name in self.tools if visible else ():
             if name in visible or name.rpartition("/")[2] in visible:
                 continue
             near = near_names(name, visible, limit=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(visible[:8])}"
             raise UsageError(f"the workflow calls {name!r}, which the pool does not have; {hint}")
-        return RoleWorkflowMachine(self, brief)
+        return RoleWorkflowMachine(self, context)
 
     def restore(self, dumped: Mapping[str, Any]) -> RoleWorkflowMachine:
         """A machine from `dump`."""
@@ -191,9 +191,9 @@ class RoleWorkflow(Strategy):
             text = file.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"{file}: cannot be read: {error}") from error
-        data, flaws = read_document_text(text, "toml" if file.suffix == ".toml" else "json")
+        data, issues = read_document_text(text, "toml" if file.suffix == ".toml" else "json")
         if data is None:
-            told = "\n".join(f"{file}:{flaw.line_of(text)}: {flaw.message}" for flaw in flaws)
+            told = "\n".join(f"{file}:{issue.line_of(text)}: {issue.message}" for issue in issues)
             raise UsageError(told)
         return cls.from_json(data)
 

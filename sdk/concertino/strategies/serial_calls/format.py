@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from concertino.core.errors import UsageError
-from concertino.core.format_issue import Flaw
+from concertino.core.format_issue import FormatIssue
 from concertino.core.model import Reply
 from concertino.core.plan import Call
 from concertino.schema import near_names
@@ -45,17 +45,17 @@ CODES: dict[str, str] = {
     "too_many_calls": "more calls than are read at all; the rest was left out",
     "message_and_call": "a message beside a call; the call is taken (repaired)",
 }
-"""Every `Flaw.code` of this reader."""
+"""Every `FormatIssue.code` of this reader."""
 
 TAGS = ("think", "tool_call", "message", "answer")
 LIMIT = 16
 """Calls of one text that are read at all."""
 _LONGEST_NAME = 128
 _OF_THE_TEXT = ("stray_tag", "unclosed_block", "message_and_call")
-"""Flaws beside the calls, for which a strict reader refuses the calls as well."""
+"""FormatIssues beside the calls, for which a strict reader refuses the calls as well."""
 
 _OBSERVED = {"unknown_tool": "unknown_name", "bad_choice": "invalid_arguments", "bad_json": "bad_json"}
-"""Codes of the observation by the code of the flaw; `bad_format` for all others."""
+"""Codes of the observation by the code of the issue; `bad_format` for all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +67,19 @@ class SerialTurn:
         thought: what stands in `<think>`, or around the rest.
         message: text of a `<message>`, `None` without one.
         answer: text of an `<answer>`, `None` without one.
-        flaws: what is wrong with the text.
+        issues: what is wrong with the text.
     """
 
     calls: tuple[Call, ...] = ()
     thought: str = ""
     message: str | None = None
     answer: str | None = None
-    flaws: tuple[Flaw, ...] = ()
+    issues: tuple[FormatIssue, ...] = ()
 
     @property
     def ok(self) -> bool:
         """Nothing is wrong beyond what was repaired."""
-        return all(flaw.repaired for flaw in self.flaws)
+        return all(issue.repaired for issue in self.issues)
 
 
 @dataclass(slots=True)
@@ -90,22 +90,22 @@ class _Turn:
     strict: bool
     calls: list[Call] = field(default_factory=list)
     places: list[tuple[int, int]] = field(default_factory=list)
-    flaws: list[Flaw] = field(default_factory=list)
+    issues: list[FormatIssue] = field(default_factory=list)
 
-    def note(self, code: str, message: str, start: int, end: int, repaired: bool = False) -> Flaw:
-        flaw = Flaw(code, message, start, end, repaired and not self.strict)
-        self.flaws.append(flaw)
-        return flaw
+    def note(self, code: str, message: str, start: int, end: int, repaired: bool = False) -> FormatIssue:
+        issue = FormatIssue(code, message, start, end, repaired and not self.strict)
+        self.issues.append(issue)
+        return issue
 
-    def add(self, call: Call, start: int, end: int, *flaws: Flaw) -> None:
-        """A call with its flaws; the first one that was not repaired is its error."""
-        wrong = next((flaw for flaw in flaws if not flaw.repaired), None)
+    def add(self, call: Call, start: int, end: int, *issues: FormatIssue) -> None:
+        """A call with its issues; the first one that was not repaired is its error."""
+        wrong = next((issue for issue in issues if not issue.repaired), None)
         self.calls.append(call if wrong is None else _refused(call, wrong))
         self.places.append((start, end))
 
 
-def _refused(call: Call, flaw: Flaw) -> Call:
-    return replace(call, error=(_OBSERVED.get(flaw.code, "bad_format"), flaw.message))
+def _refused(call: Call, issue: FormatIssue) -> Call:
+    return replace(call, error=(_OBSERVED.get(issue.code, "bad_format"), issue.message))
 
 
 def read_turn(
@@ -166,19 +166,19 @@ def _read_block(turn: _Turn, block: TextBlock, out_of_tokens: bool) -> None:
         message = "the text ended (length limit) inside this call; think more briefly, write a shorter call"
         turn.add(Call(name_in(inside), id=call_id), *place, turn.note("cut_off", message, *place))
         return
-    flaws: list[Flaw] = []
+    issues: list[FormatIssue] = []
     if not block.closed:
-        flaws.append(turn.note("unclosed_call", "</tool_call> is missing; close the call", *place, True))
+        issues.append(turn.note("unclosed_call", "</tool_call> is missing; close the call", *place, True))
     try:
         reading = read_json(inside)
     except ReadingError as error:
         at = min(block.begin + error.position, block.stop)
-        turn.add(Call(name_in(inside), id=call_id), *place, *flaws, turn.note("bad_json", str(error), at, block.stop))
+        turn.add(Call(name_in(inside), id=call_id), *place, *issues, turn.note("bad_json", str(error), at, block.stop))
         return
     if reading.repairs:
         message = f"no strict JSON; it was read after {', '.join(reading.repairs)}; write strict JSON"
-        flaws.append(turn.note("repaired_json", message, block.begin, block.stop, True))
-    flaws += _check_keys(turn, reading.value, block)
+        issues.append(turn.note("repaired_json", message, block.begin, block.stop, True))
+    issues += _check_keys(turn, reading.value, block)
     name, arguments = reading.value.get("name"), reading.value.get("arguments", {})
     call = Call(
         name[:_LONGEST_NAME] if isinstance(name, str) and name else NAMELESS,
@@ -187,29 +187,29 @@ def _read_block(turn: _Turn, block: TextBlock, out_of_tokens: bool) -> None:
         repairs=reading.repairs,
         guarded=True,
     )
-    turn.add(call, *place, *flaws)
+    turn.add(call, *place, *issues)
 
 
-def _check_keys(turn: _Turn, data: Mapping[str, Any], block: TextBlock) -> list[Flaw]:
+def _check_keys(turn: _Turn, data: Mapping[str, Any], block: TextBlock) -> list[FormatIssue]:
     """What is wrong with the keys of a call."""
     place = block.begin, block.stop
-    flaws: list[Flaw] = []
+    issues: list[FormatIssue] = []
     name = data.get("name")
     if not isinstance(name, str) or not name:
         near = near_names("name", [key[:_LONGEST_NAME] for key in data if key != "arguments"], limit=1)
         hint = f"; {near[0][:40]!r} is not it" if near else ""
         message = f'a call is {{"name": "...", "arguments": {{...}}}}; "name" is missing{hint}'
-        flaws.append(turn.note("no_name", message, *place))
+        issues.append(turn.note("no_name", message, *place))
     if "arguments" not in data:
         message = '"arguments" is missing; write {} if there are none'
-        flaws.append(turn.note("no_arguments", message, *place, True))
+        issues.append(turn.note("no_arguments", message, *place, True))
     elif not isinstance(data["arguments"], dict):
         message = f'"arguments" must be an object; got {type(data["arguments"]).__name__}; write {{"name": value}}'
-        flaws.append(turn.note("bad_arguments", message, *place))
+        issues.append(turn.note("bad_arguments", message, *place))
     if extra := [key for key in data if key not in ("name", "arguments")]:
         message = f"a call has only name and arguments; leave out {', '.join(repr(key[:40]) for key in extra[:4])}"
-        flaws.append(turn.note("extra_keys", message, *place, True))
-    return flaws
+        issues.append(turn.note("extra_keys", message, *place, True))
+    return issues
 
 
 def _check_names(turn: _Turn, tools: Collection[str], choices: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
@@ -219,8 +219,8 @@ def _check_names(turn: _Turn, tools: Collection[str], choices: Mapping[str, Mapp
         if tools and call.name not in tools:
             near = near_names(call.name, tools, limit=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(tools)[:8])}"
-            flaw = turn.note("unknown_tool", f"there is no tool {call.name[:60]!r}; {hint}", *place)
-            turn.calls[index] = _refused(call, flaw)
+            issue = turn.note("unknown_tool", f"there is no tool {call.name[:60]!r}; {hint}", *place)
+            turn.calls[index] = _refused(call, issue)
         elif call.name in choices and (message := _unlisted(call, choices[call.name])):
             turn.calls[index] = _refused(call, turn.note("bad_choice", message, *place))
 
@@ -257,15 +257,15 @@ def _finished(turn: _Turn, blocks: Sequence[TextBlock]) -> SerialTurn:
         place = next(b for b in blocks if b.tag == "message")
         turn.note("message_and_call", "write a message or a call, not both", place.start, place.end, True)
         message = None
-    unclosed = any(flaw.code == "unclosed_think" for flaw in turn.flaws)
-    around_calls = next((flaw for flaw in turn.flaws if flaw.code in _OF_THE_TEXT and not flaw.repaired), None)
+    unclosed = any(issue.code == "unclosed_think" for issue in turn.issues)
+    around_calls = next((issue for issue in turn.issues if issue.code in _OF_THE_TEXT and not issue.repaired), None)
     if around_calls is not None:
         turn.calls = [call if call.error else _refused(call, around_calls) for call in turn.calls]
     if not turn.calls and message is None and answer is None and not unclosed:
         expected = 'write <tool_call>{"name": "...", "arguments": {...}}</tool_call>'
         turn.note("no_call", f"the text holds no call; {expected}", 0, len(text))
     thought = "\n".join(filter(None, thoughts)) or around
-    return SerialTurn(tuple(turn.calls), thought, message, answer, tuple(turn.flaws))
+    return SerialTurn(tuple(turn.calls), thought, message, answer, tuple(turn.issues))
 
 
 def write_turn(thought: str, name: str, arguments: Mapping[str, Any]) -> str:

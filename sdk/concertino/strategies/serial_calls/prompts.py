@@ -125,5 +125,5 @@ def user_prompt(question: str, preference: str) -> str:
 
 
 def hand_back(messages: Sequence[str]) -> str:
-    """The flaws of a text, for the model that wrote it."""
+    """The issues of a text, for the model that wrote it."""
     return "PARSE_ERR: " + "; ".join(dict.fromkeys(messages))

@@ -29,7 +29,7 @@ from concertino.core.observation import Observation, Status
 from concertino.core.plan import Call, Plan
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
-from concertino.strategies.base.machine import Ask, Brief, Done, OutlineStep, RunLimits, Strategy
+from concertino.strategies.base.machine import Ask, Done, OutlineStep, RunLimits, Strategy, TaskContext
 from concertino.strategies.base.observations import render_each, render_remaining, render_round
 from concertino.strategies.base.references import Sources, fill_call, place_of
 from concertino.text.json import ReadingError, read_json
@@ -123,13 +123,13 @@ class SerialCalls(Strategy):
             return "answer"
         return "code" if tool in self.code_tools else "documents"
 
-    def begin(self, brief: Brief) -> SerialCallsMachine:
+    def begin(self, context: TaskContext) -> SerialCallsMachine:
         """A machine at the start of a run.
 
         Raises:
             UsageError: the pool has no member that gives the answer, or has one where the strategy's own tool does.
         """
-        names = [tool["function"]["name"] for tool in brief.tools]
+        names = [tool["function"]["name"] for tool in context.tools]
         own = self.answer_tool
         if not self.by_member and own in names:
             raise UsageError(
@@ -141,8 +141,8 @@ class SerialCalls(Strategy):
                 f"no member is visible as {own!r}, whose result would be the answer; there are "
                 f"{', '.join(names[:8])}; alias one, or write SerialCalls(answering='argument') in a chat"
             )
-        settings = replace(self, max_rounds=min(self.max_rounds, brief.rounds or self.max_rounds))
-        return SerialCallsMachine(settings, brief)
+        settings = replace(self, max_rounds=min(self.max_rounds, context.rounds or self.max_rounds))
+        return SerialCallsMachine(settings, context)
 
     @property
     def limits(self) -> RunLimits:
@@ -202,11 +202,11 @@ class SerialCallsMachine(Conversation):
 
     settings: SerialCalls
 
-    def __init__(self, settings: SerialCalls, brief: Brief) -> None:
-        super().__init__(settings, brief)
+    def __init__(self, settings: SerialCalls, context: TaskContext) -> None:
+        super().__init__(settings, context)
         self.native_ids: list[str] = []
         self.notebook = Notebook()
-        self.sources = Sources(brief.question)
+        self.sources = Sources(context.question)
         self.messages = []
         if not settings.by_member:
             self.tools.append(prompts.answer_tool(settings.answer_tool))
@@ -220,8 +220,8 @@ class SerialCallsMachine(Conversation):
                 prompt=settings.prompt,
                 quotes=settings.quotes,
             )
-            question = prompts.user_prompt(brief.question, settings.preference)
-            question += render_remaining(brief.remaining) if settings.show_budget else ""
+            question = prompts.user_prompt(context.question, settings.preference)
+            question += render_remaining(context.remaining) if settings.show_budget else ""
             self.messages = [Message("system", system), Message("user", question)]
 
     # -- what is wanted --------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ class SerialCallsMachine(Conversation):
 
     # -- what came back --------------------------------------------------------------------------------------------
 
-    def tell(self, reply: Reply) -> None:
+    def on_reply(self, reply: Reply) -> None:
         """Read the model's text."""
         if self.phase == "answer":
             self._take_answer(reply)
@@ -255,7 +255,7 @@ class SerialCallsMachine(Conversation):
             strict=self.settings.strict,
         )
         direct = (turn.answer or turn.message) and not qa and not (self.settings.strict and not turn.ok)
-        self._read_as(turn.calls, turn.flaws, understood=bool(turn.calls or direct), thought=turn.thought)
+        self._read_as(turn.calls, turn.issues, understood=bool(turn.calls or direct), thought=turn.thought)
         if not qa:
             self._heard(reply, with_calls=True)
         if not turn.calls:
@@ -307,13 +307,13 @@ class SerialCallsMachine(Conversation):
             self._end(Done(answer, "answered"))
             return
         self.fruitless += 1
-        wrong = [flaw for flaw in turn.flaws if not flaw.repaired] or list(turn.flaws)
+        wrong = [issue for issue in turn.issues if not issue.repaired] or list(turn.issues)
         if self.fruitless >= self.settings.patience:
             last = f"; the last: {wrong[0].message}" if wrong else ""
             self._end(Done(None, "format", f"{self.fruitless} texts in a row held no readable call{last}"))
             return
         if self.settings.form == "chat":
-            self.messages.append(Message("user", prompts.hand_back([flaw.message for flaw in wrong])))
+            self.messages.append(Message("user", prompts.hand_back([issue.message for issue in wrong])))
 
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
         """Show what came back, and end with an answer."""
@@ -397,7 +397,7 @@ class SerialCallsMachine(Conversation):
         answer = turn.answer or turn.message
         if answer is None:
             answer = "" if turn.calls else reply.text.strip()
-        self._read_as(turn.calls, turn.flaws, understood=bool(answer), thought=turn.thought)
+        self._read_as(turn.calls, turn.issues, understood=bool(answer), thought=turn.thought)
         self._end(Done(answer or None, self.final.stop, self.final.detail))
 
     # -- copies ----------------------------------------------------------------------------------------------------

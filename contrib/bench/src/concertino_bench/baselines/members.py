@@ -30,7 +30,7 @@ def members_of(tools: Sequence[Mapping[str, Any]], chosen: Sequence[str], strate
     """The members to ask, in their order.
 
     Args:
-        tools: the action space, as a `Brief` has it; empty where it is not known, as in a replay.
+        tools: the action space, as a `TaskContext` has it; empty where it is not known, as in a replay.
         chosen: visible names; without any, every model that is offered as an agent.
         strategy: who asks, for errors.
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
 from concertino import Message, Observation, Reply, Sampling, UsageError
-from concertino.strategies import Act, Ask, Brief, Done, Machine, Reading, Step, Strategy
+from concertino.strategies import Act, Ask, Done, Machine, Reading, Step, Strategy, TaskContext
 
 from .members import AskedMember
 
@@ -72,7 +72,7 @@ class Procedure(Strategy):
         """The answer of a run that ends early. Pure."""
         return None
 
-    def prepare(self, brief: Brief) -> Log:
+    def prepare(self, brief: TaskContext) -> Log:
         """The log of a run that begins.
 
         Raises:
@@ -80,7 +80,7 @@ class Procedure(Strategy):
         """
         return Log(brief.question, parallel=brief.parallel, sampling=brief.sampling)
 
-    def begin(self, brief: Brief) -> ProcedureMachine:
+    def begin(self, brief: TaskContext) -> ProcedureMachine:
         """A machine at the start of a run.
 
         Raises:
@@ -151,7 +151,7 @@ class ProcedureMachine(Machine):
             return Done(self.settings.best(self.log), "rounds", f"{self.limit} rounds are over")
         return step
 
-    def tell(self, reply: Reply) -> None:
+    def on_reply(self, reply: Reply) -> None:
         """Note what the leader wrote."""
         self.log = replace(self.log, replies=(*self.log.replies, reply.text))
 

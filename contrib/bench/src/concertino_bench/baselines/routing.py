@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from concertino import UsageError
-from concertino.strategies import Brief, Done, Step
+from concertino.strategies import Done, Step, TaskContext
 
 from .members import AskedMember, members_of
 from .procedure import Log, Procedure, failures, with_instruction
@@ -62,7 +62,7 @@ class KnnRouter(Procedure):
         if not self.digest and (self.fitted is not None or (self.profile and Path(self.profile).is_file())):
             object.__setattr__(self, "digest", self._profile().digest)
 
-    def prepare(self, brief: Brief) -> Log:
+    def prepare(self, brief: TaskContext) -> Log:
         """Rank the members for this question."""
         log = super().prepare(brief)
         members = members_of(brief.tools, self.members, self.name)

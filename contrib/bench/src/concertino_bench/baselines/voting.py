@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from concertino import Plan, Sampling
-from concertino.strategies import Act, Brief, Done, Step
+from concertino.strategies import Act, Done, Step, TaskContext
 
 from concertino_bench.graders.answer_keys import FORMS, Form
 
@@ -51,7 +51,7 @@ class MajorityVote(Procedure):
         self._names("members")
         self._at_least(samples=1)
 
-    def prepare(self, brief: Brief) -> Log:
+    def prepare(self, brief: TaskContext) -> Log:
         """Find the voters."""
         log = super().prepare(brief)
         if self.voters == "leader":
@@ -123,7 +123,7 @@ class Cascade(Procedure):
         self._names("members")
         self._at_least(agreement=1, first=1, width=1, samples=1)
 
-    def prepare(self, brief: Brief) -> Log:
+    def prepare(self, brief: TaskContext) -> Log:
         """Find the members."""
         found = members_of(brief.tools, self.members, self.name)
         return replace(super().prepare(brief), members=tuple(m for m in found for _ in range(self.samples)))

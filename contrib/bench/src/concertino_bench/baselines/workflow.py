@@ -29,7 +29,7 @@ from typing import Any
 
 from concertino import Call, Plan, Ref, UsageError
 from concertino.schema import near_names
-from concertino.strategies import Act, Brief, Done, Step
+from concertino.strategies import Act, Done, Step, TaskContext
 
 from .archive import read_archive
 from .procedure import Log, Procedure, failures
@@ -65,7 +65,7 @@ class StaticWorkflow(Procedure):
             object.__setattr__(self, "graph", dict(self.graph))
             _answering(self._plan(), self.answer or str(self.graph.get("answer", "")))
 
-    def prepare(self, brief: Brief) -> Log:
+    def prepare(self, brief: TaskContext) -> Log:
         """Make sure that the pool has the graph's members."""
         if self.graph is None:
             raise UsageError(f"{self.name} has no graph; give file='workflow.toml'")

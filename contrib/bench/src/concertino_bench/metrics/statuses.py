@@ -75,7 +75,7 @@ def recovery_rate(item: Item) -> float:
     unit="share of rounds",
     better="higher",
     within="0 to 1",
-    formula="rounds without a flaw / rounds",
+    formula="rounds without an issue / rounds",
     source="ParaManager §3.3, Eq. 12 (format reward, mean over rounds)",
     over=_texts,
 )

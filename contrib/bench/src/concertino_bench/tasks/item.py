@@ -154,7 +154,7 @@ class Item:
             round(run.critical_path(), 6),
             turns=len(run.rounds),
             rounds=sum(1 for round_ in run.rounds if round_.plan.calls),
-            flawed=sum(1 for round_ in run.rounds if round_.flaws),
+            flawed=sum(1 for round_ in run.rounds if round_.issues),
             calls=len(calls),
             statuses=dict(Counter(seen.status.value for seen in calls)),
             recovered=_recovered(run),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino import Pool, ToolSpec, UsageError
-from concertino.strategies import Ask, Brief
+from concertino.strategies import Ask, TaskContext
 from tqdm import tqdm
 
 from concertino_train.config.named import make_strategy
@@ -266,7 +266,7 @@ def _asked(config: TrainConfig, work: str, notes: list[str]) -> tuple[list[Assig
 def prompt_tokens(config: TrainConfig, asked: Assignment) -> int:
     """Tokens of the first context of a rollout, at three bytes each; 0 where nothing is asked at first."""
     pool = asked.pool if asked.world is None else asked.pool.adding(*asked.world(asked.task).members())
-    step = make_strategy(config.rollout.strategy).begin(Brief(asked.text, pool.to_openai())).step()
+    step = make_strategy(config.rollout.strategy).begin(TaskContext(asked.text, pool.to_openai())).step()
     if not isinstance(step, Ask):
         return 0
     return sum(len(message.text.encode()) for message in step.messages) // 3

@@ -71,7 +71,7 @@ class DataSection(Section):
         collect: how a teacher makes trajectories.
         select: which are taken.
         exclude_rl: leave out questions that `tasks.train` has.
-        exact: teach only texts without any flaw.
+        exact: teach only texts without any issue.
         roles: only conversations of these roles; all by default.
         rewrite: serial trajectories become parallel ones of this strategy, whose turns hold several calls.
         keep_serial: what cannot be rewritten stays as it is.

@@ -39,7 +39,7 @@ class SetSettings:
         systems: of the results files; all by default.
         others: roles that are not played by the policy.
         roles: only conversations of these roles or parts; all by default.
-        exact: teach only texts without any flaw, those that had one plain reading included.
+        exact: teach only texts without any issue, those that had one plain reading included.
         rewrite: serial trajectories become parallel ones of this strategy, whose turns hold several calls.
         keep_serial: what cannot be rewritten stays as it is; else it is left out.
         gap: GAP's filters.

@@ -101,7 +101,7 @@ def conversations_of(
             arguments.
         tools: the action space, for strategies that call natively (`replaying.replayed`).
         others: roles that are not played by the policy.
-        exact: teach only texts without any flaw, those that had one plain reading included.
+        exact: teach only texts without any issue, those that had one plain reading included.
 
     Raises:
         TraceError, UsageError: as `replaying.replayed`.
@@ -151,7 +151,7 @@ def faults_of(said: Spoken, exact: bool = False) -> tuple[str, ...]:
     found = ["unread"] if said.unread else []
     if said.reply.finish_reason == "length":
         found.append("cut_off")
-    found += said.flaws
+    found += said.issues
     found += sorted({seen.error.code for _, seen in said.calls if seen.error and seen.status.value == "PARSE_ERR"})
     if exact:
         found += said.repaired

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from concertino import Call, Message, Observation, Reply, Status, Trace, TraceError, UsageError, replay
-from concertino.strategies import Act, Ask, Brief, Done, Machine, Reading, Step, Strategy, installed_strategy
+from concertino.strategies import Act, Ask, Done, Machine, Reading, Step, Strategy, TaskContext, installed_strategy
 
 Tools = Sequence[Mapping[str, Any]]
 _ID = "concertino_ask"
@@ -55,14 +55,14 @@ class Spoken:
     round: int = 0
 
     @property
-    def flaws(self) -> tuple[str, ...]:
+    def issues(self) -> tuple[str, ...]:
         """Codes of what the text lacks of the exact form, those without one plain reading."""
-        return tuple(flaw.code for flaw in self.reading.flaws if not flaw.repaired)
+        return tuple(issue.code for issue in self.reading.issues if not issue.repaired)
 
     @property
     def repaired(self) -> tuple[str, ...]:
-        """Codes of flaws that had one plain reading, which was taken."""
-        return tuple(flaw.code for flaw in self.reading.flaws if flaw.repaired)
+        """Codes of issues that had one plain reading, which was taken."""
+        return tuple(issue.code for issue in self.reading.issues if issue.repaired)
 
     @property
     def unread(self) -> bool:
@@ -238,7 +238,7 @@ class _Overheard(Strategy):
     def __init__(self, strategy: Strategy, heard: _Listener) -> None:
         self.strategy, self.heard = strategy, heard
 
-    def begin(self, brief: Brief) -> Machine:
+    def begin(self, brief: TaskContext) -> Machine:
         """The machine of the strategy, listened to."""
         return _Listening(self.strategy.begin(brief), self.heard)
 
@@ -256,13 +256,13 @@ class _Listening(Machine):
     def step(self) -> Step:
         return self.machine.step()
 
-    def upcoming(self) -> Sequence[Ask]:
-        return self.machine.upcoming()
+    def prefetchable(self) -> Sequence[Ask]:
+        return self.machine.prefetchable()
 
-    def tell(self, reply: Reply) -> None:
+    def on_reply(self, reply: Reply) -> None:
         step = self.machine.step()
         assert isinstance(step, Ask)
-        asked = replace(step, messages=tuple(step.messages))  # a live view, which `tell` may change
+        asked = replace(step, messages=tuple(step.messages))  # a live view, which `on_reply` may change
         self.heard.told(asked, reply, tell(self.machine, reply))
 
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
@@ -284,7 +284,7 @@ def tell(machine: Machine, reply: Reply) -> Reading:
     Raises:
         UsageError: the machine does not say.
     """
-    machine.tell(reply)
+    machine.on_reply(reply)
     if machine.reading is None:
         raise UsageError(
             f"{type(machine).__name__} does not say what it read, so nothing can be learnt from its runs; "

@@ -23,7 +23,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from concertino import Budget, Call, Message, Reply, Strategy, Trace, UsageError
-from concertino.strategies import DEFAULT_STRATEGY, Act, Ask, Brief, Done, Machine, OutlineStep, installed_strategy
+from concertino.strategies import (
+    DEFAULT_STRATEGY,
+    Act,
+    Ask,
+    Done,
+    Machine,
+    OutlineStep,
+    TaskContext,
+    installed_strategy,
+)
 
 from .conversations import OTHERS, Conversation, faults_of
 from .dataflow import MadeValue, dependencies, leaves, rounds_of, sources_of
@@ -238,7 +247,7 @@ class _Writer:
         for said in self.told.spoken:
             step = machine.step()
             if said.role in OTHERS and isinstance(step, Ask) and step.role == said.role:
-                machine.tell(said.reply)
+                machine.on_reply(said.reply)
         done = machine.step()
         if not isinstance(done, Done) or done.answer != self.told.done.answer:
             raise NotParallel("the rewritten trajectory does not end with the same answer")
@@ -266,7 +275,7 @@ class _Writer:
                 "not keep; give the pool that it ran with"
             )
         parallel = None if budget.parallel == 1 else budget.parallel
-        brief = Brief(self.trace.question, self.tools, budget.rounds, parallel, self.spent.left([], 0))
+        brief = TaskContext(self.trace.question, self.tools, budget.rounds, parallel, self.spent.left([], 0))
         return self.strategy.begin(brief)
 
     def _round(self, machine: Machine, number: int, row: Sequence[int]) -> None:
@@ -296,9 +305,9 @@ class _Writer:
             self.messages += step.messages[-step.fresh :] if step.fresh else ()
         reply = Reply(text)
         read = tell(machine, reply)
-        flaws = [flaw.code for flaw in read.flaws if not flaw.repaired]
-        if flaws or not read.understood:
-            raise NotParallel(f"a rewritten text has flaws: {', '.join(flaws) or 'it cannot be read'}")
+        issues = [issue.code for issue in read.issues if not issue.repaired]
+        if issues or not read.understood:
+            raise NotParallel(f"a rewritten text has issues: {', '.join(issues) or 'it cannot be read'}")
         self.messages.append(Message.of(reply))
 
     # -- texts ---------------------------------------------------------------------------------------------------------

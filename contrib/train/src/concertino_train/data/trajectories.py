@@ -145,7 +145,7 @@ def read_trajectories(
         pool: what they ran with; needed for strategies that call natively. A function gives the pool of an item, where
             tasks have worlds.
         others: roles that are not played by the policy.
-        exact: teach only texts without any flaw.
+        exact: teach only texts without any issue.
         right_only: do not open traces of wrong answers.
         systems: only these; all by default.
         source: what the file is called; by default its name.

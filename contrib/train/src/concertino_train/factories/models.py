@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino import UsageError
-from concertino.strategies import Ask, Brief
+from concertino.strategies import Ask, TaskContext
 
 if TYPE_CHECKING:
     from concertino_local.codec import ChatCodec
@@ -76,7 +76,7 @@ def first_texts(questions: Questions) -> list[str]:
     for number in range(min(_TEXTS, len(questions.tasks))):
         asked = questions.assignment(number)
         pool = asked.pool if asked.world is None else asked.pool.adding(*asked.world(asked.task).members())
-        step = asked.strategy.begin(Brief(asked.text, pool.to_openai())).step()
+        step = asked.strategy.begin(TaskContext(asked.text, pool.to_openai())).step()
         if isinstance(step, Ask):
             found += [message.text for message in step.messages]
         else:  # a workflow that looks at its world before it asks anybody

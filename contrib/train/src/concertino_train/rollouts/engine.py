@@ -346,7 +346,7 @@ class RolloutEngine:
         reply = reply_of(policy.codec, step, tuple(sequence.ids), sample)
         player.conversations.write(sequence, sample, reply.text, policy.codec, policy.version)
         player.turn += 1
-        player.run.tell(replace(reply, usage=Usage(input_tokens=read, output_tokens=len(sample.ids))), seconds)
+        player.run.on_reply(replace(reply, usage=Usage(input_tokens=read, output_tokens=len(sample.ids))), seconds)
         player.readings.append(player.run.machine.reading)
 
     def encoder(self, role: str) -> Encoder:

@@ -49,7 +49,7 @@ def boxes(run: Run) -> tuple[str, ...]:
 def is_clean(run: Run) -> bool:
     """No malformed text, no refused call, an answer."""
     refused = any(seen.status is Status.PARSE_ERR for seen in run.observations)
-    return run.stop == "answered" and not refused and not any(each.flaws for each in run.rounds)
+    return run.stop == "answered" and not refused and not any(each.issues for each in run.rounds)
 
 
 def try_out(model: Model, numbers: Iterable[int], *, seed: int = 1, fault_rate: float = 0.2) -> TrialFigures:

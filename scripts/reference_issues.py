@@ -1,6 +1,6 @@
-"""The page of every flaw that a strategy's reader can find, each with a text that causes it, read by that very reader.
+"""The page of every issue that a strategy's reader can find, each with a text that causes it, read by that very reader.
 
-The texts are in `docs/examples/strategies/flaws.toml`. Invariant: what the page says of a text is computed from it;
+The texts are in `docs/examples/strategies/issues.toml`. Invariant: what the page says of a text is computed from it;
 a code without a text, or a text of an unknown code, is an error.
 """
 
@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from concertino import Reply
-from concertino.core.format_issue import Flaw
-from concertino.strategies import Act, Brief, ParallelRounds
+from concertino.core.format_issue import FormatIssue
+from concertino.strategies import Act, ParallelRounds, TaskContext
 from concertino.strategies.agent_graph import format as graphs
 from concertino.strategies.base.format_issues import report
 from concertino.strategies.base.members import Offers
@@ -29,12 +29,12 @@ from concertino.strategies.serial_calls import format as serial
 from concertino.strategies.serial_calls.choices import choices_by_tool
 from tree import ROOT
 
-EXAMPLES = ROOT / "docs" / "examples" / "strategies" / "flaws.toml"
+EXAMPLES = ROOT / "docs" / "examples" / "strategies" / "issues.toml"
 
 
 @dataclass(frozen=True)
 class Example:
-    """A text that causes a flaw.
+    """A text that causes an issue.
 
     Attributes:
         reader: a key of `READERS`.
@@ -42,7 +42,7 @@ class Example:
         text: what the model wrote.
         shown: the same, with "…" for what repeats.
         times: how often something is repeated in it, 1 if nothing is.
-        also: codes of flaws that such a text cannot be without.
+        also: codes of issues that such a text cannot be without.
         options: of the reader.
     """
 
@@ -54,22 +54,22 @@ class Example:
     also: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def flaws(self) -> tuple[Flaw, ...]:
+    def issues(self) -> tuple[FormatIssue, ...]:
         """What the reader says of the text."""
         return READERS[self.reader].read(self.text, **self.options)
 
-    def flaw(self) -> Flaw:
-        """The flaw that it is an example of.
+    def issue(self) -> FormatIssue:
+        """The issue that it is an example of.
 
         Raises:
-            LookupError: the reader finds no such flaw.
+            LookupError: the reader finds no such issue.
         """
-        found = self.flaws()
-        for flaw in found:
-            if flaw.code == self.code:
-                return flaw
-        codes = [flaw.code for flaw in found]
-        raise LookupError(f"{EXAMPLES.name}: the text of [{self.reader}.{self.code}] has the flaws {codes}")
+        found = self.issues()
+        for issue in found:
+            if issue.code == self.code:
+                return issue
+        codes = [issue.code for issue in found]
+        raise LookupError(f"{EXAMPLES.name}: the text of [{self.reader}.{self.code}] has the issues {codes}")
 
 
 def examples() -> list[Example]:
@@ -124,48 +124,48 @@ def members() -> list[dict[str, Any]]:
 # -- the readers ---------------------------------------------------------------------------------------------------
 
 
-def _read_round(text: str) -> tuple[Flaw, ...]:
-    machine = ParallelRounds().begin(Brief("What is 3*4?", members()))
-    machine.tell(Reply(text))
+def _read_round(text: str) -> tuple[FormatIssue, ...]:
+    machine = ParallelRounds().begin(TaskContext("What is 3*4?", members()))
+    machine.on_reply(Reply(text))
     step = machine.step()
-    return step.flaws if isinstance(step, Act) else rounds.check_round(text)
+    return step.issues if isinstance(step, Act) else rounds.check_round(text)
 
 
-def _read_graph(text: str, finish_reason: str = "stop", **options: Any) -> tuple[Flaw, ...]:
-    return graphs.read_graph(text, members(), cut_off=finish_reason == "length", **options).flaws
+def _read_graph(text: str, finish_reason: str = "stop", **options: Any) -> tuple[FormatIssue, ...]:
+    return graphs.read_graph(text, members(), cut_off=finish_reason == "length", **options).issues
 
 
-def _read_plan(text: str, **options: Any) -> tuple[Flaw, ...]:
+def _read_plan(text: str, **options: Any) -> tuple[FormatIssue, ...]:
     offered = members()
-    return turns.read_turn(text, resolve_verbs({}, Offers(offered)), offered, **options).flaws
+    return turns.read_turn(text, resolve_verbs({}, Offers(offered)), offered, **options).issues
 
 
-def _read_turn(text: str, finish_reason: str = "stop") -> tuple[Flaw, ...]:
+def _read_turn(text: str, finish_reason: str = "stop") -> tuple[FormatIssue, ...]:
     offered = members()
     names = [tool["function"]["name"] for tool in offered]
     reply = Reply(text, finish_reason=finish_reason)
-    return serial.read_turn(reply, tools=names, choices=choices_by_tool(offered)).flaws
+    return serial.read_turn(reply, tools=names, choices=choices_by_tool(offered)).issues
 
 
-def _read_role(text: str, reads: roles.Form, finish_reason: str = "stop") -> tuple[Flaw, ...]:
-    return roles.read_role_text(Reply(text, finish_reason=finish_reason), reads).flaws
+def _read_role(text: str, reads: roles.Form, finish_reason: str = "stop") -> tuple[FormatIssue, ...]:
+    return roles.read_role_text(Reply(text, finish_reason=finish_reason), reads).issues
 
 
-def _read_document(text: str, kind: Literal["toml", "json"] = "toml") -> tuple[Flaw, ...]:
-    return documents.read_document_text(text, kind).flaws
+def _read_document(text: str, kind: Literal["toml", "json"] = "toml") -> tuple[FormatIssue, ...]:
+    return documents.read_document_text(text, kind).issues
 
 
 class Reader(NamedTuple):
     """A reader, and what the page says of it.
 
     Attributes:
-        read: the flaws of a text.
+        read: the issues of a text.
         codes: its table of codes.
         title: heading of its section.
-        told: who reads of its flaws, and where.
+        told: who reads of its issues, and where.
     """
 
-    read: Callable[..., tuple[Flaw, ...]]
+    read: Callable[..., tuple[FormatIssue, ...]]
     codes: Mapping[str, str]
     title: str
     told: str
@@ -176,7 +176,7 @@ READERS: dict[str, Reader] = {
         _read_round,
         rounds.CODES,
         "`parallel-rounds`",
-        "`Run.rounds[i].flaws` lists the format issues of a round. Readable calls run. A call that cannot be read, or "
+        "`Run.rounds[i].issues` lists the format issues of a round. Readable calls run. A call that cannot be read, or "
         "is one too many, is observed as `PARSE_ERR`. A text without any call is returned to the model.",
     ),
     "agent-graph": Reader(
@@ -220,7 +220,7 @@ READERS: dict[str, Reader] = {
 # -- the page ------------------------------------------------------------------------------------------------------
 
 FLAWS = """\
-# Strategy flaws
+# Strategy issues
 
 The format issues of each strategy, each with a text that causes it. `make reference` makes this page by reading these
 texts. Below each text are the code, the line and the message of its issue.
@@ -231,13 +231,13 @@ Every other issue is a fault. The statuses and codes of calls are on the page [o
 The texts are read with these members; every argument is needed:
 
 ```toml
---8<-- "docs/examples/strategies/flaws.toml:members"
+--8<-- "docs/examples/strategies/issues.toml:members"
 ```
 """
 
 
 def flaws_page() -> str:
-    """`strategy-flaws.md`: every code of every reader.
+    """`strategy-issues.md`: every code of every reader.
 
     Raises:
         LookupError: a code has no example, or an example no code.
@@ -254,9 +254,9 @@ def flaws_page() -> str:
 
 
 def _section(example: Example, meaning: str) -> str:
-    flaw = example.flaw()
-    told = report(example.text, [flaw]).removeprefix("- ")
-    repaired = " *Repaired.*" if flaw.repaired and "repaired" not in meaning else ""
+    issue = example.issue()
+    told = report(example.text, [issue]).removeprefix("- ")
+    repaired = " *Repaired.*" if issue.repaired and "repaired" not in meaning else ""
     parts = [
         f"### `{example.code}` {{ #{example.reader}-{example.code} }}\n",
         _filled(_sentence(meaning) + repaired) + "\n",
