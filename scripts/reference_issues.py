@@ -219,7 +219,7 @@ READERS: dict[str, Reader] = {
 
 # -- the page ------------------------------------------------------------------------------------------------------
 
-FLAWS = """\
+PAGE = """\
 # Strategy issues
 
 The format issues of each strategy, each with a text that causes it. `make reference` makes this page by reading these
@@ -236,7 +236,7 @@ The texts are read with these members; every argument is needed:
 """
 
 
-def flaws_page() -> str:
+def issues_page() -> str:
     """`strategy-issues.md`: every code of every reader.
 
     Raises:
@@ -246,7 +246,7 @@ def flaws_page() -> str:
     wanted = {(name, code) for name, reader in READERS.items() for code in reader.codes}
     if odd := sorted(wanted ^ set(found)):
         raise LookupError(f"{EXAMPLES.name}: codes without a text, or texts without a code: {odd}")
-    parts = [FLAWS]
+    parts = [PAGE]
     for name, reader in READERS.items():
         parts.append(f"## {reader.title} {{ #{name} }}\n\n{_filled(reader.told)}\n")
         parts += [_section(found[name, code], meaning) for code, meaning in reader.codes.items()]

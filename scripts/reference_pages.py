@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from reference_issues import flaws_page
+from reference_issues import issues_page
 from tree import ROOT
 
 if TYPE_CHECKING:
@@ -366,7 +366,7 @@ MADE = {
     "members.md": members_page,
     "metrics.md": metrics_page,
     "rewards.md": rewards_page,
-    "strategy-issues.md": flaws_page,
+    "strategy-issues.md": issues_page,
     "training-settings.md": training_settings_page,
 }
 """The pages that this script writes."""

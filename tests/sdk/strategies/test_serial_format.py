@@ -84,7 +84,7 @@ UNLISTED = CALL.replace("search-1", "search-9")
 OPEN = CALL.removesuffix("</tool_call>")
 ARGUED = f"<think>I could {CALL}"
 
-FLAWS: list[tuple[str, str, str, bool, str]] = [
+ISSUES: list[tuple[str, str, str, bool, str]] = [
     ("no_call", "I would search first.", "I would search first.", False, "the text holds no call; write <tool_call>"),
     ("unclosed_think", ARGUED, ARGUED, False, "write </think>, then one call"),
     ("unclosed_call", OPEN, OPEN, True, "close the call"),
@@ -103,7 +103,7 @@ FLAWS: list[tuple[str, str, str, bool, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("code", "text", "span", "repaired", "words"), FLAWS, ids=[issue[0] for issue in FLAWS])
+@pytest.mark.parametrize(("code", "text", "span", "repaired", "words"), ISSUES, ids=[issue[0] for issue in ISSUES])
 def test_a_flaw_has_a_code_a_place_and_a_next_step(code: str, text: str, span: str, repaired: bool, words: str) -> None:
     checked: dict[str, Any] = {"tools": TOOLS, "choices": CHOICES} if code in ("unknown_tool", "bad_choice") else {}
     turn = read(text, **checked)
@@ -133,7 +133,7 @@ def test_more_calls_than_are_read_are_counted() -> None:
 
 
 def test_every_code_is_shown_by_a_text() -> None:
-    assert {issue[0] for issue in FLAWS} | {"cut_off", "too_many_calls"} == set(CODES)
+    assert {issue[0] for issue in ISSUES} | {"cut_off", "too_many_calls"} == set(CODES)
 
 
 @pytest.mark.parametrize(

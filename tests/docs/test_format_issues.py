@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import pytest
 from concertino.strategies.base.format_issues import report
-from reference_issues import EXAMPLES, READERS, Example, examples, flaws_page, members
+from reference_issues import EXAMPLES, READERS, Example, examples, issues_page, members
 from tree import ROOT
 
 FOUND = examples()
@@ -19,11 +19,11 @@ LONGEST = 1_000
 
 @lru_cache(maxsize=1)
 def page() -> str:
-    return flaws_page()
+    return issues_page()
 
 
 @pytest.mark.parametrize("example", FOUND, ids=lambda example: f"{example.reader}.{example.code}")
-def test_a_text_has_the_flaw_that_it_is_an_example_of_and_no_other(example: Example) -> None:
+def test_a_text_has_the_issue_that_it_is_an_example_of_and_no_other(example: Example) -> None:
     issues = example.issues()
     assert {issue.code for issue in issues} == {example.code, *example.also}
     for issue in issues:
@@ -61,7 +61,7 @@ def test_what_repeats_in_a_text_is_written_out_for_the_reader_and_shortened_on_t
     assert "…" in long.shown
 
 
-def test_a_text_whose_flaw_is_gone_is_an_error_that_names_it() -> None:
+def test_a_text_whose_issue_is_gone_is_an_error_that_names_it() -> None:
     sound = Example("serial-calls", "no_call", "<answer>12</answer>", "<answer>12</answer>")
     with pytest.raises(LookupError, match=r"issues\.toml: the text of \[serial-calls\.no_call\] has the issues \[\]"):
         sound.issue()
