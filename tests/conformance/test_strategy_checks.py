@@ -156,7 +156,7 @@ class Trusting(TextMachine):
         super().observe(observations, remaining)
         if isinstance(content := observations[0].content, str):
             self.phase = "ask"
-            self.tell(ct.Reply(content))
+            self.on_reply(ct.Reply(content))
 
 
 @dataclass(frozen=True)

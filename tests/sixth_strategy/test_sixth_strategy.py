@@ -112,7 +112,7 @@ def test_it_reads_back_what_it_writes(strategy: Strategy, pool: Pool) -> None:
     assert (machine.reading.issues, machine.reading.thought) == ((), "Two\nlines.")
     ending = strategy.begin(TaskContext("?"))
     for text in strategy.write_answer("8", "Clear."):
-        ending.tell(Reply(text))
+        ending.on_reply(Reply(text))
     assert ending.step() == Done("8", "answered")
 
 

@@ -95,4 +95,4 @@ def test_a_plugin_that_imports_only_here_is_a_warning(install, manager) -> None:
     sys.modules["acme_injected"] = sys
     findings = about(diagnose(manager), "plugin odd")
     assert [finding.level for finding in findings] == ["warning", "ok"]
-    assert "cannot be imported in a process of its own" in findings[0].text
+    assert "cannot be imported in a fresh process" in findings[0].text

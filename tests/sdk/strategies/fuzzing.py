@@ -215,7 +215,7 @@ def mutate(text: str, corpus: list[str], draw: Random) -> str:
 
 def read(case: Case, text: str, draw: Random) -> None:
     """Have the machine of a case read a text, as a driver does, and look at what it then is."""
-    machine = case.strategy.begin(case.brief)
+    machine = case.strategy.begin(case.context)
     reply = ct.Reply(text, finish_reason=draw.choice(("stop", "length", "")))
     early = {call.id: call for call in machine.complete_calls(text[: draw.randint(0, len(text))])}
     assert set(early) <= {call.id for call in machine.complete_calls(text)}, "a longer text has fewer complete calls"
