@@ -1,6 +1,6 @@
 """A strategy given as a few pure functions of text: what to show, how to read, how to show observations.
 
-    system_prompt(context)                          what the model is shown before the question
+    system_prompt(context)                        what the model is shown before the question
     read(text)                                    the calls of a reply, or its answer
     show(calls, observations, remaining)          what the model reads next; written already
     write_turn(calls), write_answer(answer)       the inverse of `read`: training and `concertino check` need it
