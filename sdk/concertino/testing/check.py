@@ -214,7 +214,8 @@ def strategy_subject_from(strategy: type[Strategy], given: Any, where: str) -> S
     """A subject from what a distribution's `concertino_examples` says about a strategy.
 
     Args:
-        given: a mapping with attributes of the subject; `None` if nothing is said.
+        given: a mapping with attributes of the subject, `strategy` as an object or as its settings; `None` if nothing
+            is said.
         where: how a message names it.
 
     Raises:
@@ -226,6 +227,8 @@ def strategy_subject_from(strategy: type[Strategy], given: Any, where: str) -> S
         raise UsageError(f"{where} is {given!r}; expected a mapping with {', '.join(known)}")
     if unknown := sorted(set(given) - set(known)):
         raise UsageError(f"{where} has the unknown key {unknown[0]!r}; known: {', '.join(known)}")
+    if isinstance(given.get("strategy"), Mapping):
+        return StrategySubject(**{**given, "strategy": strategy.from_json(given["strategy"])})
     if "strategy" in given:
         return StrategySubject(**given)
     try:

@@ -23,6 +23,7 @@ from typing import Any
 
 from concertino import hookimpl
 
+from .examples import concertino_examples as concertino_examples
 from .tasks import (
     DataError,
     Grade,

@@ -103,7 +103,13 @@ class ParallelRounds(Strategy):
         tools: Sequence[Mapping[str, Any]] = (),
         outline: Sequence[OutlineStep] = (),
     ) -> str:
-        """A round as text."""
+        """A round as text.
+
+        Raises:
+            UsageError: more calls than one round may have.
+        """
+        if len(calls) > self.max_parallel:
+            raise UsageError(f"ParallelRounds makes at most {self.max_parallel} calls in a round; got {len(calls)}")
         return write_round(thought, [(call.name, call.arguments) for call in calls])
 
     def write_answer(self, answer: str, thought: str = "", *, part: str = "") -> tuple[str, ...]:
