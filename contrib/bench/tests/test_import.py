@@ -11,6 +11,7 @@ import concertino_bench
 import pytest
 
 LIGHT = {
+    "concertino_bench.examples",
     "concertino_bench.tasks",
     *(f"concertino_bench.tasks.{m}" for m in ("task", "grade", "item", "system", "installed")),
 }
