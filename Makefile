@@ -14,8 +14,8 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help setup full servers demo test test-slow soak wheels test-wheels lint format reference docs bench coverage
 .PHONY: house clean
-# A caller's own Python settings must not leak into .venv. Without bytecode every command that a test starts, and every
-# second call of pytest, would compile the tree again: a quarter of the time that the tests need.
+# A caller's own Python settings must not leak into .venv. Without bytecode each call of pytest compiles all tests again:
+# collecting them takes 23 s instead of 14.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
 help: ## List these commands
