@@ -41,8 +41,9 @@ def _all_scripts(folder: Path) -> list[Any]:
     return scripts
 
 
-async def test_our_own_attacks_achieve_nothing(sandbox: JailedSandbox) -> None:
-    assert await assault(sandbox, ATTACKS) == {}
+async def test_every_fifth_of_our_own_attacks_achieves_nothing(sandbox: JailedSandbox) -> None:
+    # All of them take half a minute; the slow test below runs them, and others.
+    assert await assault(sandbox, ATTACKS[::5]) == {}
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 from concertino_local import LocalModel
 from concertino_local.settings import read_settings
+from filelock import FileLock
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 sys.path.insert(0, str(Path(__file__).parent))
@@ -25,7 +26,18 @@ def tokenizer() -> Any:
 
 @pytest.fixture(scope="session")
 def scripted(tmp_path_factory: pytest.TempPathFactory, tokenizer: Any) -> Path:
-    """A folder with a model that knows the script by heart."""
+    """A folder with a model that knows the script by heart; made once for all processes of a test run."""
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    folder = shared / "scripted"
+    with FileLock(shared / "scripted.lock"):
+        if not folder.is_dir():
+            save(own / "scripted-unfinished", taught(tokenizer), tokenizer).rename(folder)
+    return folder
+
+
+def taught(tokenizer: Any) -> Any:
+    """A network that knows the script by heart."""
     import torch
 
     threads = torch.get_num_threads()
@@ -33,7 +45,7 @@ def scripted(tmp_path_factory: pytest.TempPathFactory, tokenizer: Any) -> Path:
     network = make_network(tokenizer)
     assert teach(network, tokenizer) < 0.01
     torch.set_num_threads(threads)
-    return save(tmp_path_factory.mktemp("scripted"), network, tokenizer)
+    return network
 
 
 @pytest.fixture(scope="session")

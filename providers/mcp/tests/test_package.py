@@ -14,6 +14,7 @@ import concertino_mcp
 import pytest
 from click.testing import CliRunner
 from concertino.executor.isolation.child_process import TAIL_BYTES
+from concertino.plugins import PluginManager
 from concertino.testing import ToolConformance, check_package
 from concertino_mcp import servers as published
 from concertino_mcp.catalogue import catalogue
@@ -158,12 +159,23 @@ def test_a_tool_is_called_by_hand(project: Path) -> None:
     done = _run(project, "mcp", "call", "good", "good.die_writing", '{"text": "hi"}')
     assert done.returncode == 1
     assert json.loads(done.stdout)["error"]["code"] == "unknown_outcome"
-    done = _run(project, "mcp", "call", "good", "echa")
-    assert (done.returncode, "there is no tool 'echa'; did you mean 'echo'?" in done.stderr) == (2, True)
-    done = _run(project, "mcp", "call", "god", "echo")
-    assert (done.returncode, "there is no MCP server 'god'; did you mean 'good'?" in done.stderr) == (2, True)
-    done = _run(project, "mcp", "call", "gone", "echo")
-    assert (done.returncode, "cannot be used" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("server", "tool", "status", "message"),
+    [
+        ("good", "echa", 2, "there is no tool 'echa'; did you mean 'echo'?"),
+        ("god", "echo", 2, "there is no MCP server 'god'; did you mean 'good'?"),
+        ("gone", "echo", 1, "cannot be used"),
+    ],
+)
+def test_a_call_by_hand_of_what_is_not_there_says_what_is(
+    project: Path, monkeypatch: pytest.MonkeyPatch, server: str, tool: str, status: int, message: str
+) -> None:
+    declared = PluginManager().settings.providers["mcp"]
+    monkeypatch.setattr("concertino_mcp.cli._settings", lambda: declared)
+    done = CliRunner().invoke(mcp, ["call", server, tool])
+    assert (done.exit_code, message in done.output) == (status, True), done.output
 
 
 def test_the_list_without_servers_says_how_to_declare_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
