@@ -1,8 +1,8 @@
 """Who imports whom inside one distribution, read from the source: eager, lazy and typing imports alike.
 
-A *room* is a child of a package: a module or a subpackage, with everything below it. An *edge* is one import statement
-that leads from one room to another room of the same package. A *circle* is a set of rooms that reach each other by
-edges. An import inside a function or under `TYPE_CHECKING` is an edge like any other: a reader has to follow it too.
+An *entry* is a child of a package: a module or a subpackage, with everything below it. An *edge* is one import from one
+entry to another entry of the same package. A *circle* is a set of entries that reach each other by edges. An import
+inside a function or under `TYPE_CHECKING` is an edge like any other: a reader has to follow it too.
 
 The layers of the SDK, and the imports that are still expected against them, stand in `tests/system/layers.toml`.
 """
@@ -36,10 +36,10 @@ class Edge(NamedTuple):
 
 
 class Circle(NamedTuple):
-    """Rooms of one package that reach each other, and the fewest imports found whose removal opens the circle."""
+    """Entries of one package that reach each other, and the fewest imports found whose removal opens the circle."""
 
     package: str
-    rooms: tuple[str, ...]
+    entries: tuple[str, ...]
     has_packages: bool
     edges: tuple[Edge, ...]
 
@@ -74,20 +74,20 @@ class Imports:
         """Every package with an `__init__`, the root first."""
         return tuple(name for name, file in self.files.items() if file.name == "__init__.py")
 
-    def rooms(self, package: str) -> set[str]:
+    def entries(self, package: str) -> set[str]:
         """The children of a package; its own `__init__` is one of them where it imports or is imported."""
         depth = package.count(".") + 1
-        return {self._room(module, depth) for module in self.files if module.startswith(f"{package}.")}
+        return {self._entry(module, depth) for module in self.files if module.startswith(f"{package}.")}
 
-    def between_rooms(self, package: str) -> dict[tuple[str, str], list[Edge]]:
-        """The edges between the rooms of a package, by pair of rooms."""
+    def between_entries(self, package: str) -> dict[tuple[str, str], list[Edge]]:
+        """The edges between the entries of a package, by pair of entries."""
         depth = package.count(".") + 1
         inside = f"{package}."
         found = defaultdict(list)
         for edge in self.edges:
             if not (f"{edge.source}.".startswith(inside) and f"{edge.target}.".startswith(inside)):
                 continue
-            pair = self._room(edge.source, depth), self._room(edge.target, depth)
+            pair = self._entry(edge.source, depth), self._entry(edge.target, depth)
             if pair[0] != pair[1]:
                 found[pair].append(edge)
         return dict(found)
@@ -95,15 +95,15 @@ class Imports:
     def circles(self) -> Iterator[Circle]:
         """Every circle, package by package."""
         for package in self.packages:
-            pairs = self.between_rooms(package)
-            for rooms in components(pairs):
-                inner = {pair: edges for pair, edges in pairs.items() if set(pair) <= rooms}
+            pairs = self.between_entries(package)
+            for entries in components(pairs):
+                inner = {pair: edges for pair, edges in pairs.items() if set(pair) <= entries}
                 back = [edge for pair in back_edges(inner) for edge in inner[pair]]
-                has_packages = any(f"{package}.{room}" in self.packages for room in rooms)
-                yield Circle(package, tuple(sorted(rooms)), has_packages, tuple(sorted(back)))
+                has_packages = any(f"{package}.{entry}" in self.packages for entry in entries)
+                yield Circle(package, tuple(sorted(entries)), has_packages, tuple(sorted(back)))
 
     @staticmethod
-    def _room(module: str, depth: int) -> str:
+    def _entry(module: str, depth: int) -> str:
         parts = module.split(".")
         return parts[depth] if len(parts) > depth else "__init__"
 
@@ -157,17 +157,17 @@ class Layers(NamedTuple):
     unplaced: tuple[str, ...] = ()
 
     def imports_against(self, imports: Imports) -> dict[str, list[Edge]]:
-        """The imports that lead from a lower room to a higher one, by pair, e.g. `core -> executor`."""
-        height = {room: number for number, room in enumerate(self.order)}
+        """The imports that lead from a lower entry to a higher one, by pair, e.g. `core -> executor`."""
+        height = {entry: number for number, entry in enumerate(self.order)}
         return {
             f"{low} -> {high}": edges
-            for (low, high), edges in sorted(imports.between_rooms(imports.name).items())
+            for (low, high), edges in sorted(imports.between_entries(imports.name).items())
             if low in height and high in height and height[low] < height[high]
         }
 
-    def rooms_without(self, imports: Imports) -> set[str]:
-        """The rooms that have no layer; the package's own `__init__` and `__main__` stand above all."""
-        return imports.rooms(imports.name) - set(self.order) - {"__init__", "__main__"}
+    def entries_without_layer(self, imports: Imports) -> set[str]:
+        """The entries that have no layer; the package's own `__init__` and `__main__` stand above all."""
+        return imports.entries(imports.name) - set(self.order) - {"__init__", "__main__"}
 
 
 def layers() -> dict[str, Layers]:

@@ -15,7 +15,7 @@ EACH_WITH_LAYERS = pytest.mark.parametrize("name", LAYERS)
 
 
 @EACH_WITH_LAYERS
-def test_a_room_imports_only_rooms_below_it(name: str) -> None:
+def test_an_entry_imports_only_entries_below_it(name: str) -> None:
     against = LAYERS[name].imports_against(DISTRIBUTIONS[name])
     wrong = [
         f"{edge} ({pair})" for pair, edges in against.items() if pair not in LAYERS[name].against for edge in edges
@@ -25,8 +25,8 @@ def test_a_room_imports_only_rooms_below_it(name: str) -> None:
 
 
 @EACH_WITH_LAYERS
-def test_every_room_has_a_layer(name: str) -> None:
-    assert LAYERS[name].rooms_without(DISTRIBUTIONS[name]) == set(LAYERS[name].unplaced)
+def test_every_entry_has_a_layer(name: str) -> None:
+    assert LAYERS[name].entries_without_layer(DISTRIBUTIONS[name]) == set(LAYERS[name].unplaced)
 
 
 @EACH
@@ -38,4 +38,4 @@ def test_no_packages_import_each_other_in_a_circle(imports: Imports) -> None:
 
 
 def _shown(circle: Circle) -> list[str]:
-    return [" ".join(circle.rooms), "can be opened by cutting:", *map(str, circle.edges)]
+    return [" ".join(circle.entries), "can be opened by cutting:", *map(str, circle.edges)]
