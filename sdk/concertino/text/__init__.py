@@ -3,7 +3,6 @@
 from .answers import answer_key, boxed, same_answer
 from .json import Reading, ReadingError, read_json
 from .tool_calls import (
-    DIALECTS,
     NAMELESS,
     CallText,
     TextBlock,
@@ -16,7 +15,6 @@ from .tool_calls import (
 )
 
 __all__ = [
-    "DIALECTS",
     "NAMELESS",
     "CallText",
     "Reading",
