@@ -5,7 +5,7 @@
     call, run_call, make_context, make_pool   one member through the real executor
     Recording                                 record and replay at the call boundary
     ToolConformance, AgentConformance, ModelConformance, StrategyConformance, check_package
-                                              what every member owes to its callers, and every strategy to its driver
+                                              the contracts of members, models and strategies, as tests
 
 pytest finds the fixtures `scripted_model`, `concertino_no_installed_plugins` and `concertino_nothing_left` by itself.
 """
