@@ -16,7 +16,8 @@ import timeit
 from collections.abc import Callable
 from typing import Any
 
-from concertino.text.json import MAX_REPAIR_CHARS, MAX_STRICT_CHARS, ReadingError, read_json
+from concertino.text.json import ReadingError, read_json
+from concertino.text.json.limits import MAX_REPAIR_CHARS, MAX_STRICT_CHARS
 
 VALID: dict[str, Any] = {
     "empty": {},

@@ -13,7 +13,8 @@ from functools import partial
 from timeit import Timer
 from typing import Any, Literal
 
-from concertino.schema import BackendMissing, admit, compile_schema, explain, guard_instance, near_names
+from concertino.schema import admit, compile_schema, explain, guard_instance, near_names
+from concertino.schema.errors import BackendMissing
 
 SCHEMA = {
     "type": "object",

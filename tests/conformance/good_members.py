@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import concertino as ct
-from concertino.testing import MemberSubject, ModelSubject, ScriptedModel, make_pool
+from concertino.testing import ScriptedModel, make_pool
+from concertino.testing.check import MemberSubject, ModelSubject
 from pydantic import Field
 
 

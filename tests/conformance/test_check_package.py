@@ -13,7 +13,7 @@ import pytest
 from concertino import UsageError
 from concertino.plugins import PluginManager
 from concertino.plugins.settings import Settings
-from concertino.testing import CheckReport, CheckRow, check_package
+from concertino.testing import CheckRow, ConformanceReport, check_package
 
 HEADER = """
 from concertino import Cost, Message, Model, ModelSpec, Reply, Usage, agent, hookimpl, tool
@@ -66,7 +66,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         del sys.modules[module]
 
 
-def rows(report: CheckReport, outcome: str) -> dict[str, str]:
+def rows(report: ConformanceReport, outcome: str) -> dict[str, str]:
     return {row.check: row.detail for row in report.rows if row.outcome == outcome}
 
 
@@ -238,7 +238,7 @@ def test_a_registered_object_is_checked_like_an_installed_plugin(install: Instal
     assert check_package("mine", manager=manager).ok
 
 
-REPORT = CheckReport(
+REPORT = ConformanceReport(
     "acme",
     (
         CheckRow("one", "tool a", "ok", "", "It is good."),
@@ -277,4 +277,4 @@ def test_a_report_is_json_with_the_requirement_of_each_row() -> None:
 
 
 def test_a_report_of_nothing_is_not_ok() -> None:
-    assert not CheckReport("acme", ()).ok
+    assert not ConformanceReport("acme", ()).ok

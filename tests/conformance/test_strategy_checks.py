@@ -30,8 +30,8 @@ from concertino.strategies import (
     reasoner_programmer,
 )
 from concertino.strategies.base.text_strategy import TextMachine
-from concertino.testing import CheckRow, StrategyConformance, StrategySubject
-from concertino.testing.check import perform
+from concertino.testing import CheckRow, StrategyConformance
+from concertino.testing.check import StrategySubject, perform
 from concertino.testing.strategy_checks import STRATEGY_CHECKS
 
 

@@ -1,7 +1,7 @@
 """The agent, tested without a model, a key or a network."""
 
 import concertino as ct
-from concertino.testing import AgentConformance, Recording, ScriptedModel, call, fake_tool, make_pool
+from concertino.testing import AgentConformance, Recorder, ScriptedModel, call, fake_tool, make_pool
 from vote import vote
 
 QUESTION = {"question": "Capital of Norway?"}
@@ -32,7 +32,7 @@ def test_a_model_that_fails_is_the_calls_failure():
 
 def test_a_recording_answers_instead_of_the_model(tmp_path):
     for mode in ("record", "replay"):
-        with Recording(tmp_path / "vote.jsonl", mode) as recording:
+        with Recorder(tmp_path / "vote.jsonl", mode) as recording:
             worker = ScriptedModel("Oslo", strict=False) if mode == "record" else ScriptedModel()
             pool = make_pool(worker=recording.model(worker))
             assert call(vote, QUESTION, pool=pool, **recording.hooks).content == "Oslo"

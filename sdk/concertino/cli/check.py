@@ -12,7 +12,7 @@ from .output import write_json
 from .status_line import StatusLine
 
 if TYPE_CHECKING:
-    from concertino.testing import CheckReport, CheckRow
+    from concertino.testing import CheckRow, ConformanceReport
 
 
 @click.command("check")
@@ -32,7 +32,7 @@ def check(package: str, only: str, strict: bool, as_json: bool) -> None:
     JSON: {"package", "ok", "complete", "counts", "rows": [{"check", "subject", "outcome", "detail", "requirement"}]};
     outcomes: ok, failed, missing, skipped.
     """
-    from concertino.testing import CheckReport, check_package
+    from concertino.testing import ConformanceReport, check_package
 
     line = StatusLine()
     rows: list[CheckRow] = []
@@ -45,7 +45,7 @@ def check(package: str, only: str, strict: bool, as_json: bool) -> None:
         report = check_package(package, only=only, tell=tell)
     except KeyboardInterrupt:
         line.end()
-        click.echo(CheckReport(package, tuple(rows)).render())
+        click.echo(ConformanceReport(package, tuple(rows)).render())
         raise Interrupted("cancelled; what is above was checked") from None
     finally:
         line.end()
@@ -57,7 +57,7 @@ def check(package: str, only: str, strict: bool, as_json: bool) -> None:
         raise Failed("" if as_json else f"{package} {wrong}")
 
 
-def _verdict(report: CheckReport, strict: bool) -> str:
+def _verdict(report: ConformanceReport, strict: bool) -> str:
     """What is wrong, in words; empty if nothing is."""
     if not report.ok:
         return "does not conform"

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from concertino.pool.pool import Pool
     from concertino.runs.orchestrator import Orchestrator
     from concertino.runs.run import Run
-    from concertino.testing import Recording
+    from concertino.testing import Recorder
     from concertino.traces import Durability
 
 Begin = Callable[[Callable[["Event"], None]], Awaitable["Run"]]
@@ -302,19 +302,19 @@ def _pool_of(setup: dict[str, Any]) -> Pool:
 # -- recording ---------------------------------------------------------------------------------------------------------
 
 
-def _recording(record: Path | None, replay: Path | None) -> Recording | None:
+def _recording(record: Path | None, replay: Path | None) -> Recorder | None:
     if record is not None and replay is not None:
         raise UsageError("--record and --replay exclude each other; record first, then replay")
     path = record or replay
     if path is None:
         return None
-    from concertino.testing import Recording
+    from concertino.testing import Recorder
 
     # What is left of the time is shown to the model, and differs from run to run.
-    return Recording(path, "record" if record else "replay", mask=[r'"seconds": [0-9.]+'])
+    return Recorder(path, "record" if record else "replay", mask=[r'"seconds": [0-9.]+'])
 
 
-def _recorded(pool: Pool, recording: Recording) -> Pool:
+def _recorded(pool: Pool, recording: Recorder) -> Pool:
     """The pool with every model seen through a recording."""
     from concertino.core.model import Model
 

@@ -7,11 +7,9 @@ from . import events
 from .budget import Budget
 from .errors import BudgetError, ConcertinoError, PlanError, PluginError, PoolError, SpecError, TraceError, UsageError
 from .events import STOP_REASONS
-from .format_issue import FormatIssue
 from .model import ChatRequest, Message, Model, Reply, Sampling, ToolCall
 from .observation import CODES, CallFailed, ErrorInfo, Observation, Status
 from .plan import Call, Plan, Ref
-from .plan_drawing import plan_to_dot, plan_to_json, plan_to_mermaid
 from .provider_error import FailureClass, ProviderError
 from .result import Result
 from .usage import Cost, Prices, Usage
@@ -28,7 +26,6 @@ __all__ = [
     "Cost",
     "ErrorInfo",
     "FailureClass",
-    "FormatIssue",
     "Message",
     "Model",
     "Observation",
@@ -49,7 +46,4 @@ __all__ = [
     "Usage",
     "UsageError",
     "events",
-    "plan_to_dot",
-    "plan_to_json",
-    "plan_to_mermaid",
 ]

@@ -26,8 +26,8 @@ from concertino.schema import (
     compile_schema,
     explain,
     guard_instance,
-    holds_whole_float,
 )
+from concertino.schema.coercion import holds_whole_float
 from concertino.text.json import ReadingError, read_json
 from concertino.text.references import LookupFailed
 

@@ -17,9 +17,9 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overload
 
 from concertino.core.errors import SpecError
 from concertino.core.usage import FREE, Cost, Prices
@@ -49,14 +49,6 @@ def function_object(name: str, description: str, parameters: dict[str, Any]) -> 
     return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 
-def _check_name(kind: str, name: str) -> None:
-    if not isinstance(name, str) or not _NAME.match(name):
-        raise SpecError(
-            f"{kind} name {name!r}: expected letters, digits, '_', '-' or '.', at most 64 characters, beginning with a "
-            "letter or digit, optionally after 'provider/'"
-        )
-
-
 def _check_positive(label: str, **values: float | None) -> None:
     for name, value in values.items():
         if value is not None and not (isinstance(value, (int, float)) and 0 < value < float("inf")):
@@ -64,7 +56,51 @@ def _check_positive(label: str, **values: float | None) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class ToolSpec:
+class _NamedSpec:
+    """What tools, agents and models have because they have a name."""
+
+    name: str
+
+    kind: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _NAME.match(self.name):
+            raise SpecError(
+                f"{self.kind} name {self.name!r}: expected letters, digits, '_', '-' or '.', at most 64 characters, "
+                "beginning with a letter or digit, optionally after 'provider/'"
+            )
+
+    @property
+    def provider(self) -> str:
+        """The part of the name before the slash, `""` for a local member."""
+        return self.name.rpartition("/")[0]
+
+    @property
+    def short_name(self) -> str:
+        """The part of the name after the slash."""
+        return self.name.rpartition("/")[2]
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Full names of models that must be in a pool with it."""
+        return ()
+
+    @cached_property
+    def canonical(self) -> str:
+        """`to_json` as one text with sorted keys, which is hashed; made once."""
+        return canonical_text(self.to_json())
+
+    def to_json(self) -> dict[str, Any]:
+        """What the outside sees of it: everything that can change a run, nothing that is code."""
+        raise NotImplementedError
+
+    def with_(self, **changes: Any) -> Self:
+        """A copy with some fields changed."""
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True, eq=False)
+class ToolSpec(_NamedSpec):
     """A tool: anything that maps JSON arguments to a JSON result.
 
     Attributes:
@@ -83,7 +119,6 @@ class ToolSpec:
         maths_fields: arguments that hold LaTeX, where `\\t` or `\\n` before a letter is taken for a lost backslash.
     """
 
-    name: str
     description: str
     input_schema: dict[str, Any]
     function: Callable[..., Any]
@@ -103,7 +138,7 @@ class ToolSpec:
     kind = "tool"
 
     def __post_init__(self) -> None:
-        _check_name(self.kind, self.name)
+        super().__post_init__()
         label = f"{self.kind} {self.name!r}"
         if not callable(self.function):
             raise SpecError(f"{label}: function={self.function!r} cannot be called")
@@ -121,16 +156,6 @@ class ToolSpec:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, without validation, budget or trace."""
         return self.function(*args, **kwargs)
-
-    @property
-    def provider(self) -> str:
-        """The part of the name before the slash, `""` for a local member."""
-        return self.name.rpartition("/")[0]
-
-    @property
-    def short_name(self) -> str:
-        """The part of the name after the slash."""
-        return self.name.rpartition("/")[2]
 
     @cached_property
     def is_async(self) -> bool:
@@ -153,16 +178,6 @@ class ToolSpec:
         """The compiled output schema, None without one."""
         return None if self.output_schema is None else _compile(self, "output_schema", self.output_schema)
 
-    @cached_property
-    def canonical(self) -> str:
-        """`to_json` as one text with sorted keys, which is hashed; made once."""
-        return canonical_text(self.to_json())
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Full names of models that must be in a pool with it."""
-        return ()
-
     def admit(self) -> None:
         """Find out before a run what would keep every call from running: a refused schema, a function no worker finds.
 
@@ -174,10 +189,6 @@ class ToolSpec:
             from .import_path import import_path
 
             import_path(self.function, self.name)
-
-    def with_(self, **changes: Any) -> Self:
-        """A copy with some fields changed."""
-        return replace(self, **changes)
 
     @classmethod
     def from_schema(
@@ -265,7 +276,7 @@ class AgentSpec(ToolSpec):
 
 
 @dataclass(frozen=True, eq=False)
-class ModelSpec:
+class ModelSpec(_NamedSpec):
     """A chat model that a plugin offers.
 
     Attributes:
@@ -283,7 +294,6 @@ class ModelSpec:
             refused key; by default that is the whole provider.
     """
 
-    name: str
     factory: Callable[[], Model]
     description: str = ""
     prices: Prices | None = None
@@ -297,35 +307,11 @@ class ModelSpec:
     kind = "model"
 
     def __post_init__(self) -> None:
-        _check_name(self.kind, self.name)
+        super().__post_init__()
         if not callable(self.factory):
             raise SpecError(f"model {self.name!r}: factory={self.factory!r} cannot be called")
         _check_positive(f"model {self.name!r}", timeout=self.timeout, concurrency=self.concurrency)
         object.__setattr__(self, "description", _CONTROL.sub("", self.description).strip()[:DESCRIPTION_LIMIT])
-
-    @property
-    def provider(self) -> str:
-        """The part of the name before the slash."""
-        return self.name.rpartition("/")[0]
-
-    @property
-    def short_name(self) -> str:
-        """The part of the name after the slash."""
-        return self.name.rpartition("/")[2]
-
-    @cached_property
-    def canonical(self) -> str:
-        """`to_json` as one text with sorted keys, which is hashed; made once."""
-        return canonical_text(self.to_json())
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Full names of models that must be in a pool with it."""
-        return ()
-
-    def with_(self, **changes: Any) -> Self:
-        """A copy with some fields changed."""
-        return replace(self, **changes)
 
     def to_json(self) -> dict[str, Any]:
         """What the outside sees of it."""
@@ -394,14 +380,14 @@ def agent(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 def _declare(kind: type[ToolSpec], function: Callable[..., Any] | None, options: dict[str, Any]) -> Any:
     if function is not None:
         return _build(kind, function, options)
-    unknown = set(options) - set(kind.__dataclass_fields__)
+    unknown = set(options) - {each.name for each in fields(kind)}
     if unknown:
         raise SpecError(f"@{kind.kind}: unknown option {sorted(unknown)[0]!r}; known: {_known_options(kind)}")
     return lambda function: _build(kind, function, options)
 
 
 def _known_options(kind: type[ToolSpec]) -> str:
-    return ", ".join(name for name in kind.__dataclass_fields__ if name not in ("function", "convert", "context"))
+    return ", ".join(each.name for each in fields(kind) if each.name not in ("function", "convert", "context"))
 
 
 def _build(kind: type[ToolSpec], function: Callable[..., Any], options: dict[str, Any]) -> ToolSpec:

@@ -11,11 +11,9 @@ from .finding import Finding
 from .hookspecs import hookimpl
 from .manager import PluginManager, default_manager
 from .provider_settings import ProviderSettings
-from .status import PluginInfo
 
 __all__ = [
     "Finding",
-    "PluginInfo",
     "PluginManager",
     "ProviderSettings",
     "default_manager",

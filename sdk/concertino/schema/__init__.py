@@ -14,15 +14,13 @@ uri, uuid, ipv4, ipv6 and regex are checked, others ignored; patterns are ECMA 2
 back-references. Values are plain JSON as `guard_instance` defines it.
 """
 
-from .coercion import holds_whole_float
-from .errors import BackendMissing, InstanceRefused, SchemaRefused, pointer_of
+from .errors import InstanceRefused, SchemaRefused
 from .guard import guard_instance
 from .names import near_names
 from .validator import Validator, admit, compile_schema
 from .violations import Violation, explain
 
 __all__ = [
-    "BackendMissing",
     "InstanceRefused",
     "SchemaRefused",
     "Validator",
@@ -31,7 +29,5 @@ __all__ = [
     "compile_schema",
     "explain",
     "guard_instance",
-    "holds_whole_float",
     "near_names",
-    "pointer_of",
 ]

@@ -226,7 +226,7 @@ class _Applied(NamedTuple):
     times: int
 
 
-class Work:
+class WorkCounter:
     """Counts how often a library will apply a sub-schema of one document to a part of a value."""
 
     def __init__(self, document: Document) -> None:

@@ -51,7 +51,7 @@ def example_of(document: Document, judge: Judge) -> Any:
     """One minimal value, valid wherever one of the variants tried is; otherwise the first attempt, or {}."""
     attempts: list[Any] = []
     for variant in range(_VARIANTS):
-        maker = _Maker(document, judge, variant)
+        maker = _ExampleMaker(document, judge, variant)
         try:
             value = maker.make(document.root, 0)
             if judge.is_valid(value):
@@ -62,7 +62,7 @@ def example_of(document: Document, judge: Judge) -> Any:
     return attempts[0] if attempts else {}
 
 
-class _Maker:
+class _ExampleMaker:
     __slots__ = ("document", "judge", "variant", "work")
 
     def __init__(self, document: Document, judge: Judge, variant: int) -> None:

@@ -31,7 +31,7 @@ class Error(NamedTuple):
     alternatives: tuple[tuple["Error", ...], ...] = ()
 
 
-class Failure(NamedTuple):
+class KeywordFailure(NamedTuple):
     """A keyword that does not hold, ready for words: `detail` is what the wording needs beside schema and value."""
 
     path: Path
@@ -48,7 +48,7 @@ def value_at(value: Any, path: Path) -> Any:
     return value
 
 
-def failures_of(errors: Iterable[Error]) -> Iterator[Failure]:
+def failures_of(errors: Iterable[Error]) -> Iterator[KeywordFailure]:
     """The failures that some errors stand for."""
     for error in errors:
         path, keyword, schema, instance, names, alternatives = error
@@ -76,7 +76,7 @@ def failures_of(errors: Iterable[Error]) -> Iterator[Failure]:
                 keyword, details = "items", (len(listed) if type(listed) is list else 0,)
             case "minimum" | "maximum" if schema.get("exclusive" + keyword.capitalize()) is True:
                 keyword = "exclusive" + keyword.capitalize()
-        yield from (Failure(path, keyword, schema, instance, detail) for detail in details)
+        yield from (KeywordFailure(path, keyword, schema, instance, detail) for detail in details)
 
 
 def _meant(error: Error) -> tuple[Error, ...]:

@@ -52,7 +52,7 @@ class Pattern:
         """Look at a pattern; raises `PatternRefused`."""
         if len(pattern) > MAX_PATTERN_CHARS:
             raise _unsupported(f"a pattern of {len(pattern)} characters; keep it below {MAX_PATTERN_CHARS}")
-        reader = _Reader()
+        reader = _Translator()
         written = [reader.read(token) for token in _TOKEN.finditer(pattern)]
         steps = reader.sizes[0][0]
         python = "".join(r"\Z" if text == "$" else text for text in written)
@@ -69,7 +69,7 @@ class Pattern:
             return None
 
 
-class _Reader:
+class _Translator:
     """Reads the tokens of a pattern: counts its steps and refuses what the engines must not get."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ import jsonschema
 import referencing
 import regex
 
-from .admission import Work
+from .admission import WorkCounter
 from .document import LATEST, Document, sub_schemas
 from .equality import first_equal
 from .errors import InstanceRefused, SchemaRefused
@@ -167,7 +167,7 @@ class PythonBackend:
     def __init__(self, document: Document) -> None:
         """Check the schema; raises `SchemaRefused` for a keyword of the wrong shape and for a bad pattern."""
         self._document = document
-        self._work = Work(document)
+        self._work = WorkCounter(document)
         for path, part in [((), document.root), *document.strays]:
             error = next(_metaschema(document.dialect).iter_errors(part), None)
             if error is not None:

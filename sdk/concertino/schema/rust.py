@@ -12,7 +12,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from .admission import Work, unfolds_far
+from .admission import WorkCounter, unfolds_far
 from .document import Document
 from .errors import InstanceRefused, Path, SchemaRefused
 from .failures import Error, value_at
@@ -44,7 +44,7 @@ class RustBackend:
     def __init__(self, document: Document) -> None:
         """Compile; raises `SchemaRefused` for a keyword of the wrong shape and for a pattern that is not one."""
         self._document = document
-        self._work = Work(document) if unfolds_far(document) else None
+        self._work = WorkCounter(document) if unfolds_far(document) else None
         document.write_patterns({given: pattern.rust for given, pattern in document.patterns.items()})
         compiler = _CLASSES[document.dialect]
         try:
@@ -90,7 +90,7 @@ class RustBackend:
 
     def _costs_less(self, limit: int, instance: Any) -> bool:
         try:
-            Work(self._document).of(instance, limit)
+            WorkCounter(self._document).of(instance, limit)
         except InstanceRefused:
             return False
         return True

@@ -4,7 +4,7 @@ from typing import Any
 
 from .document import LATEST, Document, brief
 from .errors import Path, SchemaRefused
-from .failures import Failure
+from .failures import KeywordFailure
 from .names import near_names
 from .wording import expected
 
@@ -25,7 +25,7 @@ def shape_refused(document: Document, path: Path, keyword: str, operand: Any) ->
     elif operand is None:
         wanted = "a value that the dialect allows"
     else:
-        wanted = expected(Failure((), keyword, {keyword: operand}, value), document)
+        wanted = expected(KeywordFailure((), keyword, {keyword: operand}, value), document)
     text = f"`{word}`: expected {wanted}, got {brief(value)}"
     return SchemaRefused("keyword_shape", path, f"{text}; {_next_step(document, word, value)}")
 

@@ -19,7 +19,7 @@ from .guard import MAX_SCANNED_ITEMS
 from .violations import Violation, violations_of
 
 
-class Backend(Protocol):
+class CompiledSchema(Protocol):
     """A library with one compiled schema."""
 
     name: str
@@ -44,7 +44,7 @@ class Validator:
 
     __slots__ = ("_backend", "_document", "_example", "backend", "max_items", "schema")
 
-    def __init__(self, schema: dict[str, Any], document: Document, backend: Backend) -> None:
+    def __init__(self, schema: dict[str, Any], document: Document, backend: CompiledSchema) -> None:
         self.schema = schema
         self.backend = backend.name
         self.max_items = None if document.words.isdisjoint(("uniqueItems", "contains")) else MAX_SCANNED_ITEMS
@@ -107,7 +107,7 @@ def admit(schema: Mapping[str, Any]) -> dict[str, Any]:
     return compile_schema(schema).schema
 
 
-def _compiled(document: Document, backend: str) -> Backend:
+def _compiled(document: Document, backend: str) -> CompiledSchema:
     if backend != "python":
         try:
             from .rust import RustBackend

@@ -2,7 +2,7 @@
 
 A violation names one place (a JSON pointer, "" is the whole value), the keyword that does not hold, what was
 expected and what was there. At most five are reported, sorted by pointer and keyword; for alternatives
-(`anyOf`, `oneOf`) the one that was evidently meant is followed, so the message speaks of the real fault and
+(`anyOf`, `oneOf`) the one that was evidently meant is followed, so the message is about the real fault and
 not of the choice. The words are made here, of what either library reports.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from .document import Document
 from .errors import pointer_of
-from .failures import Failure
+from .failures import KeywordFailure
 from .wording import cut, expected, got
 
 MAX_VIOLATIONS = 5
@@ -43,7 +43,7 @@ class Exemplar(Protocol):
         """The verdict."""
 
 
-def violations_of(failures: Iterable[Failure], document: Document) -> tuple[Violation, ...]:
+def violations_of(failures: Iterable[KeywordFailure], document: Document) -> tuple[Violation, ...]:
     """Word the failures: no duplicates, sorted by pointer then keyword, at most five."""
     found = {Violation(pointer_of(each.path), each.keyword, expected(each, document), got(each)) for each in failures}
     ordered = sorted(found, key=lambda each: (each.pointer, each.keyword, each.expected, each.got))

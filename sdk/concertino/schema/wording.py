@@ -11,7 +11,7 @@ from typing import Any
 
 from .document import Document
 from .equality import first_equal
-from .failures import Failure
+from .failures import KeywordFailure
 from .formats import SAMPLES
 from .names import near_names
 
@@ -109,12 +109,12 @@ _COUNTS = {
 }
 
 
-def expected(failure: Failure, document: Document) -> str:
+def expected(failure: KeywordFailure, document: Document) -> str:
     """What would have been right, as a phrase of at most 80 characters."""
     return cut(_expected(failure, document))
 
 
-def _expected(failure: Failure, document: Document) -> str:
+def _expected(failure: KeywordFailure, document: Document) -> str:
     word, schema = failure.keyword, failure.schema
     if word in _LIMITS:
         draft4 = schema[word] is True  # in draft 4, `exclusiveMaximum: true` changes what `maximum` means
@@ -141,7 +141,7 @@ def _expected(failure: Failure, document: Document) -> str:
     return _expected_members(failure, document)
 
 
-def _expected_members(failure: Failure, document: Document) -> str:
+def _expected_members(failure: KeywordFailure, document: Document) -> str:
     word, schema, detail = failure.keyword, failure.schema, failure.detail
     if word == "required":
         kind = described(schema.get("properties", {}).get(detail, True), document)
@@ -171,7 +171,7 @@ def _expected_members(failure: Failure, document: Document) -> str:
     return described(schema, document) if word == "schema" else "no value here; leave it out"
 
 
-def got(failure: Failure) -> str:
+def got(failure: KeywordFailure) -> str:
     """What was there instead, as a phrase of at most 80 characters."""
     word, instance, detail = failure.keyword, failure.instance, failure.detail
     if word in ("required", "dependentRequired"):

@@ -3,39 +3,30 @@
     ScriptedModel                             a model that replies from a script, and fails where the run leaves it
     fake_tool, fake_agent, and their faults   members with given results, which remember their calls
     call, run_call, make_context, make_pool   one member through the real executor
-    Recording                                 record and replay at the call boundary
+    Recorder                                  record and replay at the call boundary
     ToolConformance, AgentConformance, ModelConformance, StrategyConformance, check_package
-                                              what every member owes to its callers, and every strategy to its driver
+                                              the contracts of members, models and strategies, as tests
 
 pytest finds the fixtures `scripted_model`, `concertino_no_installed_plugins` and `concertino_nothing_left` by itself.
 """
 
 from .calling import call, make_context, make_pool, run_call
-from .check import CheckFailed, CheckMissing, CheckRow, CheckSkipped, MemberSubject, ModelSubject, StrategySubject
-from .check_report import CheckReport
+from .check import CheckRow
 from .conformance import AgentConformance, ModelConformance, StrategyConformance, ToolConformance
-from .fakes import FakeAgent, FakeTool, blocking_tool, fake_agent, fake_tool, hanging_tool, stubborn_tool
+from .fakes import blocking_tool, fake_agent, fake_tool, hanging_tool, stubborn_tool
 from .package import check_package
-from .recording import Recording, RecordingMiss
+from .recording import Recorder
+from .report import ConformanceReport
 from .scripted_model import ScriptedModel
 
 __all__ = [
     "AgentConformance",
-    "CheckFailed",
-    "CheckMissing",
-    "CheckReport",
     "CheckRow",
-    "CheckSkipped",
-    "FakeAgent",
-    "FakeTool",
-    "MemberSubject",
+    "ConformanceReport",
     "ModelConformance",
-    "ModelSubject",
-    "Recording",
-    "RecordingMiss",
+    "Recorder",
     "ScriptedModel",
     "StrategyConformance",
-    "StrategySubject",
     "ToolConformance",
     "blocking_tool",
     "call",

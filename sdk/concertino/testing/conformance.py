@@ -14,7 +14,8 @@ the standard tests sees to that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
 
@@ -29,21 +30,31 @@ from .calling import make_pool
 from .check import Check, CheckFailed, CheckSkipped, MemberSubject, ModelSubject, StrategySubject, Subject, run_check
 
 
-class _Conformance:
-    """What the four classes share: how a check is run as a test."""
+def _test(check: Check) -> Callable[[_Conformance], None]:
+    """A check as a test."""
 
-    def subject(self) -> Subject:
-        """What is checked."""
-        raise NotImplementedError
-
-    def check(self, check: Check) -> None:
-        """Run a check as this test."""
+    def test(self: _Conformance) -> None:
         import pytest
 
         try:
             run_check(check, self.subject())
         except CheckSkipped as skipped:
             pytest.skip(str(skipped))
+
+    test.__doc__ = check.__doc__
+    return test
+
+
+class _Conformance:
+    """What the four classes share."""
+
+    def subject(self) -> Subject:
+        """What is checked."""
+        raise NotImplementedError
+
+    def _given(self, kind: type[Any]) -> dict[str, Any]:
+        """The attributes of a kind of subject that the class has too."""
+        return {each.name: getattr(self, each.name) for each in fields(kind) if hasattr(self, each.name)}
 
     def test_no_standard_test_is_removed_or_overridden(self) -> None:
         """A subclass removes no standard test, and overrides one only as xfail with a reason."""
@@ -80,17 +91,7 @@ class ToolConformance(_Conformance):
 
     def subject(self) -> MemberSubject:
         """The tool with what is known of it."""
-        return MemberSubject(
-            self.spec,
-            self.examples,
-            self.rejected,
-            self.failing,
-            self.slow,
-            self.nondeterministic,
-            self.make_pool,
-            self.question,
-            self.without,
-        )
+        return MemberSubject(**self._given(MemberSubject))
 
     def test_it_gives_examples_and_rejected_arguments(self) -> None:
         """The provider gives at least one example, and arguments that are refused where there are parameters."""
@@ -99,56 +100,25 @@ class ToolConformance(_Conformance):
         if self.spec.input_schema.get("properties") and not self.rejected:
             raise CheckFailed("give `rejected`: at least one set of arguments that its input schema refuses")
 
-    def test_its_schema_is_admitted_and_small(self) -> None:
-        self.check(declaration_checks.its_schema_is_admitted_and_small)
-
-    def test_its_description_says_what_it_does(self) -> None:
-        self.check(declaration_checks.its_description_says_what_it_does)
-
-    def test_every_parameter_is_described(self) -> None:
-        self.check(declaration_checks.every_parameter_is_described)
-
-    def test_an_unknown_argument_is_refused(self) -> None:
-        self.check(declaration_checks.an_unknown_argument_is_refused)
-
-    def test_rejected_arguments_are_refused_with_a_reason(self) -> None:
-        self.check(declaration_checks.rejected_arguments_are_refused_with_a_reason)
-
-    def test_importing_its_module_is_quick(self) -> None:
-        self.check(declaration_checks.importing_its_module_is_quick)
-
-    def test_examples_give_the_expected_results(self) -> None:
-        self.check(call_checks.examples_give_the_expected_results)
-
-    def test_results_are_not_cut(self) -> None:
-        self.check(call_checks.results_are_not_cut)
-
-    def test_calls_at_once_are_independent(self) -> None:
-        self.check(call_checks.calls_at_once_are_independent)
-
-    def test_the_same_arguments_give_the_same_result(self) -> None:
-        self.check(call_checks.the_same_arguments_give_the_same_result)
-
-    def test_a_call_does_not_block_the_event_loop(self) -> None:
-        self.check(call_checks.a_call_does_not_block_the_event_loop)
-
-    def test_its_cost_is_reported_within_its_bound(self) -> None:
-        self.check(call_checks.its_cost_is_reported_within_its_bound)
-
-    def test_a_failure_is_explained(self) -> None:
-        self.check(call_checks.a_failure_is_explained)
-
-    def test_its_timeout_leaves_room(self) -> None:
-        self.check(call_checks.its_timeout_leaves_room)
-
-    def test_a_deadline_is_honoured(self) -> None:
-        self.check(call_checks.a_deadline_is_honoured)
-
-    def test_a_cancelled_call_leaves_nothing_behind(self) -> None:
-        self.check(call_checks.a_cancelled_call_leaves_nothing_behind)
-
-    def test_a_finished_call_leaves_nothing_behind(self) -> None:
-        self.check(call_checks.a_finished_call_leaves_nothing_behind)
+    test_its_schema_is_admitted_and_small = _test(declaration_checks.its_schema_is_admitted_and_small)
+    test_its_description_says_what_it_does = _test(declaration_checks.its_description_says_what_it_does)
+    test_every_parameter_is_described = _test(declaration_checks.every_parameter_is_described)
+    test_an_unknown_argument_is_refused = _test(declaration_checks.an_unknown_argument_is_refused)
+    test_rejected_arguments_are_refused_with_a_reason = _test(
+        declaration_checks.rejected_arguments_are_refused_with_a_reason
+    )
+    test_importing_its_module_is_quick = _test(declaration_checks.importing_its_module_is_quick)
+    test_examples_give_the_expected_results = _test(call_checks.examples_give_the_expected_results)
+    test_results_are_not_cut = _test(call_checks.results_are_not_cut)
+    test_calls_at_once_are_independent = _test(call_checks.calls_at_once_are_independent)
+    test_the_same_arguments_give_the_same_result = _test(call_checks.the_same_arguments_give_the_same_result)
+    test_a_call_does_not_block_the_event_loop = _test(call_checks.a_call_does_not_block_the_event_loop)
+    test_its_cost_is_reported_within_its_bound = _test(call_checks.its_cost_is_reported_within_its_bound)
+    test_a_failure_is_explained = _test(call_checks.a_failure_is_explained)
+    test_its_timeout_leaves_room = _test(call_checks.its_timeout_leaves_room)
+    test_a_deadline_is_honoured = _test(call_checks.a_deadline_is_honoured)
+    test_a_cancelled_call_leaves_nothing_behind = _test(call_checks.a_cancelled_call_leaves_nothing_behind)
+    test_a_finished_call_leaves_nothing_behind = _test(call_checks.a_finished_call_leaves_nothing_behind)
 
 
 class AgentConformance(ToolConformance):
@@ -169,17 +139,10 @@ class AgentConformance(ToolConformance):
         """Its members, and its models bound to their roles."""
         return make_pool(*self.members, **self.make_models())
 
-    def test_it_asks_only_for_roles_that_it_declares(self) -> None:
-        self.check(agent_checks.it_asks_only_for_roles_that_it_declares)
-
-    def test_a_model_that_fails_is_no_crash(self) -> None:
-        self.check(agent_checks.a_model_that_fails_is_no_crash)
-
-    def test_an_unexpected_reply_is_no_crash(self) -> None:
-        self.check(agent_checks.an_unexpected_reply_is_no_crash)
-
-    def test_a_budget_is_never_exceeded(self) -> None:
-        self.check(agent_checks.a_budget_is_never_exceeded)
+    test_it_asks_only_for_roles_that_it_declares = _test(agent_checks.it_asks_only_for_roles_that_it_declares)
+    test_a_model_that_fails_is_no_crash = _test(agent_checks.a_model_that_fails_is_no_crash)
+    test_an_unexpected_reply_is_no_crash = _test(agent_checks.an_unexpected_reply_is_no_crash)
+    test_a_budget_is_never_exceeded = _test(agent_checks.a_budget_is_never_exceeded)
 
 
 class ModelConformance(_Conformance):
@@ -206,62 +169,23 @@ class ModelConformance(_Conformance):
 
     def subject(self) -> ModelSubject:
         """The model with its declared features."""
-        return ModelSubject(
-            type(self).__name__,
-            self.make_model,
-            self.prompt,
-            self.long_input,
-            self.at_once,
-            self.honours_max_tokens,
-            self.honours_stop,
-            self.native_tools,
-            self.logprobs,
-        )
+        return ModelSubject(type(self).__name__, **self._given(ModelSubject))
 
-    def test_it_answers_with_a_reply_and_its_usage(self) -> None:
-        self.check(model_checks.it_answers_with_a_reply_and_its_usage)
-
-    def test_an_empty_system_message_is_no_obstacle(self) -> None:
-        self.check(model_checks.an_empty_system_message_is_no_obstacle)
-
-    def test_unicode_is_no_obstacle(self) -> None:
-        self.check(model_checks.unicode_is_no_obstacle)
-
-    def test_a_long_message_is_answered_or_refused(self) -> None:
-        self.check(model_checks.a_long_message_is_answered_or_refused)
-
-    def test_requests_at_once_are_answered(self) -> None:
-        self.check(model_checks.requests_at_once_are_answered)
-
-    def test_a_request_does_not_block_the_event_loop(self) -> None:
-        self.check(model_checks.a_request_does_not_block_the_event_loop)
-
-    def test_a_request_is_not_changed(self) -> None:
-        self.check(model_checks.a_request_is_not_changed)
-
-    def test_a_cancelled_request_leaves_nothing_behind(self) -> None:
-        self.check(model_checks.a_cancelled_request_leaves_nothing_behind)
-
-    def test_tokens_are_counted_monotonously(self) -> None:
-        self.check(model_checks.tokens_are_counted_monotonously)
-
-    def test_close_may_be_called_twice(self) -> None:
-        self.check(model_checks.close_may_be_called_twice)
-
-    def test_a_stream_ends_with_its_reply(self) -> None:
-        self.check(model_checks.a_stream_ends_with_its_reply)
-
-    def test_max_tokens_is_honoured(self) -> None:
-        self.check(model_checks.max_tokens_is_honoured)
-
-    def test_stop_is_honoured(self) -> None:
-        self.check(model_checks.stop_is_honoured)
-
-    def test_offered_tools_are_called_natively(self) -> None:
-        self.check(model_checks.offered_tools_are_called_natively)
-
-    def test_log_probabilities_belong_to_the_tokens(self) -> None:
-        self.check(model_checks.log_probabilities_belong_to_the_tokens)
+    test_it_answers_with_a_reply_and_its_usage = _test(model_checks.it_answers_with_a_reply_and_its_usage)
+    test_an_empty_system_message_is_no_obstacle = _test(model_checks.an_empty_system_message_is_no_obstacle)
+    test_unicode_is_no_obstacle = _test(model_checks.unicode_is_no_obstacle)
+    test_a_long_message_is_answered_or_refused = _test(model_checks.a_long_message_is_answered_or_refused)
+    test_requests_at_once_are_answered = _test(model_checks.requests_at_once_are_answered)
+    test_a_request_does_not_block_the_event_loop = _test(model_checks.a_request_does_not_block_the_event_loop)
+    test_a_request_is_not_changed = _test(model_checks.a_request_is_not_changed)
+    test_a_cancelled_request_leaves_nothing_behind = _test(model_checks.a_cancelled_request_leaves_nothing_behind)
+    test_tokens_are_counted_monotonously = _test(model_checks.tokens_are_counted_monotonously)
+    test_close_may_be_called_twice = _test(model_checks.close_may_be_called_twice)
+    test_a_stream_ends_with_its_reply = _test(model_checks.a_stream_ends_with_its_reply)
+    test_max_tokens_is_honoured = _test(model_checks.max_tokens_is_honoured)
+    test_stop_is_honoured = _test(model_checks.stop_is_honoured)
+    test_offered_tools_are_called_natively = _test(model_checks.offered_tools_are_called_natively)
+    test_log_probabilities_belong_to_the_tokens = _test(model_checks.log_probabilities_belong_to_the_tokens)
 
 
 class StrategyConformance(_Conformance):
@@ -285,43 +209,20 @@ class StrategyConformance(_Conformance):
 
     def subject(self) -> StrategySubject:
         """The strategy with what is known of it."""
-        return StrategySubject(self.strategy, self.tools, self.questions, self.calls, self.texts, self.results)
+        return StrategySubject(**self._given(StrategySubject))
 
-    def test_its_settings_are_read_back(self) -> None:
-        self.check(strategy_checks.its_settings_are_read_back)
-
-    def test_it_begins_with_a_question_or_a_plan(self) -> None:
-        self.check(strategy_checks.it_begins_with_a_question_or_a_plan)
-
-    def test_a_written_turn_is_read_back(self) -> None:
-        self.check(strategy_checks.a_written_turn_is_read_back)
-
-    def test_a_written_answer_ends_the_run(self) -> None:
-        self.check(strategy_checks.a_written_answer_ends_the_run)
-
-    def test_any_text_is_read(self) -> None:
-        self.check(strategy_checks.any_text_is_read)
-
-    def test_every_reply_is_reported(self) -> None:
-        self.check(strategy_checks.every_reply_is_reported)
-
-    def test_any_observation_is_shown(self) -> None:
-        self.check(strategy_checks.any_observation_is_shown)
-
-    def test_it_is_written_down_at_every_step(self) -> None:
-        self.check(strategy_checks.it_is_written_down_at_every_step)
-
-    def test_it_ends_from_outside(self) -> None:
-        self.check(strategy_checks.it_ends_from_outside)
-
-    def test_it_ends_whatever_the_model_says(self) -> None:
-        self.check(strategy_checks.it_ends_whatever_the_model_says)
-
-    def test_calls_begun_early_are_those_of_the_turn(self) -> None:
-        self.check(strategy_checks.calls_begun_early_are_those_of_the_turn)
-
-    def test_fresh_messages_are_counted(self) -> None:
-        self.check(strategy_checks.fresh_messages_are_counted)
+    test_its_settings_are_read_back = _test(strategy_checks.its_settings_are_read_back)
+    test_it_begins_with_a_question_or_a_plan = _test(strategy_checks.it_begins_with_a_question_or_a_plan)
+    test_a_written_turn_is_read_back = _test(strategy_checks.a_written_turn_is_read_back)
+    test_a_written_answer_ends_the_run = _test(strategy_checks.a_written_answer_ends_the_run)
+    test_any_text_is_read = _test(strategy_checks.any_text_is_read)
+    test_every_reply_is_reported = _test(strategy_checks.every_reply_is_reported)
+    test_any_observation_is_shown = _test(strategy_checks.any_observation_is_shown)
+    test_it_is_written_down_at_every_step = _test(strategy_checks.it_is_written_down_at_every_step)
+    test_it_ends_from_outside = _test(strategy_checks.it_ends_from_outside)
+    test_it_ends_whatever_the_model_says = _test(strategy_checks.it_ends_whatever_the_model_says)
+    test_calls_begun_early_are_those_of_the_turn = _test(strategy_checks.calls_begun_early_are_those_of_the_turn)
+    test_fresh_messages_are_counted = _test(strategy_checks.fresh_messages_are_counted)
 
 
 _STANDARD = (ToolConformance, AgentConformance, ModelConformance, StrategyConformance)

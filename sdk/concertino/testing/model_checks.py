@@ -1,4 +1,4 @@
-"""Checks of models: what every `Model` owes whoever asks it, and the features that a provider declares.
+"""Checks of models: the contract of every `Model`, and the features that a provider declares.
 
 Base requirements hold for every model. An optional feature is checked where the provider declares it; streaming is
 declared by overriding `stream`. A check asks a few short questions; on a real server a whole suite costs about thirty

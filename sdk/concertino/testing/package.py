@@ -37,9 +37,9 @@ from .check import (
     strategy_subject_from,
     subject_from,
 )
-from .check_report import CheckReport
 from .declaration_checks import DECLARATION_CHECKS, MODEL_DECLARATION_CHECKS
 from .model_checks import MODEL_CHECKS
+from .report import ConformanceReport
 from .strategy_checks import STRATEGY_CHECKS
 
 _LOADS = "The plugin is imported, and every hook of it can be used."
@@ -54,7 +54,7 @@ def check_package(
     manager: PluginManager | None = None,
     only: str = "",
     tell: Callable[[CheckRow], None] = lambda row: None,
-) -> CheckReport:
+) -> ConformanceReport:
     """Check all members of a distribution. Call it outside of any event loop.
 
     Args:
@@ -72,7 +72,7 @@ def check_package(
         for row in _check_provider(info, manager, only):
             tell(row)
             rows.append(row)
-    return CheckReport(name, tuple(rows))
+    return ConformanceReport(name, tuple(rows))
 
 
 def _providers(name: str, manager: PluginManager) -> list[PluginInfo]:

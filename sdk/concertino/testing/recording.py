@@ -1,6 +1,6 @@
 """Record and replay at the call boundary: what tools, agents and models answered once, they answer again.
 
-    with Recording("tests/weather.jsonl") as recording:                        # mode "auto"
+    with Recorder("tests/weather.jsonl") as recording:                        # mode "auto"
         run = Orchestrator(recording.model(model), **recording.hooks).run_sync("Rain in Oslo?", pool=pool)
 
 A recording is a file of JSON lines, one per request, meant to be read and committed. A request is known by the hash of
@@ -52,7 +52,7 @@ class _Asked(NamedTuple):
     request: dict[str, Any]
 
 
-class Recording:
+class Recorder:
     """A file of requests and answers. For one run after the other, or several at once on one event loop.
 
     Args:
@@ -70,7 +70,7 @@ class Recording:
 
     def __init__(self, path: str | Path, mode: Mode = "auto", *, mask: Sequence[str] = ()) -> None:
         if mode not in get_args(Mode):
-            raise UsageError(f"Recording(mode={mode!r}): expected one of {', '.join(get_args(Mode))}")
+            raise UsageError(f"Recorder(mode={mode!r}): expected one of {', '.join(get_args(Mode))}")
         self.path = Path(path)
         self.mode = mode
         self.misses: list[str] = []
@@ -191,7 +191,7 @@ class Recording:
 class _RecordedModel(Model):
     """A model seen through a recording."""
 
-    def __init__(self, recording: Recording, model: Model, name: str) -> None:
+    def __init__(self, recording: Recorder, model: Model, name: str) -> None:
         self._recording = recording
         self._model = model
         self._name = name

@@ -1,12 +1,9 @@
-"""Reading what a language model wrote: JSON, tool calls in the dialects of models, and answers that mean the same."""
+"""What a language model wrote, read: JSON, tool calls in the dialects of models, and answers that mean the same."""
 
 from .answers import answer_key, boxed, same_answer
-from .json import Reading, ReadingError, read_json
+from .json import ReadingError, read_json
 from .tool_calls import (
-    DIALECTS,
     NAMELESS,
-    CallText,
-    TextBlock,
     TextCall,
     cut_blocks,
     read_tool_call,
@@ -16,12 +13,8 @@ from .tool_calls import (
 )
 
 __all__ = [
-    "DIALECTS",
     "NAMELESS",
-    "CallText",
-    "Reading",
     "ReadingError",
-    "TextBlock",
     "TextCall",
     "answer_key",
     "boxed",

@@ -1,4 +1,4 @@
-"""Tool calls in the text of a model: one reader and one writer, with the dialects of models as a table.
+"""Tool calls in the text of a model: one reader for the dialects of models, and one writer.
 
     found = read_tool_calls('Let me see. <tool_call>{"name": "add", "arguments": {"a": 2}}</tool_call>')
     found.calls[0].name, found.calls[0].arguments  # "add", '{"a": 2}'
@@ -10,20 +10,18 @@ neither parsed nor serialised again: validation has to see a duplicate key or a 
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 NAMELESS = "?"
 """The name of a call whose name cannot be read."""
 
 Tools = Sequence[Mapping[str, Any]]
-"""Function objects that were offered. Dialects that write values without quotes need the types of the parameters."""
+"""Function objects that were offered. Qwen Coder writes values without quotes: their types say how to read them."""
 
 # -- blocks ------------------------------------------------------------------------------------------------------------
 
@@ -58,21 +56,11 @@ def cut_blocks(text: str, tags: Sequence[str], *, repeating: str = "", stray: bo
         repeating: a tag of which a new one ends the last, if that was not closed.
         stray: give a closing tag that nothing opened as a block of its own; else it is text.
     """
-    marks = ((match[2], bool(match[1]), *match.span()) for match in _tags(tuple(tags)).finditer(text))
-    return _cut(text, marks, repeating, stray)
-
-
-@lru_cache(maxsize=32)
-def _tags(names: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(rf"<(/?)({'|'.join(map(re.escape, names))})>")
-
-
-def _cut(text: str, marks: Iterable[tuple[str, bool, int, int]], repeating: str, stray: bool) -> list[TextBlock]:
-    """Cut at marks, each of which is a name, whether it closes, and its place. One pass, hence linear."""
     blocks: list[TextBlock] = []
     opened: tuple[str, int, int] | None = None
     position = 0
-    for name, closing, start, end in marks:
+    for mark in _tags(tuple(tags)).finditer(text):
+        name, closing, (start, end) = mark[2], bool(mark[1]), mark.span()
         if opened is not None:
             tag, opened_at, begin = opened
             if closing and name == tag:
@@ -97,6 +85,11 @@ def _cut(text: str, marks: Iterable[tuple[str, bool, int, int]], repeating: str,
     elif position < len(text):
         blocks.append(TextBlock("", position, position, len(text), len(text)))
     return blocks
+
+
+@lru_cache(maxsize=32)
+def _tags(names: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"<(/?)({'|'.join(map(re.escape, names))})>")
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------
@@ -138,21 +131,19 @@ class CallText:
     unclosed: bool = False
 
 
-def read_tool_calls(text: str, dialect: str = "hermes", *, tools: Tools = (), thoughts: Sequence[str] = ()) -> CallText:
+def read_tool_calls(
+    text: str, dialect: Literal["hermes", "llama"] = "hermes", *, tools: Tools = (), thoughts: Sequence[str] = ()
+) -> CallText:
     """Read the calls of a text.
 
     A mark that is never closed, and that nothing like a call follows, is text: the model only speaks of it.
 
     Args:
-        dialect: a name in `DIALECTS`.
+        dialect: `hermes` has calls in `<tool_call>` tags, as Qwen and Qwen Coder write them; `llama` bare JSON objects.
         tools: what was offered.
-        thoughts: tags, such as `think`, whose inside holds no calls. It stays in the text. For dialects whose calls
-            stand between marks.
-
-    Raises:
-        ValueError: there is no such dialect.
+        thoughts: tags, such as `think`, whose inside holds no calls. It stays in the text. Not for `llama`.
     """
-    calls = tuple(_named(dialect).find(text, tools, thoughts))
+    calls = tuple(_find_objects(text) if dialect == "llama" else _find_tagged(text, tools, thoughts))
     outside: list[str] = []
     position = 0
     for call in calls:
@@ -163,28 +154,24 @@ def read_tool_calls(text: str, dialect: str = "hermes", *, tools: Tools = (), th
     return CallText(calls, tuple(filter(None, outside)), unclosed)
 
 
-def read_tool_call(body: str, dialect: str = "hermes", tools: Tools = ()) -> TextCall:
-    """Read what stands between the marks of one call."""
-    return _named(dialect).read(body.strip(), tools)
+def read_tool_call(body: str, dialect: Literal["hermes", "harmony"] = "hermes", tools: Tools = ()) -> TextCall:
+    """Read what stands between the marks of one call; `harmony` is the format of gpt-oss."""
+    return _read_harmony(body.strip()) if dialect == "harmony" else _read_tagged(body.strip(), tools)
 
 
-def write_tool_call(name: str, arguments: Any, dialect: str = "hermes", *, gap: str = "\n") -> str:
-    """Write a call as a model of the dialect would.
+def write_tool_call(name: str, arguments: Any, *, gap: str = "\n") -> str:
+    """Write a call in `<tool_call>` tags.
 
     Tags inside the arguments are written as escapes, which read the same and end no block.
 
     Args:
         arguments: data, or the JSON text of it.
-        gap: what stands between the marks and the call, in the dialects that allow a choice.
+        gap: what stands between the tags and the call.
     """
     given = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return _named(dialect).write(name, _escaped(given), gap)
-
-
-def _named(dialect: str) -> Dialect:
-    if dialect not in DIALECTS:
-        raise ValueError(f"dialect={dialect!r}; expected one of {', '.join(DIALECTS)}")
-    return DIALECTS[dialect]
+    call = f'{{"name": {json.dumps(name, ensure_ascii=False)}, "arguments": {given}}}'
+    call = _TAG.sub(lambda _: "\\u003c", call)  # `<` stands in texts only, where an escape reads the same
+    return f"<tool_call>{gap}{call}{gap}</tool_call>"
 
 
 def name_in(body: str) -> str:
@@ -193,39 +180,12 @@ def name_in(body: str) -> str:
     return found[1] if found else NAMELESS
 
 
-_Find = Callable[[str, Tools, Sequence[str]], Iterable[TextCall]]
-_Read = Callable[[str, Tools], TextCall]
-
-
-class Dialect(NamedTuple):
-    """How models of one family write calls.
-
-    Attributes:
-        find: the calls of a text.
-        read: the call between two marks.
-        write: a call, of its name, the JSON text of its arguments, and the gap inside the marks.
-    """
-
-    find: _Find
-    read: _Read
-    write: Callable[[str, str, str], str]
-
-
 _NAME = re.compile(r'"name"\s*:\s*"([^"\\]{1,64})"')
 _LOOSE_NAME = re.compile(r"""["']name["']\s*:\s*["']([^"'\s]{1,128})["']""")
 _ARGUMENTS = re.compile(r"""["'](?:arguments|parameters)["']\s*:\s*""")
-_ESCAPED = re.compile(r"<(?=/?(?:think|reasoning|tool_call|answer)\b|[|｜])")
+_TAG = re.compile(r"<(?=/?(?:think|reasoning|tool_call|answer)\b|[|｜])")
 _BLANK = re.compile(r"[ \t\n\r]*")
 _scan = json.JSONDecoder().raw_decode
-
-
-def _escaped(written: str) -> str:
-    """JSON text without tags; `<` stands in texts only, where an escape reads the same."""
-    return _ESCAPED.sub(lambda _: "\\u003c", written)
-
-
-def _call_object(name: str, arguments: str, key: str = "arguments") -> str:
-    return f'{{"name": {_escaped(json.dumps(name, ensure_ascii=False))}, "{key}": {arguments}}}'
 
 
 # -- bodies in JSON ----------------------------------------------------------------------------------------------------
@@ -311,49 +271,34 @@ def _without_last_brace(text: str) -> str:
 # -- bodies in tags ----------------------------------------------------------------------------------------------------
 
 _FUNCTION = re.compile(r"<function=([^<>\s]{1,200})\s*>")
-_PARAMETER = re.compile(r"(?P<open><parameter=(?P<key>[^<>\s]{1,200})\s*>)|(?P<close></parameter>)")
-_PAIR = re.compile(r"<arg_key>([^<>]{1,200})</arg_key>\s*(?P<open><arg_value>)|(?P<close></arg_value>)")
+_PARAMETER = re.compile(r"<parameter=(?P<key>[^<>\s]{1,200})\s*>|(?P<close></parameter>)")
 
 
-def _read_hermes(body: str, tools: Tools) -> TextCall:
+def _read_tagged(body: str, tools: Tools) -> TextCall:
     """A JSON object, or Qwen Coder's `<function=name><parameter=key>value</parameter></function>`."""
     function = _FUNCTION.match(body)
     if function is None:
         return _read_object(body)
     inside = body[function.end() :].partition("</function>")[0].strip()
-    given = [(key, value.removeprefix("\n").removesuffix("\n")) for key, value in _pairs(inside, _PARAMETER)]
-    return _read_pairs(function[1], inside, given, tools)
-
-
-def _read_glm(body: str, tools: Tools) -> TextCall:
-    """GLM's `name <arg_key>key</arg_key><arg_value>value</arg_value>`."""
-    name, mark, _ = body.partition("<arg_key>")
-    inside = body[len(name) :]
-    name = name.strip()
-    if not name or not name.isprintable() or (not mark and name.startswith("{")):
-        return TextCall(NAMELESS, body, "a call begins with the name of a tool")
-    return _read_pairs(name, inside, _pairs(inside, _PAIR), tools)
-
-
-def _pairs(inside: str, marks: re.Pattern[str]) -> list[tuple[str, str]]:
-    """The closed pairs of key and value, in one pass."""
-    pairs: list[tuple[str, str]] = []
-    key, begin = "", -1
-    for mark in marks.finditer(inside):
-        if mark["close"] and begin >= 0:
-            pairs.append((key, inside[begin : mark.start()]))
-            begin = -1
-        elif mark["open"] and begin < 0:
-            key, begin = mark["key"] if "key" in marks.groupindex else mark[1], mark.end()
-    return pairs
-
-
-def _read_pairs(name: str, inside: str, given: Sequence[tuple[str, str]], tools: Tools) -> TextCall:
+    name, given = function[1], _parameters(inside)
     if not given and inside:
         return TextCall(name, inside, "the call has no complete parameter")
-    known = _parameters(name, tools)
+    known = _properties(name, tools)
     arguments = {key: _value(text, known.get(key, {})) for key, text in given}
     return TextCall(name, json.dumps(arguments, ensure_ascii=False))
+
+
+def _parameters(inside: str) -> list[tuple[str, str]]:
+    """The closed parameters, as they were written, in one pass."""
+    given: list[tuple[str, str]] = []
+    key, begin = "", -1
+    for mark in _PARAMETER.finditer(inside):
+        if mark["close"] and begin >= 0:
+            given.append((key, inside[begin : mark.start()].removeprefix("\n").removesuffix("\n")))
+            begin = -1
+        elif mark["key"] and begin < 0:
+            key, begin = mark["key"], mark.end()
+    return given
 
 
 def _value(text: str, schema: Any) -> Any:
@@ -366,7 +311,7 @@ def _value(text: str, schema: Any) -> Any:
         return text
 
 
-def _parameters(name: str, tools: Tools) -> Mapping[str, Any]:
+def _properties(name: str, tools: Tools) -> Mapping[str, Any]:
     for tool in tools:
         function = tool.get("function", tool)
         if function.get("name") == name:
@@ -375,30 +320,10 @@ def _parameters(name: str, tools: Tools) -> Mapping[str, Any]:
     return {}
 
 
-def _unquoted(arguments: str) -> Iterator[tuple[str, str]]:
-    """The values of an object as the tagged dialects write them: texts without quotes, the rest in JSON."""
-    for key, value in json.loads(arguments).items():
-        yield key, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _write_qwen(name: str, arguments: str, gap: str) -> str:
-    given = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in _unquoted(arguments))
-    return f"<tool_call>\n<function={name}>\n{given}</function>\n</tool_call>"
-
-
-def _write_glm(name: str, arguments: str, gap: str) -> str:
-    given = "".join(
-        f"<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n" for key, value in _unquoted(arguments)
-    )
-    return f"<tool_call>{name}\n{given}</tool_call>"
-
-
-# -- bodies behind a name ----------------------------------------------------------------------------------------------
-
 _RECIPIENT = re.compile(r"to=(?:functions\.)?([^\s<]{1,200})")
 
 
-def _read_harmony(body: str, tools: Tools) -> TextCall:
+def _read_harmony(body: str) -> TextCall:
     """gpt-oss: a header with `to=functions.name`, then `<|message|>` and the arguments."""
     header, mark, arguments = body.partition("<|message|>")
     found = _RECIPIENT.search(header)
@@ -406,56 +331,26 @@ def _read_harmony(body: str, tools: Tools) -> TextCall:
     return TextCall(found[1] if found else NAMELESS, written_arguments(arguments), error)
 
 
-def _read_deepseek(body: str, tools: Tools) -> TextCall:
-    """`name<｜tool▁sep｜>{…}`, or `function<｜tool▁sep｜>name` and the arguments in a fence."""
-    name, mark, rest = body.partition("<｜tool▁sep｜>")
-    if name.strip() == "function":
-        name, _, rest = rest.partition("\n")
-        rest = rest.strip().removeprefix("```json").removesuffix("```")
-    name = name.strip()
-    error = "" if name and mark else "a call is name<｜tool▁sep｜>{...}"
-    return TextCall(name or NAMELESS, written_arguments(rest), error)
+# -- calls in a text ---------------------------------------------------------------------------------------------------
 
 
-# -- calls between marks -----------------------------------------------------------------------------------------------
+def _find_tagged(text: str, tools: Tools, thoughts: Sequence[str]) -> Iterator[TextCall]:
+    """Calls in tags. One without its closing tag has to begin like a call."""
+    for block in cut_blocks(text, ("tool_call", *thoughts), repeating="tool_call", stray=False):
+        if block.tag == "tool_call":
+            body = text[block.begin : block.stop].strip()
+            if block.closed or body.startswith(("{", "<function=")):
+                yield _read_tagged(body, tools)._replace(start=block.start, end=block.end, closed=block.closed)
 
-
-def _between(opening: str, closing: str, read: _Read, likely: tuple[str, ...] = ("",)) -> _Find:
-    """A finder of calls between marks; without its closing mark, a call begins with one of `likely`."""
-
-    def find(text: str, tools: Tools, thoughts: Sequence[str]) -> Iterator[TextCall]:
-        marks = (
-            ("" if match["call"] else match["thought"] or "", bool(match["end"] or match["slash"]), *match.span())
-            for match in _marks(opening, closing, tuple(thoughts)).finditer(text)
-        )
-        named = ((name or "call", closes, start, end) for name, closes, start, end in marks)
-        for block in _cut(text, named, "call", False):
-            if block.tag == "call":
-                body = text[block.begin : block.stop].strip()
-                if block.closed or body.startswith(likely):
-                    yield read(body, tools)._replace(start=block.start, end=block.end, closed=block.closed)
-
-    return find
-
-
-@lru_cache(maxsize=32)
-def _marks(opening: str, closing: str, thoughts: tuple[str, ...]) -> re.Pattern[str]:
-    tags = "|".join(map(re.escape, thoughts)) or "(?!)"
-    return re.compile(rf"(?P<call>{opening})|(?P<end>{closing})|<(?P<slash>/?)(?P<thought>{tags})>")
-
-
-# -- calls without marks -----------------------------------------------------------------------------------------------
 
 _FAILURES = 200
 _PASSES = 8
 """What braces that open no object may cost, all together: their number, and passes over the text."""
-_LONGEST_LIST = 20_000
-"""Characters of a list of calls in Python's syntax. Its parser needs memory, and stack, for everything in it."""
 _OBJECT = re.compile(r"(?:<\|python_tag\|>\s{0,8})?(?P<object>\{)")
 _SEPARATOR = re.compile(r"(?:\s{0,8};)?")
 
 
-def _find_objects(text: str, tools: Tools, thoughts: Sequence[str]) -> Iterator[TextCall]:
+def _find_objects(text: str) -> Iterator[TextCall]:
     """Llama 3: JSON objects that have a name, with `;` or other text between them."""
     position = failures = wasted = 0
     while failures < _FAILURES and wasted <= _PASSES * len(text) and (found := _OBJECT.search(text, position)):
@@ -475,114 +370,3 @@ def _find_objects(text: str, tools: Tools, thoughts: Sequence[str]) -> Iterator[
             call = _read_object(text[begin:position])
             separator = _SEPARATOR.match(text, position)
             yield call._replace(start=found.start(), end=separator.end() if separator else position)
-
-
-def _find_mistral(text: str, tools: Tools, thoughts: Sequence[str]) -> Iterator[TextCall]:
-    """`[TOOL_CALLS]` with a list of objects, or with `name[ARGS]{…}`."""
-    mark = "[TOOL_CALLS]"
-    start = text.find(mark)
-    while start >= 0:
-        following = text.find(mark, start + len(mark))
-        end = len(text) if following < 0 else following
-        yield from _read_mistral(text[start + len(mark) : end], start, start + len(mark))
-        start = following
-
-
-def _read_mistral(part: str, start: int, begin: int) -> Iterator[TextCall]:
-    if not part.lstrip().startswith("["):
-        name, mark, _ = part.partition("{")
-        at = len(name)
-        try:
-            at = _scan(part, at)[1]
-            closed = True
-        except (ValueError, RecursionError):
-            at, closed = len(part), False
-        name = name.strip().removesuffix("[ARGS]").strip()
-        error = "" if closed and name else "a call is [TOOL_CALLS]name[ARGS]{...}"
-        yield TextCall(
-            name or NAMELESS, (mark and part[part.index("{") : at]) or "{}", error, start, begin + at, closed
-        )
-        return
-    place = _skip(part, part.index("[") + 1)
-    while place < len(part) and part[place] == "{":
-        try:
-            at, closed = _scan(part, place)[1], True
-        except (ValueError, RecursionError):
-            at, closed = len(part), False
-        following = _skip(part, at)
-        following += part[following : following + 1] in (",", "]") and following < len(part)
-        yield _read_object(part[place:at].strip())._replace(start=start, end=begin + following, closed=closed)
-        start, place = begin + following, _skip(part, following)
-
-
-def _find_pythonic(text: str, tools: Tools, thoughts: Sequence[str]) -> Iterator[TextCall]:
-    """The whole text is a list of calls in Python's syntax: `[add(a=2), now()]`. Nothing is run."""
-    body = text.strip()
-    if not (body.startswith("[") and body.endswith(")]")) or len(body) > _LONGEST_LIST:
-        return
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes that Python does not know
-            tree = ast.parse(body, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    calls = tree.elts if isinstance(tree, ast.List) else []
-    end = 0
-    for number, node in enumerate(calls, 1):
-        start, end = end, len(text) if number == len(calls) else end
-        yield _read_node(node, body)._replace(start=start, end=end)
-
-
-def _read_node(node: ast.expr, body: str) -> TextCall:
-    if not isinstance(node, ast.Call):
-        return TextCall(NAMELESS, ast.get_source_segment(body, node) or "", "this is not a call")
-    name = ast.unparse(node.func)
-    try:
-        if node.args:
-            raise ValueError("arguments need names")
-        given = {keyword.arg: ast.literal_eval(keyword.value) for keyword in node.keywords}
-        return TextCall(name, json.dumps(given, ensure_ascii=False))
-    except (ValueError, TypeError, RecursionError) as error:
-        return TextCall(name, ast.unparse(node), f"the arguments cannot be read: {error}")
-
-
-def _write_python(name: str, arguments: str, gap: str) -> str:
-    given = ", ".join(f"{key}={value!r}" for key, value in json.loads(arguments).items())
-    return f"[{name}({given})]"
-
-
-# -- the table ---------------------------------------------------------------------------------------------------------
-
-
-def _plain(body: str, tools: Tools) -> TextCall:
-    return _read_object(body)
-
-
-_IN_TAGS = _between("<tool_call>", "</tool_call>", _read_hermes, ("{", "<function="))
-DIALECTS: dict[str, Dialect] = {
-    "hermes": Dialect(
-        _IN_TAGS, _read_hermes, lambda name, given, gap: f"<tool_call>{gap}{_call_object(name, given)}{gap}</tool_call>"
-    ),
-    "qwen-coder": Dialect(_IN_TAGS, _read_hermes, _write_qwen),
-    "glm": Dialect(_between("<tool_call>", "</tool_call>", _read_glm), _read_glm, _write_glm),
-    "llama": Dialect(_find_objects, _plain, lambda name, given, gap: _call_object(name, given, "parameters")),
-    "mistral": Dialect(_find_mistral, _plain, lambda name, given, gap: f"[TOOL_CALLS][{_call_object(name, given)}]"),
-    "pythonic": Dialect(_find_pythonic, _plain, _write_python),
-    "harmony": Dialect(
-        _between(
-            r"(?:<\|start\|>assistant)?(?:<\|channel\|>\w{1,20})? ?to=functions\.",
-            r"<\|(?:call|end|return)\|>",
-            lambda body, tools: _read_harmony(f"to={body}", tools),
-        ),
-        _read_harmony,
-        lambda name, given, gap: (
-            f"<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{given}<|call|>"
-        ),
-    ),
-    "deepseek": Dialect(
-        _between("<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", _read_deepseek),
-        _read_deepseek,
-        lambda name, given, gap: f"<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{given}<｜tool▁call▁end｜>",
-    ),
-}
-"""The dialects by name. `hermes` reads what Qwen Coder writes too."""

@@ -6,8 +6,8 @@ memory   what a resumed run remembers         store                a folder of t
 """
 
 from .memory import TraceMemory
-from .sink import SUFFIX, Durability, JournalSink
+from .sink import Durability, JournalSink
 from .store import TraceStore
 from .trace import VERSION, Summary, Trace
 
-__all__ = ["SUFFIX", "VERSION", "Durability", "JournalSink", "Summary", "Trace", "TraceMemory", "TraceStore"]
+__all__ = ["VERSION", "Durability", "JournalSink", "Summary", "Trace", "TraceMemory", "TraceStore"]

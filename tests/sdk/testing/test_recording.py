@@ -1,4 +1,4 @@
-"""`Recording`: what is recorded, what is replayed, and what a miss says."""
+"""`Recorder`: what is recorded, what is replayed, and what a miss says."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 import concertino as ct
 import pytest
 from concertino import Call, ChatRequest, Executor, Message, Observation, Orchestrator, Pool, Sampling, Status
-from concertino.testing import Recording, RecordingMiss, ScriptedModel, call, fake_agent, fake_tool
+from concertino.testing import Recorder, ScriptedModel, call, fake_agent, fake_tool
+from concertino.testing.recording import RecordingMiss
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +20,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "made" / "recording.jsonl"
 
 
-def through(recording: Recording, tool, arguments) -> Observation:
+def through(recording: Recorder, tool, arguments) -> Observation:
     return call(tool, arguments, **recording.hooks)
 
 
@@ -33,15 +34,15 @@ def request(text: str, **sampling) -> ChatRequest:
 
 def test_a_recorded_call_is_replayed_without_running(file: Path) -> None:
     tool = fake_tool("weather", returns={"rain": True}, cost=ct.Cost(units=1, usd=0.5))
-    first = through(Recording(file, "record"), tool, {"city": "Oslo"})
-    again = through(Recording(file, "replay"), tool, {"city": "Oslo"})
+    first = through(Recorder(file, "record"), tool, {"city": "Oslo"})
+    again = through(Recorder(file, "replay"), tool, {"city": "Oslo"})
     assert len(tool.calls) == 1
     assert (again.status, again.content, again.usage.usd) == (Status.OK, {"rain": True}, 0.5)
     assert (first.replayed, again.replayed) == (False, True)
 
 
 def test_the_file_is_readable_lines_one_per_request(file: Path) -> None:
-    recording = Recording(file, "record")
+    recording = Recorder(file, "record")
     through(recording, fake_tool("a", returns="é"), {"q": 1})
     asyncio.run(recording.model(ScriptedModel("hi"), "lead").chat(request("hello", seed=7)))
     header, first, second = lines_of(file)
@@ -55,18 +56,18 @@ def test_the_file_is_readable_lines_one_per_request(file: Path) -> None:
 
 def test_failures_are_replayed_too_and_without_tracebacks(file: Path) -> None:
     tool = fake_tool(sequence=[ValueError("no such city")])
-    first = through(Recording(file, "record"), tool, {})
-    again = through(Recording(file, "replay"), tool, {})
+    first = through(Recorder(file, "record"), tool, {})
+    again = through(Recorder(file, "replay"), tool, {})
     assert again.error == first.error
     assert "Traceback" not in file.read_text(encoding="utf-8")
 
 
 def test_equal_requests_are_replayed_in_the_order_in_which_they_were_made(file: Path) -> None:
     tool = fake_tool(sequence=[1, 2, 3])
-    recording = Recording(file, "record")
+    recording = Recorder(file, "record")
     for _ in range(3):
         through(recording, tool, {})
-    replay = Recording(file, "replay")
+    replay = Recorder(file, "replay")
     assert [through(replay, tool, {}).content for _ in range(3)] == [1, 2, 3]
     assert "only 3 times" in through(replay, tool, {}).error.message
 
@@ -81,7 +82,7 @@ async def test_equal_requests_at_once_keep_the_order_of_starting(file: Path) -> 
 
     plan = [Call("t", {}, id="first"), Call("t", {}, id="second")]
     for mode in ("record", "replay"):
-        recording = Recording(file, mode)
+        recording = Recorder(file, mode)
         async with Executor() as executor:
             seen = await executor.run(plan, Pool.of(fake_tool("t", returns=answer)), **recording.hooks)
         assert [observation.content for observation in seen] == [0.05, 0.0]
@@ -92,7 +93,7 @@ async def test_runs_at_once_with_equal_call_ids_are_not_mixed_up(file: Path) -> 
         await asyncio.sleep(0.01 * arguments["n"])
         return arguments["n"]
 
-    recording, tool = Recording(file, "record"), fake_tool("t", returns=answer)
+    recording, tool = Recorder(file, "record"), fake_tool("t", returns=answer)
     async with Executor() as executor:
         runs = (executor.run([Call("t", {"n": n}, id="same")], Pool.of(tool), **recording.hooks) for n in (3, 2, 1))
         await asyncio.gather(*runs)
@@ -101,16 +102,16 @@ async def test_runs_at_once_with_equal_call_ids_are_not_mixed_up(file: Path) -> 
 
 
 def test_arguments_in_another_order_are_the_same_request(file: Path) -> None:
-    through(Recording(file, "record"), fake_tool(returns=1), {"a": 1, "b": [{"c": 2, "d": 3}]})
-    assert through(Recording(file, "replay"), fake_tool(), {"b": [{"d": 3, "c": 2}], "a": 1}).content == 1
+    through(Recorder(file, "record"), fake_tool(returns=1), {"a": 1, "b": [{"c": 2, "d": 3}]})
+    assert through(Recorder(file, "replay"), fake_tool(), {"b": [{"d": 3, "c": 2}], "a": 1}).content == 1
 
 
 def test_a_miss_is_an_error_that_shows_the_nearest_recording_and_where_it_differs(file: Path) -> None:
-    recording = Recording(file, "record")
+    recording = Recorder(file, "record")
     for city in ("Oslo", "Bergen"):
         through(recording, fake_tool("weather"), {"city": city, "days": 3})
     tool = fake_tool("weather", returns="real")
-    replay = Recording(file, "replay")
+    replay = Recorder(file, "replay")
     seen = through(replay, tool, {"city": "Bergan", "days": 3})
     assert (seen.status, seen.error.code) == (Status.EXEC_ERR, "not_recorded")
     assert '/arguments/city: recorded "Bergen", asked "Bergan"' in seen.error.message
@@ -121,10 +122,10 @@ def test_a_miss_is_an_error_that_shows_the_nearest_recording_and_where_it_differ
 
 
 def test_a_block_with_a_miss_fails_at_its_end_unless_it_failed_before(file: Path) -> None:
-    through(Recording(file, "record"), fake_tool("t"), {"n": 1})
-    with pytest.raises(RecordingMiss, match="recorded 1, asked 2"), Recording(file, "replay") as replay:
+    through(Recorder(file, "record"), fake_tool("t"), {"n": 1})
+    with pytest.raises(RecordingMiss, match="recorded 1, asked 2"), Recorder(file, "replay") as replay:
         through(replay, fake_tool("t"), {"n": 2})
-    with pytest.raises(ZeroDivisionError), Recording(file, "replay") as replay:
+    with pytest.raises(ZeroDivisionError), Recorder(file, "replay") as replay:
         _ = through(replay, fake_tool("t"), {"n": 2}), 1 / 0
 
 
@@ -155,13 +156,13 @@ def test_an_orchestrator_s_own_hooks_are_asked_before_and_told_after_those_of_pl
 
 
 def test_a_miss_without_any_recording_of_that_name_says_so(file: Path) -> None:
-    through(Recording(file, "record"), fake_tool("weather"), {})
-    assert "holds no request of tool 'news'" in through(Recording(file, "replay"), fake_tool("news"), {}).error.message
+    through(Recorder(file, "record"), fake_tool("weather"), {})
+    assert "holds no request of tool 'news'" in through(Recorder(file, "replay"), fake_tool("news"), {}).error.message
 
 
 def test_a_miss_names_what_is_absent_and_counts_what_it_does_not_show(file: Path) -> None:
-    through(Recording(file, "record"), fake_tool("t"), {"a": 1})
-    message = through(Recording(file, "replay"), fake_tool("t"), {"b": 1, "c": 2, "d": [3]}).error.message
+    through(Recorder(file, "record"), fake_tool("t"), {"a": 1})
+    message = through(Recorder(file, "replay"), fake_tool("t"), {"b": 1, "c": 2, "d": [3]}).error.message
     assert "/arguments/a: recorded 1, asked nothing" in message
     assert "(+1 more)" in message
 
@@ -169,29 +170,29 @@ def test_a_miss_names_what_is_absent_and_counts_what_it_does_not_show(file: Path
 def test_auto_answers_what_is_recorded_and_records_the_rest(file: Path) -> None:
     tool = fake_tool("t", returns=lambda arguments: arguments["n"])
     for numbers in ([1], [1, 2], [2, 1]):
-        recording = Recording(file, "auto")
+        recording = Recorder(file, "auto")
         assert [through(recording, tool, {"n": n}).content for n in numbers] == numbers
     assert tool.calls == [{"n": 1}, {"n": 2}]
     assert len(lines_of(file)) == 3
 
 
 def test_record_starts_the_file_anew(file: Path) -> None:
-    through(Recording(file, "record"), fake_tool("t"), {"n": 1})
-    through(Recording(file, "record"), fake_tool("t"), {"n": 2})
+    through(Recorder(file, "record"), fake_tool("t"), {"n": 1})
+    through(Recorder(file, "record"), fake_tool("t"), {"n": 2})
     assert [line["request"]["arguments"] for line in lines_of(file)[1:]] == [{"n": 2}]
 
 
 def test_off_neither_reads_nor_writes(file: Path) -> None:
-    recording = Recording(file, "off")
+    recording = Recorder(file, "off")
     assert through(recording, fake_tool(returns=1), {}).content == 1
     assert asyncio.run(recording.model(ScriptedModel("hi")).chat(request("?"))).text == "hi"
     assert not file.exists()
 
 
 def test_a_model_is_replayed_by_what_it_was_asked_and_not_by_the_key_of_the_run(file: Path) -> None:
-    model = Recording(file, "record").model(ScriptedModel("hi"))
+    model = Recorder(file, "record").model(ScriptedModel("hi"))
     asyncio.run(model.chat(ChatRequest([Message("user", "hello")], idempotency_key="one")))
-    replayed = Recording(file, "replay").model(ScriptedModel())
+    replayed = Recorder(file, "replay").model(ScriptedModel())
     given = ChatRequest([Message("user", "hello")], idempotency_key="two")
     assert asyncio.run(replayed.chat(given)).text == "hi"
 
@@ -206,8 +207,8 @@ def test_a_model_is_replayed_by_what_it_was_asked_and_not_by_the_key_of_the_run(
     ],
 )
 def test_a_model_asked_otherwise_is_a_miss_and_the_real_one_is_not_asked(file: Path, other: ChatRequest) -> None:
-    asyncio.run(Recording(file, "record").model(ScriptedModel("hi")).chat(request("hello")))
-    recording = Recording(file, "replay")
+    asyncio.run(Recorder(file, "record").model(ScriptedModel("hi")).chat(request("hello")))
+    recording = Recorder(file, "replay")
     with pytest.raises(RecordingMiss, match="The nearest one differs at /"):
         asyncio.run(recording.model(ScriptedModel("real", strict=False)).chat(other))
     assert len(recording.misses) == 1
@@ -215,17 +216,17 @@ def test_a_model_asked_otherwise_is_a_miss_and_the_real_one_is_not_asked(file: P
 
 def test_long_texts_are_shown_where_they_differ(file: Path) -> None:
     text = "word " * 400
-    asyncio.run(Recording(file, "record").model(ScriptedModel("hi")).chat(request(f"{text}RED{text}")))
+    asyncio.run(Recorder(file, "record").model(ScriptedModel("hi")).chat(request(f"{text}RED{text}")))
     with pytest.raises(RecordingMiss, match=r"…(word )+R?.*GREEN") as miss:
-        asyncio.run(Recording(file, "replay").model(ScriptedModel()).chat(request(f"{text}GREEN{text}")))
+        asyncio.run(Recorder(file, "replay").model(ScriptedModel()).chat(request(f"{text}GREEN{text}")))
     assert len(str(miss.value)) < 600
 
 
 def test_two_models_are_told_apart_by_their_names(file: Path) -> None:
-    recording = Recording(file, "record")
+    recording = Recorder(file, "record")
     for name in ("lead", "worker"):
         asyncio.run(recording.model(ScriptedModel(f"the {name}"), name).chat(request("?")))
-    replay = Recording(file, "replay")
+    replay = Recorder(file, "replay")
     assert asyncio.run(replay.model(ScriptedModel(), "worker").chat(request("?"))).text == "the worker"
     assert [record.request["name"] for record in replay.unused] == ["lead"]
 
@@ -236,7 +237,7 @@ def test_a_whole_run_is_replayed_with_its_models_agents_and_tools(file: Path) ->
     budget = ct.Budget(calls=9, units=9)
     runs = []
     for mode, model in (("record", ScriptedModel(*script)), ("replay", ScriptedModel())):
-        with Recording(file, mode) as recording:
+        with Recorder(file, mode) as recording:
             lead = Orchestrator(recording.model(model), **recording.hooks)
             runs.append(lead.run_sync("1 + 2?", pool=pool, budget=budget))
     assert [run.answer for run in runs] == ["3", "3"]
@@ -247,10 +248,10 @@ def test_a_whole_run_is_replayed_with_its_models_agents_and_tools(file: Path) ->
 
 def test_what_is_masked_is_neither_written_nor_compared(file: Path) -> None:
     mask = [r"key-\w+", r'"seconds": [0-9.]+']
-    recording = Recording(file, "record", mask=mask)
+    recording = Recorder(file, "record", mask=mask)
     through(recording, fake_tool(returns=1), {"auth": "key-secret", "left": '{"seconds": 3.5}', "list": ["key-a"]})
     assert "secret" not in file.read_text(encoding="utf-8")
-    replay = Recording(file, "replay", mask=mask)
+    replay = Recorder(file, "replay", mask=mask)
     asked = {"auth": "key-other", "left": '{"seconds": 0.1}', "list": ["key-b"]}
     assert through(replay, fake_tool(), asked).content == 1
 
@@ -258,7 +259,7 @@ def test_what_is_masked_is_neither_written_nor_compared(file: Path) -> None:
 def test_a_cancelled_call_is_not_recorded(file: Path) -> None:
     async def cancelled() -> None:
         work = asyncio.ensure_future(
-            Executor().run([Call("t")], Pool.of(fake_tool("t", delay=9)), **Recording(file, "record").hooks)
+            Executor().run([Call("t")], Pool.of(fake_tool("t", delay=9)), **Recorder(file, "record").hooks)
         )
         await asyncio.sleep(0.05)
         work.cancel()
@@ -272,19 +273,19 @@ def test_a_recording_is_a_plugin_too(file: Path) -> None:
     from concertino.plugins import PluginManager
 
     manager = PluginManager(installed=False)
-    assert manager.register(Recording(file, "record"), "recording").state == "loaded"
+    assert manager.register(Recorder(file, "record"), "recording").state == "loaded"
     hooks = {"before": manager.before_call_hooks(), "after": manager.after_call_hooks()}
     call(fake_tool("t", returns=5), {"n": 1}, **hooks)
     assert lines_of(file)[1]["answer"]["content"] == 5
 
 
 def test_a_torn_last_line_is_dropped_and_recorded_again(file: Path) -> None:
-    recording = Recording(file, "record")
+    recording = Recorder(file, "record")
     tool = fake_tool("t", returns=lambda arguments: arguments["n"])
     for n in (1, 2):
         through(recording, tool, {"n": n})
     file.write_bytes(file.read_bytes()[:-20])
-    auto = Recording(file)
+    auto = Recorder(file)
     assert [through(auto, tool, {"n": n}).content for n in (1, 2)] == [1, 2]
     assert [call["n"] for call in tool.calls] == [1, 2, 2]
     assert len(lines_of(file)) == 3
@@ -303,14 +304,14 @@ def test_a_damaged_file_is_an_error_that_names_the_line(file: Path, content: str
     file.parent.mkdir()
     file.write_text(content)
     with pytest.raises(ct.UsageError, match=place):
-        Recording(file, "replay")
+        Recorder(file, "replay")
 
 
 def test_a_missing_file_and_an_unknown_mode_are_errors_with_directions(file: Path) -> None:
     with pytest.raises(ct.UsageError, match="there is no such recording; run once with mode='record'"):
-        Recording(file, "replay")
+        Recorder(file, "replay")
     with pytest.raises(ct.UsageError, match="expected one of record, replay, auto, off"):
-        Recording(file, "rewind")  # type: ignore[arg-type]
+        Recorder(file, "rewind")  # type: ignore[arg-type]
 
 
 JSON = st.recursive(
@@ -329,12 +330,12 @@ def test_any_call_is_replayed_as_it_was(tmp_path_factory, arguments, content) ->
     file = tmp_path_factory.mktemp("any") / "recording.jsonl"
     tool = fake_tool(returns=content, max_chars=10**6)
 
-    def both(recording: Recording) -> Observation:
+    def both(recording: Recorder) -> Observation:
         known = recording.concertino_before_call(tool, arguments, "1")
         if known is None:
             known = Observation("1", tool.name, Status.OK, content, attempts=1)
             recording.concertino_after_call(tool, known)
         return known
 
-    both(Recording(file, "record"))
-    assert both(Recording(file, "replay")).content == content
+    both(Recorder(file, "record"))
+    assert both(Recorder(file, "replay")).content == content

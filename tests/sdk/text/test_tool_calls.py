@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
-from concertino.text import DIALECTS, NAMELESS, read_json, read_tool_call, read_tool_calls, write_tool_call
+from concertino.text import NAMELESS, read_json, read_tool_call, read_tool_calls, write_tool_call
 from hypothesis import given
 from hypothesis import strategies as st
 from linear import assert_linear
 
+Dialect = Literal["hermes", "llama"]
 RECORDED = Path(os.environ.get("CONCERTINO_TEST_DATA", "shared/data")) / "vllm_tool_parsers" / "cases.jsonl"
-READ_OTHERWISE = ("llama3/missing_parameters", "pythonic/broken_quote_sibling")
-"""A call without arguments is one here; a list that is not Python is not guessed at."""
+READ_OTHERWISE = ("llama3/missing_parameters",)
+"""A call without arguments is one here."""
+DIALECTS: tuple[Dialect, ...] = ("hermes", "llama")
 CALL = '<tool_call>{"name": "add", "arguments": {"a": 2}}</tool_call>'
 
 texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=20)
@@ -29,40 +31,40 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
     max_leaves=6,
 )
-IN_TAGS = ("qwen-coder", "glm")
 
 
-def schema_of(arguments: dict[str, Any]) -> list[dict[str, Any]]:
-    """The tool that takes these arguments: values without quotes are read by their types."""
-    types = {key: {"type": "string"} if isinstance(value, str) else {} for key, value in arguments.items()}
-    return [{"name": "do_it", "parameters": {"properties": types}}]
-
-
-@pytest.mark.parametrize("dialect", DIALECTS)
 @given(arguments=st.dictionaries(keys, values, max_size=3))
-def test_what_a_dialect_writes_it_reads_back(dialect: str, arguments: dict[str, Any]) -> None:
-    if dialect in IN_TAGS or dialect == "pythonic":  # these write texts without escapes, or Python's own keywords
-        arguments = {f"{key}_": value for key, value in arguments.items() if "<" not in json.dumps(value)}
-    written = write_tool_call("do_it", arguments, dialect)
-    found = read_tool_calls(written, dialect, tools=schema_of(arguments))
+def test_what_is_written_is_read_back(arguments: dict[str, Any]) -> None:
+    found = read_tool_calls(write_tool_call("do_it", arguments))
     [call] = found.calls
     assert (call.name, call.error, call.closed) == ("do_it", "", True)
     assert json.loads(call.arguments) == arguments
     assert not "".join(found.outside).strip()
 
 
-@pytest.mark.parametrize("dialect", [name for name in DIALECTS if name not in ("llama", "pythonic")])
-def test_calls_and_the_text_around_them_come_in_order(dialect: str) -> None:
-    one, two = (write_tool_call(name, {"a": name}, dialect) for name in ("one", "two"))
-    found = read_tool_calls(f"First. {one} Then. {two}", dialect)
+@given(arguments=st.dictionaries(keys, values, max_size=3))
+def test_the_parameters_of_qwen_coder_are_read_by_their_types(arguments: dict[str, Any]) -> None:
+    arguments = {key: value for key, value in arguments.items() if "<" not in json.dumps(value)}
+    types = {key: {"type": "string"} if isinstance(value, str) else {} for key, value in arguments.items()}
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in arguments.items()}
+    given = "".join(f"<parameter={key}>\n{text}\n</parameter>\n" for key, text in texts.items())
+    tools = [{"name": "do_it", "parameters": {"properties": types}}]
+    [call] = read_tool_calls(f"<tool_call>\n<function=do_it>\n{given}</function>\n</tool_call>", tools=tools).calls
+    assert (call.name, call.error, call.closed) == ("do_it", "", True)
+    assert json.loads(call.arguments) == arguments
+
+
+def test_calls_and_the_text_around_them_come_in_order() -> None:
+    one, two = (write_tool_call(name, {"a": name}) for name in ("one", "two"))
+    found = read_tool_calls(f"First. {one} Then. {two}")
     assert [call.name for call in found.calls] == ["one", "two"]
     assert [part.strip() for part in found.outside] == ["First.", "Then."]
     assert not found.unclosed
 
 
-@given(dialect=st.sampled_from(sorted(DIALECTS)), text=st.text(max_size=80))
-def test_any_text_can_be_read(dialect: str, text: str) -> None:
-    for whole in (text, f"<tool_call>{text}", f"[TOOL_CALLS]{text}", f'{{"name": {text}', f"[{text}()]"):
+@given(dialect=st.sampled_from(DIALECTS), text=st.text(max_size=80))
+def test_any_text_can_be_read(dialect: Dialect, text: str) -> None:
+    for whole in (text, f"<tool_call>{text}", f'{{"name": {text}'):
         found = read_tool_calls(whole, dialect)
         spans = [(call.start, call.end) for call in found.calls]
         assert all(start <= end for start, end in spans)
@@ -107,30 +109,14 @@ def test_calls_inside_thoughts_do_not_count_where_thoughts_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dialect", "text", "calls"),
+    ("text", "calls"),
     [
-        ("llama", 'So: {"name": "a", "parameters": {}}; {"name": "b"} and {x}.', [("a", "{}"), ("b", "{}")]),
-        ("llama", '<|python_tag|>{"name": "a", "parameters": {"x": 1}}', [("a", '{"x": 1}')]),
-        ("mistral", '[TOOL_CALLS][{"name": "a", "arguments": {}}, {"name": "b"}]', [("a", "{}"), ("b", "{}")]),
-        ("mistral", '[TOOL_CALLS]a[ARGS]{"x": 1}[TOOL_CALLS]b{}', [("a", '{"x": 1}'), ("b", "{}")]),
-        ("pythonic", "[a(x=1), b()]", [("a", '{"x": 1}'), ("b", "{}")]),
-        ("pythonic", "[1, 2]", []),
-        ("glm", "<tool_call>a\n<arg_key>x</arg_key>\n<arg_value>1</arg_value>\n</tool_call>", [("a", '{"x": 1}')]),
-        (
-            "deepseek",
-            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>a\n"
-            '```json\n{"x": 1}\n```<｜tool▁call▁end｜>',
-            [("a", '{"x": 1}')],
-        ),
-        (
-            "harmony",
-            "<|start|>assistant to=functions.now<|channel|>commentary<|message|>{}<|call|>",
-            [("now", "{}")],
-        ),
+        ('So: {"name": "a", "parameters": {}}; {"name": "b"} and {x}.', [("a", "{}"), ("b", "{}")]),
+        ('<|python_tag|>{"name": "a", "parameters": {"x": 1}}', [("a", '{"x": 1}')]),
     ],
 )
-def test_the_forms_of_a_dialect_are_read(dialect: str, text: str, calls: list[tuple[str, str]]) -> None:
-    assert [(call.name, call.arguments) for call in read_tool_calls(text, dialect).calls] == calls
+def test_the_objects_of_llama_are_read(text: str, calls: list[tuple[str, str]]) -> None:
+    assert [(call.name, call.arguments) for call in read_tool_calls(text, "llama").calls] == calls
 
 
 HOSTILE = [
@@ -140,20 +126,12 @@ HOSTILE = [
     '{"a":',
     "{",
     '{"a": "',
-    "[TOOL_CALLS]",
-    "[TOOL_CALLS][",
-    "[TOOL_CALLS]{",
     "<function=",
     "<parameter=a>",
     "<parameter=",
-    "<arg_key>",
-    "<arg_key>a</arg_key><arg_value>",
     "to=functions.",
     "<|channel|>",
     "<|message|>",
-    "<｜tool▁call▁begin｜>",
-    "<｜tool▁sep｜>",
-    "[a(",
     '"name"  ',
     "\n",
 ]
@@ -161,20 +139,20 @@ HOSTILE = [
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_hostile_text_takes_time_that_grows_with_its_length(dialect: str, piece: str) -> None:
+def test_hostile_text_takes_time_that_grows_with_its_length(dialect: Dialect, piece: str) -> None:
     text = piece * (100_000 // len(piece))
     for whole in (text, f"<tool_call><function=f>{text}", f"<tool_call>{text}</tool_call>"):
         assert_linear(lambda whole=whole: read_tool_calls(whole, dialect), len(whole))
 
 
 @pytest.mark.skipif(not RECORDED.exists(), reason=f"no recorded texts at {RECORDED}; set CONCERTINO_TEST_DATA")
-@pytest.mark.parametrize("name", ["hermes", "llama3_json", "pythonic"])
-def test_recorded_texts_are_read_as_the_parser_of_their_format_reads_them(name: str) -> None:
-    cases = [case for case in map(json.loads, RECORDED.read_text().splitlines()) if case["format"] == name]
+@pytest.mark.parametrize(("recorded", "dialect"), [("hermes", "hermes"), ("llama3_json", "llama")])
+def test_recorded_texts_are_read_as_the_parser_of_their_format_reads_them(recorded: str, dialect: Dialect) -> None:
+    cases = [case for case in map(json.loads, RECORDED.read_text().splitlines()) if case["format"] == recorded]
     assert cases
     for case in cases:
         if case["id"] not in READ_OTHERWISE:
-            found = read_tool_calls(case["text"], name.removesuffix("3_json"))
+            found = read_tool_calls(case["text"], dialect)
             whole = [(call.name, read_json(call.arguments).value) for call in found.calls if not call.error]
             assert whole == [(call["name"], call["arguments"]) for call in case["calls"]], case["id"]
 
@@ -183,6 +161,9 @@ def test_the_body_of_a_call_is_read_without_its_marks() -> None:
     assert read_tool_call(' {"name": "add", "parameters": {"a": 2}} ')[:2] == ("add", '{"a": 2}')
 
 
-def test_an_unknown_dialect_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="dialect='klingon'; expected one of hermes, qwen-coder, "):
-        read_tool_calls("", "klingon")
+def test_the_body_of_a_harmony_call_has_its_name_in_the_header() -> None:
+    assert read_tool_call("to=functions.now<|message|>{}", "harmony")[:2] == (
+        "now",
+        "{}",
+    )
+    assert read_tool_call("commentary", "harmony") == (NAMELESS, "{}", "the call ends before its arguments", 0, 0, True)

@@ -11,19 +11,7 @@ object would be executed and paid for, while a refusal costs one more turn.
 
 from __future__ import annotations
 
-from .errors import ReadingCode, ReadingError
-from .limits import MAX_DEPTH, MAX_INTEGER_DIGITS, MAX_REPAIR_CHARS, MAX_STRICT_CHARS
-from .read import Reading, read_json
-from .tokens import REPAIRS
+from .errors import ReadingError
+from .read import read_json
 
-__all__ = [
-    "MAX_DEPTH",
-    "MAX_INTEGER_DIGITS",
-    "MAX_REPAIR_CHARS",
-    "MAX_STRICT_CHARS",
-    "REPAIRS",
-    "Reading",
-    "ReadingCode",
-    "ReadingError",
-    "read_json",
-]
+__all__ = ["ReadingError", "read_json"]

@@ -30,7 +30,7 @@ _KIND = {list: "an array", str: "a string", bool: "true or false", type(None): "
 
 
 @dataclass(slots=True)
-class Reading:
+class JsonReading:
     """A value read from model text, and the names of the repairs it needed, in the order of `REPAIRS`."""
 
     value: Any
@@ -43,7 +43,7 @@ def read_json(
     strict: bool = False,
     expect: Literal["object", "any"] = "object",
     maths_fields: Collection[str] = (),
-) -> Reading:
+) -> JsonReading:
     """Read the JSON that a model wrote.
 
     `strict` allows no repair (for format rewards). `expect="object"` demands a JSON object and opens a string
@@ -69,7 +69,7 @@ def read_json(
         value, repairs = _read_encoded(value)
     if maths_fields:
         refuse_hidden_commands(value, maths_fields, text)
-    return Reading(value, repairs)
+    return JsonReading(value, repairs)
 
 
 def _read_repaired(text: str, expect: str, fault: ReadingError) -> tuple[Any, tuple[Repair, ...]]:

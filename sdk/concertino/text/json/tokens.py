@@ -34,7 +34,7 @@ Repair = Literal[
     "trailing-comma",
 ]
 REPAIRS: tuple[Repair, ...] = get_args(Repair)
-"""Every name a `Reading.repairs` can hold, in the order in which it holds them."""
+"""Every name a `JsonReading.repairs` can hold, in the order in which it holds them."""
 
 INVISIBLE = "\ufeff\u200b\u200c\u200d\u2060\u00a0"
 CLOSING_QUOTE = {'"': '"', "'": "'", "“": "”"}

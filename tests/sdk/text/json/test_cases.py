@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from concertino.text.json import REPAIRS, ReadingError, read_json
+from concertino.text.json import ReadingError, read_json
+from concertino.text.json.tokens import REPAIRS
 
 CASES = [json.loads(line) for line in (Path(__file__).parent / "cases.jsonl").read_text("utf-8").splitlines()]
 LOG = logging.getLogger(__name__)

@@ -8,16 +8,10 @@ import sys
 
 import concertino.text.json as reading
 import pytest
-from concertino.text.json import (
-    MAX_DEPTH,
-    MAX_INTEGER_DIGITS,
-    MAX_REPAIR_CHARS,
-    MAX_STRICT_CHARS,
-    REPAIRS,
-    Reading,
-    ReadingError,
-    read_json,
-)
+from concertino.text.json import ReadingError, read_json
+from concertino.text.json.limits import MAX_DEPTH, MAX_INTEGER_DIGITS, MAX_REPAIR_CHARS, MAX_STRICT_CHARS
+from concertino.text.json.read import JsonReading
+from concertino.text.json.tokens import REPAIRS
 
 
 def refused(text: str, **options: object) -> ReadingError:
@@ -36,7 +30,7 @@ def test_the_limits_are_those_documented() -> None:
 
 
 def test_a_reading_is_a_small_value() -> None:
-    assert read_json('{"a": 1}') == Reading({"a": 1}, ())
+    assert read_json('{"a": 1}') == JsonReading({"a": 1}, ())
     assert not hasattr(read_json("{}"), "__dict__")
 
 

@@ -13,7 +13,7 @@ _WHY = {"missing": "give", "skipped": "skip"}
 
 
 @dataclass(frozen=True)
-class CheckReport:
+class ConformanceReport:
     """What was checked of a package.
 
     Attributes:
