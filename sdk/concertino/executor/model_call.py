@@ -63,8 +63,8 @@ class ModelCallOwner(CallOwner):
 class StreamListener(Protocol):
     """Who hears a reply while it is written."""
 
-    def begin(self) -> None:
-        """An attempt begins; what was heard before is void."""
+    def on_attempt(self) -> None:
+        """An attempt begins: the text heard so far is void."""
 
     def on_text(self, piece: str) -> None:
         """More of the text."""
@@ -156,7 +156,7 @@ class ModelCall(Execution):
 
     async def _heard(self, model: Model, listener: StreamListener) -> Any:
         """The reply of a stream whose text is heard piece by piece."""
-        listener.begin()
+        listener.on_attempt()
         last: Any = None
         pieces = model.stream(self.chat)
         try:

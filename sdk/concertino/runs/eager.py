@@ -32,7 +32,7 @@ class EagerDispatcher:
         self._text = ""
         self._begun: dict[str, tuple[Call, PlanRun]] = {}
 
-    def begin(self) -> None:
+    def on_attempt(self) -> None:
         """Another attempt writes from the start; what it writes again the same is not begun again."""
         self._text = ""
 

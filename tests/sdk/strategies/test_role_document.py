@@ -214,7 +214,7 @@ places = st.sampled_from(
         "order",
         "answer",
         "remember",
-        "patience",
+        "max_unreadable_replies",
         "strict",
         "until",
         "roles",

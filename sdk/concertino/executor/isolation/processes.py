@@ -35,7 +35,7 @@ class WorkerError(Exception):
     """What a tool in its own process raised, or how the process died."""
 
 
-class _Worker:
+class _WorkerProcess:
     """One process, used by one call at a time."""
 
     def __init__(self, module: str, qualname: str) -> None:
@@ -111,7 +111,7 @@ class _Seat:
     __slots__ = ("left", "worker")
 
     def __init__(self) -> None:
-        self.worker: _Worker | None = None
+        self.worker: _WorkerProcess | None = None
         self.left = False
 
 
@@ -121,8 +121,8 @@ class Workers:
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name = name
         self._path = import_path(function, name)
-        self._idle: deque[_Worker] = deque()
-        self._busy: set[_Worker] = set()
+        self._idle: deque[_WorkerProcess] = deque()
+        self._busy: set[_WorkerProcess] = set()
         self._lock = threading.Lock()
 
     async def run(self, arguments: dict[str, Any], crew: Crew) -> Any:
@@ -136,7 +136,7 @@ class Workers:
         def work() -> Any:
             with self._lock:
                 worker = self._idle.pop() if self._idle else None
-            worker = worker or _Worker(*self._path)
+            worker = worker or _WorkerProcess(*self._path)
             with self._lock:
                 self._busy.add(worker)
                 seat.worker = worker
@@ -159,7 +159,7 @@ class Workers:
                 self._discard(worker)
             raise
 
-    def _release(self, worker: _Worker) -> None:
+    def _release(self, worker: _WorkerProcess) -> None:
         with self._lock:
             reusable = worker in self._busy and worker.alive
             self._busy.discard(worker)
@@ -168,7 +168,7 @@ class Workers:
         if not reusable:
             worker.close()
 
-    def _discard(self, worker: _Worker) -> None:
+    def _discard(self, worker: _WorkerProcess) -> None:
         with self._lock:
             self._busy.discard(worker)
         worker.kill()  # its thread sees the end of the pipe and closes it

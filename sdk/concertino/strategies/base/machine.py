@@ -293,6 +293,17 @@ class Strategy(ABC):
     def restore(self, dumped: Mapping[str, Any]) -> Machine:
         """A machine from `Machine.dump`."""
 
+    def _require_at_least(self, **least: int) -> None:
+        """Refuse settings below a value; `None` leaves a setting out.
+
+        Raises:
+            UsageError: names the setting and its least value.
+        """
+        for name, lowest in least.items():
+            value = getattr(self, name)
+            if value is not None and value < lowest:
+                raise UsageError(f"{type(self).__name__}({name}={value!r}): expected at least {lowest}")
+
     @property
     def parts(self) -> Mapping[str, str]:
         """The roles that speak, in order, each with the role of the pool whose model plays it."""

@@ -33,7 +33,7 @@ from concertino.strategies.base.tags import MAX_TAGS
 
 from .graph import read_nodes, write_nodes
 from .queries import cut_parts, write_parts
-from .tasks import Task, read_tasks, write_tasks
+from .tasks import PlanTask, read_tasks, write_tasks
 
 CODES: dict[str, str] = {
     "answer_too_early": "An answer stands in a turn with calls; lenient readers drop it.",
@@ -92,7 +92,7 @@ class TurnText(NamedTuple):
     """
 
     thinking: str
-    tasks: tuple[Task, ...] | None
+    tasks: tuple[PlanTask, ...] | None
     calls: tuple[Call, ...]
     graph: bool
     answers: tuple[str, ...] | None
@@ -123,7 +123,7 @@ def read_turn(
         cut_off: the length limit ended the text.
     """
     issues = CallFormatIssues(strict)
-    turn = _Turn(text, verbs, Offers(tools), issues, cut_off)
+    turn = _TurnReader(text, verbs, Offers(tools), issues, cut_off)
     turn.read(graph)
     if turn.tasks is not None and planned and not turn.reflected:
         words = "a new <plan> without a <reflection> that says why"
@@ -155,7 +155,7 @@ def _number(place: int | None) -> float:
     return float("inf") if place is None else place
 
 
-class _Turn:
+class _TurnReader:
     """One text being read."""
 
     def __init__(
@@ -167,7 +167,7 @@ class _Turn:
         self.issues = issues
         self.cut_off = cut_off
         self.thoughts: list[str] = []
-        self.tasks: tuple[Task, ...] | None = None
+        self.tasks: tuple[PlanTask, ...] | None = None
         self.plan_place = self.answer_place = (0, 0)
         self.calls: list[Call] = []
         self.asked: set[tuple[str, str]] = set()
@@ -347,7 +347,7 @@ class _Turn:
 def write_turn(
     thinking: str,
     *,
-    tasks: Sequence[Task] = (),
+    tasks: Sequence[PlanTask] = (),
     queries: Mapping[str, Sequence[str]] | None = None,
     graph: Plan | None = None,
     verbs: Mapping[str, str] | None = None,

@@ -55,7 +55,7 @@ CODES: dict[str, str] = {
 }
 """Every fault of a document."""
 
-_KEYS = ("name", "turns", "order", "answer", "remember", "patience", "strict", "until", "roles")
+_KEYS = ("name", "turns", "order", "answer", "remember", "max_unreadable_replies", "strict", "until", "roles")
 _NEEDED = {
     "role": ("name", "prompt"),
     "agree": ("left", "right"),
@@ -142,7 +142,7 @@ def faults_of(data: Any) -> list[Fault]:
         check.note("bad_value", "", f"a workflow is a table of keys; got {type(data).__name__}")
         return check.faults
     check.keys(data, _KEYS, ("roles", "until"), "")
-    for key, least in (("turns", 1), ("patience", 1), ("remember", 0)):
+    for key, least in (("turns", 1), ("max_unreadable_replies", 1), ("remember", 0)):
         value = data.get(key, least)
         if check.of_type(value, int, key, "a whole number") and not least <= value <= 1000:
             check.note("bad_value", key, f"{value} is out of range; expected {least} to 1000", value)

@@ -85,7 +85,7 @@ class RoleText:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _RoleTextReader:
     """One text being read; what comes before `start` is thought."""
 
     text: str
@@ -124,7 +124,7 @@ def read_role_text(reply: Reply, form: Form, *, strict: bool = False) -> RoleTex
     said = text[start:].strip()
     if form == "calls":
         return _read_calls(reply, said, strict)
-    reader = _Reader(text, start, reply.finish_reason == "length", strict)
+    reader = _RoleTextReader(text, start, reply.finish_reason == "length", strict)
     if not said:
         reader.refuse("no_text", "nothing stands behind the thought; write what was asked for")
         return RoleText(None, said, tuple(reader.issues))
@@ -145,7 +145,7 @@ def _read_calls(reply: Reply, said: str, strict: bool) -> RoleText:
     return RoleText(value or None, said, issues)
 
 
-def _read_code(reader: _Reader) -> str | None:
+def _read_code(reader: _RoleTextReader) -> str | None:
     text = reader.text
     blocks: list[tuple[int, int, int]] = []
     opened: tuple[int, int, str] | None = None
@@ -178,7 +178,7 @@ def _read_code(reader: _Reader) -> str | None:
     return code.rstrip("\n") + "\n"
 
 
-def _read_tests(reader: _Reader) -> list[dict[str, str]] | None:
+def _read_tests(reader: _RoleTextReader) -> list[dict[str, str]] | None:
     tests = _tagged_tests(reader)
     if tests is None:
         tests = _headed_tests(reader)
@@ -195,7 +195,7 @@ def _read_tests(reader: _Reader) -> list[dict[str, str]] | None:
     return tests
 
 
-def _tagged_tests(reader: _Reader) -> list[dict[str, str]] | None:
+def _tagged_tests(reader: _RoleTextReader) -> list[dict[str, str]] | None:
     """Tests in tags; `None` without any."""
     text = reader.text[reader.start :]
     blocks = [block for block in cut_blocks(text, ("test",), repeating="test") if block.tag == "test"]
@@ -218,7 +218,7 @@ def _tagged_tests(reader: _Reader) -> list[dict[str, str]] | None:
     return tests
 
 
-def _headed_tests(reader: _Reader) -> list[dict[str, str]]:
+def _headed_tests(reader: _RoleTextReader) -> list[dict[str, str]]:
     """Tests under the headings of AT-GRPO's prompts."""
     tests: list[dict[str, str]] = []
     given: dict[str, str] = {}
@@ -250,7 +250,9 @@ def _unfenced(text: str) -> str:
     return text[opening.end() : closing.start() if closing else len(text)].strip("\r\n")
 
 
-def _add_test(reader: _Reader, tests: list[dict[str, str]], given: Mapping[str, str], start: int, end: int) -> None:
+def _add_test(
+    reader: _RoleTextReader, tests: list[dict[str, str]], given: Mapping[str, str], start: int, end: int
+) -> None:
     if not given.get("output", "").strip():
         reader.refuse("no_output", "a test lacks its expected output; write <output>...</output>", start, end)
         return
@@ -261,7 +263,7 @@ def _add_test(reader: _Reader, tests: list[dict[str, str]], given: Mapping[str, 
     tests.append({"input": given.get("input", ""), "output": given["output"]})
 
 
-def _read_answer(reader: _Reader) -> str | None:
+def _read_answer(reader: _RoleTextReader) -> str | None:
     text = reader.text
     answers: list[tuple[str, int, int]] = []
     position = reader.start
@@ -310,7 +312,7 @@ def _end_of_answer(text: str, sign: re.Match[str]) -> int | None:
     return None
 
 
-def _read_actions(reader: _Reader) -> list[Any] | None:
+def _read_actions(reader: _RoleTextReader) -> list[Any] | None:
     text = reader.text
     sign = None
     for sign in _ACTION_SIGN.finditer(text, reader.start):  # noqa: B007 - the last one counts

@@ -53,6 +53,10 @@ class Role:
         """The role of the pool that speaks."""
         return self.policy or self.name
 
+    def may_call(self, name: str) -> bool:
+        """Whether a member, by its full or its short name, is one of the role's tools."""
+        return any(name in (tool, tool.rpartition("/")[2]) for tool in self.tools)
+
 
 @dataclass(frozen=True, slots=True)
 class Agree:

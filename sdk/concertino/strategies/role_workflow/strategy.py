@@ -25,7 +25,7 @@ from typing import Any, Literal
 from concertino.core.errors import UsageError
 from concertino.core.plan import Call
 from concertino.schema import near_names
-from concertino.strategies.base.machine import OutlineStep, RunLimits, Strategy, TaskContext
+from concertino.strategies.base.machine import RunLimits, Strategy, TaskContext
 
 from . import prompts
 from .document import faults_of, from_document, read_document_text, to_document
@@ -45,7 +45,7 @@ class RoleWorkflow(Strategy):
         turns: at most so many (the paper's T).
         order: `sequential`, or `simultaneous`: no role sees what another one says in the same turn.
         remember: past turns that the history tells.
-        patience: texts of a role that could not be read, in one turn, after which the turn goes on without it.
+        max_unreadable_replies: unreadable texts of a role in one turn, after which the turn continues without it.
         strict: refuse texts that lenient reading repairs.
 
     Raises:
@@ -58,7 +58,7 @@ class RoleWorkflow(Strategy):
     turns: int = 4
     order: Literal["sequential", "simultaneous"] = "sequential"
     remember: int = 3
-    patience: int = 2
+    max_unreadable_replies: int = 2
     strict: bool = False
 
     name = "role-workflow"
@@ -86,23 +86,13 @@ class RoleWorkflow(Strategy):
         """Plans that a run has at most; the calls of one of them depend on what roles write."""
         return RunLimits(self.max_rounds)
 
-    def write_turn(
-        self,
-        calls: Sequence[Call],
-        thought: str = "",
-        *,
-        part: str = "",
-        tools: Sequence[Mapping[str, Any]] = (),
-        outline: Sequence[OutlineStep] = (),
-    ) -> str:
-        """What a role says so that its tools are called.
-
-        Raises:
-            UsageError: the role has no tool, or its text cannot make these calls.
-        """
+    def write_turn(self, calls: Sequence[Call], thought: str = "", *, part: str = "", **_: Any) -> str:
         role = self._role(part)
         if not role.tools:
             raise UsageError(f"role {role.name!r} has no tools, so it makes no calls; write_answer writes what it says")
+        refused = next((call.name for call in calls if not role.may_call(call.name)), None)
+        if refused is not None:
+            raise UsageError(f"role {role.name!r} may not call {refused!r}; it may call {', '.join(role.tools)}")
         if role.reads == "calls":
             return "\n".join([*filter(None, [thought]), *(write_call(call.name, call.data) for call in calls)])
         if len(calls) != 1:
@@ -110,7 +100,6 @@ class RoleWorkflow(Strategy):
         return write_value(role.reads, calls[0].data.get(role.argument), thought)
 
     def write_answer(self, answer: str, thought: str = "", *, part: str = "") -> tuple[str, ...]:
-        """What a role says, in the form that is read from it."""
         return (write_value(self._role(part or self.answering).reads, answer, thought),)
 
     def _role(self, name: str) -> Role:
@@ -161,7 +150,10 @@ class RoleWorkflow(Strategy):
 
     def to_json(self) -> dict[str, Any]:
         """The workflow as a document of plain JSON data."""
-        settings = {key: getattr(self, key) for key in ("turns", "order", "answer", "remember", "patience", "strict")}
+        settings = {
+            key: getattr(self, key)
+            for key in ("turns", "order", "answer", "remember", "max_unreadable_replies", "strict")
+        }
         return {"name": self.name, **to_document(self.roles, self.until, settings)}
 
     @classmethod

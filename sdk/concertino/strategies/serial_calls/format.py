@@ -83,7 +83,7 @@ class SerialTurn:
 
 
 @dataclass(slots=True)
-class _Turn:
+class _TurnDraft:
     """The turn under construction."""
 
     text: str
@@ -124,7 +124,7 @@ def read_turn(
     """
     text = reply.text
     blocks = cut_blocks(text, TAGS, repeating="tool_call")
-    turn = _Turn(text, strict)
+    turn = _TurnDraft(text, strict)
     _note_tags(turn, blocks)
     if reply.tool_calls:
         for call in reply.tool_calls[:LIMIT]:
@@ -144,7 +144,7 @@ def read_turn(
     return _finished(turn, blocks)
 
 
-def _note_tags(turn: _Turn, blocks: Sequence[TextBlock]) -> None:
+def _note_tags(turn: _TurnDraft, blocks: Sequence[TextBlock]) -> None:
     for block in blocks:
         if block.tag.startswith("/"):
             name = block.tag[1:]
@@ -157,7 +157,7 @@ def _note_tags(turn: _Turn, blocks: Sequence[TextBlock]) -> None:
             turn.note("unclosed_think", message, block.start, block.end)
 
 
-def _read_block(turn: _Turn, block: TextBlock, out_of_tokens: bool) -> None:
+def _read_block(turn: _TurnDraft, block: TextBlock, out_of_tokens: bool) -> None:
     """One `<tool_call>` block."""
     call_id = str(len(turn.calls) + 1)
     place = block.start, block.end
@@ -190,7 +190,7 @@ def _read_block(turn: _Turn, block: TextBlock, out_of_tokens: bool) -> None:
     turn.add(call, *place, *issues)
 
 
-def _check_keys(turn: _Turn, data: Mapping[str, Any], block: TextBlock) -> list[FormatIssue]:
+def _check_keys(turn: _TurnDraft, data: Mapping[str, Any], block: TextBlock) -> list[FormatIssue]:
     """What is wrong with the keys of a call."""
     place = block.begin, block.stop
     issues: list[FormatIssue] = []
@@ -212,7 +212,7 @@ def _check_keys(turn: _Turn, data: Mapping[str, Any], block: TextBlock) -> list[
     return issues
 
 
-def _check_names(turn: _Turn, tools: Collection[str], choices: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
+def _check_names(turn: _TurnDraft, tools: Collection[str], choices: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
     for index, (call, place) in enumerate(zip(turn.calls, turn.places, strict=True)):
         if call.error is not None:
             continue
@@ -243,7 +243,7 @@ def _unlisted(call: Call, offered: Mapping[str, Sequence[str]]) -> str:
     return ""
 
 
-def _finished(turn: _Turn, blocks: Sequence[TextBlock]) -> SerialTurn:
+def _finished(turn: _TurnDraft, blocks: Sequence[TextBlock]) -> SerialTurn:
     """The turn as a whole."""
     text = turn.text
     thoughts = [text[b.begin : b.stop].strip() for b in blocks if b.tag == "think"]
