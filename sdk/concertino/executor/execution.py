@@ -29,13 +29,13 @@ from typing import Any, Literal, Protocol
 
 from concertino.core.budget import Amount
 from concertino.core.events import Event, Retried, Stalled
+from concertino.core.model import ChatRequest, Reply
 from concertino.core.observation import CallFailed, ErrorInfo, Observation, Status
 from concertino.core.plan import Plan
 from concertino.core.provider_error import FailureClass
 from concertino.core.usage import Usage
 
 from . import error_messages
-from .admission import Admission
 from .bindings import Bindings
 from .bound import Bound
 from .gates import Gate, enter, leave
@@ -63,16 +63,17 @@ class Host(Protocol):
 
     @property
     def bindings(self) -> Bindings:
-        """The members made ready to run."""
-
-    @property
-    def admission(self) -> Admission:
-        """The gates that calls pass."""
+        """The members made ready to run, and their gates."""
 
     async def run_plan(
         self, plan: Plan, scope: Scope, *, prefix: str = "", parent: Execution | None = None
     ) -> list[Observation]:
         """Run a plan that an agent's call asks for."""
+
+    async def ask(
+        self, model: str, request: ChatRequest, scope: Scope, *, call_id: str = "", parent: Execution | None = None
+    ) -> Reply:
+        """Ask a model, for an agent's call."""
 
 
 class CallOwner(ABC):

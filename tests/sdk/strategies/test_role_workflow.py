@@ -384,7 +384,7 @@ def test_each_branch_is_rewarded_for_its_own_action() -> None:
         branch = feed(machine.fork(), says(write_actions(actions)))
         content = maze.function({"state": 0, "action": act(branch).plan.calls[0].arguments["action"]})  # type: ignore[index]
         feed(branch, [ct.Observation("1", "maze", ct.Status.OK, content)])
-        rewards.append((branch.world.state, branch.world.reward))  # type: ignore[attr-defined]
+        rewards.append((branch.environment.state, branch.environment.reward))  # type: ignore[attr-defined]
     assert rewards == [(1, 0.0), (2, 0.0), (3, 1.0), (-1, 0.0)]
     assert machine.environment.state == {"cell": 0}  # type: ignore[attr-defined]
 

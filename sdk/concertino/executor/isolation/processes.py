@@ -27,8 +27,8 @@ from concertino.members.import_path import import_path
 from .child_process import ChildProcess
 from .threads import Crew
 
-ANSWER_BYTES = 128 * 2**20
-"""Bytes of JSON that a worker may answer with; the limit of the executor is smaller, and applies to what was read."""
+_BYTES_PER_CHARACTER = 16
+"""Bytes of JSON that one character of a result takes at most, with room for what stands around it."""
 
 
 class WorkerError(Exception):
@@ -50,7 +50,7 @@ class _WorkerProcess:
         assert self.process.stdout is not None
         self._replies = io.BufferedReader(self.process.stdout)
 
-    def ask(self, arguments: dict[str, Any]) -> Any:
+    def ask(self, arguments: dict[str, Any], limit: int) -> Any:
         """Send arguments, wait for the answer (blocking).
 
         Raises:
@@ -58,18 +58,19 @@ class _WorkerProcess:
             BadResult: the answer is too long.
         """
         assert self.process.stdin is not None
+        most = _BYTES_PER_CHARACTER * limit
         try:
             data = memoryview(json.dumps(arguments).encode() + b"\n")
             while data:
                 data = data[self.process.stdin.write(data) or 0 :]
-            line = self._replies.readline(ANSWER_BYTES)
+            line = self._replies.readline(most)
         except (OSError, ValueError):
             line = b""
         if not line:
             raise WorkerError(self._death())
         if not line.endswith(b"\n"):
             self.kill()
-            raise BadResult(f"returned more than {ANSWER_BYTES:,} bytes of JSON, or died while it answered")
+            raise BadResult(f"returned more than {most:,} bytes of JSON, or died while it answered")
         answer = json.loads(line)
         if "error" in answer:
             raise WorkerError(answer["error"])
@@ -125,11 +126,12 @@ class Workers:
         self._busy: set[_WorkerProcess] = set()
         self._lock = threading.Lock()
 
-    async def run(self, arguments: dict[str, Any], crew: Crew) -> Any:
+    async def run(self, arguments: dict[str, Any], crew: Crew, limit: int) -> Any:
         """Run the tool on plain JSON arguments in a process that this call has for itself.
 
         Args:
             crew: whose threads wait for the process.
+            limit: characters of the largest result (`Limits.result_bytes`).
         """
         seat = _Seat()
 
@@ -145,7 +147,7 @@ class Workers:
                 if left:
                     worker.kill()
                     raise WorkerError("it was no longer awaited when its process was ready")
-                return worker.ask(arguments)
+                return worker.ask(arguments, limit)
             finally:
                 self._release(worker)
 
