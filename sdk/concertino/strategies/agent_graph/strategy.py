@@ -119,7 +119,7 @@ class AgentGraphMachine(Conversation):
         )
         self.messages = [Message("system", system), Message("user", context.question)]
 
-    # -- what came back --------------------------------------------------------------------------------------------
+    # -- replies and observations ----------------------------------------------------------------------------------
 
     def on_reply(self, reply: Reply) -> None:
         """Read the model's text."""

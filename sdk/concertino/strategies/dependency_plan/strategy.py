@@ -210,7 +210,7 @@ class DependencyPlanMachine(Conversation):
             question += render_remaining(context.remaining)
         self.messages = [Message("system", system), Message("user", question)]
 
-    # -- what came back --------------------------------------------------------------------------------------------
+    # -- replies and observations ----------------------------------------------------------------------------------
 
     def on_reply(self, reply: Reply) -> None:
         """Read the model's text."""

@@ -80,7 +80,7 @@ def read_tasks(text: str, start: int, issues: FormatIssues) -> tuple[PlanTask, .
             tasks[-1] = tasks[-1]._replace(text=f"{tasks[-1].text} {line.text.strip()}".strip()[:MAX_TEXT])
     for task, place, known in zip(tasks, places, told, strict=True):
         if not known:
-            issues.mend("no_dependencies", f"{task.id} says nothing of dependencies; taken as none", *place)
+            issues.mend("no_dependencies", f"{task.id} lists no dependencies; taken as none", *place)
     if not tasks:
         issues.refuse(
             "empty_plan", "the plan holds no task; write T1: ... and - Dependencies: none", start, start + len(text)
@@ -114,14 +114,14 @@ def _check(tasks: Sequence[PlanTask], places: Sequence[tuple[int, int]], issues:
     known: dict[str, tuple[str, ...]] = {}
     for task, place in zip(tasks, places, strict=True):
         if task.id in known:
-            issues.refuse("duplicate_task", f"{task.id} is there twice; number the tasks", *place)
+            issues.refuse("duplicate_task", f"{task.id} is written twice; number the tasks", *place)
         known.setdefault(task.id, task.depends)
     for task, place in zip(tasks, places, strict=True):
         for other in task.depends:
             if other == task.id:
                 issues.refuse("plan_cycle", f"{task.id} depends on itself; remove it from its dependencies", *place)
             elif other not in known:
-                words = f"{task.id} depends on {other}, which is no task; {suggestion(other, known.keys())}"
+                words = f"{task.id} depends on {other}, which is not a task; {suggestion(other, known.keys())}"
                 issues.refuse("unknown_dependency", words, *place)
     left = dict(known)
     while ready := [name for name, needs in left.items() if not any(other in left for other in needs)]:

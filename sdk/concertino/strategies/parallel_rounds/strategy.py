@@ -41,7 +41,7 @@ class ParallelRounds(Strategy):
         native: use the server's native tool calling instead of `<tool_call>` text.
         show_budget: show what is left of the budget with the observations (b_t of the paper's state).
         observation_tokens: tokens of one observation that are shown; the middle of a longer one is left out.
-        history_tokens: tokens of the whole conversation, from which on observations of old rounds are told briefly.
+        history_tokens: tokens of the whole conversation, from which on observations of old rounds are shortened.
         max_unreadable_replies: texts without a readable call, in a row, after which the run ends.
         prompt: `full`, or `brief` for a model that was trained on this format: the members and the numbers, and
             observations in their short form.
@@ -151,7 +151,7 @@ class ParallelRoundsMachine(Conversation):
         ready = [call for call in read_ahead(text) if int(call.id) <= room and call.name != prompts.FINAL]
         return [self._filled(call) for call in ready]
 
-    # -- what came back --------------------------------------------------------------------------------------------
+    # -- replies and observations ----------------------------------------------------------------------------------
 
     def on_reply(self, reply: Reply) -> None:
         """Read the model's text."""
@@ -241,7 +241,7 @@ class ParallelRoundsMachine(Conversation):
         return place_of(self.round + 1, call) if self.settings.references else call.id
 
     def _compact(self) -> None:
-        """Tell old rounds briefly where the conversation has grown too long; it then counts as not asked with yet."""
+        """Shorten old rounds of a long conversation; the model is then asked with all of it again."""
         limit = self.settings.history_tokens
         if limit is None:
             return

@@ -1,6 +1,6 @@
-"""One run of a workflow of roles: whose turn it is, what was said, what came of it.
+"""One run of a workflow of roles: whose turn it is, what was said, and its result.
 
-Everything a run knows is plain data, the state of its environment too (`_environment`): so a fork is a branch of a tree
+Everything a run knows is plain data, the state of its environment too (`environment`): so a fork is a branch of a tree
 search, and `role` says whose turn it is.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation
@@ -19,13 +19,11 @@ from concertino.strategies.base.machine import Act, Ask, Done, Machine, Reading,
 from concertino.text.answers import same_answer, same_output
 
 from . import prompts
+from .document import to_document
 from .format import RoleText, read_role_text
 from .record import TurnRecord, clipped, printed, shown_value, tell_history
-from .role import Agree, PassTests, ReachGoal, Role
+from .role import Agree, PassTests, ReachGoal, Role, Workflow
 from .template import COMMON, FIELDS, fill_template
-
-if TYPE_CHECKING:
-    from .strategy import RoleWorkflow
 
 Phase = Literal["look", "ask", "use", "check", "done"]
 _MOST_CALLS = 8
@@ -61,7 +59,7 @@ class RoleWorkflowMachine(Machine):
         rewards: what it gave for each turn's action.
     """
 
-    def __init__(self, settings: RoleWorkflow, context: TaskContext) -> None:
+    def __init__(self, settings: Workflow, context: TaskContext) -> None:
         self.settings = settings
         self.question = context.question
         self.tools = list(context.tools)
@@ -141,7 +139,7 @@ class RoleWorkflowMachine(Machine):
         if self.rounds is not None and self.acts >= self.rounds:
             self._end("rounds", f"{self.acts} plans were run, as many as the budget allows")
 
-    # -- what came back --------------------------------------------------------------------------------------------
+    # -- replies and observations ----------------------------------------------------------------------------------
 
     def on_reply(self, reply: Reply) -> None:
         """Read what a role wrote; a text that cannot be read is handed back, a few times."""
@@ -183,7 +181,7 @@ class RoleWorkflowMachine(Machine):
         return replace(call, error=("unknown_name", f"{role.name} may not call {call.name!r}; {hint}"))
 
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
-        """Take what came back; the next calls, the next role or the next turn follow."""
+        """Take the observations; the next calls, the next role or the next turn follow."""
         self.acts += 1
         self.seen.extend(observations)
         if len(self.seen) < len(self.calls):
@@ -414,7 +412,7 @@ class RoleWorkflowMachine(Machine):
         plain = {name: getattr(self, name) for name in _PLAIN}
         return {
             **plain,
-            "settings": self.settings.to_json(),
+            "settings": to_document(self.settings),
             "said": {name: saying.to_json() for name, saying in self.said.items()},
             "earlier": {name: saying.to_json() for name, saying in self.earlier.items()},
             "records": [record.to_json() for record in self.records],
@@ -429,7 +427,7 @@ class RoleWorkflowMachine(Machine):
             "final": [self.final.answer, self.final.stop, self.final.detail],
         }
 
-    def _load(self, settings: RoleWorkflow, dumped: Mapping[str, Any]) -> None:
+    def _load(self, settings: Workflow, dumped: Mapping[str, Any]) -> None:
         self.settings = settings
         for name in _PLAIN:
             setattr(self, name, dumped[name])

@@ -220,7 +220,7 @@ class SerialCallsMachine(Conversation):
         """The question as the `qa` form shows it; how a preference is joined to it was not published."""
         return "\n".join(filter(None, [self.question, self.settings.preference]))
 
-    # -- what came back --------------------------------------------------------------------------------------------
+    # -- replies and observations ----------------------------------------------------------------------------------
 
     def on_reply(self, reply: Reply) -> None:
         """Read the model's text."""
