@@ -87,7 +87,7 @@ class Leader(Model):
 
     Args:
         pool: whose members it asks.
-        strategy: parallel rounds, with brief prompts and quotes.
+        strategy: parallel rounds, with brief prompts and references.
         several: share of runs that ask more than one member at once.
         careful: share of runs in which members are asked in the order of their cards.
         everyone: ask all members, and quote the one with the best card.

@@ -190,8 +190,8 @@ def settings(out: Path, half: str, seed: int, size: Size) -> dict[str, Any]:
         name: {"set": "jsonl", "options": {"path": str(out / f"{name}.jsonl"), **columns}} for name in ("train", "test")
     }
     spent = {"term": "shared/spending", "of": "usd", "limit": 0.05, "money": "calls"}
-    rounds = {"name": "parallel-rounds", "prompt": "brief", "quotes": True, "show_budget": False, "max_rounds": 1,
-              "observation_tokens": 40, "patience": 2}  # fmt: skip
+    rounds = {"name": "parallel-rounds", "prompt": "brief", "references": True, "show_budget": False, "max_rounds": 1,
+              "observation_tokens": 40, "max_unreadable_replies": 2}  # fmt: skip
     return {
         "name": f"unseen-pool-{half}",
         "about": "whom to ask, over recorded models",

@@ -48,7 +48,7 @@ PYTHON = (a_tool("python", code="string"),)
 GOOD = {
     "rounds": StrategySubject(ParallelRounds()),
     "rounds, brief and quoting, with a summariser": StrategySubject(
-        ParallelRounds(quotes=True, prompt="brief", summariser="summariser", history_tokens=600)
+        ParallelRounds(references=True, prompt="brief", summariser="summariser", history_tokens=600)
     ),
     "rounds, native": StrategySubject(ParallelRounds(native=True)),
     "one call": StrategySubject(SerialCalls()),

@@ -172,7 +172,7 @@ SETTINGS: dict[str, Any] = {
         "select": {"tool_share": None, "recovery": "any"},
     },
     "rollout": {
-        "strategy": {"name": "scout-judge", "turns": 2, "patience": 1},
+        "strategy": {"name": "scout-judge", "turns": 2, "max_unreadable_replies": 1},
         "group_size": 2,
         "turn_tokens": 6,
         "total_tokens": 24,
@@ -249,7 +249,7 @@ def test_it_is_exported_with_its_settings(reinforced: Any, tmp_path: Path) -> No
     assert "strategy.json" in exported.files
     written = json.loads((tmp_path / "out" / "strategy.json").read_text(encoding="utf-8"))
     strategy = installed_strategy(written["name"]).from_json(written)
-    assert strategy.to_json() == {"name": "scout-judge", "turns": 2, "wide": 4, "patience": 1}
+    assert strategy.to_json() == {"name": "scout-judge", "turns": 2, "wide": 4, "max_unreadable_replies": 1}
 
 
 def test_what_was_trained_is_evaluated(home: Path, reinforced: Any) -> None:

@@ -18,7 +18,7 @@ from concertino_train.rollouts import Assignment
 CHEAP = {"text": "Keep it cheap.", "accuracy": 1.0, "usd": 1.0}
 SURE = {"text": "Be sure.", "accuracy": 1.0, "usd": 0.0}
 POOL = practice_pool(faults={"scale": 0.0})
-STRATEGY = ct.ParallelRounds(prompt="brief", quotes=True, show_budget=False)
+STRATEGY = ct.ParallelRounds(prompt="brief", references=True, show_budget=False)
 
 
 def preferences(*given: dict[str, Any]) -> Any:

@@ -462,7 +462,7 @@ def test_a_tiny_policy_learns_to_route_in_the_exact_form_from_collected_trajecto
     from concertino_train.tiny import new_model, new_tokenizer
 
     began, pool = time.process_time(), practice_pool()
-    strategy = ct.ParallelRounds(prompt="brief", quotes=True, show_budget=False)
+    strategy = ct.ParallelRounds(prompt="brief", references=True, show_budget=False)
     asked = TaskSet("practice", "", lambda count=100: tasks("facts", count, split="train", level=1))
     expert = System("expert", strategy, RoundsExpert(pool, Habits(slips=0.1, serial=0.3)))
     done = asyncio.run(

@@ -3,20 +3,20 @@
 executor     plans over pools, for runs           execution       the one lifecycle of calls and requests to models
 plan_run     one plan: edges, order, ends         call            a call of a tool or agent
 validation   arguments, results, replies          model_call      a request to a model
-bindings     members made ready to run            bound           how a member is invoked
-admission    which gates a call passes            gates           bounded concurrency
-ledger       the budget                           runtime         what all executions share
+bindings     members made ready, their gates      bound           how a member is invoked
+gates        bounded concurrency                  ledger          the budget
 retry        which failure is repeated            breaker         when not to ask a provider
 routes       which model of a router is asked     context         what a call is given
 content      results as plain data                error_messages  the wording of every failure
 hooks        before and after a call              scope           what the calls of a run share
-isolation/   threads, processes, orphans, stalls  deadlines       timers that calls share
+runtime      what all executions share            isolation/      threads, processes, orphans, stalls
 """
 
 from .breaker import Breaker, BreakerPolicy
 from .executor import Executor
 from .isolation.child_process import ChildProcess, awaitable, minimal_environment
 from .limits import Limits
+from .plan_run import PlanRun
 from .retry import RetryPolicy
 from .scope import Duplicates, Memory, Scope, Sink
 
@@ -28,6 +28,7 @@ __all__ = [
     "Executor",
     "Limits",
     "Memory",
+    "PlanRun",
     "RetryPolicy",
     "Scope",
     "Sink",

@@ -1,4 +1,4 @@
-"""Bindings: the members that an executor has made ready to run, and how long it keeps them.
+"""Bindings: the members that an executor has made ready to run, the gates before them, and how long it keeps them.
 
 An executor may serve for months over pools that come and go. It holds the members of the newest pool and of the pools
 of runs under way, and forgets all others.
@@ -17,7 +17,7 @@ from concertino.members.specs import AgentSpec, ModelSpec, ToolSpec
 
 from .bound import BoundModel, BoundTool, OpenModel, Provider
 from .breaker import BreakerPolicy
-from .gates import Gate
+from .gates import Gate, Waiting
 from .limits import UNLIMITED, Limits
 from .scope import Scope
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Bindings:
-    """Members made ready to run, with their providers and open models."""
+    """Members made ready to run, with their gates, providers and open models."""
 
     def __init__(self, limits: Limits, breaker: BreakerPolicy) -> None:
         self._limits = limits
@@ -35,6 +35,9 @@ class Bindings:
         self.models: dict[ModelSpec, BoundModel] = {}
         self.open_models: dict[Callable[[], Model], OpenModel] = {}
         self.providers: dict[str, Provider] = {}
+        self._calls = Gate(limits.calls)
+        self._threads = Gate(limits.threads)
+        self._agents: dict[int, Gate] = {}
         self._uses: Counter[str] = Counter()
         self._scopes: weakref.WeakSet[Scope] = weakref.WeakSet()
         self._newest: tuple[Spec, ...] = ()
@@ -74,12 +77,30 @@ class Bindings:
         self._uses[router] += 1
         return self._uses[router] - 1
 
-    def gates(self) -> Iterator[Gate]:
-        """The gates of all members and providers."""
-        yield from (provider.gate for provider in self.providers.values())
-        for bound in (*self.tools.values(), *self.models.values()):
-            if bound.gate is not None:
-                yield bound.gate
+    # -- gates -----------------------------------------------------------------------------------------------------
+
+    def gates(self, bound: BoundTool, depth: int) -> tuple[Gate, ...]:
+        """The gates that a call passes.
+
+        A call holds no place that its own calls could need: agents pass gates of their own, one per depth of nesting.
+        """
+        own = () if bound.gate is None else (bound.gate,)
+        if bound.is_agent:
+            common = self._agents.get(depth)
+            if common is None:
+                common = self._agents[depth] = Gate(self._limits.calls)
+            return (common, *own)
+        threads = () if bound.spec.is_async else (self._threads,)
+        # A provider's gate that never was full is not even counted: most calls pass one gate.
+        provider = () if bound.provider.gate.capacity >= UNLIMITED else (bound.provider.gate,)
+        return (self._calls, *provider, *own, *threads)
+
+    def queued(self) -> Iterator[Waiting]:
+        """Every call or request that waits at a gate."""
+        members = [bound.gate for bound in (*self.tools.values(), *self.models.values()) if bound.gate is not None]
+        providers = [provider.gate for provider in self.providers.values()]
+        gates: set[Gate] = {self._calls, self._threads, *self._agents.values(), *members, *providers}
+        return (call for gate in gates for queue in list(gate.waiting.values()) for call in list(queue))
 
     # -- keeping ---------------------------------------------------------------------------------------------------
 

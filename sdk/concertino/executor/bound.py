@@ -222,7 +222,7 @@ class BoundTool(Bound):
 
     async def _in_process(self, call: Invocation) -> Any:
         assert self._workers is not None
-        return await self._workers.run(call.arguments, call.runtime.crew)
+        return await self._workers.run(call.arguments, call.runtime.crew, call.runtime.limits.result_bytes)
 
     def close(self) -> None:
         """End worker processes."""

@@ -21,7 +21,6 @@ from concertino.members.patterns import matches
 from concertino.members.specs import function_object
 
 from .execution import Execution
-from .model_call import ask
 
 T = TypeVar("T")
 _REPORT_INTERVAL = 0.1
@@ -185,10 +184,10 @@ class CallContext(Context):
         messages = [message.to_json() for message in request.messages] if memory is not None else []
         known = memory.claim_request(self._call.call_id, messages) if memory is not None else 0
         call_id = f"{self._call.call_id}/{known or self._next_number()}"
-        answered: tuple[Reply, Observation] = await self._at_home(
-            lambda: ask(self._host, self._call.scope, model, request, call_id, parent=self._call)
+        reply: Reply = await self._at_home(
+            lambda: self._host.ask(model, request, self._call.scope, call_id=call_id, parent=self._call)
         )
-        return answered[0]
+        return reply
 
     async def _at_home(self, start: Any) -> Any:
         """Run on the executor's loop, wherever the agent itself runs."""

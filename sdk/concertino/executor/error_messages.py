@@ -1,7 +1,7 @@
 """The wording of every failure that the executor itself observes: short, stable, and a direction for the model.
 
 A cause has at most 200 characters and never links, tracebacks or host paths: what was wrong, where, what was expected,
-what came, and what is near. Tests pin these texts; models are trained on them.
+what was given, and what is near. Tests pin these texts; models are trained on them.
 """
 
 from __future__ import annotations
@@ -85,9 +85,7 @@ def failed(failure: Failure, attempts: int, *, retry_safe: bool) -> ErrorInfo:
 def throttled_too_long(failure: Failure, attempts: int) -> ErrorInfo:
     """The provider throttled it until the deadline left no time for another attempt."""
     times = f"{attempts} attempts" if attempts > 1 else "1 attempt"
-    return ErrorInfo(
-        "deadline", shorten(f"put off until its time was over ({times}): {failure.message}"), retryable=True
-    )
+    return ErrorInfo("deadline", shorten(f"throttled until its deadline ({times}): {failure.message}"), retryable=True)
 
 
 def bad_reply(text: str) -> ErrorInfo:

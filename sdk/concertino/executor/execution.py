@@ -29,13 +29,13 @@ from typing import Any, Literal, Protocol
 
 from concertino.core.budget import Amount
 from concertino.core.events import Event, Retried, Stalled
+from concertino.core.model import ChatRequest, Reply
 from concertino.core.observation import CallFailed, ErrorInfo, Observation, Status
 from concertino.core.plan import Plan
 from concertino.core.provider_error import FailureClass
 from concertino.core.usage import Usage
 
 from . import error_messages
-from .admission import Admission
 from .bindings import Bindings
 from .bound import Bound
 from .gates import Gate, enter, leave
@@ -63,16 +63,17 @@ class Host(Protocol):
 
     @property
     def bindings(self) -> Bindings:
-        """The members made ready to run."""
-
-    @property
-    def admission(self) -> Admission:
-        """The gates that calls pass."""
+        """The members made ready to run, and their gates."""
 
     async def run_plan(
         self, plan: Plan, scope: Scope, *, prefix: str = "", parent: Execution | None = None
     ) -> list[Observation]:
         """Run a plan that an agent's call asks for."""
+
+    async def ask(
+        self, model: str, request: ChatRequest, scope: Scope, *, call_id: str = "", parent: Execution | None = None
+    ) -> Reply:
+        """Ask a model, for an agent's call."""
 
 
 class CallOwner(ABC):
@@ -130,7 +131,7 @@ class Attempts:
         begun_at: when the last one began.
         in_flight: whether one is under way; it counts at the provider's gate until it has come back.
         waiting_after: the failure after which the next one waits for its time.
-        put_off: the provider said "later", and later is past the deadline.
+        throttled_past_deadline: the provider said "later", and later is past the deadline.
         probes: whether this execution is the one that a half-open breaker let through.
     """
 
@@ -139,7 +140,7 @@ class Attempts:
     begun_at = 0.0
     in_flight = False
     waiting_after: Failure | None = None
-    put_off = False
+    throttled_past_deadline = False
     probes = False
 
 
@@ -584,7 +585,7 @@ class Execution(ABC):
         if delay is None:
             return None
         if self.scope.loop.time() + delay >= self.deadline:
-            self.attempts.put_off = failure.kind is FailureClass.THROTTLED
+            self.attempts.throttled_past_deadline = failure.kind is FailureClass.THROTTLED
             return None
         if not self.reserve_again():
             return None
@@ -596,7 +597,7 @@ class Execution(ABC):
 
     def _failed(self, failure: Failure, error: BaseException | None) -> Observation:
         count = self.attempts.count
-        if self.attempts.put_off:  # a provider that only said "later" has not failed: the time was too short
+        if self.attempts.throttled_past_deadline:  # a provider that only said "later" has not failed
             return self.error(Status.TIMEOUT, error_messages.throttled_too_long(failure, count))
         if failure.kind is FailureClass.AUTH:
             self.scope.switched_off[self.bound.provider.name] = failure.message

@@ -2,11 +2,11 @@
 
 Each call starts the moment its own predecessors have succeeded; there are no levels. A round never raises, never
 cancels siblings, and returns observations in the order of the plan's calls. Calls that write run one after another, in
-plan order. Everything else is bounded by gates (`gates`), the ledger (`ledger`) and deadlines (`deadlines`).
+plan order. Everything else is bounded by gates (`gates`), the ledger (`ledger`) and deadlines (`runtime`).
 
-One executor serves many runs and pools, on one event loop. It holds four things: the members made ready to run
-(`bindings`), the gates that calls pass (`admission`), what the executions under way share (`runtime`), and a watch on
-the event loop.
+One executor serves many runs and pools, on one event loop. It holds three things: the members made ready to run
+and the gates that calls pass (`bindings`), what the executions under way share (`runtime`), and a watch on the event
+loop.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from concertino.core.budget import Budget
 from concertino.core.events import Event, Stalled
-from concertino.core.observation import Observation
+from concertino.core.observation import CallFailed, Observation, Status
 from concertino.core.plan import Call, Plan
+from concertino.members.routing import RouterSpec
 
-from .admission import Admission
 from .bindings import Bindings, close_quietly
 from .breaker import BreakerPolicy
-from .deadlines import Deadlines
 from .execution import Execution, stop_all
 from .gates import Waiting
 from .hooks import plugin_hooks
@@ -33,14 +32,16 @@ from .isolation.stall import StallWatch
 from .isolation.threads import Crew, abandoned
 from .ledger import Ledger
 from .limits import Limits
-from .model_call import ask
+from .model_call import StreamListener, ask_model
 from .plan_run import PlanRun
 from .retry import RetryPolicy
-from .runtime import Runtime, UnderWay
+from .routes import ask_router
+from .runtime import Deadlines, Runtime, UnderWay
 from .scope import Duplicates, Memory, Scope, Sink
+from .validation import refused_schema
 
 if TYPE_CHECKING:
-    from concertino.core.model import ChatRequest, Reply
+    from concertino.core.model import ChatRequest, Message, Reply
     from concertino.pool.pool import Pool
 
 
@@ -65,7 +66,6 @@ class Executor:
         limits = limits or Limits()
         self.runtime = Runtime(limits, retries or RetryPolicy())
         self.bindings = Bindings(limits, breaker or BreakerPolicy())
-        self.admission = Admission(limits)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._watch: StallWatch[UnderWay] | None = None
 
@@ -81,7 +81,7 @@ class Executor:
         """Stop what still runs; end threads, processes and models that belong to this executor."""
         runtime = self.runtime
         tasks = list(runtime.tasks)
-        unfinished: list[Waiting | UnderWay] = [*self.admission.queued(self.bindings), *runtime.tasks.values()]
+        unfinished: list[Waiting | UnderWay] = [*self.bindings.queued(), *runtime.tasks.values()]
         for execution in unfinished:
             execution.stop("cancelled")
         await runtime.settle_down(tasks)
@@ -115,9 +115,9 @@ class Executor:
         """Open the scope of a run on the current event loop.
 
         Args:
-            before: hooks beside those of plugins, and asked before them.
-            after: hooks beside those of plugins, and told after them.
-            elapsed: seconds that an earlier process spent on this run; times and deadline go on from there.
+            before: hooks in addition to those of plugins; they are asked first.
+            after: hooks in addition to those of plugins; they are told last.
+            elapsed: seconds that an earlier process spent on this run; they count towards its deadline.
         """
         loop = asyncio.get_running_loop()
         self._attach(loop)
@@ -165,7 +165,7 @@ class Executor:
     async def run(
         self, plan: Plan | Iterable[Call], pool: Pool, *, budget: Budget | None = None, **options: Any
     ) -> list[Observation]:
-        """Run a plan by itself, outside of any orchestrator.
+        """Run a plan without an orchestrator.
 
         Returns:
             One observation per call, in the order of the calls.
@@ -176,20 +176,41 @@ class Executor:
         finally:
             await self.release(scope)
 
-    async def ask(self, model: str, request: ChatRequest, scope: Scope, *, call_id: str = "") -> Reply:
-        """Ask a model inside a scope, outside of any strategy: with its limits, retries, budget and record.
+    async def ask(
+        self,
+        model: str,
+        request: ChatRequest,
+        scope: Scope,
+        *,
+        call_id: str = "",
+        parent: Execution | None = None,
+        role: str = "",
+        fresh: Sequence[Message] = (),
+        listener: StreamListener | None = None,
+    ) -> Reply:
+        """Ask a model inside a scope: with its limits, retries, budget and record.
 
         Args:
-            model: a role or name of the scope's pool.
+            model: a role or name of the scope's pool; of a router, one of its models answers.
             call_id: unique in the scope; by default `ask.1`, `ask.2`, …
+            parent: the agent's call that asks.
+            role: the strategy's role that asks, for the record; empty outside of a strategy.
+            fresh: the messages that are new since the role's last request; only they are recorded.
+            listener: hears the text while it is written; the model is then asked for a stream.
 
         Raises:
             CallFailed: it did not answer; the observation says why.
             PoolError: no such role or model.
         """
-        scope.asks += 1
-        reply, _ = await ask(self, scope, model, request, call_id or f"ask.{scope.asks}")
-        return reply
+        if not call_id:
+            scope.asks += 1
+            call_id = f"ask.{scope.asks}"
+        spec = scope.pool.model(model)
+        if request.schema is not None and (wrong := refused_schema(request.schema)) is not None:
+            raise CallFailed(Observation(call_id, spec.name, Status.EXEC_ERR, None, wrong))
+        if isinstance(spec, RouterSpec):
+            return await ask_router(self, scope, spec, request, call_id, parent, role, fresh, listener)
+        return await ask_model(self, scope, spec, request, call_id, parent, role, fresh, listener)
 
     async def run_plan(
         self,

@@ -224,7 +224,7 @@ class Ledger:
         self._closed = True
 
     def _block(self, step: int) -> None:
-        """An agent whose sub-call waits cannot settle by itself: it stops counting as running."""
+        """An agent whose sub-call waits cannot settle now: it stops counting as running."""
         level: Ledger | None = self
         while level is not None and level.parent is not None:
             before = level._blocked

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -20,14 +19,12 @@ from concertino.core.model import ChatRequest, Message, Reply, Sampling
 from concertino.core.observation import CallFailed, ErrorInfo, Observation, Status
 from concertino.core.provider_error import ProviderError
 from concertino.core.usage import NOTHING, Usage
-from concertino.members.routing import RouterSpec
 
 from . import error_messages
 from .bound import BoundModel
 from .execution import CallOwner, Execution, Host, stop_all
-from .routes import Route, nobody_answered, should_fall_back
 from .scope import Scope
-from .validation import read_structured, refused_schema
+from .validation import read_structured
 
 if TYPE_CHECKING:
     from concertino.core.model import Model
@@ -63,8 +60,8 @@ class ModelCallOwner(CallOwner):
 class StreamListener(Protocol):
     """Who hears a reply while it is written."""
 
-    def begin(self) -> None:
-        """An attempt begins; what was heard before is void."""
+    def on_attempt(self) -> None:
+        """An attempt begins: the text heard so far is void."""
 
     def on_text(self, piece: str) -> None:
         """More of the text."""
@@ -156,7 +153,7 @@ class ModelCall(Execution):
 
     async def _heard(self, model: Model, listener: StreamListener) -> Any:
         """The reply of a stream whose text is heard piece by piece."""
-        listener.begin()
+        listener.on_attempt()
         last: Any = None
         pieces = model.stream(self.chat)
         try:
@@ -243,54 +240,7 @@ class ModelCall(Execution):
         return CallEnded(observation, self.owner.parent_id)
 
 
-async def ask(
-    host: Host,
-    scope: Scope,
-    model: str,
-    chat: ChatRequest,
-    call_id: str,
-    *,
-    parent: Execution | None = None,
-    role: str = "",
-    fresh: Sequence[Message] = (),
-    listener: StreamListener | None = None,
-) -> tuple[Reply, Observation]:
-    """Ask a model of the scope's pool, by role or name; where that is a router, one of its models.
-
-    Args:
-        listener: hears the text while it is written; the model is then asked for a stream.
-
-    Raises:
-        CallFailed: it did not answer; the observation says why.
-        PoolError: no such role or model.
-    """
-    spec = scope.pool.model(model)
-    if chat.schema is not None and (wrong := refused_schema(chat.schema)) is not None:
-        raise CallFailed(Observation(call_id, spec.name, Status.EXEC_ERR, None, wrong))
-    if not isinstance(spec, RouterSpec):
-        return await _ask_one(host, scope, spec, chat, call_id, parent, role, fresh, listener)
-    route = Route(host.bindings, scope, spec, chat)
-    tried: list[CallFailed] = []
-    announced = False
-    while chosen := route.next(_numbered(call_id, len(tried))):
-        begun = _numbered(call_id, len(tried)), parent, role, () if announced else fresh, listener
-        try:
-            return await _ask_one(host, scope, chosen, chat, *begun, spec.per_model)
-        except CallFailed as failed:
-            tried.append(failed)
-            announced = announced or failed.observation.attempts > 0
-            if not should_fall_back(failed.observation, parent.deadline if parent else scope.deadline, scope):
-                break
-            route.failed(chosen, failed.observation)
-    raise nobody_answered(spec, tried)
-
-
-def _numbered(call_id: str, tries: int) -> str:
-    """The id of another try of one request."""
-    return f"{call_id}~{tries + 1}" if tries else call_id
-
-
-async def _ask_one(
+async def ask_model(
     host: Host,
     scope: Scope,
     spec: ModelSpec,
@@ -301,7 +251,12 @@ async def _ask_one(
     fresh: Sequence[Message],
     listener: StreamListener | None,
     seconds: float | None = None,
-) -> tuple[Reply, Observation]:
+) -> Reply:
+    """Ask one model, in at most so many seconds.
+
+    Raises:
+        CallFailed: it did not answer; the observation says why.
+    """
     bound = host.bindings.model(spec)
     owner = ModelCallOwner(host, scope, parent)
     if seconds is not None:
@@ -313,7 +268,6 @@ async def _ask_one(
             raise asyncio.CancelledError
         if parent.ending:
             raise CallFailed(Observation(call_id, bound.name, Status.EXEC_ERR, None, error_messages.cancelled()))
-    started = time.monotonic()
     request.submit()
     try:
         observation = await owner.future
@@ -322,6 +276,6 @@ async def _ask_one(
         raise
     if not observation.ok or request.reply is None:
         if observation.error is None:
-            observation.error = ErrorInfo("bad_result", f"no reply after {time.monotonic() - started:.1f} s")
+            observation.error = ErrorInfo("bad_result", "the model gave no reply")
         raise CallFailed(observation)
-    return request.reply, observation
+    return request.reply

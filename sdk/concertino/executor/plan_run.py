@@ -189,7 +189,7 @@ class PlanRun(CallOwner):
             error = error_messages.denied(f"agents are nested deeper than {limits.depth}")
             self._refuse(index, call_id, bound.name, Status.EXEC_ERR, error)
             return
-        gates = self.host.admission.gates(bound, self.depth)
+        gates = self.host.bindings.gates(bound, self.depth)
         if runtime.waiting >= limits.queue and any(gate.is_full for gate in gates):
             self._refuse(index, call_id, bound.name, Status.EXEC_ERR, error_messages.overloaded(limits.queue))
             return

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING
 from concertino.core.observation import CallFailed, ErrorInfo, Observation, Status
 
 from . import error_messages
+from .model_call import ask_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from concertino.core.model import ChatRequest
+    from concertino.core.model import ChatRequest, Message, Reply
     from concertino.members.routing import RouterSpec
     from concertino.members.specs import ModelSpec
 
     from .bindings import Bindings
+    from .execution import Execution, Host
+    from .model_call import StreamListener
     from .scope import Scope
 
 FRESH = 300.0
@@ -85,13 +88,47 @@ class Route:
         return opened.usual_seconds if self.scope.loop.time() - opened.measured < FRESH else 0.0
 
 
-def should_fall_back(observation: Observation, deadline: float, scope: Scope) -> bool:
+async def ask_router(
+    host: Host,
+    scope: Scope,
+    router: RouterSpec,
+    chat: ChatRequest,
+    call_id: str,
+    parent: Execution | None,
+    role: str,
+    fresh: Sequence[Message],
+    listener: StreamListener | None,
+) -> Reply:
+    """Ask the models of a router, one after another, until one answers.
+
+    Raises:
+        CallFailed: none answered.
+    """
+    route = Route(host.bindings, scope, router, chat)
+    tried: list[CallFailed] = []
+    deadline = parent.deadline if parent else scope.deadline
+    name = call_id
+    while chosen := route.next(name):
+        try:
+            return await ask_model(host, scope, chosen, chat, name, parent, role, fresh, listener, router.per_model)
+        except CallFailed as failed:
+            tried.append(failed)
+            if failed.observation.attempts > 0:
+                fresh = ()  # the record of this try holds them
+            if not _should_fall_back(failed.observation, deadline, scope):
+                break
+            route.failed(chosen, failed.observation)
+        name = f"{call_id}~{len(tried) + 1}"
+    raise _nobody_answered(router, tried)
+
+
+def _should_fall_back(observation: Observation, deadline: float, scope: Scope) -> bool:
     """Whether another model may succeed where one failed: not when the run was stopped, or the time is over."""
     code = observation.error.code if observation.error else ""
     return code != "cancelled" and scope.loop.time() < deadline - 0.05
 
 
-def nobody_answered(router: RouterSpec, tried: Sequence[CallFailed]) -> CallFailed:
+def _nobody_answered(router: RouterSpec, tried: Sequence[CallFailed]) -> CallFailed:
     """What the caller of a router sees when no model answered: the last failure, and the names of all."""
     last = tried[-1].observation
     if len(tried) == 1:

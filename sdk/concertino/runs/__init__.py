@@ -2,7 +2,7 @@
 
 orchestrator   starts, resumes and replays runs      loop      drives one run
 stepped        a run driven by its holder            eager     calls that start while the model still writes
-run            what a run returns                    request_ids, shared_model   helpers of the loop
+run            what a run returns                    shared_model   a model that several runs use
 """
 
 from .orchestrator import Orchestrator, RunHandle, replay

@@ -3,8 +3,8 @@
 The machine says which calls of an unfinished text are complete (`Machine.complete_calls`). Those that only read start,
 under the very ids that the round's plan will give them. When the text is finished, the plan takes over what was begun.
 
-Invariants: no call starts twice; a call that writes never starts early; what was begun and is not in the plan after all
-is stopped, and its observation stays on record.
+Invariants: no call starts twice; a call that writes never starts early; a call that began and is not in the plan is
+stopped, and its observation stays on record.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING
 from concertino.core.plan import Call, Plan, references
 
 if TYPE_CHECKING:
-    from concertino.executor.executor import Executor
-    from concertino.executor.plan_run import PlanRun
-    from concertino.executor.scope import Scope
+    from concertino.executor import Executor, PlanRun, Scope
     from concertino.strategies import Machine
 
 
@@ -32,8 +30,8 @@ class EagerDispatcher:
         self._text = ""
         self._begun: dict[str, tuple[Call, PlanRun]] = {}
 
-    def begin(self) -> None:
-        """Another attempt writes from the start; what it writes again the same is not begun again."""
+    def on_attempt(self) -> None:
+        """Another attempt writes from the start; calls that it writes again do not begin again."""
         self._text = ""
 
     def on_text(self, piece: str) -> None:

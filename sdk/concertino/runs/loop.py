@@ -8,55 +8,117 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from concertino.core.budget import Budget
 from concertino.core.events import Event, Planned, RunEnded, RunStarted
-from concertino.core.model import ChatRequest, Reply
+from concertino.core.model import ChatRequest, Reply, Sampling
 from concertino.core.observation import CallFailed
 from concertino.core.usage import NOTHING
-from concertino.executor import Executor, Scope
-from concertino.executor.model_call import ask
+from concertino.executor import Duplicates, Executor, Memory, PlanRun, Scope
 from concertino.pool.pool import Pool
 from concertino.strategies import Act, Ask, Done, Machine
 from concertino.traces import JournalSink, TraceMemory
 
 from .eager import EagerDispatcher
-from .request_ids import RequestIds
 from .run import Run, collect_rounds
-
-if TYPE_CHECKING:
-    from concertino.executor import Memory
-    from concertino.executor.plan_run import PlanRun
-
-    from .orchestrator import Orchestrator
 
 Listener = Callable[[Event], None]
 _STOPS = {"budget_exhausted": "budget", "deadline": "deadline", "queue_deadline": "deadline"}
 """Why a run ends when its model could not be asked, by the code of the failed request."""
 
 
+class RequestIds:
+    """Numbers the requests of one run, in the order in which they are first known: `ask.1`, `ask.2`, …
+
+    A machine may know its next requests (`Machine.prefetchable`), and the loop may make those at once, so replies come
+    in any order. Invariant: the numbers follow from the machine alone, so a run, its resumption and its replay number
+    alike.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._early: list[tuple[str, Ask]] = []
+
+    def name(self, step: Ask) -> str:
+        """The id of what a machine asks for now: the one it was given early, or the next."""
+        for place, (known, early) in enumerate(self._early):
+            if early.role == step.role and list(early.messages) == list(step.messages):
+                del self._early[place]
+                return known
+        return self._next()
+
+    def prefetch(self, machine: Machine) -> list[tuple[str, Ask]]:
+        """Requests that the machine will make too, as far as they were not known before; each with its id."""
+        coming = [ask for ask in machine.prefetchable() if not self._knows(ask)]
+        new = [(self._next(), ask) for ask in coming]
+        self._early += new
+        return new
+
+    def _knows(self, ask: Ask) -> bool:
+        return any(ask.role == known.role and ask.messages == known.messages for _, known in self._early)
+
+    def _next(self) -> str:
+        self._count += 1
+        return f"ask.{self._count}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What all runs of one orchestrator have in common.
+
+    Attributes:
+        executor: shared by several runs; without one, the run has its own.
+        sampling: how models sample where the machine does not say it.
+        eager: start calls while the model still writes.
+        before: hooks before a call.
+        after: hooks after a call.
+        with_leader: binds the orchestrator's model to its role in a pool.
+    """
+
+    executor: Executor | None
+    sampling: Sampling
+    duplicates: Duplicates
+    eager: bool
+    before: Sequence[Callable[..., Any]]
+    after: Sequence[Callable[..., Any]]
+    with_leader: Callable[[Pool], Pool]
+
+
 class RunLoop:
-    """One run being driven."""
+    """One run being driven.
+
+    Attributes:
+        settings: what the run has in common with others of its orchestrator.
+        rounds: how many rounds it may have.
+        begun: the record of its start.
+        memory: what an earlier process did in this run.
+        elapsed: seconds that an earlier process, or the run it was forked from, spent.
+        past: the scope that a fork continues.
+        early: requests that were made before the machine asked, by id.
+        ahead: calls that start while the model writes.
+    """
 
     def __init__(
         self,
-        orchestrator: Orchestrator,
+        settings: RunSettings,
         machine: Machine,
         pool: Pool,
         budget: Budget,
+        rounds: int,
         begun: RunStarted,
-        sink: JournalSink | None,
-        memory: Memory | None,
-        on_event: Listener | None,
+        sink: JournalSink | None = None,
+        memory: Memory | None = None,
+        on_event: Listener | None = None,
         elapsed: float = 0.0,
     ) -> None:
-        self.orchestrator = orchestrator
+        self.settings = settings
         self.machine = machine
         self.pool = pool
         self.budget = budget
+        self.rounds = rounds
         self.begun = begun
         self.sink = sink
         self.memory = memory
@@ -66,17 +128,26 @@ class RunLoop:
         self.scope: Scope | None = None
         self.past: Scope | None = None
         self.ended: RunEnded | None = None
-        self.line = RequestIds()
+        self.request_ids = RequestIds()
         self.early: dict[str, asyncio.Task[Reply]] = {}
         self.round = 0
         self.ahead: EagerDispatcher | None = None
-        self.rounds = orchestrator._rounds(budget)
 
     async def run(self) -> Run:
-        shared = self.orchestrator.executor
+        """Drive the machine to its end. The run ends with a reason, also when it is cancelled or crashes."""
+        shared = self.settings.executor
         executor = shared or Executor()
         try:
-            await self._run(executor)
+            self.open(executor)
+            try:
+                done = await self._drive()
+            except asyncio.CancelledError:
+                self.end(Done(None, "cancelled", "the caller cancelled the run"))
+                raise
+            except Exception as error:
+                self.end(Done(None, "crashed", f"{type(error).__name__}: {error}"))
+                raise
+            self.end(done)
         finally:
             if shared is None:
                 await executor.aclose()
@@ -97,9 +168,9 @@ class RunLoop:
             sink=self.sink,
             memory=self.memory,
             listeners=[self.on_event] if self.on_event else [],
-            before=self.orchestrator.before,
-            after=self.orchestrator.after,
-            duplicates=self.orchestrator.duplicates,
+            before=self.settings.before,
+            after=self.settings.after,
+            duplicates=self.settings.duplicates,
             elapsed=self.elapsed,
         )
         if self.past is None:
@@ -113,35 +184,24 @@ class RunLoop:
         scope = self.scope
         assert scope is not None
         begun = replace(self.begun, run_id=run_id)
-        seen = self.pool if pool is None else self.orchestrator._with_model(pool)
-        twin = RunLoop(self.orchestrator, self.machine.fork(), seen, self.budget, begun, None, None, None, scope.now())
-        twin.past, twin.round, twin.line = scope, self.round, copy.deepcopy(self.line)
+        seen = self.pool if pool is None else self.settings.with_leader(pool)
+        twin = RunLoop(self.settings, self.machine.fork(), seen, self.budget, self.rounds, begun, elapsed=scope.now())
+        twin.past, twin.round, twin.request_ids = scope, self.round, copy.deepcopy(self.request_ids)
         return twin
 
-    async def _run(self, executor: Executor) -> None:
-        self.open(executor)
-        try:
-            try:
-                done = await self._drive()
-            finally:
-                await self._forget_early()
-        except asyncio.CancelledError:
-            self.end(Done(None, "cancelled", "the caller cancelled the run"))
-            raise
-        except Exception as error:
-            self.end(Done(None, "crashed", f"{type(error).__name__}: {error}"))
-            raise
-        self.end(done)
-
     async def _drive(self) -> Done:
-        while True:
-            step = self.machine.step()
-            if isinstance(step, Done):
-                return step
-            if isinstance(step, Ask):
-                await self.ask(step)
-            else:
-                await self.act(step)
+        """Do what the machine wants until it is done."""
+        try:
+            while True:
+                step = self.machine.step()
+                if isinstance(step, Done):
+                    return step
+                if isinstance(step, Ask):
+                    await self.ask(step)
+                else:
+                    await self.act(step)
+        finally:
+            await self._stop_early_requests()
 
     async def ask(self, step: Ask) -> None:
         """Ask the model that plays the role, and tell the machine."""
@@ -152,15 +212,15 @@ class RunLoop:
             machine.finish("deadline", f"its {self.budget.seconds:g} s are over")
             return
         scope.transcript = step.messages
-        if self.orchestrator.eager and type(machine).complete_calls is not Machine.complete_calls:
+        if self.settings.eager and type(machine).complete_calls is not Machine.complete_calls:
             self.ahead = EagerDispatcher(machine, executor, scope, self.round + 1)
         try:
             reply = await self._reply(step, machine, executor, scope)
         except asyncio.CancelledError:
-            await self._leave_behind({})
+            await self._stop_early_calls({})
             raise
         except CallFailed as failed:
-            await self._leave_behind({})
+            await self._stop_early_calls({})
             code = failed.observation.error.code if failed.observation.error else ""
             stop = _STOPS.get(code, "model")
             if stop == "deadline" and scope.seconds_left() > 0:
@@ -169,17 +229,17 @@ class RunLoop:
             return
         machine.on_reply(reply)
         if self.ahead is not None and not isinstance(machine.step(), Act):
-            await self._leave_behind({})
+            await self._stop_early_calls({})
 
     async def _reply(self, step: Ask, machine: Machine, executor: Executor, scope: Scope) -> Reply:
-        """What the machine asks for; with it begins whatever it will ask for in any case."""
-        name = self.line.name(step)
+        """The reply that the machine asks for. Requests that it will make in any case begin at the same time."""
+        name = self.request_ids.name(step)
         running = self.early.pop(name, None)
         if running is None and type(machine).prefetchable is Machine.prefetchable:
             return await self._request(step, name, executor, scope)
         if running is None:
             running = asyncio.ensure_future(self._request(step, name, executor, scope))
-        for known, other in self.line.prefetch(machine):
+        for known, other in self.request_ids.prefetch(machine):
             self.early[known] = asyncio.ensure_future(self._request(other, known, executor, scope))
         try:
             return await running
@@ -190,20 +250,19 @@ class RunLoop:
 
     async def _request(self, step: Ask, name: str, executor: Executor, scope: Scope) -> Reply:
         role = step.role if step.role in self.pool.roles else "orchestrator"
-        request = ChatRequest(step.messages, [dict(t) for t in step.tools], step.sampling or self.orchestrator.sampling)
+        request = ChatRequest(step.messages, [dict(t) for t in step.tools], step.sampling or self.settings.sampling)
         fresh = step.messages[len(step.messages) - step.fresh :]
-        reply, _ = await ask(executor, scope, role, request, name, role=step.role, fresh=fresh, listener=self.ahead)
-        return reply
+        return await executor.ask(role, request, scope, call_id=name, role=step.role, fresh=fresh, listener=self.ahead)
 
-    async def _forget_early(self) -> None:
-        """Stop requests that were made early and are not needed."""
+    async def _stop_early_requests(self) -> None:
+        """Stop requests that began early and are not needed."""
         running, self.early = list(self.early.values()), {}
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
-    async def _leave_behind(self, taken: Mapping[str, PlanRun]) -> None:
-        """Stop what was begun early and is not part of a plan."""
+    async def _stop_early_calls(self, taken: Mapping[str, PlanRun]) -> None:
+        """Stop calls that began early and are not part of the plan."""
         if self.ahead is not None:
             ahead, self.ahead = self.ahead, None
             await ahead.stop(but=taken)
@@ -216,7 +275,7 @@ class RunLoop:
         self.round = step.round
         scope.emit_result(Planned(step.round, step.plan, scope.now(), step.issues), recalled=self._was_planned(step))
         begun = self.ahead.taken_by(step.plan) if self.ahead is not None else {}
-        await self._leave_behind(begun)
+        await self._stop_early_calls(begun)
         try:
             observations = await executor.run_plan(step.plan, scope, prefix=f"{step.round}.", begun=begun)
         except asyncio.CancelledError:

@@ -34,23 +34,21 @@ from concertino.strategies.built_in import DEFAULT_STRATEGY, installed_strategy
 from concertino.traces import Durability, JournalSink, Trace, TraceMemory, TraceStore
 from concertino.traces.trace import header
 
-from .loop import Listener, RunLoop
-from .request_ids import RequestIds
+from .loop import Listener, RequestIds, RunLoop, RunSettings
 from .run import Run
 from .shared_model import SharedModel
+from .stepped import SteppedRun
 
 if TYPE_CHECKING:
     from concertino.core.usage import Cost
     from concertino.pool.orchestrator_agent import OrchestratorAgent
-
-    from .stepped import SteppedRun
 
 logger = logging.getLogger("concertino")
 _NOTHING_TO_LEAD = "the pool holds no tool and no agent, so there is nothing to orchestrate; add members"
 
 
 _RESUMABLE = ("cancelled", "crashed")
-"""Reasons of a recorded end after which a run may go on."""
+"""Reasons of a recorded end after which a run may be resumed."""
 
 
 class Orchestrator:
@@ -158,7 +156,9 @@ class Orchestrator:
         if trace is not None:
             sink = JournalSink.create(_trace_path(Path(trace), run_id), header(run_id), durability)
         begun = RunStarted(run_id, question, setup, round(time.time(), 3))
-        return RunHandle(self, RunLoop(self, machine, pool, budget, begun, sink, None, on_event))
+        return RunHandle(
+            RunLoop(self._settings(), machine, pool, budget, self._rounds(budget), begun, sink, on_event=on_event)
+        )
 
     def stepped(
         self, question: str, *, pool: Pool | LivePool, budget: Budget | None = None, run_id: str = ""
@@ -168,8 +168,6 @@ class Orchestrator:
         Raises:
             UsageError: this orchestrator has no executor, or as `run`.
         """
-        from .stepped import SteppedRun
-
         if self.executor is None:
             raise UsageError("stepped runs share an executor: Orchestrator(..., executor=Executor())")
         question, budget = _check_question(question), budget or Budget()
@@ -177,7 +175,7 @@ class Orchestrator:
         self._check_budget(pool, budget)
         machine = self._begin(question, pool, budget, self.sampling)
         begun = RunStarted(run_id or new_run_id(), question, self._setup(pool, budget), round(time.time(), 3))
-        return SteppedRun(RunLoop(self, machine, pool, budget, begun, None, None, None), self.executor)
+        return SteppedRun(RunLoop(self._settings(), machine, pool, budget, self._rounds(budget), begun), self.executor)
 
     def as_agent(
         self,
@@ -196,7 +194,7 @@ class Orchestrator:
         Args:
             only: patterns of the members that it may call; all but itself by default.
             timeout: seconds for one call, the whole run in it included.
-            cost: what a call costs beside what it spends; one unit by default.
+            cost: what a call costs in addition to what it spends; one unit by default.
 
         Raises:
             UsageError: its model is an object, not a name.
@@ -260,7 +258,7 @@ class Orchestrator:
         durability: Durability = known.setup.get("durability", "process")
         pool = self._with_model(_current(pool, Budget()))
         if finished == "recall" and known.finished and known.records[-1]["stop"] not in _RESUMABLE:
-            run = await self._go_on(known, pool, None, on_event)
+            run = await self._resumed(known, pool, None, on_event)
             run.path = target
             return run
         journal, _ = Journal.resume(target, durability=durability)
@@ -270,20 +268,21 @@ class Orchestrator:
             if known.finished and known.records[-1]["stop"] not in _RESUMABLE:
                 stop = known.records[-1]["stop"]
                 raise TraceError(f"{target}: the run is finished ({stop}); there is nothing to resume")
-            going = self._go_on(known, pool, JournalSink(journal), on_event)
+            going = self._resumed(known, pool, JournalSink(journal), on_event)
             undo.pop_all()
         if journal.damage is not None and not journal.damage.torn:
             logger.warning("%s was damaged: %s; the part after the damage is repeated", target, journal.damage.reason)
         return await going
 
-    def _go_on(self, known: Trace, pool: Pool, sink: JournalSink | None, on_event: Listener | None) -> RunHandle:
+    def _resumed(self, known: Trace, pool: Pool, sink: JournalSink | None, on_event: Listener | None) -> RunHandle:
         """A run that begins with what a trace knows."""
         budget = Budget(**known.setup.get("budget", {}))
         _refuse_changes(known, self._setup(pool, budget))
         machine = self._begin(known.question, pool, budget, _recorded_sampling(known))
         begun = RunStarted(known.run_id, known.question, known.setup, known.records[0]["at"])
-        drive = RunLoop(self, machine, pool, budget, begun, sink, TraceMemory(known), on_event, known.seconds())
-        return RunHandle(self, drive)
+        memory, rounds = TraceMemory(known), self._rounds(budget)
+        settings, elapsed = self._settings(), known.seconds()
+        return RunHandle(RunLoop(settings, machine, pool, budget, rounds, begun, sink, memory, on_event, elapsed))
 
     # -- preparation -----------------------------------------------------------------------------------------------
 
@@ -331,6 +330,18 @@ class Orchestrator:
         tools = pool.to_openai()
         return self.strategy.begin(TaskContext(question, tools, budget.rounds, budget.parallel, remaining, sampling))
 
+    def _settings(self) -> RunSettings:
+        """What the runs of this orchestrator have in common."""
+        return RunSettings(
+            self.executor,
+            self.sampling,
+            self.duplicates,
+            self.eager,
+            self.before,
+            self.after,
+            self._with_model,
+        )
+
     def _rounds(self, budget: Budget) -> int:
         """Rounds that a run has at most."""
         limits = [budget.rounds, getattr(self.strategy, "max_rounds", None)]
@@ -354,7 +365,7 @@ class Orchestrator:
 class RunHandle:
     """An active run. Await it for the `Run`."""
 
-    def __init__(self, orchestrator: Orchestrator, drive: RunLoop) -> None:
+    def __init__(self, drive: RunLoop) -> None:
         self.id = drive.begun.run_id
         self._drive = drive
         self.task = asyncio.ensure_future(drive.run())
@@ -397,15 +408,15 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
     tools, sampling = setup.get("tools", ()), _recorded_sampling(trace)
     machine = strategy.begin(TaskContext(trace.question, tools, budget.rounds, budget.parallel, sampling=sampling))
     replies = {record["id"].partition("~")[0]: record["reply"] for record in trace.of_kind("reply")}
-    line = RequestIds()
+    request_ids = RequestIds()
     results = {seen.call_id: seen for seen in trace.observations()}
     while True:
         step = machine.step()
         if isinstance(step, Done):
             return step
         if isinstance(step, Ask):
-            reply = replies.get(line.name(step))
-            line.prefetch(machine)
+            reply = replies.get(request_ids.name(step))
+            request_ids.prefetch(machine)
             if reply is None:
                 end = trace.records[-1]
                 if end["t"] == "end":

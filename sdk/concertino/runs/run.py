@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class RunError(ConcertinoError):
-    """A run could not go on. `run` holds everything that happened before."""
+    """A run could not continue. `run` holds everything that happened before."""
 
     def __init__(self, message: str, run: Run | None = None) -> None:
         super().__init__(message)

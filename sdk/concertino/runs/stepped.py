@@ -27,13 +27,12 @@ from concertino.core.observation import Observation, Status
 from concertino.core.usage import Usage
 from concertino.strategies import Act, Ask, Done, Machine, Step
 
+from .loop import RunLoop
 from .run import Run
 
 if TYPE_CHECKING:
     from concertino.executor import Executor, Scope
     from concertino.pool.pool import Pool
-
-    from .loop import RunLoop
 
 
 class SteppedRun:
@@ -91,7 +90,7 @@ class SteppedRun:
         """What was consumed so far."""
         return self._scope.ledger.usage
 
-    # -- going on --------------------------------------------------------------------------------------------------
+    # -- driving ---------------------------------------------------------------------------------------------------
 
     def on_reply(self, reply: Reply, seconds: float = 0.0) -> None:
         """Answer an `Ask` in the model's place.
@@ -108,7 +107,7 @@ class SteppedRun:
         scope, drive = self._scope, self._drive
         role = step.role if step.role in drive.pool.roles else "orchestrator"
         spec = drive.pool.model(role)
-        name, ended = drive.line.name(step), scope.now()
+        name, ended = drive.request_ids.name(step), scope.now()
         used, started = reply.usage, ended - seconds
         priced = spec.prices
         usd = used.usd or (priced.usd(used.input_tokens, used.output_tokens, used.cached_tokens) if priced else 0.0)

@@ -10,9 +10,8 @@ built_in           the five by name, and how a strategy is found by its name
 """
 
 from concertino.core.format_issue import FormatIssue
-from concertino.core.plan_drawing import plan_to_dot, plan_to_json, plan_to_mermaid
 
-from .agent_graph import AgentGraph
+from .agent_graph.strategy import AgentGraph
 from .base.machine import (
     Act,
     Ask,
@@ -29,47 +28,30 @@ from .base.machine import (
 )
 from .base.text_strategy import ParsedReply, TextStrategy
 from .built_in import BUILT_IN, DEFAULT_STRATEGY, installed_strategy, load_strategy, strategy_by_name
-from .dependency_plan import DependencyPlan
-from .parallel_rounds import ParallelRounds
-from .role_workflow import (
-    Agree,
-    Environment,
-    PassTests,
-    ReachGoal,
-    Role,
-    RoleWorkflow,
-    Stepped,
-    coder_tester,
-    environment_tool,
-    planner_programmer,
-    reasoner_programmer,
-)
-from .serial_calls import (
-    EVALUATION_SAMPLING,
-    Choice,
-    Notebook,
-    SerialCalls,
-    choices_of,
-    read_choices,
-    released_prompt,
-    token_cutter,
-    write_choice,
-)
+from .dependency_plan.strategy import DependencyPlan
+from .parallel_rounds.strategy import ParallelRounds
+from .role_workflow.environment import Environment, Stepped, environment_tool
+from .role_workflow.role import Agree, PassTests, ReachGoal, Role
+from .role_workflow.strategy import RoleWorkflow
+from .role_workflow.workflows import coder_tester, planner_programmer, reasoner_programmer
+from .serial_calls.choices import ModelChoice, choices_of, write_choice
+from .serial_calls.notebook import Notebook
+from .serial_calls.released_prompts import token_cutter
+from .serial_calls.strategy import SerialCalls
 
 __all__ = [
     "BUILT_IN",
     "DEFAULT_STRATEGY",
-    "EVALUATION_SAMPLING",
     "Act",
     "AgentGraph",
     "Agree",
     "Ask",
-    "Choice",
     "DependencyPlan",
     "Done",
     "Environment",
     "FormatIssue",
     "Machine",
+    "ModelChoice",
     "Notebook",
     "OutlineStep",
     "ParallelRounds",
@@ -93,13 +75,8 @@ __all__ = [
     "environment_tool",
     "installed_strategy",
     "load_strategy",
-    "plan_to_dot",
-    "plan_to_json",
-    "plan_to_mermaid",
     "planner_programmer",
-    "read_choices",
     "reasoner_programmer",
-    "released_prompt",
     "strategy_by_name",
     "token_cutter",
     "write_choice",

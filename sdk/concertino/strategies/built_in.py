@@ -9,12 +9,12 @@ from concertino.core.errors import UsageError
 from concertino.plugins.manager import default_manager
 from concertino.schema import near_names
 
-from .agent_graph import AgentGraph
+from .agent_graph.strategy import AgentGraph
 from .base.machine import Strategy
-from .dependency_plan import DependencyPlan
-from .parallel_rounds import ParallelRounds
-from .role_workflow import RoleWorkflow
-from .serial_calls import SerialCalls
+from .dependency_plan.strategy import DependencyPlan
+from .parallel_rounds.strategy import ParallelRounds
+from .role_workflow.strategy import RoleWorkflow
+from .serial_calls.strategy import SerialCalls
 
 BUILT_IN: Mapping[str, type[Strategy]] = {
     strategy.name: strategy for strategy in (ParallelRounds, AgentGraph, DependencyPlan, SerialCalls, RoleWorkflow)

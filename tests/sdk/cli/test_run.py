@@ -61,7 +61,7 @@ def test_no_trace_keeps_none(cli: Any) -> None:
 
 
 def test_a_run_without_an_answer_fails_and_says_what_to_do(cli: Any) -> None:
-    done = cli("run", "babble", *LEAD, "--set", "patience=2")
+    done = cli("run", "babble", *LEAD, "--set", "max_unreadable_replies=2")
     assert done.exit_code == 1
     assert "ended  format: " in done.stdout
     assert "Error: the run ended without an answer: format" in done.stderr

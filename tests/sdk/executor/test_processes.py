@@ -116,15 +116,14 @@ def where_mailbox_is() -> str:
 
 
 @pytest.mark.usefixtures("importable")
-async def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("concertino.executor.isolation.processes.ANSWER_BYTES", 1000)
+async def test_an_answer_without_end_is_not_read_to_its_end() -> None:
     pool = ct.Pool.of(in_process(too_much))
-    async with Executor() as executor:
+    async with Executor(ct.Limits(result_bytes=100)) as executor:
         (seen,) = await executor.run([ct.Call("too_much", {"number": 10_000})], pool)
         (fine,) = await executor.run([ct.Call("too_much", {"number": 10})], pool)
     assert seen.status == "EXEC_ERR"
     assert seen.error is not None
-    assert "returned more than 1,000 bytes of JSON" in seen.error.message
+    assert "returned more than 1,600 bytes of JSON" in seen.error.message
     assert fine.content == "x" * 10
 
 

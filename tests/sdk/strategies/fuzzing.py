@@ -169,12 +169,12 @@ def cases() -> dict[str, list[Case]]:
         for form in FORMS
     }
     made: dict[str, dict[str, Strategy]] = {
-        "parallel-rounds": {"text": ParallelRounds(), "quotes": ParallelRounds(prompt="brief", quotes=True)},
+        "parallel-rounds": {"text": ParallelRounds(), "references": ParallelRounds(prompt="brief", references=True)},
         "serial-calls": {
             "chat": SerialCalls(),
             "strict": SerialCalls(strict=True),
             "qa": SerialCalls(form="qa"),
-            "quotes": SerialCalls(prompt="brief", quotes=True),
+            "references": SerialCalls(prompt="brief", references=True),
         },
         "agent-graph": {"high": AgentGraph(), "low": AgentGraph(dom="low"), "strict": AgentGraph(strict=True)},
         "dependency-plan": {"lenient": DependencyPlan(), "strict": DependencyPlan(strict=True)},

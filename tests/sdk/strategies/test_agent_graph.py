@@ -84,21 +84,21 @@ def test_a_direct_answer_ends_the_run_without_a_plan() -> None:
 
 
 def test_a_text_without_tags_is_never_taken_as_an_answer() -> None:
-    machine = told(begin(dom="low", patience=1), "It is 4.")
+    machine = told(begin(dom="low", max_unreadable_replies=1), "It is 4.")
     step = machine.step()
     assert isinstance(step, Done)
     assert (step.answer, step.stop) == (None, "format")
 
 
 def test_with_patience_of_one_a_fault_ends_the_run_and_says_which() -> None:
-    step = told(begin(patience=1), BROKEN).step()
+    step = told(begin(max_unreadable_replies=1), BROKEN).step()
     assert isinstance(step, Done)
     assert (step.answer, step.stop) == (None, "format")
     assert "several_sinks (line 4)" in step.detail
 
 
 def test_with_more_patience_the_faults_are_handed_back_with_code_line_and_words() -> None:
-    machine = told(begin(patience=2), BROKEN)
+    machine = told(begin(max_unreadable_replies=2), BROKEN)
     said = ask(machine).messages[-1].text
     assert said.startswith("PARSE_ERR: nothing was run.")
     assert "- several_sinks (line 4): 2 agents have no outgoing edge (B, C)" in said
@@ -112,7 +112,7 @@ def test_a_text_that_the_length_limit_ended_is_not_run() -> None:
 
 
 def test_a_failed_sink_is_handed_back_with_what_every_agent_returned() -> None:
-    machine = told(begin(patience=2), TWO)
+    machine = told(begin(max_unreadable_replies=2), TWO)
     machine.observe([seen("1.A", "12"), seen("1.B", failed="no such thing")], {"usd": 1.0})
     said = ask(machine).messages[-1].text
     assert "(B) did not succeed" in said
@@ -173,16 +173,18 @@ def test_a_machine_written_down_or_forked_at_any_point_goes_on_the_same_way() ->
         ct.Reply(DIAMOND.replace("a</agent_input>", "costs $${x}</agent_input>")),
         [seen(f"2.{name}") for name in "ABCD"],
     ]
-    check_every_point(AgentGraph(patience=9), TaskContext("What is ${A}?", TOOLS), script)
+    check_every_point(AgentGraph(max_unreadable_replies=9), TaskContext("What is ${A}?", TOOLS), script)
 
 
 def test_settings_survive_a_round_trip() -> None:
-    strategy = AgentGraph(dom="low", patience=1, prepend_task=False, renamed={"a": "b"})
+    strategy = AgentGraph(dom="low", max_unreadable_replies=1, prepend_task=False, renamed={"a": "b"})
     assert AgentGraph.from_json(json.loads(json.dumps(strategy.to_json()))) == strategy
     assert ct.strategies.strategy_by_name("agent-graph") is AgentGraph
 
 
-@pytest.mark.parametrize("options", [{"dom": "medium"}, {"patience": 0}, {"max_agents": 0}, {"renamed": "roles"}])
+@pytest.mark.parametrize(
+    "options", [{"dom": "medium"}, {"max_unreadable_replies": 0}, {"max_agents": 0}, {"renamed": "roles"}]
+)
 def test_settings_that_allow_nothing_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ct.UsageError, match=f"AgentGraph\\({next(iter(options))}="):
         AgentGraph(**options)

@@ -25,7 +25,7 @@ from concertino.strategies.base.members import Offers
 from concertino.strategies.base.observations import render_line, render_round
 from concertino.strategies.dependency_plan.prompts import render_observations
 from concertino.strategies.parallel_rounds.format import write_round
-from concertino.strategies.serial_calls.choices import Choice
+from concertino.strategies.serial_calls.choices import ModelChoice
 from concertino.strategies.serial_calls.format import write_turn
 from concertino.testing import ScriptedModel
 from hypothesis import given
@@ -96,7 +96,7 @@ def test_many_choices_are_cut() -> None:
 
 
 def test_serial_calls_show_the_models_behind_aliases_with_what_they_cost() -> None:
-    choices = [Choice("s-1", "Fast.", ct.Prices(0.1, 0.4), 3), Choice("s-2", "Good.")]
+    choices = [ModelChoice("s-1", "Fast.", ct.Prices(0.1, 0.4), 3), ModelChoice("s-2", "Good.")]
     offered = tool("search", {"model": write_choice("Who searches.", choices)}, "model")
     prose = tool("ask", {"model": {"type": "string", "description": "Who. Choices: ['m-1', 'm-2']."}}, "model")
     step = SerialCalls(prompt="brief").begin(TaskContext("Q?", [offered, prose])).step()
@@ -216,7 +216,7 @@ def test_a_round_comes_back_in_one_block_and_the_answer_is_asked_for_in_one_line
 
 
 def test_with_quotes_the_lines_show_how_a_result_is_quoted() -> None:
-    strategy = ParallelRounds(prompt="brief", quotes=True, show_budget=False)
+    strategy = ParallelRounds(prompt="brief", references=True, show_budget=False)
     machine = told(strategy, calls("a"), [ok(1)], calls("a", "b"), PAIR)
     assert asked(machine).split("\n")[1:3] == ["2.1 OK one", "2.2 EXEC_ERR raised: it broke"]
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import Choice, choices_of, read_choices, write_choice
-from concertino.strategies.serial_calls.choices import choices_by_tool
+from concertino.strategies import ModelChoice, choices_of, write_choice
+from concertino.strategies.serial_calls.choices import choices_by_tool, read_choices
 
 RELEASED = {
     "type": "string",
@@ -21,22 +21,26 @@ def tool(schema: Any) -> dict[str, Any]:
 
 
 def test_what_is_written_is_read() -> None:
-    choices = [Choice("s-1", "", ct.Prices(1.25, 10), 22), Choice("s-2", "", ct.Prices(0.2, 0.2), 9.5), Choice("s-3")]
+    choices = [
+        ModelChoice("s-1", "", ct.Prices(1.25, 10), 22),
+        ModelChoice("s-2", "", ct.Prices(0.2, 0.2), 9.5),
+        ModelChoice("s-3"),
+    ]
     schema = write_choice("The model that searches.", choices)
     assert list(read_choices(schema)) == choices
     assert schema["enum"] == ["s-1", "s-2", "s-3"]
 
 
 def test_strengths_stand_before_the_table() -> None:
-    schema = write_choice("Who searches.", [Choice("a", "quick\nand cheap", ct.Prices(1, 2), 3)])
+    schema = write_choice("Who searches.", [ModelChoice("a", "quick\nand cheap", ct.Prices(1, 2), 3)])
     assert schema["description"].splitlines()[0] == "Who searches. Choices: ['a']. a: quick and cheap."
     assert schema["description"].splitlines()[-1] == "a | $1 | $2 | 3s"
 
 
 def test_aliases_and_prices_stand_in_the_prose_of_released_tools() -> None:
     assert read_choices(RELEASED) == (
-        Choice("s-1", "", ct.Prices(1.25, 10), 22),
-        Choice("s-2", "", ct.Prices(0.2, 0.2), 9),
+        ModelChoice("s-1", "", ct.Prices(1.25, 10), 22),
+        ModelChoice("s-2", "", ct.Prices(0.2, 0.2), 9),
     )
 
 
@@ -46,7 +50,7 @@ def test_an_argument_without_choices_has_none(schema: dict[str, Any]) -> None:
 
 
 def test_only_what_no_schema_checks_is_checked_by_hand() -> None:
-    ours = write_choice("Who.", [Choice("a")])
+    ours = write_choice("Who.", [ModelChoice("a")])
     assert choices_by_tool([tool(RELEASED)]) == {"search": {"model": ("s-1", "s-2")}}
     assert choices_by_tool([tool(ours)]) == {}
 
@@ -54,7 +58,7 @@ def test_only_what_no_schema_checks_is_checked_by_hand() -> None:
 @pytest.mark.parametrize("aliases", [[], ["a", "a"], ["it's"], ["a|b"], [""]])
 def test_aliases_that_cannot_be_listed_are_refused(aliases: list[str]) -> None:
     with pytest.raises(ct.UsageError):
-        write_choice("Who.", [Choice(alias) for alias in aliases])
+        write_choice("Who.", [ModelChoice(alias) for alias in aliases])
 
 
 def test_a_pools_models_become_choices_by_the_roles_they_are_bound_to() -> None:
@@ -62,8 +66,8 @@ def test_a_pools_models_become_choices_by_the_roles_they_are_bound_to() -> None:
     small = ct.ModelSpec("acme/small", ct.Model, "quick", ct.Prices(0.1, 0.2))
     pool = ct.Pool.of(big, small).bind(**{"search-1": "acme/big", "search-2": "acme/small"})
     assert choices_of(pool, ["search-1", "search-2"], {"search-2": 4}) == [
-        Choice("search-1", "strong", ct.Prices(1, 10)),
-        Choice("search-2", "quick", ct.Prices(0.1, 0.2), 4),
+        ModelChoice("search-1", "strong", ct.Prices(1, 10)),
+        ModelChoice("search-2", "quick", ct.Prices(0.1, 0.2), 4),
     ]
     with pytest.raises(ct.PoolError, match="'search-3' is bound to no model"):
         choices_of(pool, ["search-3"])

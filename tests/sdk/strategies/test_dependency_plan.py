@@ -105,7 +105,7 @@ def test_levels_is_the_default_and_ready_has_no_barriers() -> None:
 
 
 def test_a_plan_alone_is_noted_once_and_then_calls_are_wanted() -> None:
-    machine = told(begin(patience=2), T + PLAN)
+    machine = told(begin(max_unreadable_replies=2), T + PLAN)
     assert ask(machine).messages[-1].text.startswith("The plan is noted.")
     told(machine, T + PLAN)
     assert ask(machine).messages[-1].text.startswith("PARSE_ERR: your text holds neither a call nor an answer")
@@ -113,7 +113,7 @@ def test_a_plan_alone_is_noted_once_and_then_calls_are_wanted() -> None:
 
 
 def test_plans_that_change_for_ever_end_the_run() -> None:
-    machine = begin(patience=3)
+    machine = begin(max_unreadable_replies=3)
     for turn in range(20):
         if isinstance(machine.step(), Done):
             break
@@ -207,7 +207,7 @@ def test_settings_survive_a_round_trip() -> None:
     [
         {"max_rounds": 0},
         {"max_parallel": 0},
-        {"patience": 0},
+        {"max_unreadable_replies": 0},
         {"schedule": "eager"},
         {"tools": {"answer": "search"}},
         {"tools": {"a b": "search"}},

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from concertino.strategies import ParallelRounds, TaskContext
-from concertino.strategies.parallel_rounds import ParallelRoundsMachine
+from concertino.strategies.parallel_rounds.strategy import ParallelRoundsMachine
 
 from tests.sdk.strategies.fuzzing import Case, cases, fuzz, places
 

@@ -11,7 +11,7 @@ from concertino.core.plan import Call, Plan, Ref, Template
 from concertino.strategies.dependency_plan.format import CODES, TurnText, read_turn, write_turn
 from concertino.strategies.dependency_plan.graph import by_levels, write_nodes
 from concertino.strategies.dependency_plan.queries import cut_parts, join_parts, write_parts
-from concertino.strategies.dependency_plan.tasks import Task
+from concertino.strategies.dependency_plan.tasks import PlanTask
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from linear import assert_linear
@@ -517,7 +517,7 @@ def test_a_written_graph_is_read_as_the_same_plan(plan: Plan, by_tag: bool) -> N
 @FUZZ
 @given(parts.map(lambda texts: list(dict.fromkeys(texts))[:9]), lines)
 def test_a_written_turn_is_read_back(texts: list[str], thinking: str) -> None:
-    tasks = (Task("T1", "Find it"), Task("T2", "Compare", ("T1",)))
+    tasks = (PlanTask("T1", "Find it"), PlanTask("T2", "Compare", ("T1",)))
     found = read(write_turn(thinking.replace("<", ""), tasks=tasks, queries={"ask": texts}), strict=True)
     assert not found.issues
     assert [call.arguments for call in found.calls] == [{"question": text} for text in texts]

@@ -6,8 +6,8 @@ import json
 import re
 
 import concertino as ct
+from concertino.core import plan_to_dot, plan_to_json, plan_to_mermaid
 from concertino.core.plan import Call, Plan, Ref, Template
-from concertino.strategies import plan_to_dot, plan_to_json, plan_to_mermaid
 from hypothesis import given
 from hypothesis import strategies as st
 

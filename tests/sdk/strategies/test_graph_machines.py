@@ -21,7 +21,7 @@ FUZZ = settings(max_examples=int(os.environ.get("CONCERTINO_FUZZ", "60")), deadl
 TOOLS = [COT, DEBATE, tool("search", {"query": TEXT}, "query")]
 STRATEGIES: list[Strategy] = [
     AgentGraph(),
-    AgentGraph(dom="low", patience=5),
+    AgentGraph(dom="low", max_unreadable_replies=5),
     AgentGraph(strict=True, prepend_task=False),
     DependencyPlan(),
     DependencyPlan(schedule="ready", strict=True, max_rounds=2),

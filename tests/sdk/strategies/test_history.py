@@ -92,7 +92,7 @@ def test_a_rewritten_conversation_is_asked_with_as_a_whole_so_that_a_trace_has_i
 
 
 @pytest.mark.parametrize(
-    "settings", [{"observation_tokens": 39}, {"history_tokens": 0}, {"max_parallel": 0}, {"patience": -1}]
+    "settings", [{"observation_tokens": 39}, {"history_tokens": 0}, {"max_parallel": 0}, {"max_unreadable_replies": -1}]
 )
 def test_settings_below_what_works_are_refused(settings: dict[str, int]) -> None:
     with pytest.raises(ct.UsageError, match="expected at least"):

@@ -158,7 +158,7 @@ def test_a_text_without_a_call_is_handed_back_with_the_format() -> None:
 
 
 def test_texts_without_a_call_in_a_row_end_the_run() -> None:
-    machine = begin(patience=2)
+    machine = begin(max_unreadable_replies=2)
     machine.on_reply(ct.Reply("hm"))
     machine.on_reply(ct.Reply("hm"))
     assert machine.step() == Done(None, "format", "2 texts in a row held no readable call")
@@ -237,7 +237,9 @@ def test_settings_survive_a_round_trip() -> None:
     assert ParallelRounds.from_json(strategy.to_json()) == strategy
 
 
-@pytest.mark.parametrize("settings", [{"max_rounds": 0}, {"max_parallel": 0}, {"patience": 0}, {"summariser": "x"}])
+@pytest.mark.parametrize(
+    "settings", [{"max_rounds": 0}, {"max_parallel": 0}, {"max_unreadable_replies": 0}, {"summariser": "x"}]
+)
 def test_settings_that_allow_nothing_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ct.UsageError, match=f"ParallelRounds\\({next(iter(settings))}="):
         ParallelRounds(**settings)

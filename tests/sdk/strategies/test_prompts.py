@@ -1,5 +1,5 @@
 """The system prompts of ParallelRounds, AgentGraph and DependencyPlan, kept in `prompts/`, and what they cost;
-brief ones, those with quotes, and a whole brief conversation.
+brief ones, those with references, and a whole brief conversation.
 
     CONCERTINO_WRITE_PROMPTS=1 python -m pytest tests/sdk/strategies/test_prompts.py
 
@@ -38,17 +38,17 @@ PROMPTS: dict[str, Strategy] = {
     "agent-graph-alone": AgentGraph(prepend_task=False, max_agents=8),
     "dependency-plan-graph": DependencyPlan(),
     "dependency-plan-calls": DependencyPlan(graph=False, max_rounds=4, max_parallel=3),
-    "parallel-rounds-quotes": ParallelRounds(quotes=True),
-    "serial-calls-quotes": SerialCalls(quotes=True),
+    "parallel-rounds-references": ParallelRounds(references=True),
+    "serial-calls-references": SerialCalls(references=True),
     "parallel-rounds-brief": ParallelRounds(prompt="brief"),
-    "parallel-rounds-brief-quotes": ParallelRounds(prompt="brief", quotes=True),
+    "parallel-rounds-brief-references": ParallelRounds(prompt="brief", references=True),
     "parallel-rounds-brief-native": ParallelRounds(prompt="brief", native=True),
     "agent-graph-brief": AgentGraph(prompt="brief"),
     "agent-graph-low-brief": AgentGraph(prompt="brief", dom="low"),
     "dependency-plan-brief": DependencyPlan(prompt="brief"),
     "dependency-plan-calls-brief": DependencyPlan(prompt="brief", graph=False),
     "serial-calls-brief": SerialCalls(prompt="brief"),
-    "serial-calls-brief-quotes": SerialCalls(prompt="brief", quotes=True),
+    "serial-calls-brief-references": SerialCalls(prompt="brief", references=True),
 }
 QUESTION = "Compare two ways.\n\nA pump fills a tank of 90 l in 6 min.\n\nTwo pumps fill it in 4 min."
 
@@ -97,7 +97,7 @@ SCRIPT: list[Any] = [
 
 
 def test_a_whole_brief_conversation_is_what_its_file_says() -> None:
-    machine = ParallelRounds(prompt="brief", quotes=True).begin(
+    machine = ParallelRounds(prompt="brief", references=True).begin(
         TaskContext(QUESTION, [FIND, COT], remaining={"units": 9})
     )
     for number, item in enumerate(SCRIPT):

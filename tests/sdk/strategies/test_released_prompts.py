@@ -7,10 +7,16 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import Ask, Notebook, SerialCalls, TaskContext, released_prompt, token_cutter
+from concertino.strategies import Ask, Notebook, SerialCalls, TaskContext, token_cutter
 from concertino.strategies.serial_calls.choices import choices_by_tool, read_choices
 from concertino.strategies.serial_calls.notebook import Attempt, CodeRun
-from concertino.strategies.serial_calls.released_prompts import VARIANTS, Variant, estimating_cutter, offered_tools
+from concertino.strategies.serial_calls.released_prompts import (
+    VARIANTS,
+    Variant,
+    estimating_cutter,
+    offered_tools,
+    released_prompt,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

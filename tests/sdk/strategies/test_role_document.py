@@ -79,14 +79,14 @@ FAULTS: list[tuple[str, dict[str, Any], str, str]] = [
     ("bad_value", changed("order", "random"), "order", "expected 'sequential' or 'simultaneous'"),
     ("bad_value", changed("roles/0/reads", "cod"), "roles[0].reads", "did you mean 'code'?"),
     ("bad_value", changed("until/kind", "agreed"), "until.kind", "did you mean 'agree'?"),
-    ("bad_value", changed("until/kind", ["agree"]), "until.kind", "is none of them"),
+    ("bad_value", changed("until/kind", ["agree"]), "until.kind", "is unknown"),
     ("bad_value", changed("until/left", "solver.vale"), "until.left", "did you mean 'value'?"),
     ("bad_value", changed("roles", {}), "roles", "expected a list of roles"),
     ("bad_value", changed("roles/0", "solver"), "roles[0]", "expected a table"),
     ("bad_value", changed("roles/1/sampling", {"temperature": "hot"}), "roles[1].sampling.temperature", "a number"),
     ("no_roles", changed("roles", []), "roles", "at least one role"),
     ("bad_name", changed("roles/0/name", "the solver"), "roles[0].name", "expected a word"),
-    ("bad_name", changed("roles/0/name", "history"), "roles[0].name", "is no name for a role"),
+    ("bad_name", changed("roles/0/name", "history"), "roles[0].name", "is not a valid name of a role"),
     ("duplicate_role", TWICE, "roles[1].name", "two roles 'solver'; rename one"),
     ("unknown_role", changed("answer", "solvr"), "answer", "did you mean 'solver'?"),
     ("unknown_role", changed("until/right", "chekcer.value"), "until.right", "did you mean 'checker'?"),
@@ -96,7 +96,7 @@ FAULTS: list[tuple[str, dict[str, Any], str, str]] = [
     ("unknown_slot", changed("roles/0/prompt", "{qestion}"), "roles[0].prompt", "did you mean {question}?"),
     ("unknown_slot", changed("roles/0/again", "{checker.values}"), "roles[0].again", "did you mean {checker.value}?"),
     ("bad_condition", changed("roles/1/skip", ["frist"]), "roles[1].skip", "did you mean 'first'?"),
-    ("bad_condition", changed("roles/1/skip", ["first:solver"]), "roles[1].skip", "there is no condition"),
+    ("bad_condition", changed("roles/1/skip", ["first:solver"]), "roles[1].skip", "unknown condition"),
     (
         "bad_reading",
         changed("until", {"kind": "tests", "code": "checker", "tests": "solver"}),
@@ -161,9 +161,7 @@ def test_a_workflow_that_is_saved_is_the_same_when_loaded(name: str, suffix: str
 def test_a_flaw_of_a_file_names_its_line(tmp_path: Path) -> None:
     path = tmp_path / "w.toml"
     path.write_text(DOCUMENT.replace('"checker.result"', '"chekcer.result"'), encoding="utf-8")
-    with pytest.raises(
-        ct.UsageError, match=r"w.toml:8: until.right: 'chekcer' is none of them; did you mean 'checker'"
-    ):
+    with pytest.raises(ct.UsageError, match=r"w.toml:8: until.right: 'chekcer' is unknown; did you mean 'checker'"):
         RoleWorkflow.load(path)
 
 
@@ -214,7 +212,7 @@ places = st.sampled_from(
         "order",
         "answer",
         "remember",
-        "patience",
+        "max_unreadable_replies",
         "strict",
         "until",
         "roles",

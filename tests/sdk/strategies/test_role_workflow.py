@@ -163,7 +163,7 @@ def test_roles_that_never_agree_end_with_the_last_word_and_what_is_open() -> Non
 
 
 def test_a_text_that_cannot_be_read_is_handed_back_to_its_role() -> None:
-    machine = feed(begin(coder_tester(patience=2)), says("print(1)"))
+    machine = feed(begin(coder_tester(max_unreadable_replies=2)), says("print(1)"))
     step = ask(machine)
     assert (step.role, step.fresh) == ("coder", 1)
     assert "there is no code block; write the whole program between" in step.messages[-1].text
@@ -173,7 +173,7 @@ def test_a_text_that_cannot_be_read_is_handed_back_to_its_role() -> None:
 
 
 def test_after_its_patience_the_turn_goes_on_and_the_history_says_so() -> None:
-    machine = feed(begin(coder_tester(patience=1)), says("hm"), says(TEST))
+    machine = feed(begin(coder_tester(max_unreadable_replies=1)), says("hm"), says(TEST))
     assert ask(machine).role == "coder"
     text = ask(machine).messages[-1].text
     assert "coder could not be read: there is no code block" in text
@@ -181,7 +181,7 @@ def test_after_its_patience_the_turn_goes_on_and_the_history_says_so() -> None:
 
 
 def test_a_run_in_which_nothing_could_be_read_ends_with_format() -> None:
-    machine = begin(coder_tester(patience=1, turns=2))
+    machine = begin(coder_tester(max_unreadable_replies=1, turns=2))
     feed(machine, *[says("<think>hm")] * 4)
     assert (done(machine).answer, done(machine).stop) == (None, "format")
 
@@ -360,7 +360,7 @@ def test_an_action_that_the_environment_refuses_leaves_its_state() -> None:
     machine = feed(begin(planner_programmer("maze")), [world(0)], says(DOUBLE), [crashed()], says(write_actions(["X"])))
     feed(machine, [crashed()])
     assert "the environment did not take it: EXEC_ERR" in ask(machine).messages[-1].text
-    assert machine.world.state == {"cell": 0}  # type: ignore[attr-defined]
+    assert machine.environment.state == {"cell": 0}  # type: ignore[attr-defined]
 
 
 def test_an_environment_that_does_not_begin_ends_the_run() -> None:
@@ -384,15 +384,15 @@ def test_each_branch_is_rewarded_for_its_own_action() -> None:
         branch = feed(machine.fork(), says(write_actions(actions)))
         content = maze.function({"state": 0, "action": act(branch).plan.calls[0].arguments["action"]})  # type: ignore[index]
         feed(branch, [ct.Observation("1", "maze", ct.Status.OK, content)])
-        rewards.append((branch.world.state, branch.world.reward))  # type: ignore[attr-defined]
+        rewards.append((branch.environment.state, branch.environment.reward))  # type: ignore[attr-defined]
     assert rewards == [(1, 0.0), (2, 0.0), (3, 1.0), (-1, 0.0)]
-    assert machine.world.state == {"cell": 0}  # type: ignore[attr-defined]
+    assert machine.environment.state == {"cell": 0}  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("piece", ["```", "<think>", "<test>", "\\boxed{", "{coder.value}"])
 def test_a_megabyte_of_hostile_text_is_told_in_linear_time(piece: str) -> None:
     def told() -> Machine:
-        machine = begin(coder_tester(patience=1))
+        machine = begin(coder_tester(max_unreadable_replies=1))
         feed(machine, says(piece * (1_000_000 // len(piece))), says(piece * (1_000_000 // len(piece))))
         machine.step()
         return machine
@@ -478,7 +478,7 @@ pieces = st.sampled_from(
 def test_whatever_is_said_the_machine_ends_cleanly(
     name: str, order: Any, strict: bool, texts: list[str], data: st.DataObject
 ) -> None:
-    machine = begin(replace(SCRIPTS[name][0], order=order, strict=strict, turns=2, patience=2))
+    machine = begin(replace(SCRIPTS[name][0], order=order, strict=strict, turns=2, max_unreadable_replies=2))
     outcomes = st.sampled_from([ran("8"), ran("7"), crashed(), world(1), world(2, True)])
     for text in texts:
         step = machine.step()

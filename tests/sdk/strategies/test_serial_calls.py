@@ -10,9 +10,9 @@ import pytest
 from concertino.strategies import (
     Act,
     Ask,
-    Choice,
     Done,
     Machine,
+    ModelChoice,
     SerialCalls,
     TaskContext,
     strategy_by_name,
@@ -205,7 +205,7 @@ def test_a_text_without_a_call_is_handed_back_with_what_is_wrong() -> None:
 
 
 def test_texts_without_a_call_in_a_row_end_the_run() -> None:
-    machine = begin(patience=2)
+    machine = begin(max_unreadable_replies=2)
     machine.on_reply(ct.Reply("hm"))
     machine.on_reply(ct.Reply("hm"))
     done = machine.step()
@@ -235,7 +235,7 @@ def test_strict_reading_hands_back_what_lenient_reading_repairs() -> None:
     ("options", "words"),
     [
         ({"max_rounds": 0}, "max_rounds=0"),
-        ({"patience": 0}, "patience=0"),
+        ({"max_unreadable_replies": 0}, "max_unreadable_replies=0"),
         ({"form": "tree"}, "form='tree'"),
         ({"variant": "test"}, "variant='test'"),
         ({"answering": "me"}, "answering='me'"),
@@ -313,7 +313,7 @@ def test_a_failed_call_leaves_the_released_prompt_as_it_was() -> None:
 
 
 def test_refused_calls_in_a_row_end_the_released_form() -> None:
-    machine = begin(form="qa", patience=2)
+    machine = begin(form="qa", max_unreadable_replies=2)
     for _ in range(2):
         machine.on_reply(call("find"))
         machine.observe([failed("unknown_name", ct.Status.PARSE_ERR)])
@@ -476,7 +476,7 @@ def pool(*models: ct.ModelSpec) -> ct.Pool:
         return (await ctx.model(arguments["model"]).chat(f"{ctx.question} {found}")).text
 
     def member(name: str, run: Any) -> ct.AgentSpec:
-        aliases = [Choice(f"{name}-1", "strong", ct.Prices(1, 10), 20), Choice(f"{name}-2", "quick")]
+        aliases = [ModelChoice(f"{name}-1", "strong", ct.Prices(1, 10), 20), ModelChoice(f"{name}-2", "quick")]
         schema = {
             "type": "object",
             "properties": {"model": write_choice("Who does it.", aliases)},

@@ -97,7 +97,7 @@ ISSUES: list[tuple[str, str, str, bool, str]] = [
     ("bad_arguments", block(LIST), LIST, False, "must be an object; got list"),
     ("extra_keys", block(MORE), MORE, True, "leave out 'id'"),
     ("unknown_tool", MISSPELT, MISSPELT, False, "did you mean 'search'?"),
-    ("bad_choice", UNLISTED, UNLISTED, False, "none of its choices; did you mean 'search-"),
+    ("bad_choice", UNLISTED, UNLISTED, False, "not one of its choices; did you mean 'search-"),
     ("several_calls", f"{CALL} and {CALL}", CALL, False, "only the first runs"),
     ("message_and_call", f"<message>hi</message>{CALL}", "<message>hi</message>", True, "not both"),
 ]

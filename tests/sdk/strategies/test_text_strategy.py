@@ -82,7 +82,7 @@ def test_calls_beyond_the_limit_are_not_run_and_say_so() -> None:
 
 
 def test_an_unreadable_reply_is_handed_back_until_patience_is_over() -> None:
-    machine = started(Lines(patience=2))
+    machine = started(Lines(max_unreadable_replies=2))
     machine.on_reply(ct.Reply("well"))
     assert "write a line" in machine.step().messages[-1].text
     assert machine.step().fresh == 1
@@ -92,7 +92,7 @@ def test_an_unreadable_reply_is_handed_back_until_patience_is_over() -> None:
 
 
 def test_a_readable_reply_renews_the_patience() -> None:
-    machine = started(Lines(patience=2))
+    machine = started(Lines(max_unreadable_replies=2))
     machine.on_reply(ct.Reply("well"))
     machine.on_reply(ct.Reply("a echo x"))
     machine.observe(ok("x"))

@@ -14,7 +14,6 @@ from concertino.strategies import (
     Ask,
     Done,
     Machine,
-    OutlineStep,
     Reading,
     RunLimits,
     Step,
@@ -36,12 +35,12 @@ class ScoutJudge(Strategy):
     Args:
         turns: at most so many.
         wide: calls of the scout in one turn.
-        patience: texts of a role in a row that hold no decision, after which the run ends.
+        max_unreadable_replies: texts of a role in a row that hold no decision, after which the run ends.
     """
 
     turns: int = 3
     wide: int = 4
-    patience: int = 2
+    max_unreadable_replies: int = 2
 
     name = "scout-judge"
 
@@ -63,15 +62,7 @@ class ScoutJudge(Strategy):
         """Turns, and calls of the scout in one of them."""
         return RunLimits(self.turns, self.wide)
 
-    def write_turn(
-        self,
-        calls: Sequence[Call],
-        thought: str = "",
-        *,
-        part: str = "scout",
-        tools: Sequence[Mapping[str, Any]] = (),
-        outline: Sequence[OutlineStep] = (),
-    ) -> str:
+    def write_turn(self, calls: Sequence[Call], thought: str = "", *, part: str = "scout", **_: Any) -> str:
         """What the scout says to look."""
         if part == "judge" or not calls:
             raise UsageError("only the scout looks; write_answer writes what the judge says")
@@ -131,7 +122,7 @@ class ScoutJudgeMachine(Machine):
         self.asked[self.part] = len(self._messages)
         if not found.word:
             self.fruitless += 1
-            if self.fruitless >= self.settings.patience:
+            if self.fruitless >= self.settings.max_unreadable_replies:
                 self.final = Done(None, "format", "no decision could be read")
             self._messages.append(Message("user", "\n".join(issue.message for issue in found.issues)))
             return

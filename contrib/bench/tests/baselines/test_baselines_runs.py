@@ -10,7 +10,8 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import Act, TaskContext, plan_to_json
+from concertino.core import plan_to_json
+from concertino.strategies import Act, TaskContext
 from concertino.testing import ScriptedModel
 from concertino_bench import Grade, Item, Key, Task, Verdict
 from concertino_bench.baselines import (

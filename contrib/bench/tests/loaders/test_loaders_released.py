@@ -5,8 +5,9 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.strategies import SerialCalls, released_prompt
+from concertino.strategies import SerialCalls
 from concertino.strategies.serial_calls.notebook import CodeRun
+from concertino.strategies.serial_calls.released_prompts import released_prompt
 from concertino_bench.loaders.released import read_record, read_task
 from hypothesis import given, settings
 from hypothesis import strategies as st

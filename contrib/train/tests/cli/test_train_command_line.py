@@ -37,7 +37,7 @@ SETTINGS: dict[str, Any] = {
     },
     "data": {"collect": {"teacher": {"name": "practice"}, "samples": 2}, "select": {"tool_share": None}},
     "rollout": {
-        "strategy": {"name": "parallel-rounds", "prompt": "brief", "quotes": True, "max_rounds": 3},
+        "strategy": {"name": "parallel-rounds", "prompt": "brief", "references": True, "max_rounds": 3},
         "group_size": 2,
         "turn_tokens": 6,
         "total_tokens": 12,

@@ -49,9 +49,9 @@ def trajectory(seed: int) -> ct.Trace:
     turns = [_turn(kind, chance) for _ in range(chance.randrange(1, 5))]
     turns += _ending(kind, chance)
     strategy: ct.Strategy = [
-        ParallelRounds(patience=9),
-        SerialCalls(patience=9),
-        DependencyPlan(tools={"look": "look", "note": "note"}, patience=9),
+        ParallelRounds(max_unreadable_replies=9),
+        SerialCalls(max_unreadable_replies=9),
+        DependencyPlan(tools={"look": "look", "note": "note"}, max_unreadable_replies=9),
     ][kind]
     with ScriptedModel(*turns) as model:
         orchestrator = ct.Orchestrator(model, strategy)

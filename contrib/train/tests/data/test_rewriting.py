@@ -330,7 +330,7 @@ def test_a_chain_within_a_trajectory_stays_a_chain(traces: dict[str, list[ct.Tra
         assert len(new.rounds) < new.before
 
 
-# -- quotes ------------------------------------------------------------------------------------------------------------
+# -- references --------------------------------------------------------------------------------------------------------
 
 
 def quoting_run(strategy: ct.Strategy, *arguments: str) -> ct.Trace:
@@ -344,7 +344,7 @@ def quoting_run(strategy: ct.Strategy, *arguments: str) -> ct.Trace:
 
 
 def test_a_quoted_result_is_needed_and_is_quoted_from_its_new_place() -> None:
-    strategy = ParallelRounds(prompt="brief", quotes=True)
+    strategy = ParallelRounds(prompt="brief", references=True)
     trace = quoting_run(strategy, "${question.1}", "read ${1.1}", "${question.2}", "both ${2.1} and ${3.1}, $${x}")
     new = parallelised(trace)
     assert new.rounds == ((0, 2), (1,), (3,))
@@ -358,7 +358,7 @@ def test_a_quoted_result_is_needed_and_is_quoted_from_its_new_place() -> None:
 
 
 def test_a_target_without_quotes_is_told_what_they_brought_in() -> None:
-    trace = quoting_run(ParallelRounds(quotes=True, max_parallel=1), "${question.1}", "${question.2}")
+    trace = quoting_run(ParallelRounds(references=True, max_parallel=1), "${question.1}", "${question.2}")
     new = parallelised(trace, "dependency-plan", tools=POOL.to_openai())
     assert '"First part."' in new.conversation.texts[0]
     assert "${" not in new.conversation.texts[0]
@@ -369,7 +369,7 @@ def test_serial_calls_in_short_form_become_rounds_in_short_form() -> None:
     turns = [call.replace("N", number) for number in "12"]
     end = '<tool_call>{"name": "answer", "arguments": {"text": "x"}}</tool_call>'
     with ScriptedModel(*turns, end) as model:
-        orchestrator = ct.Orchestrator(model, SerialCalls(prompt="brief", quotes=True))
+        orchestrator = ct.Orchestrator(model, SerialCalls(prompt="brief", references=True))
         trace = orchestrator.run_sync("First part.\n\nSecond part.", pool=POOL).trace
     new = parallelised(trace, tools=POOL.to_openai())
     assert new.rounds == ((0, 1),)

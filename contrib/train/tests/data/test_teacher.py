@@ -22,7 +22,7 @@ SETTINGS: dict[str, Any] = {
         "collect": {"teacher": {"name": "practice"}, "samples": 1},
         "select": {"tool_share": None, "recovery": "any", "per_question": 3},
     },
-    "rollout": {"strategy": {"name": "parallel-rounds", "prompt": "brief", "quotes": True, "max_rounds": 3}},
+    "rollout": {"strategy": {"name": "parallel-rounds", "prompt": "brief", "references": True, "max_rounds": 3}},
 }
 
 

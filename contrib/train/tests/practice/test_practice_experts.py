@@ -21,10 +21,10 @@ from concertino_toy.practice.words import WISHES
 from concertino_train.practice import practice_workflow, tasks
 
 STRATEGIES: dict[str, tuple[type[Expert], Strategy]] = {
-    "rounds": (RoundsExpert, ParallelRounds(prompt="brief", quotes=True)),
-    "serial": (SerialExpert, SerialCalls(prompt="brief", quotes=True)),
+    "rounds": (RoundsExpert, ParallelRounds(prompt="brief", references=True)),
+    "serial": (SerialExpert, SerialCalls(prompt="brief", references=True)),
     "plan": (PlanExpert, DependencyPlan(prompt="brief")),
-    "graph": (GraphExpert, AgentGraph(prompt="brief", patience=4)),
+    "graph": (GraphExpert, AgentGraph(prompt="brief", max_unreadable_replies=4)),
 }
 
 

@@ -25,7 +25,7 @@ SETTINGS: dict[str, Any] = {
         "eval": [{"set": "practice/facts", "options": {"count": 2, "level": 1}}],
     },
     "rollout": {
-        "strategy": {"name": "parallel-rounds", "prompt": "brief", "max_rounds": 2, "patience": 1},
+        "strategy": {"name": "parallel-rounds", "prompt": "brief", "max_rounds": 2, "max_unreadable_replies": 1},
         "group_size": 2,
         "turn_tokens": 6,
         "total_tokens": 12,

@@ -63,8 +63,9 @@ class ChildProcess:
         command: the program, as a path or a name in `env`'s PATH, and its arguments.
         env: the whole environment; by default this process's own, see also `minimal_environment`.
         cwd: the working directory; by default this process's own.
-        stdin, stdout: as for `subprocess.Popen`. Pipes are unbuffered.
-        stderr: the same; by default a pipe whose last `TAIL_BYTES` are kept for error messages, see `stderr_tail`.
+        stdin: as for `subprocess.Popen`. Pipes are unbuffered.
+        stdout: as `stdin`.
+        stderr: as `stdin`; by default a pipe whose last `TAIL_BYTES` are kept for error messages, see `stderr_tail`.
         grace: seconds between SIGTERM and SIGKILL when the child is stopped; 0: it is killed at once.
         orphan_grace: the same for the child if this process ends first, and for whatever the child leaves behind.
         shared_memory: remove the files in /dev/shm that the child has open when it ends, or that `note_shared_memory`

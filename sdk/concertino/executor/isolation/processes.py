@@ -27,15 +27,15 @@ from concertino.members.import_path import import_path
 from .child_process import ChildProcess
 from .threads import Crew
 
-ANSWER_BYTES = 128 * 2**20
-"""Bytes of JSON that a worker may answer with; the limit of the executor is smaller, and applies to what was read."""
+_BYTES_PER_CHARACTER = 16
+"""Bytes of JSON that one character of a result takes at most, with room for what stands around it."""
 
 
 class WorkerError(Exception):
     """What a tool in its own process raised, or how the process died."""
 
 
-class _Worker:
+class _WorkerProcess:
     """One process, used by one call at a time."""
 
     def __init__(self, module: str, qualname: str) -> None:
@@ -50,7 +50,7 @@ class _Worker:
         assert self.process.stdout is not None
         self._replies = io.BufferedReader(self.process.stdout)
 
-    def ask(self, arguments: dict[str, Any]) -> Any:
+    def ask(self, arguments: dict[str, Any], limit: int) -> Any:
         """Send arguments, wait for the answer (blocking).
 
         Raises:
@@ -58,18 +58,19 @@ class _Worker:
             BadResult: the answer is too long.
         """
         assert self.process.stdin is not None
+        most = _BYTES_PER_CHARACTER * limit
         try:
             data = memoryview(json.dumps(arguments).encode() + b"\n")
             while data:
                 data = data[self.process.stdin.write(data) or 0 :]
-            line = self._replies.readline(ANSWER_BYTES)
+            line = self._replies.readline(most)
         except (OSError, ValueError):
             line = b""
         if not line:
             raise WorkerError(self._death())
         if not line.endswith(b"\n"):
             self.kill()
-            raise BadResult(f"returned more than {ANSWER_BYTES:,} bytes of JSON, or died while it answered")
+            raise BadResult(f"returned more than {most:,} bytes of JSON, or died while it answered")
         answer = json.loads(line)
         if "error" in answer:
             raise WorkerError(answer["error"])
@@ -111,7 +112,7 @@ class _Seat:
     __slots__ = ("left", "worker")
 
     def __init__(self) -> None:
-        self.worker: _Worker | None = None
+        self.worker: _WorkerProcess | None = None
         self.left = False
 
 
@@ -121,22 +122,23 @@ class Workers:
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name = name
         self._path = import_path(function, name)
-        self._idle: deque[_Worker] = deque()
-        self._busy: set[_Worker] = set()
+        self._idle: deque[_WorkerProcess] = deque()
+        self._busy: set[_WorkerProcess] = set()
         self._lock = threading.Lock()
 
-    async def run(self, arguments: dict[str, Any], crew: Crew) -> Any:
+    async def run(self, arguments: dict[str, Any], crew: Crew, limit: int) -> Any:
         """Run the tool on plain JSON arguments in a process that this call has for itself.
 
         Args:
             crew: whose threads wait for the process.
+            limit: characters of the largest result (`Limits.result_bytes`).
         """
         seat = _Seat()
 
         def work() -> Any:
             with self._lock:
                 worker = self._idle.pop() if self._idle else None
-            worker = worker or _Worker(*self._path)
+            worker = worker or _WorkerProcess(*self._path)
             with self._lock:
                 self._busy.add(worker)
                 seat.worker = worker
@@ -145,7 +147,7 @@ class Workers:
                 if left:
                     worker.kill()
                     raise WorkerError("it was no longer awaited when its process was ready")
-                return worker.ask(arguments)
+                return worker.ask(arguments, limit)
             finally:
                 self._release(worker)
 
@@ -159,7 +161,7 @@ class Workers:
                 self._discard(worker)
             raise
 
-    def _release(self, worker: _Worker) -> None:
+    def _release(self, worker: _WorkerProcess) -> None:
         with self._lock:
             reusable = worker in self._busy and worker.alive
             self._busy.discard(worker)
@@ -168,7 +170,7 @@ class Workers:
         if not reusable:
             worker.close()
 
-    def _discard(self, worker: _Worker) -> None:
+    def _discard(self, worker: _WorkerProcess) -> None:
         with self._lock:
             self._busy.discard(worker)
         worker.kill()  # its thread sees the end of the pipe and closes it

@@ -22,7 +22,7 @@ from .orphans import unwatch, watch
 _IDLE_SECONDS = 5.0
 _LEAVING_SECONDS = 0.05
 
-_abandoned: set[threading.Thread | _Job | _Stopped] = set()
+_abandoned: set[threading.Thread | _ThreadCall | _Stopped] = set()
 
 
 def abandoned() -> list[str]:
@@ -33,7 +33,7 @@ def abandoned() -> list[str]:
 
 def abandoned_by(name: str) -> int:
     """How many synchronous calls of a member were given up and still run."""
-    return abandoned().count(_Job.PREFIX + name) if _abandoned else 0
+    return abandoned().count(_ThreadCall.PREFIX + name) if _abandoned else 0
 
 
 def _deliver(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
@@ -63,7 +63,7 @@ def _post(
         loop.call_soon_threadsafe(_deliver, future, result, error)
 
 
-class _Job:
+class _ThreadCall:
     """One synchronous call. Its thread sets `started`, then asks whether the future is cancelled; who cancels does it
     the other way round, so that one of the two always notices the other.
     """
@@ -105,7 +105,7 @@ class _Stopped:
     __slots__ = ("_task", "name")
 
     def __init__(self, name: str, task: asyncio.Task[Any]) -> None:
-        self.name = _Job.PREFIX + name
+        self.name = _ThreadCall.PREFIX + name
         self._task = task
 
     def is_alive(self) -> bool:
@@ -121,7 +121,7 @@ class Crew:
     """
 
     def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_ThreadCall | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._idle: set[threading.Thread] = set()
         self._waiting = self._starting = 0
@@ -132,7 +132,7 @@ class Crew:
 
         Cancelling stops the waiting at once; the thread is left running and counted as abandoned.
         """
-        job = _Job(name, function, asyncio.get_running_loop())
+        job = _ThreadCall(name, function, asyncio.get_running_loop())
         with self._lock:
             self._waiting += 1
         self._jobs.put(job)
@@ -182,7 +182,7 @@ class Crew:
                     return
                 self._idle.add(thread)
 
-    def _next(self, thread: threading.Thread) -> _Job | None:
+    def _next(self, thread: threading.Thread) -> _ThreadCall | None:
         """The next call; None when there was none for a while, or at the end."""
         while True:
             try:

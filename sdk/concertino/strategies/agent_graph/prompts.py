@@ -171,6 +171,6 @@ def render_failure(
     remaining: Mapping[str, float] | None,
     prompt: PromptForm = "full",
 ) -> str:
-    """What came of a graph without an answer."""
+    """The results of a graph without an answer."""
     text = _BRIEF_FAILED if prompt == "brief" else _FAILED
     return text.format(sink=sink, results=render_round(observations, ids, remaining, prompt=prompt))

@@ -57,9 +57,7 @@ def _written(nodes: Mapping[str, Node], source: Leaf, target: Leaf, edges: Edges
     unknown = [leaf for leaf in (source, target) if leaf.text not in nodes]
     for leaf in unknown:
         if not issues.full:
-            text = (
-                f"the edge names {leaf.text[:64]!r}, which is no agent_id; {suggestion(leaf.text[:64], nodes.keys())}"
-            )
+            text = f"the edge names {leaf.text[:64]!r}, not an agent_id; {suggestion(leaf.text[:64], nodes.keys())}"
             issues.refuse("unknown_node", text, leaf.start, leaf.end)
     if unknown:
         return

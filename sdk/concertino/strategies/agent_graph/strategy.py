@@ -4,8 +4,8 @@ The degree of MAS says how much may be written: `low`, an answer or one agent; `
 as soon as what they wait for is there. What the one agent without an outgoing edge returns is the answer; the model
 sees no result.
 
-Invariant: nothing is run of a text with a fault. With `patience` above 1 the model is told its faults, or what failed,
-and writes again; with 1 there is the paper's single decision.
+Invariant: nothing of a text with a fault is run. With `max_unreadable_replies` above 1 the model is told its faults, or
+what failed, and writes again; with 1 there is the paper's single decision.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from concertino.core.plan import Call, Plan
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.format_issues import report
-from concertino.strategies.base.machine import Done, OutlineStep, RunLimits, Strategy, TaskContext
+from concertino.strategies.base.machine import Done, RunLimits, Strategy, TaskContext
 
 from . import prompts
 from .format import GraphReading, read_graph, write_answer, write_graph
@@ -36,8 +36,8 @@ class AgentGraph(Strategy):
 
     Args:
         dom: degree of MAS: `low` (an answer, or at most one agent) or `high` (a graph).
-        patience: texts that could not be run, or whose answer failed, in a row, after which the run ends; 1 is the
-            paper's single decision.
+        max_unreadable_replies: texts that could not be run, or whose answer failed, in a row, after which the
+            run ends; 1 is the paper's single decision.
         prepend_task: put the original question in front of every sub-task, as the paper does.
         strict: refuse what a lenient reader repairs (every repair is named in `CODES` of the format).
         max_agents: of one graph.
@@ -47,7 +47,7 @@ class AgentGraph(Strategy):
     """
 
     dom: Literal["low", "high"] = "high"
-    patience: int = 3
+    max_unreadable_replies: int = 3
     prepend_task: bool = True
     strict: bool = False
     max_agents: int = 64
@@ -65,34 +65,19 @@ class AgentGraph(Strategy):
             raise UsageError(
                 f"AgentGraph(renamed={self.renamed!r}): expected names by name: {{'debate_roles': 'roles'}}"
             )
-        for name in ("patience", "max_agents"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"AgentGraph({name}={getattr(self, name)!r}): expected at least 1")
+        self._require_at_least(max_unreadable_replies=1, max_agents=1)
 
     @property
     def max_rounds(self) -> int:
         """Graphs that may run."""
-        return self.patience
+        return self.max_unreadable_replies
 
     @property
     def limits(self) -> RunLimits:
         """Graphs that may run, and agents in one of them."""
         return RunLimits(self.max_rounds, 1 if self.dom == "low" else self.max_agents)
 
-    def write_turn(
-        self,
-        calls: Sequence[Call],
-        thought: str = "",
-        *,
-        part: str = "",
-        tools: Sequence[Mapping[str, Any]] = (),
-        outline: Sequence[OutlineStep] = (),
-    ) -> str:
-        """A graph as text; calls may refer to each other.
-
-        Raises:
-            UsageError: several calls that nobody waits for; one of them alone gives the answer.
-        """
+    def write_turn(self, calls: Sequence[Call], thought: str = "", **_: Any) -> str:
         plan = Plan(replace(call, id=call.id or f"a{number}") for number, call in enumerate(calls, 1))
         if self.dom == "low" and len(plan) > 1:
             raise UsageError(f"AgentGraph(dom='low') hands the question to one agent; got {len(plan)} calls")
@@ -106,11 +91,6 @@ class AgentGraph(Strategy):
         return write_graph(plan, thinking=thought, dom=self.dom)
 
     def write_answer(self, answer: str, thought: str = "", *, part: str = "") -> tuple[str, ...]:
-        """A direct answer, which the low degree of MAS alone allows.
-
-        Raises:
-            UsageError: with `dom="high"`, where the answer is the output of the last agent.
-        """
         if self.dom == "high":
             raise UsageError("AgentGraph(dom='high') gives no answer in words: the last agent's output is the answer")
         return (write_answer(answer, thought),)
@@ -139,7 +119,7 @@ class AgentGraphMachine(Conversation):
         )
         self.messages = [Message("system", system), Message("user", context.question)]
 
-    # -- what came back --------------------------------------------------------------------------------------------
+    # -- replies and observations ----------------------------------------------------------------------------------
 
     def on_reply(self, reply: Reply) -> None:
         """Read the model's text."""
@@ -192,7 +172,7 @@ class AgentGraphMachine(Conversation):
     def _again(self, text: str, stop: str, detail: str) -> None:
         """Let the model write again, a few times."""
         self.fruitless += 1
-        if self.fruitless >= self.settings.patience or self.round >= self.rounds:
+        if self.fruitless >= self.settings.max_unreadable_replies or self.round >= self.rounds:
             self._end(Done(None, stop, detail))
             return
         self.messages.append(Message("user", text))

@@ -319,7 +319,7 @@ class _Cutter:
         return self._behind(tag) if self._leaf(tag) is not None else self._resume(tag)
 
     def _resume(self, tag: Tag) -> int:
-        """Where reading goes on behind an unclosed tag: at the next tag."""
+        """Where reading continues after an unclosed tag: at the next tag."""
         following = self.index.next(tag.end)
         return following.start if following is not None else len(self.text)
 

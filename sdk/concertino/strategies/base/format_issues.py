@@ -50,7 +50,7 @@ class FormatIssues:
 
 
 class CallFormatIssues(FormatIssues):
-    """As `FormatIssues`, with faults of single calls beside them: such a call is not run, and its siblings are."""
+    """As `FormatIssues`, with faults of single calls too: such a call is not run, and its siblings are."""
 
     def __init__(self, strict: bool) -> None:
         super().__init__(strict)

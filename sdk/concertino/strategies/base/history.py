@@ -1,4 +1,4 @@
-"""Keeping what an orchestrator reads short: observations cut to a size, and old rounds told briefly.
+"""Keeping what an orchestrator reads short: observations cut to a size, and old rounds shortened.
 
 Sizes are in tokens as `Model.count_tokens` estimates them by default, three bytes each, so that a machine stays plain
 data. Invariant: what is cut says how much is missing, and the newest rounds are never touched.
@@ -37,11 +37,11 @@ def cut(text: str, tokens: int) -> str:
 
 
 def compacted(messages: Sequence[Message], tokens: int) -> list[Message]:
-    """The conversation with old observations told briefly, oldest first, until it fits or only the newest are left.
+    """The conversation with old observations shortened, oldest first, until it fits or only the newest are left.
 
     Args:
         messages: the system message, the question, then texts of the model and observations in turn.
-        tokens: what all of it should take at most.
+        tokens: the most that all of it should take.
     """
     found = list(messages)
     total = sum(count_tokens(message.text) for message in found)

@@ -202,7 +202,7 @@ class OutlineStep(NamedTuple):
 
 
 class RunLimits(NamedTuple):
-    """What a strategy allows by itself; `None` for no limit."""
+    """Limits of the strategy's own; `None` for no limit."""
 
     rounds: int | None = None
     """Turns that may call something."""
@@ -227,7 +227,7 @@ class Machine(ABC):
 
     @abstractmethod
     def finish(self, stop: str, detail: str = "") -> None:
-        """Come to an end from outside: the budget or the time is over, or the model does not answer.
+        """End the run from outside: the budget or the time is over, or the model does not answer.
 
         The machine may still ask for a last answer (`rounds`), or be `Done` at once.
         """
@@ -283,7 +283,7 @@ class Strategy(ABC):
     """Its reader needs to know the pool: a trace then keeps the action space, and a replay gives it to `begin`."""
 
     needs_members: ClassVar[bool] = True
-    """A pool without any tool or agent is refused; without this, a strategy may do with its model alone."""
+    """A pool without any tool or agent is refused; without this, a strategy may work with its model alone."""
 
     @abstractmethod
     def begin(self, context: TaskContext) -> Machine:
@@ -292,6 +292,17 @@ class Strategy(ABC):
     @abstractmethod
     def restore(self, dumped: Mapping[str, Any]) -> Machine:
         """A machine from `Machine.dump`."""
+
+    def _require_at_least(self, **least: int) -> None:
+        """Refuse settings below a value; `None` leaves a setting out.
+
+        Raises:
+            UsageError: names the setting and its least value.
+        """
+        for name, lowest in least.items():
+            value = getattr(self, name)
+            if value is not None and value < lowest:
+                raise UsageError(f"{type(self).__name__}({name}={value!r}): expected at least {lowest}")
 
     @property
     def parts(self) -> Mapping[str, str]:

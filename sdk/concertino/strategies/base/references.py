@@ -1,12 +1,12 @@
-"""Quotes: `${...}` in arguments of a call or in an answer stands for a longer text, which need not be written again.
+"""References: `${...}` in arguments of a call or in an answer stands for a longer text, which need not be copied.
 
     ${question}     the user's whole question
     ${question.2}   its second paragraph; blank lines separate paragraphs
     ${1.2}          what the call in place 2 of round 1 returned
     $${             the characters ${
 
-Invariant: there is one pass. What a quote brings in is never read again, so that nothing in a question or in a result
-can quote; a text without `${` is unchanged.
+Invariant: there is one pass. What a reference inserts is not searched for references, so nothing in a question or in a
+result can refer; a text without `${` is unchanged.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from concertino.text.references import Placeholder, as_text, split
 
 QUESTION = "question"
 MOST_CHARACTERS = 1_000_000
-"""Characters that the quotes of one call may bring in: results that quote results would else double every round."""
+"""Characters that the references of one call may insert: results that refer to results could double every round."""
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _LISTED = 6
 """Ids of results that a message lists, the newest ones."""
 
 
-class UnknownQuoteError(ValueError):
-    """A quote of nothing; its text says what there is."""
+class UnknownReference(ValueError):
+    """A reference to nothing; its text says what there is."""
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What can be quoted in a run so far.
+    """What can be referred to in a run so far.
 
     Attributes:
         question: the user's question.
@@ -54,10 +54,10 @@ class Sources:
         return [part for part in found if part.strip()]
 
     def find(self, name: str) -> str:
-        """The text of a quote.
+        """The text that a reference stands for.
 
         Raises:
-            UnknownQuoteError: there is none of that name; says which there are.
+            UnknownReference: there is none of that name; says which there are.
         """
         if name == QUESTION:
             return self.question
@@ -67,10 +67,12 @@ class Sources:
         place = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 0
         if head == QUESTION and 1 <= place <= len(self.paragraphs):
             return self.paragraphs[place - 1]
-        raise UnknownQuoteError(f"${{{name[:40]}}} quotes nothing; {self._listed()}; write $${{ for the characters ${{")
+        raise UnknownReference(
+            f"${{{name[:40]}}} refers to nothing; {self._listed()}; write $${{ for the characters ${{"
+        )
 
     def _listed(self) -> str:
-        """What can be quoted, in words."""
+        """What can be referred to, in words."""
         count = len(self.paragraphs)
         names = [QUESTION, *([f"{QUESTION}.1" + (f" to {QUESTION}.{count}" if count > 1 else "")] if count else [])]
         newest = list(self.results)[-_LISTED:]
@@ -92,12 +94,12 @@ class Sources:
 
 
 def place_of(number: int, call: Call) -> str:
-    """How the result of a call is quoted: its round, and its place there."""
+    """How the result of a call is referred to: its round, and its place there."""
     return f"{number}.{call.id}"
 
 
 def fill_call(call: Call, sources: Sources) -> Call:
-    """A call with its quotes filled in; one that quotes nothing gets an error, so that it is not run and says why."""
+    """A call with its references filled in; one that refers to nothing gets an error, which says what there is."""
     arguments: Any = call.arguments
     repairs = call.repairs
     if call.error is not None:
@@ -112,7 +114,7 @@ def fill_call(call: Call, sources: Sources) -> Call:
         arguments, repairs = reading.value, repairs + reading.repairs
     try:
         filled = fill(arguments, sources)
-    except UnknownQuoteError as error:
+    except UnknownReference as error:
         return replace(call, error=("invalid_arguments", str(error)))
     if filled is arguments:
         return call
@@ -120,21 +122,21 @@ def fill_call(call: Call, sources: Sources) -> Call:
 
 
 def fill_text(text: str, sources: Sources) -> str:
-    """A text that is no call, such as an answer, with its quotes filled in; as it was if one of them quotes nothing."""
+    """An answer with its references filled in; unchanged if one of them refers to nothing."""
     try:
         return str(fill(text, sources))
-    except UnknownQuoteError:
+    except UnknownReference:
         return text
 
 
 def fill(value: Any, sources: Sources) -> Any:
-    """Plain JSON data with every quote of its texts filled in, at any depth; keys are left alone.
+    """Plain JSON data with every reference in its texts filled in, at any depth; keys are left alone.
 
     Returns:
-        The very value if it holds no quote.
+        The very value if it holds no reference.
 
     Raises:
-        UnknownQuoteError: a quote of nothing, one that is not closed, or more text than one call may have.
+        UnknownReference: a reference to nothing, one that is not closed, or more text than one call may have.
     """
     return _Filling(sources).fill(value)
 
@@ -158,16 +160,18 @@ class _Filling:
         return value
 
     def _text(self, text: str) -> str:
-        return "".join(part if isinstance(part, str) else self._quoted(part) for part in split(text))
+        return "".join(part if isinstance(part, str) else self._resolve(part) for part in split(text))
 
-    def _quoted(self, mark: Placeholder) -> str:
+    def _resolve(self, mark: Placeholder) -> str:
         if not mark.closed:
-            raise UnknownQuoteError(
+            raise UnknownReference(
                 f"'${{' at character {mark.start} of an argument is not closed; write ${{name}}, or $${{ for the "
                 "characters"
             )
         text = self.sources.find(mark.inner)
         self.room -= len(text)
         if self.room < 0:
-            raise UnknownQuoteError(f"quotes bring in more than {MOST_CHARACTERS:,} characters; quote less in one call")
+            raise UnknownReference(
+                f"references insert more than {MOST_CHARACTERS:,} characters; refer to less in one call"
+            )
         return text

@@ -53,12 +53,12 @@ class TextStrategy(Strategy):
     Args:
         max_rounds: replies that may call something; then the model is asked for its answer.
         max_parallel: calls in one reply; further ones are observed as `too_many_calls`.
-        patience: unreadable replies in a row after which the run ends.
+        max_unreadable_replies: unreadable replies in a row after which the run ends.
     """
 
     max_rounds: int = 12
     max_parallel: int = 8
-    patience: int = 3
+    max_unreadable_replies: int = 3
 
     @abstractmethod
     def system_prompt(self, context: TaskContext) -> str:
@@ -144,7 +144,7 @@ class TextMachine(Conversation):
 
     def _not_understood(self, text: str) -> None:
         self.fruitless += 1
-        if self.fruitless >= self.settings.patience:
+        if self.fruitless >= self.settings.max_unreadable_replies:
             self._end(Done(None, "format", f"{self.fruitless} replies in a row could not be read"))
         else:
             self.messages.append(Message("user", text))

@@ -33,27 +33,27 @@ from concertino.strategies.base.tags import MAX_TAGS
 
 from .graph import read_nodes, write_nodes
 from .queries import cut_parts, write_parts
-from .tasks import Task, read_tasks, write_tasks
+from .tasks import PlanTask, read_tasks, write_tasks
 
 CODES: dict[str, str] = {
-    "answer_too_early": "An answer stands in a turn with calls; lenient readers drop it.",
-    "bad_answer": "The answers are no list of texts.",
+    "answer_too_early": "A turn has calls and an answer; lenient readers drop the answer.",
+    "bad_answer": "The answers are not a list of texts.",
     "bad_call": "The call of a node could not be read; its siblings are run.",
-    "bad_id": "A node's id is missing, or is no word that begins with a letter.",
-    "bad_plan_line": "A line of the plan names dependencies that cannot be read, or of no task.",
-    "bad_queries": "The queries of a call are no list of texts; its siblings are run.",
-    "cycle": "The nodes of a graph wait for each other.",
-    "duplicate_id": "Two nodes have one id.",
-    "duplicate_query": "A query is there twice; lenient readers ask it once.",
-    "duplicate_task": "Two tasks have one id.",
+    "bad_id": "A node's id is missing, or is not a word that begins with a letter.",
+    "bad_plan_line": "A line of the plan has unreadable dependencies, or none of a task.",
+    "bad_queries": "The queries of a call are not a list of texts; its siblings are run.",
+    "cycle": "The nodes of a graph have a cycle.",
+    "duplicate_id": "Two nodes have the same id.",
+    "duplicate_query": "A query is written twice; lenient readers ask it once.",
+    "duplicate_task": "Two tasks have the same id.",
     "empty_graph": "A graph has no node.",
     "empty_plan": "A plan has no task.",
     "empty_query": "A query is empty; lenient readers drop it, and a call without any is not run.",
     "graph_not_allowed": "A `<graph>` where the strategy takes single calls only.",
     "nested_tag": "A call opens again before it is closed; it is not run.",
-    "no_dependencies": "A task says nothing of dependencies; lenient readers take none.",
-    "own_observation": "The model wrote results itself; lenient readers drop them and all that follows.",
-    "plan_cycle": "Tasks wait for each other.",
+    "no_dependencies": "A task lists no dependencies; lenient readers take none.",
+    "own_observation": "The model wrote results itself; lenient readers drop them and the text after them.",
+    "plan_cycle": "The tasks of a plan have a cycle.",
     "plan_without_reflection": "A second plan without a `<reflection>`; lenient readers take it.",
     "reference_without_dependency": "A node uses a result that it does not depend on; lenient readers add it.",
     "several_answers": "There are two `<answer>` elements.",
@@ -61,7 +61,7 @@ CODES: dict[str, str] = {
     "several_plans": "There are two plans in one turn; lenient readers take the last.",
     "stray_tag": "A closing tag closes nothing; lenient readers leave it out.",
     "stray_text": "Text between the elements; lenient readers leave it out.",
-    "tag_case": "A tag has other letters in capitals; lenient readers take it.",
+    "tag_case": "A tag has wrong letter case; lenient readers take it.",
     "too_many_calls": "A turn has more than 256 calls.",
     "too_many_nodes": "A graph has more than 64 nodes.",
     "too_many_references": "A node uses results more than 1,000 times.",
@@ -92,7 +92,7 @@ class TurnText(NamedTuple):
     """
 
     thinking: str
-    tasks: tuple[Task, ...] | None
+    tasks: tuple[PlanTask, ...] | None
     calls: tuple[Call, ...]
     graph: bool
     answers: tuple[str, ...] | None
@@ -123,7 +123,7 @@ def read_turn(
         cut_off: the length limit ended the text.
     """
     issues = CallFormatIssues(strict)
-    turn = _Turn(text, verbs, Offers(tools), issues, cut_off)
+    turn = _TurnReader(text, verbs, Offers(tools), issues, cut_off)
     turn.read(graph)
     if turn.tasks is not None and planned and not turn.reflected:
         words = "a new <plan> without a <reflection> that says why"
@@ -131,7 +131,7 @@ def read_turn(
     calls = turn.calls
     answers: tuple[str, ...] | None = turn.answers
     if calls and answers is not None:
-        issues.mend("answer_too_early", "an <answer> beside calls; wait for their results", *turn.answer_place)
+        issues.mend("answer_too_early", "an <answer> in a turn with calls; wait for their results", *turn.answer_place)
         answers = None
     faults = tuple(issues.faults)
     return TurnText(
@@ -155,7 +155,7 @@ def _number(place: int | None) -> float:
     return float("inf") if place is None else place
 
 
-class _Turn:
+class _TurnReader:
     """One text being read."""
 
     def __init__(
@@ -167,7 +167,7 @@ class _Turn:
         self.issues = issues
         self.cut_off = cut_off
         self.thoughts: list[str] = []
-        self.tasks: tuple[Task, ...] | None = None
+        self.tasks: tuple[PlanTask, ...] | None = None
         self.plan_place = self.answer_place = (0, 0)
         self.calls: list[Call] = []
         self.asked: set[tuple[str, str]] = set()
@@ -347,7 +347,7 @@ class _Turn:
 def write_turn(
     thinking: str,
     *,
-    tasks: Sequence[Task] = (),
+    tasks: Sequence[PlanTask] = (),
     queries: Mapping[str, Sequence[str]] | None = None,
     graph: Plan | None = None,
     verbs: Mapping[str, str] | None = None,

@@ -80,7 +80,9 @@ def read_nodes(text: str, start: int, verbs: Mapping[str, str], offers: Offers, 
                     node.head_end,
                 )
             elif other not in ids and not issues.full:
-                words = f"node {node.id!r} depends on {other[:64]!r}, which is no node; {suggestion(other[:64], ids)}"
+                words = (
+                    f"node {node.id!r} depends on {other[:64]!r}, which is not a node; {suggestion(other[:64], ids)}"
+                )
                 issues.refuse("unknown_dependency", words, node.start, node.head_end)
     calls = [_call(node, names, verbs, offers, issues) for node in nodes]
     if len(issues.faults) > before:
@@ -143,7 +145,7 @@ def _call(node: _Node, names: _Names, verbs: Mapping[str, str], offers: Offers, 
     body = node.body.strip()
     head = _CALL.match(body)
     if head is None or not body.endswith(")"):
-        words = f'{shown(body)} is no call; write tool("text") or tool({{"argument": "text"}})'
+        words = f'{shown(body)} is not a call; write tool("text") or tool({{"argument": "text"}})'
         return _broken("?", node, "bad_call", words, issues)
     written = head.group(1)
     name = verbs.get(written, written)

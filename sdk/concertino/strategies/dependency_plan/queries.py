@@ -27,7 +27,7 @@ class Parts(NamedTuple):
     Attributes:
         texts: its parts, in order; none is empty.
         empty: how many parts were empty.
-        error: why it is no list of texts.
+        error: why it is not a list of texts.
     """
 
     texts: tuple[str, ...]
@@ -52,7 +52,7 @@ def _listed(text: str) -> Parts:
     try:
         values = read_json(text, expect="any").value
     except ReadingError as error:
-        return Parts((), 0, f'no JSON list of texts, ["one", "two"]: {error}')
+        return Parts((), 0, f'not a JSON list of texts, ["one", "two"]: {error}')
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         return Parts((), 0, 'a list must hold texts only, ["one", "two"]')
     if len(values) > MAX_PARTS:

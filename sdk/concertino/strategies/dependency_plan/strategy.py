@@ -35,7 +35,7 @@ from . import prompts
 from .format import TurnText, read_turn, write_turn
 from .graph import by_levels
 from .queries import join_parts
-from .tasks import Task
+from .tasks import PlanTask
 
 _VERBS = ("search", "wiki_search")
 _VERB = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -55,7 +55,7 @@ class DependencyPlan(Strategy):
         graph: read `<graph>`; else only single calls.
         max_rounds: turns with calls.
         max_parallel: calls in one turn, or nodes in one level; the rest is observed as `too_many_calls`.
-        patience: texts without a readable call, in a row, after which the run ends.
+        max_unreadable_replies: texts without a readable call, in a row, after which the run ends.
         strict: refuse what a lenient reader repairs (every repair is named in `CODES` of the format).
         show_budget: show what is left of the budget with the observations.
         prompt: `full`, or `brief` for a model that was trained on this format: the members and the numbers, and
@@ -67,7 +67,7 @@ class DependencyPlan(Strategy):
     graph: bool = True
     max_rounds: int = 8
     max_parallel: int = 8
-    patience: int = 3
+    max_unreadable_replies: int = 3
     strict: bool = False
     show_budget: bool = True
     prompt: PromptForm = "full"
@@ -76,9 +76,7 @@ class DependencyPlan(Strategy):
     reads_tools = True
 
     def __post_init__(self) -> None:
-        for name in ("max_rounds", "max_parallel", "patience"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"DependencyPlan({name}={getattr(self, name)!r}): expected at least 1")
+        self._require_at_least(max_rounds=1, max_parallel=1, max_unreadable_replies=1)
         if self.schedule not in ("levels", "ready"):
             raise UsageError(f"DependencyPlan(schedule={self.schedule!r}): expected 'levels' or 'ready'")
         check_prompt("DependencyPlan", self.prompt)
@@ -103,16 +101,16 @@ class DependencyPlan(Strategy):
         calls: Sequence[Call],
         thought: str = "",
         *,
-        part: str = "",
         tools: Sequence[Mapping[str, Any]] = (),
         outline: Sequence[OutlineStep] = (),
+        **_: Any,
     ) -> str:
-        """A turn as text: queries where one tag takes every call, else the nodes of a graph."""
         verbs = resolve_verbs(self.tools, Offers(tools)) if tools else {}
         tasks = [
-            Task(f"T{number}", step.text, tuple(f"T{need + 1}" for need in step.needs))
+            PlanTask(f"T{number}", step.text, tuple(f"T{need + 1}" for need in step.needs))
             for number, step in enumerate(outline, 1)
         ]
+        # Queries where one tag takes every call, else the nodes of a graph.
         queries = _as_queries(calls, verbs)
         if queries is not None:
             return write_turn(thought, tasks=tasks, queries=queries)
@@ -120,7 +118,6 @@ class DependencyPlan(Strategy):
         return write_turn(thought, tasks=tasks, graph=Plan(named), verbs=verbs)
 
     def write_answer(self, answer: str, thought: str = "", *, part: str = "") -> tuple[str, ...]:
-        """The turn that answers."""
         return (write_turn(thought, answers=[answer]),)
 
     def begin(self, context: TaskContext) -> DependencyPlanMachine:
@@ -202,7 +199,7 @@ class DependencyPlanMachine(Conversation):
     def __init__(self, settings: DependencyPlan, context: TaskContext, verbs: Mapping[str, str]) -> None:
         super().__init__(settings, context)
         self.verbs = dict(verbs)
-        self.tasks: tuple[Task, ...] = ()
+        self.tasks: tuple[PlanTask, ...] = ()
         self.read_as = (False, False)
         self.answers: tuple[str, ...] = ()
         system = prompts.system_prompt(
@@ -213,7 +210,7 @@ class DependencyPlanMachine(Conversation):
             question += render_remaining(context.remaining)
         self.messages = [Message("system", system), Message("user", question)]
 
-    # -- what came back --------------------------------------------------------------------------------------------
+    # -- replies and observations ----------------------------------------------------------------------------------
 
     def on_reply(self, reply: Reply) -> None:
         """Read the model's text."""
@@ -299,7 +296,7 @@ class DependencyPlanMachine(Conversation):
     def _again(self, text: str, detail: str) -> None:
         """Let the model write again, a few times."""
         self.fruitless += 1
-        if self.fruitless >= self.settings.patience:
+        if self.fruitless >= self.settings.max_unreadable_replies:
             times = f"{self.fruitless} texts in a row" if self.fruitless > 1 else "the text"
             why = detail.replace("\n", " ")
             self._end(Done(None, "format", f"{times} could not be run; the last: {why}"))
@@ -321,7 +318,7 @@ class DependencyPlanMachine(Conversation):
     def _load(self, dumped: Mapping[str, Any]) -> None:
         super()._load(dumped)
         self.verbs = dict(dumped["verbs"])
-        self.tasks = tuple(Task(own_id, text, tuple(depends)) for own_id, text, depends in dumped["tasks"])
+        self.tasks = tuple(PlanTask(own_id, text, tuple(depends)) for own_id, text, depends in dumped["tasks"])
         planned, cut_off = dumped["read_as"]
         self.read_as = (planned, cut_off)
         self.answers = tuple(dumped["answers"])

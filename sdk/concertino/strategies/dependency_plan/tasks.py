@@ -27,7 +27,7 @@ MAX_TASKS = 64
 MAX_TEXT = 2000
 
 
-class Task(NamedTuple):
+class PlanTask(NamedTuple):
     """One sub-task.
 
     Attributes:
@@ -41,12 +41,12 @@ class Task(NamedTuple):
     depends: tuple[str, ...] = ()
 
 
-class _Line(NamedTuple):
+class _PlanLine(NamedTuple):
     start: int
     text: str
 
 
-def read_tasks(text: str, start: int, issues: FormatIssues) -> tuple[Task, ...]:
+def read_tasks(text: str, start: int, issues: FormatIssues) -> tuple[PlanTask, ...]:
     """The tasks of a plan.
 
     Args:
@@ -54,7 +54,7 @@ def read_tasks(text: str, start: int, issues: FormatIssues) -> tuple[Task, ...]:
         start: where that begins in the whole text.
         issues: where faults go.
     """
-    tasks: list[Task] = []
+    tasks: list[PlanTask] = []
     places: list[tuple[int, int]] = []
     told: list[bool] = []
     for line in _lines(text, start):
@@ -66,7 +66,7 @@ def read_tasks(text: str, start: int, issues: FormatIssues) -> tuple[Task, ...]:
                 issues.refuse("too_many_tasks", words, line.start, line.start + len(line.text))
                 return ()
             inner = line.text[found.end() : needs.start() if needs else None].strip(" \t-*(")
-            tasks.append(Task(f"T{int(found.group(1))}", inner))
+            tasks.append(PlanTask(f"T{int(found.group(1))}", inner))
             places.append((line.start, line.start + len(line.text)))
             told.append(False)
         if needs and tasks:
@@ -80,7 +80,7 @@ def read_tasks(text: str, start: int, issues: FormatIssues) -> tuple[Task, ...]:
             tasks[-1] = tasks[-1]._replace(text=f"{tasks[-1].text} {line.text.strip()}".strip()[:MAX_TEXT])
     for task, place, known in zip(tasks, places, told, strict=True):
         if not known:
-            issues.mend("no_dependencies", f"{task.id} says nothing of dependencies; taken as none", *place)
+            issues.mend("no_dependencies", f"{task.id} lists no dependencies; taken as none", *place)
     if not tasks:
         issues.refuse(
             "empty_plan", "the plan holds no task; write T1: ... and - Dependencies: none", start, start + len(text)
@@ -89,16 +89,16 @@ def read_tasks(text: str, start: int, issues: FormatIssues) -> tuple[Task, ...]:
     return tuple(tasks)
 
 
-def _lines(text: str, start: int) -> list[_Line]:
+def _lines(text: str, start: int) -> list[_PlanLine]:
     lines, position = [], 0
     for line in text.splitlines(keepends=True):
         if not line.isspace():
-            lines.append(_Line(start + position, line.rstrip("\r\n")))
+            lines.append(_PlanLine(start + position, line.rstrip("\r\n")))
         position += len(line)
     return lines
 
 
-def _depends(line: _Line, begin: int, issues: FormatIssues) -> list[str]:
+def _depends(line: _PlanLine, begin: int, issues: FormatIssues) -> list[str]:
     """The ids of a list of dependencies."""
     rest = line.text[begin:].strip(" \t*.()[]")
     ids = [f"T{int(found.group(1))}" for found in _ID.finditer(rest)]
@@ -110,18 +110,18 @@ def _depends(line: _Line, begin: int, issues: FormatIssues) -> list[str]:
     return ids[:MAX_TASKS]
 
 
-def _check(tasks: Sequence[Task], places: Sequence[tuple[int, int]], issues: FormatIssues) -> None:
+def _check(tasks: Sequence[PlanTask], places: Sequence[tuple[int, int]], issues: FormatIssues) -> None:
     known: dict[str, tuple[str, ...]] = {}
     for task, place in zip(tasks, places, strict=True):
         if task.id in known:
-            issues.refuse("duplicate_task", f"{task.id} is there twice; number the tasks", *place)
+            issues.refuse("duplicate_task", f"{task.id} is written twice; number the tasks", *place)
         known.setdefault(task.id, task.depends)
     for task, place in zip(tasks, places, strict=True):
         for other in task.depends:
             if other == task.id:
                 issues.refuse("plan_cycle", f"{task.id} depends on itself; remove it from its dependencies", *place)
             elif other not in known:
-                words = f"{task.id} depends on {other}, which is no task; {suggestion(other, known.keys())}"
+                words = f"{task.id} depends on {other}, which is not a task; {suggestion(other, known.keys())}"
                 issues.refuse("unknown_dependency", words, *place)
     left = dict(known)
     while ready := [name for name, needs in left.items() if not any(other in left for other in needs)]:
@@ -133,7 +133,7 @@ def _check(tasks: Sequence[Task], places: Sequence[tuple[int, int]], issues: For
         issues.refuse("plan_cycle", words, *first)
 
 
-def write_tasks(tasks: Sequence[Task]) -> str:
+def write_tasks(tasks: Sequence[PlanTask]) -> str:
     """The tasks as the inside of `<plan>`; `read_tasks` reads them back."""
     lines = []
     for task in tasks:

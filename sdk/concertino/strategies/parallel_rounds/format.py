@@ -27,13 +27,13 @@ _TAG = re.compile(r"<(?=/?(?:think|reasoning|tool_call|answer)\b)")
 MOST_CALLS = 500
 """Calls of one text that are read; no round runs as many."""
 CODES = {
-    "no_reasoning": "the text does not begin with <reasoning>...</reasoning>",
-    "no_call": "there is no <tool_call>",
-    "stray_text": "text stands outside of the reasoning and the calls",
-    "unclosed": "a tag is not closed",
-    "bad_json": "a call is no strict JSON; it may have been read all the same",
-    "bad_format": "a call has not exactly the keys name and arguments, or arguments is no object",
-    "too_many_calls": "more calls than one round may have",
+    "no_reasoning": "The text does not begin with `<reasoning>...</reasoning>`.",
+    "no_call": "There is no `<tool_call>`.",
+    "stray_text": "There is text outside of the reasoning and the calls.",
+    "unclosed": "A tag is not closed.",
+    "bad_json": "A call is not strict JSON; it may still have been read.",
+    "bad_format": "A call has other keys than `name` and `arguments`, or `arguments` is not an object.",
+    "too_many_calls": "There are more calls than one round may have.",
 }
 """What `check_round` and the reader say of a text, by code."""
 

@@ -57,13 +57,13 @@ The arguments are strict JSON; write a backslash as \\\\. When the work is done,
 _NATIVE_FORMAT = """
 Before each round write what is known and what you do next, then call. When the work is done, call {final} alone."""
 
-_QUOTES = """
+_REFERENCES = """
 - In an argument or in the answer, ${question} stands for the user's whole question, ${question.2} for its second \
 paragraph, and ${1.2} for the content of the result with the id 1.2: quote long texts, do not copy them. Write $${ for \
 the characters ${."""
 
 _BRIEF = "Answer by calls, at most {parallel} a round, {rounds} rounds; end with {final}."
-_BRIEF_QUOTES = (
+_BRIEF_REFERENCES = (
     "Arguments and answer can quote ${question}, its paragraph ${question.2}, result ${1.2}; $${ is a plain ${."
 )
 
@@ -92,16 +92,16 @@ def system_prompt(
     parallel: int,
     native: bool,
     prompt: PromptForm = "full",
-    quotes: bool = False,
+    references: bool = False,
 ) -> str:
     """The system message."""
     if prompt == "brief":
         brief = [
             _BRIEF.format(rounds=rounds, parallel=parallel, final=FINAL),
-            *([_BRIEF_QUOTES] if quotes else []),
+            *([_BRIEF_REFERENCES] if references else []),
         ]
         return "\n".join([*brief, *([] if native else [member_list(Offers(tools).values())])])
-    role = _ROLE.format(rounds=rounds, parallel=parallel) + (_QUOTES if quotes else "")
+    role = _ROLE.format(rounds=rounds, parallel=parallel) + (_REFERENCES if references else "")
     if native:
         return role + "\n" + _NATIVE_FORMAT.format(final=FINAL)
     lines = [json.dumps(tool, ensure_ascii=False) for tool in (*tools, FINAL_TOOL)]

@@ -19,15 +19,12 @@ from concertino.core.plan import Call, Plan
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.history import compacted
-from concertino.strategies.base.machine import Ask, Done, OutlineStep, RunLimits, Strategy, TaskContext
+from concertino.strategies.base.machine import Ask, Done, RunLimits, Strategy, TaskContext
 from concertino.strategies.base.observations import render_each, render_remaining, render_round
 from concertino.strategies.base.references import Sources, fill_call, fill_text, place_of
 
 from . import prompts
 from .format import check_round, read_ahead, read_round, write_round
-
-_LEAST = {"max_rounds": 1, "max_parallel": 1, "patience": 1, "observation_tokens": 40, "history_tokens": 400}
-"""The least values of settings."""
 
 Phase = Literal["ask", "act", "answer", "done"]
 
@@ -44,12 +41,12 @@ class ParallelRounds(Strategy):
         native: use the server's native tool calling instead of `<tool_call>` text.
         show_budget: show what is left of the budget with the observations (b_t of the paper's state).
         observation_tokens: tokens of one observation that are shown; the middle of a longer one is left out.
-        history_tokens: tokens of the whole conversation, from which on observations of old rounds are told briefly.
-        patience: texts without a readable call, in a row, after which the run ends.
+        history_tokens: tokens of the whole conversation, from which on observations of old rounds are shortened.
+        max_unreadable_replies: texts without a readable call, in a row, after which the run ends.
         prompt: `full`, or `brief` for a model that was trained on this format: the members and the numbers, and
             observations in their short form.
-        quotes: `${question}`, `${question.2}` and `${1.2}`, in an argument or in the answer, stand for the question,
-            its second paragraph and the result in place 2 of round 1.
+        references: `${question}`, `${question.2}` and `${1.2}`, in an argument or in the answer, stand for the
+            question, its second paragraph and the result in place 2 of round 1.
     """
 
     max_rounds: int = 12
@@ -59,17 +56,15 @@ class ParallelRounds(Strategy):
     show_budget: bool = True
     observation_tokens: int | None = None
     history_tokens: int | None = None
-    patience: int = 3
+    max_unreadable_replies: int = 3
     prompt: PromptForm = "full"
-    quotes: bool = False
+    references: bool = False
 
     name = "parallel-rounds"
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise UsageError(f"ParallelRounds({name}={value!r}): expected at least {least}")
+        self._require_at_least(max_rounds=1, max_parallel=1, max_unreadable_replies=1)
+        self._require_at_least(observation_tokens=40, history_tokens=400)
         if self.summariser not in ("orchestrator", "summariser"):
             raise UsageError(f"ParallelRounds(summariser={self.summariser!r}): expected 'orchestrator' or 'summariser'")
         check_prompt("ParallelRounds", self.prompt)
@@ -94,26 +89,13 @@ class ParallelRounds(Strategy):
         """Rounds, and calls in one of them."""
         return RunLimits(self.max_rounds, self.max_parallel)
 
-    def write_turn(
-        self,
-        calls: Sequence[Call],
-        thought: str = "",
-        *,
-        part: str = "",
-        tools: Sequence[Mapping[str, Any]] = (),
-        outline: Sequence[OutlineStep] = (),
-    ) -> str:
-        """A round as text.
-
-        Raises:
-            UsageError: more calls than one round may have.
-        """
+    def write_turn(self, calls: Sequence[Call], thought: str = "", **_: Any) -> str:
         if len(calls) > self.max_parallel:
             raise UsageError(f"ParallelRounds makes at most {self.max_parallel} calls in a round; got {len(calls)}")
         return write_round(thought, [(call.name, call.arguments) for call in calls])
 
     def write_answer(self, answer: str, thought: str = "", *, part: str = "") -> tuple[str, ...]:
-        """The call that ends the rounds, and the answer that is then asked for."""
+        # The call that ends the rounds; the model is then asked for the answer itself.
         return write_round(thought, [(prompts.FINAL, {})]), f"<answer>{answer}</answer>"
 
     def restore(self, dumped: Mapping[str, Any]) -> ParallelRoundsMachine:
@@ -137,7 +119,7 @@ class ParallelRoundsMachine(Conversation):
             settings.max_parallel,
             settings.native,
             settings.prompt,
-            settings.quotes,
+            settings.references,
         )
         question = context.question
         if settings.show_budget:
@@ -169,7 +151,7 @@ class ParallelRoundsMachine(Conversation):
         ready = [call for call in read_ahead(text) if int(call.id) <= room and call.name != prompts.FINAL]
         return [self._filled(call) for call in ready]
 
-    # -- what came back --------------------------------------------------------------------------------------------
+    # -- replies and observations ----------------------------------------------------------------------------------
 
     def on_reply(self, reply: Reply) -> None:
         """Read the model's text."""
@@ -211,8 +193,8 @@ class ParallelRoundsMachine(Conversation):
         return self._filled(call)
 
     def _filled(self, call: Call) -> Call:
-        """A call with its quotes filled in, where there are any."""
-        return fill_call(call, self.sources) if self.settings.quotes else call
+        """A call with its references filled in, where the setting allows them."""
+        return fill_call(call, self.sources) if self.settings.references else call
 
     def _no_call(self, answer: str | None, unclosed: bool) -> None:
         """No call: an answer given directly is taken, anything else is handed back, a few times."""
@@ -220,7 +202,7 @@ class ParallelRoundsMachine(Conversation):
             self._end(Done(answer, "answered"))
             return
         self.fruitless += 1
-        if self.fruitless >= self.settings.patience:
+        if self.fruitless >= self.settings.max_unreadable_replies:
             self._end(Done(None, "format", f"{self.fruitless} texts in a row held no readable call"))
             return
         self.messages.append(Message("user", prompts.UNCLOSED if unclosed else prompts.NO_CALL))
@@ -229,7 +211,7 @@ class ParallelRoundsMachine(Conversation):
         """Show the observations."""
         assert self.plan is not None
         calls = self.plan.calls
-        if self.settings.quotes:
+        if self.settings.references:
             self.sources = self.sources.with_round(self.round + 1, calls, observations)
         self._show(calls, observations, remaining if self.settings.show_budget else None)
         self.plan = None
@@ -255,11 +237,11 @@ class ParallelRoundsMachine(Conversation):
             self.messages.append(Message("user", render_remaining(remaining).strip()))
 
     def _label(self, call: Call) -> str:
-        """What a brief prompt calls the result of a call: its place, and where it can be quoted, its round."""
-        return place_of(self.round + 1, call) if self.settings.quotes else call.id
+        """What a brief prompt calls the result of a call: its place, and where it can be referred to, its round."""
+        return place_of(self.round + 1, call) if self.settings.references else call.id
 
     def _compact(self) -> None:
-        """Tell old rounds briefly where the conversation has grown too long; it then counts as not asked with yet."""
+        """Shorten old rounds of a long conversation; the model is then asked with all of it again."""
         limit = self.settings.history_tokens
         if limit is None:
             return
@@ -289,7 +271,7 @@ class ParallelRoundsMachine(Conversation):
         if answer is None and not read.calls:  # a text that still calls somebody is no answer
             answer = reply.text.strip()
         self._read_as(read.calls, understood=bool(answer))
-        if answer and self.settings.quotes:
+        if answer and self.settings.references:
             answer = fill_text(answer, self.sources)
         self._end(Done(answer or None, self.final.stop))
 

@@ -1,4 +1,4 @@
-"""Workflows of roles as documents: TOML or JSON data, checked as a whole before anything runs.
+"""Workflows of roles as documents: TOML or JSON data, checked as a whole before a run.
 
     turns = 4
     order = "sequential"                 # or "simultaneous"
@@ -14,8 +14,8 @@
     reads = "code"
     prompt = "Write a Python program that … {question}"
 
-A document may come from a person, a trace or a model, so it is checked key by key, all faults are told at once, and
-each says where it stands. Workflows made in Python go through the same checks.
+A document may come from a person, a trace or a model, so it is checked key by key. All faults are reported at once,
+each with its place. Workflows made in Python go through the same checks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any, Literal, NamedTuple
 
 from concertino.core.format_issue import FormatIssue
@@ -32,30 +32,31 @@ from concertino.schema import near_names
 from concertino.text.json import ReadingError, read_json
 
 from .format import FORMS
-from .role import CONDITIONS, ENDINGS, Agree, PassTests, ReachGoal, Role, Until
+from .role import CONDITIONS, ENDINGS, Role, Workflow
 from .template import FIELDS, check_template
 
 CODES: dict[str, str] = {
-    "not_toml": "the document is no TOML",
-    "not_json": "the document is no JSON object",
-    "unknown_key": "a key that workflows do not have",
-    "missing_key": "a key that is needed is not there",
-    "bad_value": "a value of a wrong type, or out of its range",
-    "no_roles": "the workflow has no role",
-    "bad_name": "the name of a role is no short word, or one that templates use themselves",
-    "duplicate_role": "two roles of one name",
-    "unknown_role": "a name that is no role of the workflow",
-    "bad_template": "a brace of a template is not closed, or closes nothing",
-    "unknown_slot": "a template asks for something that there is not",
-    "bad_condition": "a condition for passing over a role that there is not",
-    "bad_reading": "an ending needs something else than what the role's text is read as",
-    "too_many_tools": "a role with several tools whose text is not read as calls",
-    "no_tools": "a role whose text is read as calls has no tools",
-    "no_result": "`result` of a role that has no tools",
+    "not_toml": "Invalid TOML.",
+    "not_json": "Invalid JSON, or no JSON object.",
+    "unknown_key": "Unknown key.",
+    "missing_key": "A required key is missing.",
+    "bad_value": "Wrong type, or value out of range.",
+    "no_roles": "The workflow has no role.",
+    "bad_name": "Invalid name of a role, or a name that templates reserve.",
+    "duplicate_role": "Two roles have the same name.",
+    "unknown_role": "The workflow has no role of this name.",
+    "bad_template": "A template has an unclosed or a stray brace.",
+    "unknown_slot": "A template refers to an unknown value.",
+    "bad_condition": "Unknown condition for skipping a role.",
+    "bad_reading": "The form that the role's text is read as does not fit the ending.",
+    "too_many_tools": "A role has several tools, and its text is not read as calls.",
+    "no_tools": "A role whose text is read as calls has no tools.",
+    "no_result": "`result` of a role without tools.",
 }
 """Every fault of a document."""
 
-_KEYS = ("name", "turns", "order", "answer", "remember", "patience", "strict", "until", "roles")
+_SETTINGS = ("turns", "order", "answer", "remember", "max_unreadable_replies", "strict")
+_KEYS = ("name", *_SETTINGS, "until", "roles")
 _NEEDED = {
     "role": ("name", "prompt"),
     "agree": ("left", "right"),
@@ -89,14 +90,6 @@ class Fault(NamedTuple):
         return f"{self.where}: {self.message}" if self.where else self.message
 
 
-class WorkflowData(NamedTuple):
-    """A checked document."""
-
-    roles: tuple[Role, ...]
-    until: Until
-    settings: dict[str, Any]
-
-
 class _Check:
     """The faults found so far."""
 
@@ -121,7 +114,7 @@ class _Check:
             return True
         near = near_names(str(name), known, limit=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known) or 'none'}"
-        self.note(code, where, f"{str(name)[:60]!r} is none of them; {hint}", name)
+        self.note(code, where, f"{str(name)[:60]!r} is unknown; {hint}", name)
         return False
 
     def of_type(self, value: Any, kind: type | tuple[type, ...], where: str, expected: str) -> bool:
@@ -142,7 +135,7 @@ def faults_of(data: Any) -> list[Fault]:
         check.note("bad_value", "", f"a workflow is a table of keys; got {type(data).__name__}")
         return check.faults
     check.keys(data, _KEYS, ("roles", "until"), "")
-    for key, least in (("turns", 1), ("patience", 1), ("remember", 0)):
+    for key, least in (("turns", 1), ("max_unreadable_replies", 1), ("remember", 0)):
         value = data.get(key, least)
         if check.of_type(value, int, key, "a whole number") and not least <= value <= 1000:
             check.note("bad_value", key, f"{value} is out of range; expected {least} to 1000", value)
@@ -184,7 +177,7 @@ def _check_name(check: _Check, role: Mapping[str, Any], where: str, roles: dict[
         return
     name = role["name"]
     if not (isinstance(name, str) and _NAME.fullmatch(name) and name not in _RESERVED):
-        message = f"{str(name)[:60]!r} is no name for a role; expected a word of letters, digits, '_' and '-'"
+        message = f"{str(name)[:60]!r} is not a valid name of a role; expected a word of letters, digits, '_' and '-'"
         check.note("bad_name", f"{where}.name", message, name)
     elif name in roles:
         check.note("duplicate_role", f"{where}.name", f"there are two roles {name!r}; rename one", name)
@@ -198,8 +191,7 @@ def _check_role(check: _Check, role: Mapping[str, Any], where: str, roles: Mappi
         template = role.get(key, "")
         if not check.of_type(template, str, f"{where}.{key}", "a text"):
             continue
-        for message, start in check_template(template, roles)[:_SHOWN]:
-            code = "unknown_slot" if message.startswith("there is nothing") else "bad_template"
+        for code, message, start in check_template(template, roles)[:_SHOWN]:
             check.note(code, f"{where}.{key}", f"character {start}: {message}", template[start : start + 60])
     for key in ("policy", "argument"):
         check.of_type(role.get(key, ""), str, f"{where}.{key}", "a text")
@@ -247,7 +239,7 @@ def _check_condition(check: _Check, condition: Any, where: str, roles: Mapping[s
         known = [name if name in ("first", "later") else f"{name}:role" for name in CONDITIONS]
         near = near_names(condition, known, limit=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-        check.note("bad_condition", where, f"there is no condition {condition!r}; {hint}", condition)
+        check.note("bad_condition", where, f"unknown condition {condition!r}; {hint}", condition)
     elif takes_role:
         check.known(role, roles, where)
 
@@ -303,13 +295,13 @@ def _check_place(check: _Check, place: Any, where: str, roles: Mapping[str, Mapp
 # -- documents and workflows -------------------------------------------------------------------------------------------
 
 
-def to_document(roles: Sequence[Role], until: Until, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Plain JSON data of a workflow; what has its default is left out of roles."""
-    return {**settings, "until": _until_json(until), "roles": [_role_json(role) for role in roles]}
-
-
-def _until_json(until: Until) -> dict[str, Any]:
-    return {"kind": until.kind, **{field.name: getattr(until, field.name) for field in fields(until)}}
+def to_document(workflow: Workflow) -> dict[str, Any]:
+    """Plain JSON data of a workflow; fields of roles that have their default are left out."""
+    return {
+        **{name: getattr(workflow, name) for name in _SETTINGS},
+        "until": {"kind": workflow.until.kind, **asdict(workflow.until)},
+        "roles": [_role_json(role) for role in workflow.roles],
+    }
 
 
 def _role_json(role: Role) -> dict[str, Any]:
@@ -327,14 +319,14 @@ def _role_json(role: Role) -> dict[str, Any]:
     return data
 
 
-def from_document(data: Mapping[str, Any]) -> WorkflowData:
-    """The parts of a document that has no faults."""
-    roles = tuple(_role(role) for role in data["roles"])
+def from_document(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the workflow that a document without faults declares."""
     given = dict(data["until"])
-    kind = given.pop("kind")
-    until: Until = (Agree if kind == "agree" else PassTests if kind == "tests" else ReachGoal)(**given)
-    settings = {key: data[key] for key in _KEYS if key in data and key not in ("name", "until", "roles")}
-    return WorkflowData(roles, until, settings)
+    return {
+        "roles": tuple(_role(role) for role in data["roles"]),
+        "until": ENDINGS[given.pop("kind")](**given),
+        **{name: data[name] for name in _SETTINGS if name in data},
+    }
 
 
 def _role(data: Mapping[str, Any]) -> Role:
@@ -367,7 +359,7 @@ def read_document_text(text: str, kind: Literal["toml", "json"]) -> DocumentRead
 
 
 class _Unparsed(Exception):
-    """The text is no document: code, message, place."""
+    """The text cannot be parsed: code, message, place."""
 
 
 def _parse(text: str, kind: str) -> dict[str, Any]:
@@ -375,7 +367,7 @@ def _parse(text: str, kind: str) -> dict[str, Any]:
         try:
             value: dict[str, Any] = read_json(text, strict=True).value
         except ReadingError as error:
-            raise _Unparsed("not_json", f"no JSON object: {error}", min(error.position, len(text))) from None
+            raise _Unparsed("not_json", f"Invalid JSON: {error}", min(error.position, len(text))) from None
         return value
     import tomllib
 
@@ -387,11 +379,11 @@ def _parse(text: str, kind: str) -> dict[str, Any]:
         if found:
             lines = text.split("\n")[: int(found.group(1)) - 1]
             at = sum(len(line) + 1 for line in lines) + int(found.group(2)) - 1
-        raise _Unparsed("not_toml", f"no TOML: {error}", min(at, len(text))) from None
+        raise _Unparsed("not_toml", f"Invalid TOML: {error}", min(at, len(text))) from None
 
 
 def _place(text: str, value: str) -> tuple[int, int]:
-    """Where a wrong word stands: in quotes, as a key, or as it is; the whole document if it cannot be found."""
+    """The place of a wrong value in the text; the whole document if it cannot be found."""
     if not value:
         return 0, len(text)
     for written in (json.dumps(value, ensure_ascii=False), f"'{value}'", value, json.dumps(value)[1:-1]):

@@ -18,7 +18,7 @@ from concertino.members.specs import ToolSpec
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "task": {"type": "string", "description": "the task; begins anew"},
+        "task": {"type": "string", "description": "the task; starts from the beginning"},
         "state": {"description": "the state to act on, as the last call returned it"},
         "action": {"description": "what to do"},
     },

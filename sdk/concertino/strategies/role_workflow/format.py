@@ -1,6 +1,6 @@
 """What a role's text says: code, tests, an answer, actions, calls, or just the text.
 
-    text      everything behind the thought
+    text      everything after the thought
     code      the last fenced block
     tests     <test><input> … </input><output> … </output></test>, or **Test Input:** … **Test Output:** …
     answer    the last of \\boxed{…}, <answer> … </answer>, and a line `#### …`
@@ -8,7 +8,7 @@
     calls     <tool_call> blocks, as in a serial turn
 
 Each form has a writer whose text the reader reads back. Reading takes any text, in time linear in its length, and
-never raises. What has one plain reading is repaired and said to be; strict reading refuses it.
+never raises. Text with one plain reading is repaired, and the repair is an issue; strict reading refuses it.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ Form = Literal["text", "code", "tests", "answer", "actions", "calls"]
 FORMS: tuple[Form, ...] = ("text", "code", "tests", "answer", "actions", "calls")
 
 CODES: dict[str, str] = {
-    "no_text": "nothing stands behind the thought",
-    "unclosed_think": "the text ends inside `<think>`, so nothing was said",
-    "cut_off": "the length limit ended the text inside what was to be read",
-    "no_code": "the text holds no fenced code block",
-    "empty_code": "the code block is empty",
-    "unclosed_code": "the fence of the code block is not closed; the rest of the text was taken (repaired)",
-    "several_codes": "more than one code block; the last one was taken (repaired)",
-    "no_test": "the text holds no test",
-    "unclosed_test": "a tag of a test is not closed; it was read to where the next one begins (repaired)",
-    "no_input": "a test has no input; it was taken for empty (repaired)",
-    "no_output": "a test has no expected output, so it was left out",
-    "too_many_tests": "more tests than are run; the first ones were taken (repaired)",
-    "no_answer": "the text holds no answer in any of its forms",
-    "empty_answer": "the answer is empty",
-    "unclosed_answer": "the brace or tag of the answer is not closed",
-    "several_answers": "answers that differ; the last one was taken (repaired)",
-    "no_actions": "the text holds no list of actions",
-    "bad_actions": "the list of actions is no JSON list",
-    "bare_actions": "the words in the list of actions lack quotes; they were taken for texts (repaired)",
-    "empty_actions": "the list of actions is empty",
+    "no_text": "The text is empty after the thought.",
+    "unclosed_think": "The text ends inside `<think>`.",
+    "cut_off": "The length limit ended the text inside the value.",
+    "no_code": "The text has no fenced code block.",
+    "empty_code": "The code block is empty.",
+    "unclosed_code": "The code block is not closed; lenient readers take the rest of the text.",
+    "several_codes": "There are several code blocks; lenient readers take the last.",
+    "no_test": "The text has no test.",
+    "unclosed_test": "A tag of a test is not closed; lenient readers read up to the next tag.",
+    "no_input": "A test has no input; lenient readers take an empty one.",
+    "no_output": "A test has no expected output; it is left out.",
+    "too_many_tests": "There are more tests than may run; lenient readers take the first ones.",
+    "no_answer": "The text has no answer in any of the forms.",
+    "empty_answer": "The answer is empty.",
+    "unclosed_answer": "The brace or tag of the answer is not closed.",
+    "several_answers": "There are different answers; lenient readers take the last.",
+    "no_actions": "The text has no list of actions.",
+    "bad_actions": "The list of actions is invalid JSON.",
+    "bare_actions": "The words in the list of actions lack quotes; lenient readers take them as texts.",
+    "empty_actions": "The list of actions is empty.",
 }
-"""Every `FormatIssue.code` of this reader, beside those of calls (`_serial_format.CODES`)."""
+"""Every `FormatIssue.code` of this reader; texts of calls have those of `serial_calls.format.CODES` too."""
 
 MAX_TESTS = 8
 """Tests of one text that are run."""
@@ -75,7 +75,7 @@ class RoleText:
     Attributes:
         value: plain JSON data; `None` if it could not be read. Tests are `{"input", "output"}` objects, calls are
             `{"name", "arguments"}` objects with the `error` of those that could not be read.
-        said: the text behind the thought.
+        said: the text after the thought.
         issues: what is wrong with the text.
     """
 
@@ -85,7 +85,7 @@ class RoleText:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _RoleTextReader:
     """One text being read; what comes before `start` is thought."""
 
     text: str
@@ -124,9 +124,9 @@ def read_role_text(reply: Reply, form: Form, *, strict: bool = False) -> RoleTex
     said = text[start:].strip()
     if form == "calls":
         return _read_calls(reply, said, strict)
-    reader = _Reader(text, start, reply.finish_reason == "length", strict)
+    reader = _RoleTextReader(text, start, reply.finish_reason == "length", strict)
     if not said:
-        reader.refuse("no_text", "nothing stands behind the thought; write what was asked for")
+        reader.refuse("no_text", "the text is empty after the thought; write what was asked for")
         return RoleText(None, said, tuple(reader.issues))
     value = said if form == "text" else _READERS[form](reader)
     return RoleText(value, said, tuple(reader.issues))
@@ -145,7 +145,7 @@ def _read_calls(reply: Reply, said: str, strict: bool) -> RoleText:
     return RoleText(value or None, said, issues)
 
 
-def _read_code(reader: _Reader) -> str | None:
+def _read_code(reader: _RoleTextReader) -> str | None:
     text = reader.text
     blocks: list[tuple[int, int, int]] = []
     opened: tuple[int, int, str] | None = None
@@ -178,7 +178,7 @@ def _read_code(reader: _Reader) -> str | None:
     return code.rstrip("\n") + "\n"
 
 
-def _read_tests(reader: _Reader) -> list[dict[str, str]] | None:
+def _read_tests(reader: _RoleTextReader) -> list[dict[str, str]] | None:
     tests = _tagged_tests(reader)
     if tests is None:
         tests = _headed_tests(reader)
@@ -195,7 +195,7 @@ def _read_tests(reader: _Reader) -> list[dict[str, str]] | None:
     return tests
 
 
-def _tagged_tests(reader: _Reader) -> list[dict[str, str]] | None:
+def _tagged_tests(reader: _RoleTextReader) -> list[dict[str, str]] | None:
     """Tests in tags; `None` without any."""
     text = reader.text[reader.start :]
     blocks = [block for block in cut_blocks(text, ("test",), repeating="test") if block.tag == "test"]
@@ -218,7 +218,7 @@ def _tagged_tests(reader: _Reader) -> list[dict[str, str]] | None:
     return tests
 
 
-def _headed_tests(reader: _Reader) -> list[dict[str, str]]:
+def _headed_tests(reader: _RoleTextReader) -> list[dict[str, str]]:
     """Tests under the headings of AT-GRPO's prompts."""
     tests: list[dict[str, str]] = []
     given: dict[str, str] = {}
@@ -250,7 +250,9 @@ def _unfenced(text: str) -> str:
     return text[opening.end() : closing.start() if closing else len(text)].strip("\r\n")
 
 
-def _add_test(reader: _Reader, tests: list[dict[str, str]], given: Mapping[str, str], start: int, end: int) -> None:
+def _add_test(
+    reader: _RoleTextReader, tests: list[dict[str, str]], given: Mapping[str, str], start: int, end: int
+) -> None:
     if not given.get("output", "").strip():
         reader.refuse("no_output", "a test lacks its expected output; write <output>...</output>", start, end)
         return
@@ -261,7 +263,7 @@ def _add_test(reader: _Reader, tests: list[dict[str, str]], given: Mapping[str, 
     tests.append({"input": given.get("input", ""), "output": given["output"]})
 
 
-def _read_answer(reader: _Reader) -> str | None:
+def _read_answer(reader: _RoleTextReader) -> str | None:
     text = reader.text
     answers: list[tuple[str, int, int]] = []
     position = reader.start
@@ -310,7 +312,7 @@ def _end_of_answer(text: str, sign: re.Match[str]) -> int | None:
     return None
 
 
-def _read_actions(reader: _Reader) -> list[Any] | None:
+def _read_actions(reader: _RoleTextReader) -> list[Any] | None:
     text = reader.text
     sign = None
     for sign in _ACTION_SIGN.finditer(text, reader.start):  # noqa: B007 - the last one counts

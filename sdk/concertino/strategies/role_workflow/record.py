@@ -1,7 +1,7 @@
 """What roles said in the turns of a workflow, and how it is told to them again.
 
-A record holds what was read from each text, what came of it, and where the roles disagreed; from it comes the history
-that a role reads before it tries again. Everything in it is a value, so copies of a run share it safely.
+A record holds what was read from each text, its result, and where the roles disagreed. A role that tries again reads
+the history made from it. Everything in a record is a value, so copies of a run share it safely.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ERROR_SHOWN = 1_500
 
 @dataclass(frozen=True, slots=True)
 class TurnRecord:
-    """One turn: what each role said in it, in order, and what came of it."""
+    """One turn: what each role said in it, in order, and its outcome."""
 
     turn: int
     said: tuple[tuple[str, Utterance], ...]

@@ -1,8 +1,9 @@
-"""Roles of a workflow, and how a workflow comes to its end: declarations, all of them plain data."""
+"""Workflows as plain data: the roles, and the condition that ends a run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from concertino.core.model import Sampling
 
@@ -27,7 +28,7 @@ class Role:
         prompt: template of what it is asked in a turn.
         again: template from the second turn on; without one, `prompt` again.
         system: template of the system message; none without one.
-        reads: what is read from its text (`_role_format`).
+        reads: what is read from its text (`format.FORMS`).
         policy: the role of the pool whose model speaks; by default the role's own name. Roles of one policy share a
             model; a pool that binds neither has its orchestrator speak.
         sampling: how it samples; by default as the orchestrator does.
@@ -52,6 +53,10 @@ class Role:
     def speaker(self) -> str:
         """The role of the pool that speaks."""
         return self.policy or self.name
+
+    def may_call(self, name: str) -> bool:
+        """Whether a member, by its full or its short name, is one of the role's tools."""
+        return any(name in (tool, tool.rpartition("/")[2]) for tool in self.tools)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,7 @@ class ReachGoal:
 
 
 Until = Agree | PassTests | ReachGoal
-"""How a workflow comes to its end."""
+"""What ends a workflow."""
 
 ENDINGS: dict[str, type[Agree] | type[PassTests] | type[ReachGoal]] = {
     "agree": Agree,
@@ -112,3 +117,34 @@ ENDINGS: dict[str, type[Agree] | type[PassTests] | type[ReachGoal]] = {
     "goal": ReachGoal,
 }
 """Endings by their kind."""
+
+
+@dataclass(frozen=True)
+class Workflow:
+    """Roles that speak in turns. `RoleWorkflow` is the strategy of one, and says what the fields mean."""
+
+    roles: tuple[Role, ...]
+    until: Until
+    answer: str = ""
+    turns: int = 4
+    order: Literal["sequential", "simultaneous"] = "sequential"
+    remember: int = 3
+    max_unreadable_replies: int = 2
+    strict: bool = False
+
+    @property
+    def answering(self) -> str:
+        """The role whose last word is the answer."""
+        until = self.until
+        if self.answer:
+            return self.answer
+        if isinstance(until, Agree):
+            return until.left.partition(".")[0]
+        return until.code if isinstance(until, PassTests) else until.action
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """All members that it calls."""
+        names = [tool for role in self.roles for tool in role.tools]
+        ending = [] if isinstance(self.until, Agree) else [self.until.tool]
+        return tuple(dict.fromkeys([*names, *ending]))

@@ -1,6 +1,6 @@
-"""One run of a workflow of roles: whose turn it is, what was said, what came of it.
+"""One run of a workflow of roles: whose turn it is, what was said, and its result.
 
-Everything a run knows is plain data, the state of its environment too (`_environment`): so a fork is a branch of a tree
+Everything a run knows is plain data, the state of its environment too (`environment`): so a fork is a branch of a tree
 search, and `role` says whose turn it is.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from concertino.core.model import Message, Reply
 from concertino.core.observation import Observation
@@ -19,13 +19,11 @@ from concertino.strategies.base.machine import Act, Ask, Done, Machine, Reading,
 from concertino.text.answers import same_answer, same_output
 
 from . import prompts
+from .document import to_document
 from .format import RoleText, read_role_text
 from .record import TurnRecord, clipped, printed, shown_value, tell_history
-from .role import Agree, PassTests, ReachGoal, Role
+from .role import Agree, PassTests, ReachGoal, Role, Workflow
 from .template import COMMON, FIELDS, fill_template
-
-if TYPE_CHECKING:
-    from .strategy import RoleWorkflow
 
 Phase = Literal["look", "ask", "use", "check", "done"]
 _MOST_CALLS = 8
@@ -33,14 +31,14 @@ _MOST_CALLS = 8
 _FIELD_SHOWN = 16_000
 
 
-class Job(NamedTuple):
+class RoleCall(NamedTuple):
     """A call that is to be made: for a role, or (with the owner `""`) for the check at the end of a turn."""
 
     owner: str
     call: Call
 
 
-class World(NamedTuple):
+class EnvironmentState(NamedTuple):
     """The environment of a run as it is now."""
 
     observation: str = ""
@@ -56,12 +54,12 @@ class RoleWorkflowMachine(Machine):
         turn: counted from 1.
         said: the last word of each role.
         records: the turns that are over.
-        world: the environment, if the ending has one.
+        environment: the environment, if the ending has one.
         actions: the actions that were handed to the environment, in order.
         rewards: what it gave for each turn's action.
     """
 
-    def __init__(self, settings: RoleWorkflow, context: TaskContext) -> None:
+    def __init__(self, settings: Workflow, context: TaskContext) -> None:
         self.settings = settings
         self.question = context.question
         self.tools = list(context.tools)
@@ -76,17 +74,17 @@ class RoleWorkflowMachine(Machine):
         self.earlier: dict[str, Utterance] = {}
         self.records: list[TurnRecord] = []
         self.messages: list[Message] = []
-        self.jobs: list[Job] = []
+        self.calls: list[RoleCall] = []
         self.plan: Plan | None = None
         self.seen: list[Observation] = []
-        self.world = World()
+        self.environment = EnvironmentState()
         self.actions: list[Any] = []
         self.rewards: list[float] = []
         self.last_reading: Reading | None = None
         self.final = Done(None, "answered")
         self.phase: Phase = "ask"
         if isinstance(settings.until, ReachGoal):
-            self._run("look", [Job("", Call(settings.until.tool, {"task": context.question}))])
+            self._run("look", [RoleCall("", Call(settings.until.tool, {"task": context.question}))])
         else:
             self._next_role(0)
 
@@ -106,10 +104,10 @@ class RoleWorkflowMachine(Machine):
             fresh = len(self.messages) - self.asked
             return Ask(role.speaker, self.messages, fresh, (), role.sampling, role.name, self.turn)
         assert self.plan is not None
-        speakers = dict.fromkeys(job.owner for job in self.jobs if job.owner)
+        speakers = dict.fromkeys(each.owner for each in self.calls if each.owner)
         issues = tuple(issue for name in speakers for issue in self.said[name].issues)
         begun = len(self.seen)
-        writers = tuple(job.owner for job in self.jobs[begun : begun + len(self.plan.calls)])
+        writers = tuple(each.owner for each in self.calls[begun : begun + len(self.plan.calls)])
         return Act(self.plan, self.acts + 1, issues, writers)
 
     @property
@@ -122,7 +120,7 @@ class RoleWorkflowMachine(Machine):
         finished = self.turn if self.phase == "done" else self.turn - 1
         until = self.settings.until
         answering = until.action if isinstance(until, ReachGoal) else self.settings.answering
-        return TurnState(self.turn, finished, self.said, self.world.state, answering)
+        return TurnState(self.turn, finished, self.said, self.environment.state, answering)
 
     def prefetchable(self) -> list[Ask]:
         """Of simultaneous roles, those that come after this one in the turn."""
@@ -136,12 +134,12 @@ class RoleWorkflowMachine(Machine):
 
     def _next_plan(self) -> None:
         """The next calls as a plan, at most as many as may run in parallel; the budget may allow no further one."""
-        batch = self.jobs[len(self.seen) :][: self.parallel or _MOST_CALLS]
-        self.plan = Plan.parallel([replace(job.call, id=str(number)) for number, job in enumerate(batch, 1)])
+        batch = self.calls[len(self.seen) :][: self.parallel or _MOST_CALLS]
+        self.plan = Plan.parallel([replace(each.call, id=str(number)) for number, each in enumerate(batch, 1)])
         if self.rounds is not None and self.acts >= self.rounds:
             self._end("rounds", f"{self.acts} plans were run, as many as the budget allows")
 
-    # -- what came back --------------------------------------------------------------------------------------------
+    # -- replies and observations ----------------------------------------------------------------------------------
 
     def on_reply(self, reply: Reply) -> None:
         """Read what a role wrote; a text that cannot be read is handed back, a few times."""
@@ -150,9 +148,9 @@ class RoleWorkflowMachine(Machine):
         refusals = [issue.message for issue in read.issues if not issue.repaired]
         unread = read.value is None or (self.settings.strict and bool(refusals))
         self.tries += 1
-        calls = () if unread or not role.tools else tuple(job.call for job in self._uses(role, read))
+        calls = () if unread or not role.tools else tuple(each.call for each in self._uses(role, read))
         self.last_reading = Reading(role.name, calls, tuple(read.issues), not unread)
-        if unread and self.tries < self.settings.patience:
+        if unread and self.tries < self.settings.max_unreadable_replies:
             self.messages.append(Message.of(reply))
             self.asked = len(self.messages)
             self.messages.append(Message("user", prompts.hand_back(refusals)))
@@ -164,11 +162,11 @@ class RoleWorkflowMachine(Machine):
         else:
             self._next_role(self.place + 1)
 
-    def _uses(self, role: Role, read: RoleText) -> list[Job]:
+    def _uses(self, role: Role, read: RoleText) -> list[RoleCall]:
         """The calls that a role's text asks for."""
         if role.reads != "calls":
-            return [Job(role.name, Call(role.tools[0], {role.argument: shown_value(read.value)}))]
-        return [Job(role.name, self._allowed(role, call)) for call in read.value[:_MOST_CALLS]]
+            return [RoleCall(role.name, Call(role.tools[0], {role.argument: shown_value(read.value)}))]
+        return [RoleCall(role.name, self._allowed(role, call)) for call in read.value[:_MOST_CALLS]]
 
     @staticmethod
     def _allowed(role: Role, data: Mapping[str, Any]) -> Call:
@@ -176,21 +174,21 @@ class RoleWorkflowMachine(Machine):
         call = Call(data["name"], data["arguments"], guarded=not isinstance(data["arguments"], str))
         if "error" in data:
             return replace(call, error=(data["error"][0], data["error"][1]))
-        if call.name in role.tools or call.name in [tool.rpartition("/")[2] for tool in role.tools]:
+        if role.may_call(call.name):
             return call
         near = near_names(call.name, role.tools, limit=1)
         hint = f"did you mean {near[0]!r}?" if near else f"it may call {', '.join(role.tools)}"
         return replace(call, error=("unknown_name", f"{role.name} may not call {call.name!r}; {hint}"))
 
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
-        """Take what came back; the next calls, the next role or the next turn follow."""
+        """Take the observations; the next calls, the next role or the next turn follow."""
         self.acts += 1
         self.seen.extend(observations)
-        if len(self.seen) < len(self.jobs):
+        if len(self.seen) < len(self.calls):
             self._next_plan()
             return
-        done = list(zip(self.jobs, self.seen, strict=True))
-        self.jobs, self.seen, self.plan = [], [], None
+        done = list(zip(self.calls, self.seen, strict=True))
+        self.calls, self.seen, self.plan = [], [], None
         if self.phase == "look":
             self._look(done[0][1])
         elif self.phase == "use":
@@ -199,10 +197,10 @@ class RoleWorkflowMachine(Machine):
         else:
             self._checked([seen for _, seen in done])
 
-    def _used(self, done: Sequence[tuple[Job, Observation]]) -> None:
+    def _used(self, done: Sequence[tuple[RoleCall, Observation]]) -> None:
         """What the tools of roles returned becomes part of their last word."""
-        for owner in dict.fromkeys(job.owner for job, _ in done):
-            own = [(job.call, seen) for job, seen in done if job.owner == owner]
+        for owner in dict.fromkeys(each.owner for each, _ in done):
+            own = [(each.call, seen) for each, seen in done if each.owner == owner]
             several = len(own) > 1
             texts = [f"{call.name}: {printed(seen)}" if several else printed(seen) for call, seen in own]
             ok = all(seen.ok for _, seen in own)
@@ -228,9 +226,9 @@ class RoleWorkflowMachine(Machine):
         self.messages = []
         if self.settings.order == "simultaneous" and self.phase == "ask":
             spoke = [role for role in roles if role.tools and self._spoke(role)]
-            jobs = [job for role in spoke for job in self._uses(role, RoleText(self.said[role.name].value, ""))]
-            if jobs:
-                self._run("use", jobs)
+            calls = [each for role in spoke for each in self._uses(role, RoleText(self.said[role.name].value, ""))]
+            if calls:
+                self._run("use", calls)
                 return
         self._check()
 
@@ -266,7 +264,7 @@ class RoleWorkflowMachine(Machine):
             turn=str(self.turn),
             turns=str(self.settings.turns),
             history=tell_history(self.records, self.settings.remember),
-            observation=self.world.observation,
+            observation=self.environment.observation,
             tools=self._tool_lines(role),
         )
         for other in self.settings.roles:
@@ -280,13 +278,12 @@ class RoleWorkflowMachine(Machine):
 
     def _tool_lines(self, role: Role) -> str:
         """The tools that a role may call, one JSON object per line."""
-        names = {name for tool in role.tools for name in (tool, tool.rpartition("/")[2])}
         return "\n".join(
-            json.dumps(tool, ensure_ascii=False) for tool in self.tools if tool["function"]["name"] in names
+            json.dumps(tool, ensure_ascii=False) for tool in self.tools if role.may_call(tool["function"]["name"])
         )
 
-    def _run(self, phase: Phase, jobs: list[Job]) -> None:
-        self.phase, self.jobs, self.seen, self.messages = phase, jobs, [], []
+    def _run(self, phase: Phase, calls: list[RoleCall]) -> None:
+        self.phase, self.calls, self.seen, self.messages = phase, calls, [], []
         self._next_plan()
 
     # -- the end of a turn -----------------------------------------------------------------------------------------
@@ -307,10 +304,10 @@ class RoleWorkflowMachine(Machine):
         elif isinstance(until, PassTests):
             code, tests = self.said[until.code].value, self.said[until.tests].value
             scripts = [prompts.script_with_input(code, test["input"]) for test in tests]
-            self._run("check", [Job("", Call(until.tool, {until.argument: script})) for script in scripts])
+            self._run("check", [RoleCall("", Call(until.tool, {until.argument: script})) for script in scripts])
         else:
             action = self.said[until.action].value
-            self._run("check", [Job("", Call(until.tool, {"state": self.world.state, "action": action}))])
+            self._run("check", [RoleCall("", Call(until.tool, {"state": self.environment.state, "action": action}))])
 
     def _missing(self, until: PassTests | ReachGoal) -> list[str]:
         """Roles of the ending without a readable word; an action counts in its own turn only."""
@@ -333,11 +330,11 @@ class RoleWorkflowMachine(Machine):
 
     def _look(self, seen: Observation) -> None:
         """The environment as it is at the start."""
-        world = _world(seen)
-        if world is None:
+        environment = _environment_state(seen)
+        if environment is None:
             self._end("crashed", f"the environment did not begin: {printed(seen)}")
             return
-        self.world = world
+        self.environment = environment
         self._next_role(0)
 
     def _checked(self, seen: Sequence[Observation]) -> None:
@@ -358,18 +355,18 @@ class RoleWorkflowMachine(Machine):
             self._end("answered")
 
     def _stepped(self, until: ReachGoal, seen: Observation) -> None:
-        world = _world(seen)
-        if world is None:
+        environment = _environment_state(seen)
+        if environment is None:
             self._turn_over(f"the environment did not take it: {printed(seen)}")
             return
         value = self.said[until.action].value
         self.actions.extend(value if isinstance(value, list) else [value])
-        self.world = world
-        self.rewards.append(world.reward)
-        if world.done:
+        self.environment = environment
+        self.rewards.append(environment.reward)
+        if environment.done:
             self._end("answered")
         else:
-            self._turn_over(world.observation)
+            self._turn_over(environment.observation)
 
     def _turn_over(self, outcome: str) -> None:
         said = tuple((name, saying) for name, saying in self.said.items() if saying.turn == self.turn)
@@ -392,7 +389,7 @@ class RoleWorkflowMachine(Machine):
 
     def _close(self, done: Done) -> None:
         self.final, self.phase, self.plan = done, "done", None
-        self.jobs, self.seen, self.messages = [], [], []
+        self.calls, self.seen, self.messages = [], [], []
 
     def finish(self, stop: str, detail: str = "") -> None:
         """End from outside, with the last word that was said."""
@@ -405,7 +402,7 @@ class RoleWorkflowMachine(Machine):
         """An independent copy; what is immutable is shared, lists and tables are not."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        for name in ("messages", "records", "jobs", "seen", "actions", "rewards"):
+        for name in ("messages", "records", "calls", "seen", "actions", "rewards"):
             setattr(twin, name, list(getattr(self, name)))
         twin.said, twin.earlier = dict(self.said), dict(self.earlier)
         return twin
@@ -415,22 +412,22 @@ class RoleWorkflowMachine(Machine):
         plain = {name: getattr(self, name) for name in _PLAIN}
         return {
             **plain,
-            "settings": self.settings.to_json(),
+            "settings": to_document(self.settings),
             "said": {name: saying.to_json() for name, saying in self.said.items()},
             "earlier": {name: saying.to_json() for name, saying in self.earlier.items()},
             "records": [record.to_json() for record in self.records],
             "messages": [message.to_json() for message in self.messages],
-            "jobs": [[job.owner, job.call.to_json()] for job in self.jobs],
+            "calls": [[each.owner, each.call.to_json()] for each in self.calls],
             "plan": None if self.plan is None else self.plan.to_json(),
             "seen": [seen.to_json() for seen in self.seen],
-            "world": list(self.world),
+            "environment": list(self.environment),
             "actions": list(self.actions),
             "rewards": list(self.rewards),
             "reading": None if self.last_reading is None else self.last_reading.to_json(),
             "final": [self.final.answer, self.final.stop, self.final.detail],
         }
 
-    def _load(self, settings: RoleWorkflow, dumped: Mapping[str, Any]) -> None:
+    def _load(self, settings: Workflow, dumped: Mapping[str, Any]) -> None:
         self.settings = settings
         for name in _PLAIN:
             setattr(self, name, dumped[name])
@@ -439,11 +436,11 @@ class RoleWorkflowMachine(Machine):
         self.earlier = {name: Utterance.from_json(saying) for name, saying in dumped["earlier"].items()}
         self.records = [TurnRecord.from_json(record) for record in dumped["records"]]
         self.messages = [Message.from_json(message) for message in dumped["messages"]]
-        self.jobs = [Job(owner, Call.from_json(call)) for owner, call in dumped["jobs"]]
+        self.calls = [RoleCall(owner, Call.from_json(call)) for owner, call in dumped["calls"]]
         plan = dumped["plan"]
         self.plan = None if plan is None else Plan.parallel([Call.from_json(call) for call in plan])
         self.seen = [Observation.from_json(seen) for seen in dumped["seen"]]
-        self.world = World(*dumped["world"])
+        self.environment = EnvironmentState(*dumped["environment"])
         self.actions = list(dumped["actions"])
         self.rewards = list(dumped["rewards"])
         read = dumped["reading"]
@@ -454,13 +451,13 @@ class RoleWorkflowMachine(Machine):
 _PLAIN = ("question", "tools", "parallel", "rounds", "turn", "place", "acts", "asked", "tries", "phase")
 
 
-def _world(seen: Observation) -> World | None:
+def _environment_state(seen: Observation) -> EnvironmentState | None:
     """The environment as a call of it returned it; `None` if it failed or returned something else."""
     content = seen.content
     if not seen.ok or not isinstance(content, Mapping) or "state" not in content:
         return None
     reward = content.get("reward", 0.0)
-    return World(
+    return EnvironmentState(
         shown_value(content.get("observation", "")),
         content["state"],
         content.get("done") is True,

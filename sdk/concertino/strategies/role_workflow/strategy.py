@@ -1,17 +1,17 @@
 """RoleWorkflow: the paradigm of AT-GRPO. Roles with prompts of their own work in turns until they agree.
 
-In each turn every role is asked, in order; what is read from its text (`_role_format`) may be the argument of a tool.
-At the end of the turn comes a check: two roles say the same, a program passes the tests of another role, or an
-environment says that the goal is reached. What did not match is told to the roles in the next turn. After `turns`
+In each turn every role is asked, in order; what is read from its text (`format`) may be the argument of a tool.
+A check ends the turn: two roles say the same, a program passes the tests of another role, or an
+environment says that the goal is reached. The next turn tells the roles what did not match. After `turns`
 turns the run ends with the last word of the answering role and the stop `rounds`.
 
 `sequential` roles see what was said before them in the same turn; `simultaneous` ones see only earlier turns, are asked
 at once, and their tools run together, in one plan.
 
 Each role asks `Ask(role=…)` for the model of its policy, so whether roles share a model or have one each is a matter of
-the pool's roles. A prompt is made anew in every turn: what carries over is the record, not a conversation.
+the pool's roles. Each turn makes a new prompt from the record of the turns before; there is no conversation.
 
-Workflows are declared in Python or in a document of TOML or JSON (`_role_document`); a run of one is `_role_machine`.
+Workflows are declared in Python or in a document of TOML or JSON (`document`); `run` holds a run of one.
 """
 
 from __future__ import annotations
@@ -20,46 +20,40 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from concertino.core.errors import UsageError
 from concertino.core.plan import Call
 from concertino.schema import near_names
-from concertino.strategies.base.machine import OutlineStep, RunLimits, Strategy, TaskContext
+from concertino.strategies.base.machine import RunLimits, Strategy, TaskContext
 
 from . import prompts
 from .document import faults_of, from_document, read_document_text, to_document
 from .format import write_call, write_value
-from .role import Agree, PassTests, ReachGoal, Role, Until
+from .role import Agree, PassTests, ReachGoal, Role, Until, Workflow
 from .run import RoleWorkflowMachine
 
 
 @dataclass(frozen=True)
-class RoleWorkflow(Strategy):
+class RoleWorkflow(Workflow, Strategy):
     """Roles in turns (AT-GRPO). The default is the workflow of a coder and a tester.
 
     Args:
         roles: in the order of a turn.
-        until: how it ends.
-        answer: the role whose last word is the answer; by default the one that the ending is about.
-        turns: at most so many (the paper's T).
-        order: `sequential`, or `simultaneous`: no role sees what another one says in the same turn.
-        remember: past turns that the history tells.
-        patience: texts of a role that could not be read, in one turn, after which the turn goes on without it.
+        until: what ends it.
+        answer: the role whose last word is the answer; by default the one that `until` names.
+        turns: the largest number of turns (the paper's T).
+        order: `sequential`, or `simultaneous`: no role sees what another says in the same turn.
+        remember: how many past turns the history shows.
+        max_unreadable_replies: unreadable texts of a role in one turn, after which the turn continues without it.
         strict: refuse texts that lenient reading repairs.
 
     Raises:
-        UsageError: the workflow has faults; all of them are told.
+        UsageError: lists all faults of the workflow.
     """
 
     roles: tuple[Role, ...] = prompts.CODER_TESTER
     until: Until = field(default_factory=lambda: PassTests("coder", "tester"))
-    answer: str = ""
-    turns: int = 4
-    order: Literal["sequential", "simultaneous"] = "sequential"
-    remember: int = 3
-    patience: int = 2
-    strict: bool = False
 
     name = "role-workflow"
 
@@ -86,23 +80,13 @@ class RoleWorkflow(Strategy):
         """Plans that a run has at most; the calls of one of them depend on what roles write."""
         return RunLimits(self.max_rounds)
 
-    def write_turn(
-        self,
-        calls: Sequence[Call],
-        thought: str = "",
-        *,
-        part: str = "",
-        tools: Sequence[Mapping[str, Any]] = (),
-        outline: Sequence[OutlineStep] = (),
-    ) -> str:
-        """What a role says so that its tools are called.
-
-        Raises:
-            UsageError: the role has no tool, or its text cannot make these calls.
-        """
+    def write_turn(self, calls: Sequence[Call], thought: str = "", *, part: str = "", **_: Any) -> str:
         role = self._role(part)
         if not role.tools:
             raise UsageError(f"role {role.name!r} has no tools, so it makes no calls; write_answer writes what it says")
+        refused = next((call.name for call in calls if not role.may_call(call.name)), None)
+        if refused is not None:
+            raise UsageError(f"role {role.name!r} may not call {refused!r}; it may call {', '.join(role.tools)}")
         if role.reads == "calls":
             return "\n".join([*filter(None, [thought]), *(write_call(call.name, call.data) for call in calls)])
         if len(calls) != 1:
@@ -110,7 +94,6 @@ class RoleWorkflow(Strategy):
         return write_value(role.reads, calls[0].data.get(role.argument), thought)
 
     def write_answer(self, answer: str, thought: str = "", *, part: str = "") -> tuple[str, ...]:
-        """What a role says, in the form that is read from it."""
         return (write_value(self._role(part or self.answering).reads, answer, thought),)
 
     def _role(self, name: str) -> Role:
@@ -118,23 +101,6 @@ class RoleWorkflow(Strategy):
         if found is None:
             raise UsageError(f"part={name!r}: no such role; there are {', '.join(role.name for role in self.roles)}")
         return found
-
-    @property
-    def answering(self) -> str:
-        """The role whose last word is the answer."""
-        until = self.until
-        if self.answer:
-            return self.answer
-        if isinstance(until, Agree):
-            return until.left.partition(".")[0]
-        return until.code if isinstance(until, PassTests) else until.action
-
-    @property
-    def tools(self) -> tuple[str, ...]:
-        """All members that it calls."""
-        names = [tool for role in self.roles for tool in role.tools]
-        ending = [] if isinstance(self.until, Agree) else [self.until.tool]
-        return tuple(dict.fromkeys([*names, *ending]))
 
     def begin(self, context: TaskContext) -> RoleWorkflowMachine:
         """A machine at the start of a run.
@@ -161,32 +127,30 @@ class RoleWorkflow(Strategy):
 
     def to_json(self) -> dict[str, Any]:
         """The workflow as a document of plain JSON data."""
-        settings = {key: getattr(self, key) for key in ("turns", "order", "answer", "remember", "patience", "strict")}
-        return {"name": self.name, **to_document(self.roles, self.until, settings)}
+        return {"name": self.name, **to_document(self)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RoleWorkflow:
         """A workflow from a document.
 
         Raises:
-            UsageError: the document has faults; all of them are told, with places and near names.
+            UsageError: lists all faults of the document, with places and near names.
         """
         if set(data) == {"name"}:
             return cls()
         _refuse(faults_of(data), "the workflow")
-        read = from_document(data)
-        return cls(roles=read.roles, until=read.until, **read.settings)
+        return cls(**from_document(data))
 
     @classmethod
     def load(cls, path: str | Path) -> RoleWorkflow:
         """Read a workflow from a TOML or JSON file.
 
         Raises:
-            UsageError: names the file, and all that is wrong with its line.
+            UsageError: names the file, and each fault with its line.
         """
         file = Path(path)
         if file.suffix not in (".toml", ".json"):
-            raise UsageError(f"{file}: the suffix {file.suffix!r} tells no format; expected .toml or .json")
+            raise UsageError(f"{file}: unknown file ending {file.suffix!r}; expected .toml or .json")
         try:
             text = file.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
@@ -201,7 +165,7 @@ class RoleWorkflow(Strategy):
         """Write the workflow to a TOML or JSON file, which `load` reads back.
 
         Raises:
-            UsageError: the suffix tells no format.
+            UsageError: the file ending is neither .toml nor .json.
         """
         file, data = Path(path), self.to_json()
         if file.suffix == ".toml":
@@ -211,7 +175,7 @@ class RoleWorkflow(Strategy):
         elif file.suffix == ".json":
             text = json.dumps(data, ensure_ascii=False, indent=2) + "\n"
         else:
-            raise UsageError(f"{file}: the suffix {file.suffix!r} tells no format; expected .toml or .json")
+            raise UsageError(f"{file}: unknown file ending {file.suffix!r}; expected .toml or .json")
         file.write_text(text, encoding="utf-8")
 
 

@@ -1,7 +1,7 @@
 """Prompt templates of roles: text with `{question}`, `{coder.value}` and the like in it.
 
-A template is parsed once, when a workflow is made, so a misspelt name is found then and not in the middle of a run.
-Values are put in by position and never read again: what stands in braces inside a value stays text. `{{` and `}}`
+A template is parsed once, when a workflow is made, so a misspelt name is found before a run. Values are inserted by
+position and not searched for slots: braces inside a value stay text. `{{` and `}}`
 write a brace.
 """
 
@@ -32,8 +32,9 @@ class Slot(NamedTuple):
 
 
 class TemplateFault(NamedTuple):
-    """What is wrong with a template, and at which character."""
+    """What is wrong with a template, and at which character; `code` is one of the document's."""
 
+    code: str
     message: str
     start: int
 
@@ -48,11 +49,15 @@ def parse_template(text: str) -> tuple[tuple[str | Slot, ...], tuple[tuple[str, 
         sign, start = brace.group(), brace.start()
         parts.append(text[position:start])
         if sign == "}":
-            return (), (), TemplateFault("'}' closes nothing; write }} for a brace", start)
+            return (), (), TemplateFault("bad_template", "'}' closes nothing; write }} for a brace", start)
         if sign == "{":
             end = _END.search(text, start + 1)
             if end is None or end.group() == "{":
-                return (), (), TemplateFault("'{' is not closed; write {question}, or {{ for a brace", start)
+                return (
+                    (),
+                    (),
+                    TemplateFault("bad_template", "'{' is not closed; write {question}, or {{ for a brace", start),
+                )
             name = text[start + 1 : end.start()].strip()
             slots.append((name, start))
             parts.append(Slot(name))
@@ -76,7 +81,7 @@ def check_template(text: str, roles: Collection[str]) -> list[TemplateFault]:
             continue
         near = near_names(name, known, limit=1)
         hint = f"did you mean {{{near[0]}}}?" if near else f"there are {', '.join(known[:16])}"
-        faults.append(TemplateFault(f"there is nothing called {{{name[:60]}}}; {hint}", start))
+        faults.append(TemplateFault("unknown_slot", f"unknown value {{{name[:60]}}}; {hint}", start))
     return faults
 
 

@@ -7,20 +7,3 @@ choices           models that a tool offers under aliases, with prices and laten
 notebook          documents, code and attempts: what a stateless prompt is made of
 released_prompts  the bytes that Orchestrator-8B was trained on
 """
-
-from .choices import Choice, choices_of, read_choices, write_choice
-from .notebook import Notebook
-from .released_prompts import EVALUATION_SAMPLING, released_prompt, token_cutter
-from .strategy import SerialCalls
-
-__all__ = [
-    "EVALUATION_SAMPLING",
-    "Choice",
-    "Notebook",
-    "SerialCalls",
-    "choices_of",
-    "read_choices",
-    "released_prompt",
-    "token_cutter",
-    "write_choice",
-]

@@ -29,7 +29,7 @@ _COLUMNS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModelChoice:
     """A model as one tool offers it.
 
     Attributes:
@@ -56,7 +56,9 @@ class BoundModels(Protocol):
         """The model of a role."""
 
 
-def choices_of(pool: BoundModels, aliases: Sequence[str], seconds: Mapping[str, float] | None = None) -> list[Choice]:
+def choices_of(
+    pool: BoundModels, aliases: Sequence[str], seconds: Mapping[str, float] | None = None
+) -> list[ModelChoice]:
     """The choices that aliases are in a pool: described and priced as the models bound to them.
 
     Args:
@@ -73,12 +75,12 @@ def choices_of(pool: BoundModels, aliases: Sequence[str], seconds: Mapping[str, 
     models = [pool.model(alias) for alias in aliases]
     times = seconds or {}
     return [
-        Choice(alias, model.description, model.prices, times.get(alias))
+        ModelChoice(alias, model.description, model.prices, times.get(alias))
         for alias, model in zip(aliases, models, strict=True)
     ]
 
 
-def write_choice(purpose: str, choices: Sequence[Choice]) -> dict[str, Any]:
+def write_choice(purpose: str, choices: Sequence[ModelChoice]) -> dict[str, Any]:
     """The JSON schema of an argument that takes one of the choices.
 
     Raises:
@@ -97,13 +99,13 @@ def write_choice(purpose: str, choices: Sequence[Choice]) -> dict[str, Any]:
     return {"type": "string", "enum": aliases, "description": "\n".join(filter(None, [text, table]))}
 
 
-def _row(choice: Choice) -> str:
+def _row(choice: ModelChoice) -> str:
     prices = (f"${choice.prices.input:g}", f"${choice.prices.output:g}") if choice.prices else ("unknown", "unknown")
     seconds = "unknown" if choice.seconds is None else f"{choice.seconds:g}s"
     return " | ".join([choice.alias, *prices, seconds])
 
 
-def read_choices(schema: Mapping[str, Any]) -> tuple[Choice, ...]:
+def read_choices(schema: Mapping[str, Any]) -> tuple[ModelChoice, ...]:
     """The choices of one argument, from its JSON schema; none if it offers none."""
     text = schema.get("description")
     text = text if isinstance(text, str) else ""
@@ -115,12 +117,12 @@ def read_choices(schema: Mapping[str, Any]) -> tuple[Choice, ...]:
     else:
         return ()
     table = _read_table(text)
-    return tuple(table.get(alias, Choice(alias)) for alias in dict.fromkeys(aliases))
+    return tuple(table.get(alias, ModelChoice(alias)) for alias in dict.fromkeys(aliases))
 
 
-def _read_table(text: str) -> dict[str, Choice]:
+def _read_table(text: str) -> dict[str, ModelChoice]:
     """The rows `alias | $1.25 | $10 | 31s` of a description."""
-    table: dict[str, Choice] = {}
+    table: dict[str, ModelChoice] = {}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split("|")]
         if len(cells) != _COLUMNS or cells[0] == "Model":
@@ -128,7 +130,7 @@ def _read_table(text: str) -> dict[str, Choice]:
         read, written = _AMOUNT.fullmatch(cells[1]), _AMOUNT.fullmatch(cells[2])
         prices = Prices(float(read.group(1)), float(written.group(1))) if read and written else None
         seconds = _SECONDS.fullmatch(cells[3])
-        table[cells[0]] = Choice(cells[0], "", prices, float(seconds.group(1)) if seconds else None)
+        table[cells[0]] = ModelChoice(cells[0], "", prices, float(seconds.group(1)) if seconds else None)
     return table
 
 

@@ -5,11 +5,11 @@
     {"name": "search", "arguments": {"model": "search-1"}}
     </tool_call>
 
-A turn holds one call. Others are not dropped without a word: they are read, and the machine has them observed. Beside
+A turn holds one call. Further calls are read too, and observed as errors. Apart from
 calls, a turn may hold a `<message>` to the user (the customer-service tasks of ToolOrchestra) or an `<answer>`.
 
-The reader takes any text, in time linear in its length, and never raises. Lenient, it repairs what has one plain
-reading and says so; strict, it refuses those too, and accepts what a format reward accepts.
+The reader takes any text, in time linear in its length, and never raises. A lenient
+reader repairs text with one plain reading and reports that; a strict one refuses it, as a format reward does.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from concertino.text.json import ReadingError, read_json
 from concertino.text.tool_calls import NAMELESS, TextBlock, cut_blocks, name_in, write_tool_call
 
 CODES: dict[str, str] = {
-    "no_call": "the text holds no call, no message and no answer",
-    "unclosed_think": "the text ends inside `<think>`, so nothing was said",
-    "unclosed_call": "`</tool_call>` is missing; the call was read to where its JSON ends (repaired)",
-    "unclosed_block": "`</message>` or `</answer>` is missing; the rest of the text was taken (repaired)",
-    "cut_off": "the length limit ended the text inside a call, which is never completed",
-    "stray_tag": "a closing tag that nothing opened; it was left out (repaired)",
-    "bad_json": "a call is no JSON object, or has more than one meaning",
-    "repaired_json": "a call is no strict JSON, but has one plain reading (repaired)",
-    "no_name": "a call lacks its `name`",
-    "no_arguments": "a call lacks its `arguments`; none were taken (repaired)",
-    "bad_arguments": "the `arguments` of a call are not an object",
-    "extra_keys": "a call has keys beside `name` and `arguments`; they were left out (repaired)",
-    "unknown_tool": "a call names a tool that is not offered",
-    "bad_choice": "an argument is none of the aliases that its description lists",
-    "several_calls": "more than one call in a serial turn; only the first one runs",
-    "too_many_calls": "more calls than are read at all; the rest was left out",
-    "message_and_call": "a message beside a call; the call is taken (repaired)",
+    "no_call": "The text has no call, no message and no answer.",
+    "unclosed_think": "The text ends inside `<think>`.",
+    "unclosed_call": "`</tool_call>` is missing; lenient readers read up to the end of the JSON.",
+    "unclosed_block": "`</message>` or `</answer>` is missing; lenient readers take the rest of the text.",
+    "cut_off": "The length limit ended the text inside a call.",
+    "stray_tag": "A closing tag closes nothing; lenient readers leave it out.",
+    "bad_json": "A call is not a JSON object, or has several readings.",
+    "repaired_json": "A call is not strict JSON, but has one plain reading; lenient readers take it.",
+    "no_name": "A call has no `name`.",
+    "no_arguments": "A call has no `arguments`; lenient readers take none.",
+    "bad_arguments": "The `arguments` of a call are not an object.",
+    "extra_keys": "A call has other keys than `name` and `arguments`; lenient readers leave them out.",
+    "unknown_tool": "A call names a tool that is not offered.",
+    "bad_choice": "The description of an argument lists aliases, and its value is a different one.",
+    "several_calls": "There are several calls; only the first one runs.",
+    "too_many_calls": "There are more than 16 calls; the rest is not read.",
+    "message_and_call": "There are a message and a call; lenient readers take the call.",
 }
 """Every `FormatIssue.code` of this reader."""
 
@@ -52,7 +52,7 @@ LIMIT = 16
 """Calls of one text that are read at all."""
 _LONGEST_NAME = 128
 _OF_THE_TEXT = ("stray_tag", "unclosed_block", "message_and_call")
-"""FormatIssues beside the calls, for which a strict reader refuses the calls as well."""
+"""Issues of the text around the calls, for which a strict reader refuses the calls too."""
 
 _OBSERVED = {"unknown_tool": "unknown_name", "bad_choice": "invalid_arguments", "bad_json": "bad_json"}
 """Codes of the observation by the code of the issue; `bad_format` for all others."""
@@ -83,7 +83,7 @@ class SerialTurn:
 
 
 @dataclass(slots=True)
-class _Turn:
+class _TurnDraft:
     """The turn under construction."""
 
     text: str
@@ -124,7 +124,7 @@ def read_turn(
     """
     text = reply.text
     blocks = cut_blocks(text, TAGS, repeating="tool_call")
-    turn = _Turn(text, strict)
+    turn = _TurnDraft(text, strict)
     _note_tags(turn, blocks)
     if reply.tool_calls:
         for call in reply.tool_calls[:LIMIT]:
@@ -144,7 +144,7 @@ def read_turn(
     return _finished(turn, blocks)
 
 
-def _note_tags(turn: _Turn, blocks: Sequence[TextBlock]) -> None:
+def _note_tags(turn: _TurnDraft, blocks: Sequence[TextBlock]) -> None:
     for block in blocks:
         if block.tag.startswith("/"):
             name = block.tag[1:]
@@ -157,7 +157,7 @@ def _note_tags(turn: _Turn, blocks: Sequence[TextBlock]) -> None:
             turn.note("unclosed_think", message, block.start, block.end)
 
 
-def _read_block(turn: _Turn, block: TextBlock, out_of_tokens: bool) -> None:
+def _read_block(turn: _TurnDraft, block: TextBlock, out_of_tokens: bool) -> None:
     """One `<tool_call>` block."""
     call_id = str(len(turn.calls) + 1)
     place = block.start, block.end
@@ -176,7 +176,7 @@ def _read_block(turn: _Turn, block: TextBlock, out_of_tokens: bool) -> None:
         turn.add(Call(name_in(inside), id=call_id), *place, *issues, turn.note("bad_json", str(error), at, block.stop))
         return
     if reading.repairs:
-        message = f"no strict JSON; it was read after {', '.join(reading.repairs)}; write strict JSON"
+        message = f"not strict JSON; it was read after {', '.join(reading.repairs)}; write strict JSON"
         issues.append(turn.note("repaired_json", message, block.begin, block.stop, True))
     issues += _check_keys(turn, reading.value, block)
     name, arguments = reading.value.get("name"), reading.value.get("arguments", {})
@@ -190,7 +190,7 @@ def _read_block(turn: _Turn, block: TextBlock, out_of_tokens: bool) -> None:
     turn.add(call, *place, *issues)
 
 
-def _check_keys(turn: _Turn, data: Mapping[str, Any], block: TextBlock) -> list[FormatIssue]:
+def _check_keys(turn: _TurnDraft, data: Mapping[str, Any], block: TextBlock) -> list[FormatIssue]:
     """What is wrong with the keys of a call."""
     place = block.begin, block.stop
     issues: list[FormatIssue] = []
@@ -212,7 +212,7 @@ def _check_keys(turn: _Turn, data: Mapping[str, Any], block: TextBlock) -> list[
     return issues
 
 
-def _check_names(turn: _Turn, tools: Collection[str], choices: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
+def _check_names(turn: _TurnDraft, tools: Collection[str], choices: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
     for index, (call, place) in enumerate(zip(turn.calls, turn.places, strict=True)):
         if call.error is not None:
             continue
@@ -239,11 +239,11 @@ def _unlisted(call: Call, offered: Mapping[str, Sequence[str]]) -> str:
             continue
         near = near_names(value, aliases, limit=1) if isinstance(value, str) else []
         hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(aliases[:12])}"
-        return f"{name}={str(value)[:60]!r} of {call.name[:60]} is none of its choices; {hint}"
+        return f"{name}={str(value)[:60]!r} of {call.name[:60]} is not one of its choices; {hint}"
     return ""
 
 
-def _finished(turn: _Turn, blocks: Sequence[TextBlock]) -> SerialTurn:
+def _finished(turn: _TurnDraft, blocks: Sequence[TextBlock]) -> SerialTurn:
     """The turn as a whole."""
     text = turn.text
     thoughts = [text[b.begin : b.stop].strip() for b in blocks if b.tag == "think"]

@@ -13,7 +13,7 @@ from typing import Any
 from concertino.strategies.base.brief_prompt import PromptForm, listed_choices, member_list
 from concertino.strategies.base.members import Offers
 
-from .choices import Choice, read_choices
+from .choices import ModelChoice, read_choices
 
 ROLE = """You answer a question by calling tools, agents and models, one call per turn; what comes back leads to the \
 next call.
@@ -31,12 +31,12 @@ did not succeed; choose another tool or model. TIMEOUT: it took too long; choose
 _BY_ARGUMENT = ", and give the whole answer in it"
 _BY_MEMBER = "; what it returns is the answer"
 
-_QUOTES = """
+_REFERENCES = """
 - In an argument, ${question} stands for the user's whole question, ${question.2} for its second paragraph, and ${1.1} \
 for the content of the result with the id 1.1: quote long texts, do not copy them. Write $${ for the characters ${."""
 
 _BRIEF = "Answer by calls, one a turn, {rounds} turns; end with {answer}."
-_BRIEF_QUOTES = "Arguments can quote: ${question}, its paragraph ${question.2}, result ${1.1}; $${ is a plain ${."
+_BRIEF_REFERENCES = "Arguments can quote: ${question}, its paragraph ${question.2}, result ${1.1}; $${ is a plain ${."
 
 _TEXT_FORMAT = """
 Format of every turn
@@ -92,14 +92,14 @@ def system_prompt(
     by_member: bool,
     native: bool,
     prompt: PromptForm = "full",
-    quotes: bool = False,
+    references: bool = False,
 ) -> str:
     """The system message of a chat."""
     if prompt == "brief":
-        brief = [_BRIEF.format(rounds=rounds, answer=answer), *([_BRIEF_QUOTES] if quotes else [])]
+        brief = [_BRIEF.format(rounds=rounds, answer=answer), *([_BRIEF_REFERENCES] if references else [])]
         return "\n".join([*brief, *([] if native else [member_list(Offers(tools).values(), choices=_choices)])])
     role = ROLE.format(rounds=rounds, answer=answer, how=_BY_MEMBER if by_member else _BY_ARGUMENT)
-    role += _QUOTES if quotes else ""
+    role += _REFERENCES if references else ""
     if native:
         return role + "\n" + _NATIVE_FORMAT
     lines = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
@@ -112,7 +112,7 @@ def _choices(schema: Any) -> Sequence[str]:
     return [_shown(choice) for choice in found] or listed_choices(schema)
 
 
-def _shown(choice: Choice) -> str:
+def _shown(choice: ModelChoice) -> str:
     """An alias, with its prices for a million tokens read and written, and its latency, where they are known."""
     known = [f"${choice.prices.input:g}/${choice.prices.output:g}"] if choice.prices else []
     known += [f"{choice.seconds:g}s"] if choice.seconds is not None else []

@@ -14,6 +14,8 @@ and a `Notebook`, cut from the left to a number of tokens; the tools go to the s
 How text is cut decides about bytes as well. A `Cutter` without a tokenizer keeps whole characters and estimates; the
 released one (`token_cutter` with the tokenizer of Qwen/Qwen3-8B) decodes token by token, which turns every character
 that takes several tokens into U+FFFD, also in a text that is short enough.
+
+The released evaluations sample with `Sampling(temperature=1.0, max_tokens=12_000)`.
 """
 
 from __future__ import annotations
@@ -22,14 +24,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
-from concertino.core.model import Message, Sampling
+from concertino.core.model import Message
 
 from .notebook import Notebook
 
 Variant = Literal["train", "hle", "frames"]
-
-EVALUATION_SAMPLING = Sampling(temperature=1.0, max_tokens=12_000)
-"""How the released evaluations sample: `Orchestrator(sampling=...)`."""
 
 
 class Cut(NamedTuple):
@@ -48,7 +47,7 @@ Cutter = Callable[[str, int], Cut]
 """Cuts a text to its last so many tokens."""
 
 
-class Tokenizer(Protocol):
+class BatchTokenizer(Protocol):
     """What `token_cutter` needs of a tokenizer; those of transformers have it."""
 
     def __call__(self, text: str) -> Mapping[str, Any]:
@@ -74,7 +73,7 @@ def estimating_cutter(text: str, limit: int) -> Cut:
     return Cut(tokens, end[start:].decode("utf-8", "surrogatepass"))
 
 
-def token_cutter(tokenizer: Tokenizer) -> Cutter:
+def token_cutter(tokenizer: BatchTokenizer) -> Cutter:
     """Cut as the released code does, with its tokenizer: `AutoTokenizer.from_pretrained("Qwen/Qwen3-8B")`."""
 
     def cut(text: str, limit: int) -> Cut:

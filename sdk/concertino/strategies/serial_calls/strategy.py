@@ -11,7 +11,7 @@ Two forms:
 - `qa`, the released stateless form: each turn is a fresh prompt made of the question and a `Notebook` of documents,
   code and attempts, with the bytes of the released Orchestrator-8B (`_released_prompts`). A result finds its way into
   the notebook by the name of its tool. There is no place in that prompt for a call that failed, so a failed call leaves
-  it as it was; turns and `patience` bound the repetition.
+  it as it was; turns and `max_unreadable_replies` bound the repetition.
 
 A second call of a turn is observed as `too_many_calls`; in the `qa` form the first call that is offered runs, as there.
 Nothing that decides about the course of a run depends on the list of tools, so a trace replays without it.
@@ -29,7 +29,7 @@ from concertino.core.observation import Observation, Status
 from concertino.core.plan import Call, Plan
 from concertino.strategies.base.brief_prompt import PromptForm, check_prompt
 from concertino.strategies.base.conversation import Conversation
-from concertino.strategies.base.machine import Ask, Done, OutlineStep, RunLimits, Strategy, TaskContext
+from concertino.strategies.base.machine import Ask, Done, RunLimits, Strategy, TaskContext
 from concertino.strategies.base.observations import render_each, render_remaining, render_round
 from concertino.strategies.base.references import Sources, fill_call, place_of
 from concertino.text.json import ReadingError, read_json
@@ -66,11 +66,11 @@ class SerialCalls(Strategy):
         preference: what the user prefers, in words; follows the question.
         show_budget: show what is left of the budget with the observations (`chat`).
         strict: refuse texts that lenient reading repairs.
-        patience: texts without a readable call, in a row, after which the run ends.
+        max_unreadable_replies: texts without a readable call, in a row, after which the run ends.
         prompt: in a chat, `full`, or `brief` for a model that was trained on this format: the members and the number of
             turns, and observations in their short form.
-        quotes: in a chat, `${question}`, `${question.2}` and `${1.1}` in an argument stand for the question, its second
-            paragraph and the result of turn 1.
+        references: in a chat, `${question}`, `${question.2}` and `${1.1}` in an argument stand for the question, its
+            second paragraph and the result of turn 1.
         cutter: how the `qa` form cuts texts to tokens; no part of the settings that are written down.
     """
 
@@ -85,26 +85,24 @@ class SerialCalls(Strategy):
     preference: str = ""
     show_budget: bool = True
     strict: bool = False
-    patience: int = 3
+    max_unreadable_replies: int = 3
     prompt: PromptForm = "full"
-    quotes: bool = False
+    references: bool = False
     cutter: Cutter = field(default=estimating_cutter, compare=False, repr=False)
 
     name = "serial-calls"
 
     def __post_init__(self) -> None:
-        for name in ("max_rounds", "patience"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"SerialCalls({name}={getattr(self, name)!r}): expected at least 1")
+        self._require_at_least(max_rounds=1, max_unreadable_replies=1)
         for name, allowed in _ALLOWED.items():
             if getattr(self, name) not in allowed:
                 raise UsageError(f"SerialCalls({name}={getattr(self, name)!r}): expected {' or '.join(allowed)}")
         check_prompt("SerialCalls", self.prompt)
-        if self.form == "qa" and (self.quotes or self.prompt == "brief"):
-            given = "quotes=True" if self.quotes else "prompt='brief'"
+        if self.form == "qa" and (self.references or self.prompt == "brief"):
+            given = "references=True" if self.references else "prompt='brief'"
             raise UsageError(
                 f"SerialCalls(form='qa', {given}): the released prompt has a fixed form; expected form='chat', or "
-                "prompt='full' and quotes=False"
+                "prompt='full' and references=False"
             )
         for name in ("search_tools", "code_tools"):
             given = getattr(self, name)
@@ -149,30 +147,12 @@ class SerialCalls(Strategy):
         """Turns, with one call each."""
         return RunLimits(self.max_rounds, 1)
 
-    def write_turn(
-        self,
-        calls: Sequence[Call],
-        thought: str = "",
-        *,
-        part: str = "",
-        tools: Sequence[Mapping[str, Any]] = (),
-        outline: Sequence[OutlineStep] = (),
-    ) -> str:
-        """A turn with one call.
-
-        Raises:
-            UsageError: several calls, or a tag in the thought.
-        """
+    def write_turn(self, calls: Sequence[Call], thought: str = "", **_: Any) -> str:
         if len(calls) != 1:
             raise UsageError(f"SerialCalls makes one call in each turn; got {len(calls)}")
         return write_turn(thought, calls[0].name, calls[0].data)
 
     def write_answer(self, answer: str, thought: str = "", *, part: str = "") -> tuple[str, ...]:
-        """The call of the answer tool.
-
-        Raises:
-            UsageError: a member of the pool gives the answer.
-        """
         if self.by_member:
             raise UsageError(f"the member {self.answer_tool!r} gives the answer; write a turn that calls it")
         return (write_turn(thought, self.answer_tool, {"text": answer}),)
@@ -218,7 +198,7 @@ class SerialCallsMachine(Conversation):
                 by_member=settings.by_member,
                 native=settings.native,
                 prompt=settings.prompt,
-                quotes=settings.quotes,
+                references=settings.references,
             )
             question = prompts.user_prompt(context.question, settings.preference)
             question += render_remaining(context.remaining) if settings.show_budget else ""
@@ -240,7 +220,7 @@ class SerialCallsMachine(Conversation):
         """The question as the `qa` form shows it; how a preference is joined to it was not published."""
         return "\n".join(filter(None, [self.question, self.settings.preference]))
 
-    # -- what came back --------------------------------------------------------------------------------------------
+    # -- replies and observations ----------------------------------------------------------------------------------
 
     def on_reply(self, reply: Reply) -> None:
         """Read the model's text."""
@@ -263,7 +243,7 @@ class SerialCallsMachine(Conversation):
             return
         if not qa:
             self.fruitless = 0
-        calls = [fill_call(call, self.sources) for call in turn.calls] if self.settings.quotes else turn.calls
+        calls = [fill_call(call, self.sources) for call in turn.calls] if self.settings.references else turn.calls
         chosen = self._chosen(calls)
         if answer := self._own_answer(calls[chosen]):
             self._end(Done(answer, "answered"))
@@ -308,7 +288,7 @@ class SerialCallsMachine(Conversation):
             return
         self.fruitless += 1
         wrong = [issue for issue in turn.issues if not issue.repaired] or list(turn.issues)
-        if self.fruitless >= self.settings.patience:
+        if self.fruitless >= self.settings.max_unreadable_replies:
             last = f"; the last: {wrong[0].message}" if wrong else ""
             self._end(Done(None, "format", f"{self.fruitless} texts in a row held no readable call{last}"))
             return
@@ -320,7 +300,7 @@ class SerialCallsMachine(Conversation):
         assert self.plan is not None
         calls = self.plan.calls
         self.plan = None
-        if self.settings.quotes:
+        if self.settings.references:
             self.sources = self.sources.with_round(self.round + 1, calls, observations)
         if self.settings.form == "chat":
             self._show(calls, observations, remaining if self.settings.show_budget else None)
@@ -341,7 +321,7 @@ class SerialCallsMachine(Conversation):
             self.fruitless = 0
             return
         self.fruitless += 1
-        if self.fruitless >= self.settings.patience:
+        if self.fruitless >= self.settings.max_unreadable_replies:
             texts = f"{self.fruitless} texts in a row held no call that could run"
             self._end(Done(None, "format", f"{texts}; the last: {refused[0]}"))
 
@@ -378,8 +358,8 @@ class SerialCallsMachine(Conversation):
             self.messages.append(Message("user", render_remaining(remaining).strip()))
 
     def _label(self, call: Call) -> str:
-        """What a brief prompt calls the result of a call: its place, and where it can be quoted, its turn."""
-        return place_of(self.round + 1, call) if self.settings.quotes else call.id
+        """What a brief prompt calls the result of a call: its place, and where it can be referred to, its turn."""
+        return place_of(self.round + 1, call) if self.settings.references else call.id
 
     def _out_of_turns(self) -> None:
         limit = self.settings.max_rounds

@@ -144,22 +144,22 @@ def _parts(told: ReplayedTrace, exact: bool) -> tuple[list[Spoken], list[Spoken]
 def _needs(
     known: str, calls: Sequence[MadeValue], written: Sequence[Any], writes: Collection[str]
 ) -> list[frozenset[int]]:
-    """What each call needs: what it quotes, and what its own words hold."""
+    """What each call needs: what it refers to, and what its own words hold."""
     places = {made.seen.call_id: place for place, made in enumerate(calls)}
-    quoted = [
+    referred = [
         {places[name] for text in leaves(arguments) for name in _PLACE.findall(text) if name in places}
         for arguments in written
     ]
     own = [
-        replace(made, arguments=_unquoted(arguments), written=arguments)
+        replace(made, arguments=_without_references(arguments), written=arguments)
         for made, arguments in zip(calls, written, strict=True)
     ]
     found = dependencies(known, own, writes)
-    return [needed | frozenset(more) for needed, more in zip(found, quoted, strict=True)]
+    return [needed | frozenset(more) for needed, more in zip(found, referred, strict=True)]
 
 
-def _unquoted(value: Any) -> Any:
-    """Data without its quotes; what they bring in is known by name."""
+def _without_references(value: Any) -> Any:
+    """Data without its references; what they insert is known by name."""
     return _each_text(value, lambda text: _QUOTE.sub(" ", text))
 
 
@@ -183,7 +183,7 @@ def _target(strategy: Strategy, target: str | Strategy | None) -> Strategy:
         found = strategy
     else:
         recorded = strategy.to_json()
-        shared: dict[str, Any] = {key: recorded[key] for key in ("prompt", "quotes") if key in recorded}
+        shared: dict[str, Any] = {key: recorded[key] for key in ("prompt", "references") if key in recorded}
         found = installed_strategy(target).from_json({"name": target, **shared})
     found = _several(found) or found
     if found.limits.parallel == 1:
@@ -200,9 +200,9 @@ def _several(strategy: Strategy) -> Strategy | None:
     return wider if wider.limits.parallel != 1 else None
 
 
-def _quotes(strategy: Strategy) -> bool:
-    """Whether its texts quote results by their places: `${1.2}`."""
-    return bool(strategy.to_json().get("quotes", False))
+def _refers(strategy: Strategy) -> bool:
+    """Whether its texts refer to results by their places: `${1.2}`."""
+    return bool(strategy.to_json().get("references", False))
 
 
 class _Writer:
@@ -225,9 +225,9 @@ class _Writer:
         places = {made.seen.call_id: place for place, made in enumerate(calls)}
         numbered = {at: f"{number}.{n}" for number, row in enumerate(rounds, 1) for n, at in enumerate(row, 1)}
         self.moved = {name: numbered[place] for name, place in places.items()}
-        quotes = _quotes(strategy)
+        refers = _refers(strategy)
         self.written = [
-            _each_text(value, self._requoted) if quotes else made.arguments
+            _each_text(value, self._renumbered) if refers else made.arguments
             for value, made in zip(written, calls, strict=True)
         ]
         self.own, self.last, self.calls, self.needs, self.rounds = own, last, calls, needs, rounds
@@ -320,7 +320,7 @@ class _Writer:
     def _reasoning(self, number: int, row: Sequence[int]) -> str:
         """What was thought before the round's calls, where all that had come back by then is known here too."""
         known = {place for earlier in self.rounds[: number - 1] for place in earlier}
-        kept = [self._requoted(self.calls[place].thought) for place in row if set(range(place)) <= known]
+        kept = [self._renumbered(self.calls[place].thought) for place in row if set(range(place)) <= known]
         told = [text for text in kept if text]
         if len(row) > 1:
             told.append(f"These calls do not wait for each other, so they go out together:\n{self._listed(row)}")
@@ -341,17 +341,17 @@ class _Writer:
             for place, made in enumerate(self.calls)
         ]
 
-    def _requoted(self, text: str) -> str:
-        """A text whose quotes of results name their new places."""
-        if not _quotes(self.told.strategy):
+    def _renumbered(self, text: str) -> str:
+        """A text whose references to results name their new places."""
+        if not _refers(self.told.strategy):
             return text
         return _PLACE.sub(lambda found: f"${{{self.moved.get(found[1], found[1])}}}", text)
 
     def _endings(self) -> Sequence[str]:
         """The texts behind the last result: those that were said, or new ones where the target ends otherwise."""
         if self.strategy.name == self.told.strategy.name:
-            return [self._requoted(said.reply.text) for said in self.last]
-        thought = self._requoted(self.last[0].reading.thought) if self.last else ""
+            return [self._renumbered(said.reply.text) for said in self.last]
+        thought = self._renumbered(self.last[0].reading.thought) if self.last else ""
         thought = thought or "The results answer the question."
         return self.strategy.write_answer(str(self.told.done.answer), thought)
 

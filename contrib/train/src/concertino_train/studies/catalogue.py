@@ -23,7 +23,7 @@ longer than to save. SftResult for that long, it sometimes fills a first batch w
 _HELD = "algorithm.kl=0.1"
 """With rewards that mean nothing Adam walks at random, ever further; a distance that costs something keeps it near."""
 _SERIAL = (
-    "rollout.strategy={name: serial-calls, prompt: brief, quotes: true, show_budget: false, max_rounds: 8}",
+    "rollout.strategy={name: serial-calls, prompt: brief, references: true, show_budget: false, max_rounds: 8}",
     "rollout.turn_tokens=60",
     "rollout.total_tokens=300",
 )

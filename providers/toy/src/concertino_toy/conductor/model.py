@@ -32,12 +32,12 @@ _REMEMBERED = 16
 
 
 def strategy(**settings: Any) -> ParallelRounds:
-    """The strategy that the tiny conductor was trained for: brief prompts, quotes, short observations, no budget shown.
+    """The strategy that the tiny conductor was trained for: brief prompts, references, short observations.
 
     Args:
         settings: further settings of `ParallelRounds`, or other values of these.
     """
-    chosen: dict[str, Any] = {"prompt": "brief", "quotes": True, "show_budget": False, "observation_tokens": 80}
+    chosen: dict[str, Any] = {"prompt": "brief", "references": True, "show_budget": False, "observation_tokens": 80}
     return ParallelRounds(**{**chosen, **settings})
 
 
@@ -50,7 +50,7 @@ class _Line:
 
 
 class TinyConductor(Model):
-    """A tiny transformer that leads parallel rounds with brief prompts and quotes.
+    """A tiny transformer that leads parallel rounds with brief prompts and references.
 
     Args:
         folder: with `config.json`, `model.safetensors` and `tokenizer.json`.

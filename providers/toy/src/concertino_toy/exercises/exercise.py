@@ -87,7 +87,7 @@ def draw_exercise(
         rng.shuffle(members)
     strategy = ParallelRounds(
         prompt="brief",
-        quotes=True,
+        references=True,
         max_rounds=rng.choice((6, 8, 8, 10, 12, 12, 12)),
         max_parallel=rng.choice((2, 3, 3, 4, 4, 4, 5, 6)),
         show_budget=rng.random() < 0.2,

@@ -8,7 +8,7 @@
             2. What is the toll of that place?
             3. What is the tide of that place?
 
-Paragraphs are parted by an empty line, so that a strategy with quotes can hand a part on by its number. What a user
+Paragraphs are parted by an empty line, so that a strategy with references can hand a part on by its number. What a user
 prefers is a paragraph more. The invariant: `read_question` finds in a text exactly the parts that it was written from.
 """
 

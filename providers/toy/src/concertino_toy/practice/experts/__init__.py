@@ -2,7 +2,7 @@
 
 progress  what an expert knows of its question, and whom it asks next
 expert    what all experts share: reading a conversation, and slips
-calls     for `ParallelRounds` and `SerialCalls`, with brief prompts and quotes
+calls     for `ParallelRounds` and `SerialCalls`, with brief prompts and references
 plans     for `DependencyPlan` and `AgentGraph`, with brief prompts
 roles     for the role workflows
 choice    the expert for a strategy

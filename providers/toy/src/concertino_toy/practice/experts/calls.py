@@ -54,7 +54,7 @@ class CallingExpert(Expert):
 
 
 def _part_of(progress: QuestionProgress, asked: str) -> int | None:
-    """Which part a call was for, by what it quotes."""
+    """Which part a call was for, by what it refers to."""
     paragraph = _PARAGRAPH.search(asked)
     if paragraph is None or int(paragraph[1]) > len(progress.parts):
         return None
@@ -84,7 +84,7 @@ def _told(progress: QuestionProgress, move: PlannedCall) -> str:
 
 
 class RoundsExpert(CallingExpert):
-    """For `ParallelRounds(prompt="brief", quotes=True)`."""
+    """For `ParallelRounds(prompt="brief", references=True)`."""
 
     def turn(self, progress: QuestionProgress, messages: Sequence[Message]) -> str:
         """See `Expert.turn`."""
@@ -105,7 +105,7 @@ class RoundsExpert(CallingExpert):
 
 
 class SerialExpert(CallingExpert):
-    """For `SerialCalls(prompt="brief", quotes=True)`."""
+    """For `SerialCalls(prompt="brief", references=True)`."""
 
     def turn(self, progress: QuestionProgress, messages: Sequence[Message]) -> str:
         """See `Expert.turn`."""

@@ -1,4 +1,4 @@
-"""Quotes in the arguments of calls: what they stand for, what is no quote, and that runs, copies and replays agree."""
+"""References in the arguments of calls: what they stand for, what is none, and that runs, copies and replays agree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from concertino.strategies import Act, Done, Machine, ParallelRounds, SerialCall
 from concertino.strategies.base.references import (
     MOST_CHARACTERS,
     Sources,
-    UnknownQuoteError,
+    UnknownReference,
     fill,
     fill_call,
     fill_text,
@@ -40,7 +40,7 @@ json_values = st.recursive(
 )
 
 
-# -- what a quote stands for -------------------------------------------------------------------------------------------
+# -- what a reference stands for ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ json_values = st.recursive(
         ("$ { ${1.1} } $", "$ { four } $"),
     ],
 )
-def test_a_quote_stands_for_the_question_a_paragraph_or_a_result(text: str, filled: str) -> None:
+def test_a_reference_stands_for_the_question_a_paragraph_or_a_result(text: str, filled: str) -> None:
     assert fill({"query": text}, SOURCES) == {"query": filled}
 
 
-def test_what_a_quote_brings_in_is_not_read_again() -> None:
+def test_what_a_reference_brings_in_is_not_read_again() -> None:
     assert fill("${question.3} / ${1.2}", SOURCES) == "Second: ${question} / ${1.1}"
 
 
@@ -69,7 +69,7 @@ def test_texts_at_any_depth_are_filled_and_keys_are_not() -> None:
 
 
 @given(json_values.filter(lambda value: "${" not in json.dumps(value)))
-def test_arguments_without_a_quote_are_the_very_same(value: Any) -> None:
+def test_arguments_without_a_reference_are_the_very_same(value: Any) -> None:
     assert fill(value, SOURCES) is value
 
 
@@ -95,32 +95,35 @@ def test_the_paragraphs_of_a_question_hold_all_its_words_in_order(question: str)
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("${2.1}", r"\$\{2\.1\} quotes nothing; there are question, question\.1 to question\.3, 1\.1, 1\.2; write \$"),
+        (
+            "${2.1}",
+            r"\$\{2\.1\} refers to nothing; there are question, question\.1 to question\.3, 1\.1, 1\.2; write \$",
+        ),
         ("${question.4}", "question.1 to question.3"),
-        ("${question.0}", "quotes nothing"),
-        ("${question.²}", "quotes nothing"),
-        ("${}", "quotes nothing"),
+        ("${question.0}", "refers to nothing"),
+        ("${question.²}", "refers to nothing"),
+        ("${}", "refers to nothing"),
         ("ab ${1.1", "at character 3 of an argument is not closed"),
-        ("${" + "x" * 99 + "}", "quotes nothing"),
+        ("${" + "x" * 99 + "}", "refers to nothing"),
     ],
 )
-def test_a_quote_of_nothing_says_what_there_is(text: str, words: str) -> None:
-    with pytest.raises(UnknownQuoteError, match=words) as caught:
+def test_a_reference_to_nothing_says_what_there_is(text: str, words: str) -> None:
+    with pytest.raises(UnknownReference, match=words) as caught:
         fill(text, SOURCES)
     assert len(str(caught.value)) <= 200
 
 
 def test_of_many_results_the_newest_are_named() -> None:
     many = Sources("One.", {f"{number}.1": "" for number in range(1, 30)})
-    with pytest.raises(UnknownQuoteError, match=r"question\.1, …, 24\.1, 25\.1, 26\.1, 27\.1, 28\.1, 29\.1;") as caught:
+    with pytest.raises(UnknownReference, match=r"question\.1, …, 24\.1, 25\.1, 26\.1, 27\.1, 28\.1, 29\.1;") as caught:
         fill("${0.1}", many)
     assert len(str(caught.value)) <= 200
 
 
-def test_quotes_cannot_grow_without_bound() -> None:
+def test_references_cannot_grow_without_bound() -> None:
     big = Sources("x" * (MOST_CHARACTERS // 4))
     assert len(fill(["${question}" * 2, "${question}" * 2], big)[0]) == MOST_CHARACTERS // 2
-    with pytest.raises(UnknownQuoteError, match="more than 1,000,000 characters"):
+    with pytest.raises(UnknownReference, match="more than 1,000,000 characters"):
         fill(["${question}" * 2, "${question}" * 3], big)
 
 
@@ -177,41 +180,41 @@ def errors(machine: Machine) -> list[str | None]:
     return [call.error and call.error[0] for call in step.plan.calls]
 
 
-QUOTING = ParallelRounds(quotes=True)
+QUOTING = ParallelRounds(references=True)
 FIRST = [asks("a", "b", "c"), [seen("1.1", "one"), failed("1.2"), seen("1.3", {"n": [3]})]]
 
 
-def test_results_of_earlier_rounds_are_quoted_by_round_and_place() -> None:
+def test_results_of_earlier_rounds_are_referred_to_by_round_and_place() -> None:
     machine = begin(QUOTING, *FIRST, asks("x ${1.1} ${1.3}"), [seen("2.1", "two")], asks("${2.1}${1.1}"))
     assert queries(machine) == ["twoone"]
     assert queries(begin(QUOTING, *FIRST, asks("x ${1.1} ${1.3}"))) == ['x one {"n": [3]}']
 
 
-def test_a_result_is_quoted_whole_however_briefly_it_is_shown() -> None:
+def test_a_result_is_referred_to_whole_however_briefly_it_is_shown() -> None:
     long = "many words " * 999
-    strategy = ParallelRounds(quotes=True, observation_tokens=40, prompt="brief", history_tokens=400)
+    strategy = ParallelRounds(references=True, observation_tokens=40, prompt="brief", history_tokens=400)
     machine = begin(strategy, asks("a"), [seen("1.1", long)], *[asks("b"), [seen("9", "x" * 900)]] * 4, asks("${1.1}"))
     assert queries(machine) == [long]
 
 
 @pytest.mark.parametrize("name", ["1.2", "1.4", "2.1", "7.1", "search"])
-def test_a_quote_of_what_failed_or_is_not_there_stops_its_call_alone(name: str) -> None:
+def test_a_reference_to_what_failed_or_is_not_there_stops_its_call_alone(name: str) -> None:
     machine = begin(QUOTING, *FIRST, asks("fine ${1.1}", f"${{{name}}}"))
     assert errors(machine) == [None, "invalid_arguments"]
     assert queries(machine) == ["fine one", f"${{{name}}}"]
 
 
-def test_an_unknown_quote_is_observed_as_a_parse_error_and_its_sibling_runs() -> None:
+def test_an_unknown_reference_is_observed_as_a_parse_error_and_its_sibling_runs() -> None:
     with ScriptedModel(asks("${question.1}", "${9.9}").text, FINAL, "<answer>1</answer>") as model:
         run = ct.Orchestrator(model, QUOTING).run_sync(QUESTION, pool=POOL)
     first, second = run.observations
     assert (first.status, first.content) == (ct.Status.OK, "Solve both.")
     assert (second.status, second.attempts) == (ct.Status.PARSE_ERR, 0)
     assert second.error is not None
-    assert second.error.message.startswith("${9.9} quotes nothing; there are question, question.1 to question.3;")
+    assert second.error.message.startswith("${9.9} refers to nothing; there are question, question.1 to question.3;")
 
 
-def test_without_the_setting_a_quote_is_text() -> None:
+def test_without_the_setting_a_reference_is_text() -> None:
     for strategy in (ParallelRounds(), SerialCalls()):
         machine = begin(strategy, asks("${question} $${ ${7.7} ${"))
         assert queries(machine) == ["${question} $${ ${7.7} ${"]
@@ -232,7 +235,7 @@ def test_a_call_that_begins_early_is_the_call_of_the_finished_plan() -> None:
 
 
 @pytest.mark.parametrize("prompt", ["full", "brief"])
-def test_a_copy_made_at_any_point_quotes_the_same(prompt: Any) -> None:
+def test_a_copy_made_at_any_point_refers_to_the_same(prompt: Any) -> None:
     script = [
         *FIRST,
         asks("${1.1}", "${1.2}"),
@@ -243,16 +246,16 @@ def test_a_copy_made_at_any_point_quotes_the_same(prompt: Any) -> None:
         ct.Reply("<answer>1</answer>"),
     ]
     for strategy in (
-        ParallelRounds(quotes=True, prompt=prompt),
-        ParallelRounds(quotes=True, prompt=prompt, history_tokens=400),
+        ParallelRounds(references=True, prompt=prompt),
+        ParallelRounds(references=True, prompt=prompt, history_tokens=400),
     ):
         check_every_point(strategy, TaskContext(QUESTION, [SEARCH], remaining={"units": 2}), script)
 
 
-def test_native_calls_can_quote() -> None:
+def test_native_calls_can_refer() -> None:
     native = ct.Reply("", (ct.ToolCall("search", json.dumps({"query": "${question.1}"}), "n1"),))
-    assert queries(begin(ParallelRounds(quotes=True, native=True), native)) == ["Solve both."]
-    assert queries(begin(SerialCalls(quotes=True, native=True), native)) == ["Solve both."]
+    assert queries(begin(ParallelRounds(references=True, native=True), native)) == ["Solve both."]
+    assert queries(begin(SerialCalls(references=True, native=True), native)) == ["Solve both."]
 
 
 # -- one call a turn ---------------------------------------------------------------------------------------------------
@@ -262,24 +265,24 @@ def turn(name: str = "search", **arguments: Any) -> ct.Reply:
     return ct.Reply(write_turn("Look.", name, arguments))
 
 
-def test_a_turn_quotes_the_results_of_earlier_turns() -> None:
+def test_a_turn_refers_to_the_results_of_earlier_turns() -> None:
     script = [turn(query="${question.2}"), [seen("1.1", "one")], turn(query="${1.1}!")]
-    assert queries(begin(SerialCalls(quotes=True), *script)) == ["one!"]
+    assert queries(begin(SerialCalls(references=True), *script)) == ["one!"]
 
 
-def test_an_answer_can_be_quoted() -> None:
+def test_an_answer_can_be_referred_to() -> None:
     machine = begin(
-        SerialCalls(quotes=True), turn(query="q"), [seen("1.1", "\\boxed{4}")], turn("answer", text="${1.1}")
+        SerialCalls(references=True), turn(query="q"), [seen("1.1", "\\boxed{4}")], turn("answer", text="${1.1}")
     )
     assert machine.step() == Done("\\boxed{4}", "answered")
 
 
-def test_an_answer_that_quotes_nothing_is_handed_back() -> None:
-    machine = begin(SerialCalls(quotes=True), turn("answer", text="${1.1}"))
+def test_an_answer_that_refers_to_nothing_is_handed_back() -> None:
+    machine = begin(SerialCalls(references=True), turn("answer", text="${1.1}"))
     assert errors(machine) == ["invalid_arguments"]
 
 
-def test_a_copy_of_a_chat_made_at_any_point_quotes_the_same() -> None:
+def test_a_copy_of_a_chat_made_at_any_point_refers_to_the_same() -> None:
     script = [
         turn(query="${question}"),
         [seen("1.1", "one")],
@@ -288,13 +291,13 @@ def test_a_copy_of_a_chat_made_at_any_point_quotes_the_same() -> None:
         turn("answer", text="${1.1}"),
     ]
     for prompt in ("full", "brief"):
-        strategy = SerialCalls(quotes=True, prompt=prompt)  # type: ignore[arg-type]
+        strategy = SerialCalls(references=True, prompt=prompt)  # type: ignore[arg-type]
         check_every_point(strategy, TaskContext(QUESTION, [SEARCH]), script)
 
 
-def test_the_released_form_has_no_quotes() -> None:
-    with pytest.raises(ct.UsageError, match=r"SerialCalls\(form='qa', quotes=True\)"):
-        SerialCalls(form="qa", quotes=True)
+def test_the_released_form_has_no_references() -> None:
+    with pytest.raises(ct.UsageError, match=r"SerialCalls\(form='qa', references=True\)"):
+        SerialCalls(form="qa", references=True)
 
 
 # -- in runs -----------------------------------------------------------------------------------------------------------
@@ -311,8 +314,8 @@ ROUNDS = (asks("${question.1}", "b").text, asks("${1.1} ${1.2}", "${1.9}").text,
 TURNS = (turn(query="${question.1}").text, turn(query="${1.1}${question.2}").text, turn("answer", text="1").text)
 CASES: dict[str, tuple[Strategy, tuple[str, ...]]] = {
     "rounds": (QUOTING, ROUNDS),
-    "rounds-brief": (ParallelRounds(quotes=True, prompt="brief"), ROUNDS),
-    "turns": (SerialCalls(quotes=True), TURNS),
+    "rounds-brief": (ParallelRounds(references=True, prompt="brief"), ROUNDS),
+    "turns": (SerialCalls(references=True), TURNS),
 }
 
 
@@ -325,7 +328,7 @@ def planned(run: ct.Run) -> list[Any]:
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_the_recorded_plan_holds_what_the_quotes_stand_for(case: str, tmp_path: Path) -> None:
+async def test_the_recorded_plan_holds_what_the_references_stand_for(case: str, tmp_path: Path) -> None:
     strategy, turns = CASES[case]
     run = await led(strategy, *turns).run(QUESTION, pool=POOL, trace=tmp_path)
     assert planned(run)[0][0]["arguments"] == {"query": "Solve both."}
@@ -335,7 +338,7 @@ async def test_the_recorded_plan_holds_what_the_quotes_stand_for(case: str, tmp_
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(("kind", "count"), [("reply", 1), ("plan", 1), ("result", 1), ("reply", 2), ("plan", 2)])
-async def test_a_run_interrupted_anywhere_quotes_the_same_when_it_goes_on(
+async def test_a_run_interrupted_anywhere_refers_to_the_same_when_it_goes_on(
     case: str, kind: str, count: int, tmp_path: Path
 ) -> None:
     strategy, turns = CASES[case]
@@ -355,7 +358,7 @@ async def test_calls_that_begin_early_are_not_made_twice(tmp_path: Path) -> None
     assert [each.content for each in eager.observations] == [each.content for each in plain.observations]
 
 
-def test_an_answer_quotes_results_and_one_that_quotes_nothing_stays_as_it_is() -> None:
+def test_an_answer_refers_to_results_and_one_that_refers_to_nothing_stays_as_it_is() -> None:
     sources = Sources("Q", {"1.1": "14"})
     assert fill_text("\\boxed{${1.1}}", sources) == "\\boxed{14}"
     assert fill_text("${1.1} and ${9.9}", sources) == "${1.1} and ${9.9}"
