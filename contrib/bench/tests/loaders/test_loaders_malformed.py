@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 from concertino_bench import DataError, Task, loaders
-from concertino_bench.loaders import read_rows
 from concertino_bench.loaders.grade_school import gsm8k
-from concertino_bench.loaders.rows import SUFFIXES
+from concertino_bench.loaders.rows import SUFFIXES, read_rows
 from concertino_bench.masbench import make_task
 from concertino_bench.masbench.rows import to_row
 from hypothesis import HealthCheck, given, settings

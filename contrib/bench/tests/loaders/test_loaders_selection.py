@@ -9,8 +9,8 @@ from itertools import product
 
 import pytest
 from concertino_bench import Task
-from concertino_bench.loaders import OverlapReport, overlap, split, subset
-from concertino_bench.loaders.hygiene import words_of
+from concertino_bench.loaders import overlap, split, subset
+from concertino_bench.loaders.hygiene import OverlapReport, words_of
 from concertino_bench.loaders.selection import in_first_part
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -15,7 +15,7 @@ from concertino.strategies import Stepped
 
 from . import programs, rewards
 from .acting import ActingEnvironment, Judged, Ran, Turn, UnreadableAction, refuse_snapshot
-from .harness import Done, digest_of, inputs_of, read_runs, write_script
+from .harness import ProgramRun, digest_of, inputs_of, read_runs, write_script
 from .mutants import mutants
 
 _MOST_CHARS = 50_000
@@ -34,7 +34,7 @@ class ProgramVerdict(NamedTuple):
         runs: it ends every example without an error.
     """
 
-    examples: tuple[Done, ...]
+    examples: tuple[ProgramRun, ...]
     passed_examples: int
     passed: frozenset[int]
     builds: bool
@@ -251,7 +251,7 @@ def _own_tests(turn: Turn) -> list[Mapping[str, str]]:
     ][:_MOST_TESTS]
 
 
-def _mismatch(number: int, example: Mapping[str, Any], done: Done) -> str:
+def _mismatch(number: int, example: Mapping[str, Any], done: ProgramRun) -> str:
     given = example.get("input", example.get("args"))
     expected = example.get("output", example.get("value"))
     got = done.text or {"cut": "the program was stopped", "ok": "(nothing)"}.get(done.status, done.status)

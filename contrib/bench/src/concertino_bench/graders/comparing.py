@@ -51,7 +51,7 @@ class Comparer:
         self.seconds, self.workers = seconds, workers
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(workers)
-        self._idle: list[_Worker] = []
+        self._idle: list[_MathProcess] = []
         weakref.finalize(self, _end_all, self._idle)  # when nobody has it any more, and at the end of the process
         _LIVING.add(self)
 
@@ -87,14 +87,14 @@ class Comparer:
         with self._lock:
             _end_all(self._idle)
 
-    def _take(self) -> _Worker:
+    def _take(self) -> _MathProcess:
         with self._lock:
             while self._idle:
                 worker = self._idle.pop()
                 if worker.alive():
                     return worker
                 worker.end()
-        return _Worker()
+        return _MathProcess()
 
     def _forget(self) -> None:
         """Begin again after a fork, whose child must not talk to the workers of its parent."""
@@ -104,7 +104,7 @@ class Comparer:
             self._idle.pop().leave()
 
 
-class _Worker:
+class _MathProcess:
     """One worker process, ready when it is made."""
 
     def __init__(self) -> None:
@@ -177,7 +177,7 @@ class _Worker:
 _LIVING: weakref.WeakSet[Comparer] = weakref.WeakSet()
 
 
-def _end_all(idle: list[_Worker]) -> None:
+def _end_all(idle: list[_MathProcess]) -> None:
     while idle:
         idle.pop().end()
 

@@ -6,7 +6,7 @@ digest of the final state, and the records that were operated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,8 +106,3 @@ def make_task(domain: str, row: TaskRow, done: ReplayedCalls, instructions: str,
 def question(instructions: str, request: str) -> str:
     """What the solver is given: the policy, and what the user writes."""
     return f"{instructions.strip()}\n\nThe customer writes:\n{request.strip()}"
-
-
-def answer_of(required: Sequence[Fact]) -> str:
-    """A text that says every fact: what a golden trajectory would say."""
-    return "; ".join(fact if isinstance(fact, str) else fact[0] for fact in required)
