@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from concertino.strategies import Stepped
 
-from . import programs, rewards
+from . import rewards
 from .acting import ActingEnvironment, Judged, Ran, Turn, UnreadableAction, refuse_snapshot
 from .harness import ProgramRun, digest_of, inputs_of, read_runs, write_script
 from .mutants import mutants
@@ -237,9 +237,6 @@ class CodeTests(ActingEnvironment):
 def oracle(instance: Mapping[str, Any]) -> dict[str, Any]:
     """The reference program."""
     return {"program": instance["golden"]}
-
-
-draw, canonical, question = programs.draw, programs.canonical, programs.question
 
 
 def _own_tests(turn: Turn) -> list[Mapping[str, str]]:

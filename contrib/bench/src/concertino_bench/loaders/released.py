@@ -172,7 +172,8 @@ def checked(row: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> di
     filled = {name: value for name, value in row.items() if value is not None}
     validator = compile_schema(schema)
     if violations := validator.check(filled):
-        raise DataError(f"{place}: {explain(violations, validator)}; correct the row")
+        first = explain(violations, validator).partition("\n")[0]
+        raise DataError(f"{place}: {first}; correct the row")
     return filled
 
 
