@@ -103,7 +103,7 @@ def test_rows_of_frames_are_questions(tmp_path: Path) -> None:
     ("columns", "message"),
     [
         ({"category": "chat"}, r':1: /category: expected one of "qa", "func_call"'),
-        ({"pref_vec": {"cost": 2}}, "/pref_vec/cost"),
+        ({"pref_vec": {"cost": 2}}, "/pref_vec: expected"),
         ({"tools": "search"}, "/tools: expected array"),
     ],
 )

@@ -41,7 +41,9 @@ def ferry_tasks(*, kind: str = "") -> Iterator[Task]:
     toolkit = ferry_company()
     for row in rows:
         if kind in ("", row.axis):
-            yield make_task("ferry", row, replay(toolkit, row.golden), toolkit.instructions, {})
+            done = replay(toolkit, row.golden)
+            operations = done.operated.to_json()
+            yield make_task("ferry", row, done.digest, operations, toolkit.instructions, split="test")
 
 
 def toolkit_of(task: Task) -> Toolkit:

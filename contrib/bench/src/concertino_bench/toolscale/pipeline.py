@@ -20,7 +20,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
 
-from concertino import AgentSpec, Budget, Call, CallFailed, Context, Executor, Pool, Usage
+from concertino import AgentSpec, Budget, Call, CallFailed, Context, Executor, Pool, PoolError, ToolSpec, Usage
 from concertino.schema import explain
 
 from concertino_bench.tasks.task import DataError
@@ -68,10 +68,12 @@ async def synthesise(
         CallFailed: a model did not answer, or the budget is used up; the same call continues.
     """
     sandbox = pool[SANDBOX]
+    if not isinstance(sandbox, ToolSpec):
+        raise PoolError(f"{SANDBOX} is a {sandbox.kind} of the pool; expected a tool that runs Python")
     for role in ("writer", "solver"):
         pool.model(role)
     folder = _begin(Path(out), settings)
-    run, result = pool_runner(sandbox, seconds=settings.seconds), list[SynthesisReport]()  # type: ignore[arg-type]
+    run, result = pool_runner(sandbox, seconds=settings.seconds), list[SynthesisReport]()
     wrong: list[Exception] = []
 
     async def work(arguments: dict[str, Any], *, ctx: Context) -> str:
