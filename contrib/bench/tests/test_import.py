@@ -15,7 +15,11 @@ LIGHT = {
     "concertino_bench.tasks",
     *(f"concertino_bench.tasks.{m}" for m in ("task", "grade", "item", "system", "installed")),
 }
-PACKAGES = ["concertino_bench", *(f"concertino_bench.{each.name}" for each in iter_modules(concertino_bench.__path__))]
+PACKAGES = [
+    "concertino_bench",
+    # The names of `tasks` are those of the root.
+    *(f"concertino_bench.{each.name}" for each in iter_modules(concertino_bench.__path__) if each.name != "tasks"),
+]
 HEAVY = "('numpy', 'matplotlib', 'jinja2', 'pyarrow', 'sympy', 'math_verify', 'concertino.executor')"
 
 

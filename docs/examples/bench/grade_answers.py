@@ -6,7 +6,8 @@ from typing import Any
 
 import concertino as ct
 from concertino_bench import Submission, Task
-from concertino_bench.graders import all_graders, digest
+from concertino_bench.graders import all_graders
+from concertino_bench.toolkits import digest
 
 FUNCTION = {"name": "weather.at", "parameters": {"properties": {"city": {"type": "string"}}}}
 DOUBLE = {"tests": ["assert double(2) == 4", "assert double(-1) == -2"], "entry_point": "double"}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from concertino import ChatRequest, Model, Pool, Reply, Strategy, Usage, tool
 from concertino.core.plan import Call
-from concertino_bench.tasks import Task, TaskSet
+from concertino_bench import Task, TaskSet
 
 
 @tool

@@ -3,7 +3,7 @@
 The names that the parts share are here: what a task is, what a grader says, what a system is, what is kept of a run.
 The parts are subpackages:
 
-    tasks          a task, a grade, a system, an item: the names of this page
+    tasks          the modules of these names: a task, a grade, a system, an item
     masbench       generated questions with controlled dependency graphs
     loaders        the files of known benchmarks, and your own
     environments   worlds to act in: grids, puzzles, programs, problems
@@ -24,25 +24,11 @@ from typing import Any
 from concertino import hookimpl
 
 from .examples import concertino_examples as concertino_examples
-from .tasks import (
-    DataError,
-    Grade,
-    Grader,
-    GraderServices,
-    Item,
-    Key,
-    MemberUse,
-    Submission,
-    System,
-    Task,
-    TaskSet,
-    TextGrader,
-    Verdict,
-    World,
-    installed_graders,
-    installed_task_sets,
-    text_grader,
-)
+from .tasks.grade import Grade, Grader, GraderServices, Submission, Verdict, text_grader
+from .tasks.installed import installed_graders, installed_task_sets
+from .tasks.item import Item, Key, MemberUse
+from .tasks.system import System
+from .tasks.task import DataError, Task, TaskSet, TaskWorld
 
 __all__ = [
     "DataError",
@@ -56,13 +42,8 @@ __all__ = [
     "System",
     "Task",
     "TaskSet",
-    "TextGrader",
+    "TaskWorld",
     "Verdict",
-    "World",
-    "concertino_cli",
-    "concertino_graders",
-    "concertino_strategies",
-    "concertino_tasks",
     "installed_graders",
     "installed_task_sets",
     "text_grader",

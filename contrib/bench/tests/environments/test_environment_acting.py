@@ -11,16 +11,8 @@ from typing import Any
 import pytest
 from concertino import UsageError
 from concertino.strategies import Environment
-from concertino_bench.environments import (
-    DOMAINS,
-    ActingEnvironment,
-    Ran,
-    Turn,
-    UnreadableAction,
-    environment_of,
-    oracle_of,
-    tasks,
-)
+from concertino_bench.environments import DOMAINS, Ran, Turn, UnreadableAction, environment_of, oracle_of, tasks
+from concertino_bench.environments.acting import ActingEnvironment
 from concertino_bench.environments.code import CodeTests
 from concertino_bench.environments.maths import Maths
 from concertino_bench.environments.plan_path import PlanPath

@@ -12,18 +12,10 @@ pytest.importorskip("concertino_code", reason="scripts run in the sandbox of con
 
 from concertino.strategies import Act, Ask, RoleWorkflow, TaskContext, environment_tool
 from concertino.testing import ScriptedModel
-from concertino_bench.environments import (
-    DOMAINS,
-    EnvironmentWorld,
-    Turn,
-    environment_of,
-    oracle_of,
-    tasks,
-    workflow_for,
-    world_of,
-)
+from concertino_bench import Task
+from concertino_bench.environments import DOMAINS, Turn, environment_of, oracle_of, tasks, workflow_for, world_of
 from concertino_bench.environments.workflows import MEMBERS
-from concertino_bench.tasks import Task
+from concertino_bench.environments.world import EnvironmentWorld
 from concertino_code.sandbox import JailedSandbox, choose_level_now
 from concertino_code.tool import python_tool
 

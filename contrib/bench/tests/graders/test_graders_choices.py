@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from concertino_bench import Task, Verdict
-from concertino_bench.graders import Choice
+from concertino_bench.graders import ChoiceGrader
 from concertino_bench.graders.choice import read_letter
 
 CHOICES = ["Rome", "Paris", "the Oslo fjord", "Bern"]
@@ -62,26 +62,29 @@ def test_the_chosen_letter_is_found(text: str, letter: str) -> None:
 )
 def test_no_letter_is_guessed(text: str) -> None:
     assert read_letter(text, CHOICES)[0] == ""
-    seen = Choice().judge(TASK, text)
+    seen = ChoiceGrader().judge(TASK, text)
     assert seen.verdict == "unparsable"
     assert seen.reason
 
 
 def test_a_letter_is_right_wrong_or_none_of_the_choices() -> None:
-    assert Choice().judge(TASK, "The answer is B.").verdict == "right"
-    assert Choice().judge(TASK, "The answer is C.").reason == "C, expected B (said to be the answer)"
-    seen = Choice().judge(TASK, "The answer is J.")
+    assert ChoiceGrader().judge(TASK, "The answer is B.").verdict == "right"
+    assert ChoiceGrader().judge(TASK, "The answer is C.").reason == "C, expected B (said to be the answer)"
+    seen = ChoiceGrader().judge(TASK, "The answer is J.")
     assert (seen.verdict, seen.reason) == (Verdict.WRONG, "J is none of the 4 choices, expected B")
 
 
 def test_the_gold_may_be_a_letter_in_brackets_or_the_text_of_a_choice() -> None:
     for gold in ("(B)", "b", "Paris"):
-        assert Choice().judge(Task("t", "?", (gold,), "choice", metadata={"choices": CHOICES}), "B").verdict == "right"
+        assert (
+            ChoiceGrader().judge(Task("t", "?", (gold,), "choice", metadata={"choices": CHOICES}), "B").verdict
+            == "right"
+        )
     with pytest.raises(ValueError, match="not a letter of the 4 choices"):
-        Choice().judge(Task("t", "?", ("E",), "choice", metadata={"choices": CHOICES}), "B")
+        ChoiceGrader().judge(Task("t", "?", ("E",), "choice", metadata={"choices": CHOICES}), "B")
 
 
 def test_more_than_ten_choices_have_further_letters() -> None:
     task = Task("t", "?", ("M",), "choice", metadata={"choices": [f"choice {n}" for n in range(14)]})
-    assert Choice().judge(task, "The answer is (M).").verdict == "right"
+    assert ChoiceGrader().judge(task, "The answer is (M).").verdict == "right"
     assert read_letter("The answer is (M).")[0] == ""

@@ -13,7 +13,7 @@ from concertino import Observation, Status
 from concertino_bench import Grade, Grader, GraderServices, Submission, Task, Verdict
 from concertino_bench.graders import (
     CallMatch,
-    Choice,
+    ChoiceGrader,
     Contains,
     EnvironmentGrader,
     ExactMatch,
@@ -57,7 +57,7 @@ GRADERS: dict[str, Grader] = {
         Contains(),
         Numeric(),
         Mathematics(3.0),
-        Choice(),
+        ChoiceGrader(),
         MultiAnswer(),
         CallMatch(),
         UnitTests(),

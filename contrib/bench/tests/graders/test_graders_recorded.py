@@ -14,17 +14,17 @@ import pytest
 from concertino_bench import Submission, Task, Verdict
 from concertino_bench.graders import (
     CallMatch,
-    Choice,
+    ChoiceGrader,
     ExactMatch,
     Mathematics,
     Numeric,
     TokenF1,
     UnitTests,
     agreement,
-    digest,
 )
 from concertino_bench.graders.call_reading import read_calls
 from concertino_bench.graders.choice import read_letter
+from concertino_bench.toolkits import digest
 
 Rows = Callable[[str], list[dict[str, Any]]]
 NOT_REPRODUCIBLE = {"HumanEval/133", "mbpp_724", "mbpp_170", "mbpp_798", "mbpp_419", "mbpp_598", "mbpp_67"}
@@ -118,7 +118,8 @@ def test_letters_of_recorded_outputs_are_found_in_at_least_97_per_cent(rows: Row
     assert same >= 0.97 * len(lettered)
     assert all(how in ("by its words", "said to be the answer") for _, ours, how in silent if ours)
     graded = Counter(
-        Choice().judge(task("choice", row["answer"], choices=row["options"]), row["output"]).verdict for row in recorded
+        ChoiceGrader().judge(task("choice", row["answer"], choices=row["options"]), row["output"]).verdict
+        for row in recorded
     )
     say(f"  verdicts {dict(graded)}")
     assert graded["unparsable"] <= len(silent) + 2

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from concertino_bench import Submission, Task
-from concertino_bench.graders import EnvironmentGrader, FinalState, digest
+from concertino_bench.graders import EnvironmentGrader, FinalState
 from concertino_bench.graders.final_state import difference
+from concertino_bench.toolkits import digest
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -102,9 +102,9 @@ def test_rows_of_frames_are_questions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"category": "chat"}, r":1: category='chat'; expected 'qa' or 'func_call'; correct the row"),
-        ({"pref_vec": {"cost": 2}}, r"pref_vec\.cost=2"),
-        ({"tools": "search"}, "tools is a str"),
+        ({"category": "chat"}, r':1: /category: expected one of "qa", "func_call"'),
+        ({"pref_vec": {"cost": 2}}, "/pref_vec: expected"),
+        ({"tools": "search"}, "/tools: expected array"),
     ],
 )
 def test_a_wrong_row_says_what_is_wrong(columns: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from concertino_bench import DataError
-from concertino_bench.loaders import Prediction, read_predictions
+from concertino_bench.loaders import read_predictions
+from concertino_bench.loaders.predictions import Prediction
 
 PUBLISHED = {
     "question": "How many?",

@@ -1,6 +1,7 @@
 """Rows that ToolOrchestra published: tasks and run records, with their traps, and errors that say where."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import concertino as ct
@@ -8,7 +9,9 @@ import pytest
 from concertino.strategies import SerialCalls
 from concertino.strategies.serial_calls.notebook import CodeRun
 from concertino.strategies.serial_calls.released_prompts import released_prompt
-from concertino_bench.loaders.released import read_record, read_task
+from concertino_bench import DataError, Task
+from concertino_bench.loaders.orchestration import toolorchestra
+from concertino_bench.loaders.released import read_record
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,49 +58,40 @@ def changed(row: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {key: value for key, value in copy.items() if value is not ...}
 
 
-def test_a_task_is_read_with_prices_per_million() -> None:
-    task = read_task(TASK)
-    assert (task.id, task.domain, task.category, task.question, task.answer) == ("qa____7", "qa", "qa", "2+2?", "4")
-    assert task.prices == {"big": ct.Prices(1.25, 10)}
-    assert task.models == {"search-1": "big"}
-    assert task.preference["cost"] == 0.5
-    assert task.tools == (TOOL,)
+def read_task(row: dict[str, Any], folder: Path) -> Task:
+    (folder / "rows.jsonl").write_text(json.dumps(row))
+    return next(toolorchestra(path=folder / "rows.jsonl"))
 
 
-def test_a_row_of_an_evaluation_is_a_task_without_tools() -> None:
-    task = read_task({"id": 12, "question": "Who?", "answer": "Ada"})
-    assert (task.id, task.question, task.tools, task.prices) == ("12", "Who?", (), {})
-
-
-def test_a_customer_service_row_keeps_its_task() -> None:
-    row = changed(TASK, category="func_call", problem="", answer="", example={"id": "t1"}, index="bank____12")
-    task = read_task(row)
-    assert (task.domain, task.question, task.example) == ("bank", "", {"id": "t1"})
+def test_a_customer_service_row_needs_its_task(tmp_path: Path) -> None:
+    row = changed(TASK, category="func_call", problem="", answer="", index="bank____12")
+    with pytest.raises(DataError, match="no column 'example'"):
+        read_task(row, tmp_path)
 
 
 BAD_TASKS: list[tuple[dict[str, Any], str]] = [
-    (changed(TASK, problem=...), "the key 'problem' or 'question' is missing"),
+    (changed(TASK, problem=...), "no column 'problem' or 'question'"),
     (changed(TASK, problem=..., problm="x"), "did you mean 'problm'"),
-    (changed(TASK, problem=3), "problem is a int"),
-    (changed(TASK, problem="  "), "the problem is empty"),
-    (changed(TASK, answer=...), "the key 'answer' is missing"),
-    (changed(TASK, category="chat"), "expected 'qa' or 'func_call'"),
-    (changed(TASK, category="func_call"), "under 'example', which is missing"),
-    (changed(TASK, tools={}), "tools is a dict"),
-    (changed(TASK, tools=[{"function": 3}]), r"tools\[0\].function: a int"),
-    (changed(TASK, tools=[{"function": {"name": 1}}]), r"tools\[0\].function: 'name' is 1"),
-    (changed(TASK, model_mapping={"a": 1}), "model_mapping.a is a int"),
-    (changed(TASK, tool_pricing={"m": {"input_tokens_per_million": "x"}}), "tool_pricing.m.input_tokens_per_million"),
-    (changed(TASK, tool_pricing=[1]), "tool_pricing: a list"),
-    (changed(TASK, pref_vec={"accuracy": 2, "cost": 0, "latency": 0}), "pref_vec.accuracy=2; expected"),
-    (changed(TASK, pref_vec={"accuracy": 1}), "pref_vec lacks cost, latency"),
+    (changed(TASK, problem=3), "/problem: expected string, got 3"),
+    (changed(TASK, problem="  "), "column 'problem' is blank"),
+    (changed(TASK, answer=...), "expected required property 'answer'"),
+    (changed(TASK, category="chat"), '/category: expected one of "qa", "func_call"'),
+    (changed(TASK, category="func_call"), "no column 'example'"),
+    (changed(TASK, tools={}), "/tools: expected array"),
+    (changed(TASK, tools=[{"function": 3}]), "/tools/0/function: expected object"),
+    (changed(TASK, tools=[{"function": {"name": 1}}]), "/tools/0/function/name: expected string, got 1"),
+    (changed(TASK, model_mapping={"a": 1}), "/model_mapping/a: expected string, got 1"),
+    (changed(TASK, tool_pricing={"m": {"input_tokens_per_million": "x"}}), "/tool_pricing/m"),
+    (changed(TASK, tool_pricing=[1]), "/tool_pricing: expected object"),
+    (changed(TASK, pref_vec={"accuracy": 2, "cost": 0, "latency": 0}), "/pref_vec/accuracy: expected"),
+    (changed(TASK, pref_vec={"accuracy": 1}), "/pref_vec: expected required property 'cost'"),
 ]
 
 
 @pytest.mark.parametrize(("row", "words"), BAD_TASKS, ids=[words[:24] for _, words in BAD_TASKS])
-def test_a_task_that_cannot_be_read_says_where_and_why(row: dict[str, Any], words: str) -> None:
-    with pytest.raises(ct.UsageError, match=f"rows:3: .*{words}|rows:3: {words}"):
-        read_task(row, "rows:3")
+def test_a_task_that_cannot_be_read_says_where_and_why(row: dict[str, Any], words: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=f"rows.jsonl:1: .*{words}"):
+        read_task(row, tmp_path)
 
 
 def test_a_record_pairs_each_response_with_its_call() -> None:
@@ -131,23 +125,26 @@ def test_a_record_shows_what_the_orchestrator_was_shown() -> None:
 
 
 BAD_RECORDS: list[tuple[dict[str, Any], str]] = [
-    ({"all_tool_calls": [], "correct": True}, "this row has all_tool_calls, correct"),
+    ({"all_tool_calls": [], "correct": True}, "expected required property 'all_tool_responses'"),
     (changed(RECORD, all_tool_calls=[]), "3 turns have a response and 0 a call"),
-    (changed(RECORD, all_tool_calls=[3]), r"all_tool_calls\[0\]: a int"),
-    (changed(RECORD, all_tool_calls=[[{"arguments": {}}]]), r"all_tool_calls\[0\]: the key 'name' is missing"),
-    (changed(RECORD, all_tool_responses={"turn_x": []}), "turn_x: unknown key; expected turn_<number>_response"),
-    (changed(RECORD, all_tool_responses={"turn_1_response": []}), "expected a list with one object"),
+    (changed(RECORD, all_tool_calls=[3]), "/all_tool_calls/0: expected"),
+    (
+        changed(RECORD, all_tool_calls=[[{"arguments": {}}]]),
+        r"all_tool_calls\[0\]: /call: expected required property 'name'",
+    ),
+    (changed(RECORD, all_tool_responses={"turn_x": []}), "turn_x"),
+    (changed(RECORD, all_tool_responses={"turn_1_response": []}), "/all_tool_responses/turn_1_response: expected"),
     (
         changed(RECORD, all_tool_responses={"turn_1_response": [{"tool": "answer"}]}),
         "turn 1 called 'search' and its response is of 'answer'",
     ),
-    (changed(RECORD, problem=7), "problem is a int"),
+    (changed(RECORD, problem=7), "/problem: expected string, got 7"),
 ]
 
 
 @pytest.mark.parametrize(("row", "words"), BAD_RECORDS, ids=[words[:24] for _, words in BAD_RECORDS])
 def test_a_record_that_cannot_be_read_says_where_and_why(row: dict[str, Any], words: str) -> None:
-    with pytest.raises(ct.UsageError, match=words):
+    with pytest.raises(DataError, match=words):
         read_record(row, "r.json:1")
 
 
@@ -160,22 +157,26 @@ json_values = st.recursive(
 
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from([*TASK, *RECORD]), json_values)
-def test_whatever_stands_under_a_key_nothing_but_a_usage_error_comes_of_it(key: str, value: Any) -> None:
-    for row, reader in ((TASK, read_task), (RECORD, read_record)):
+def test_whatever_stands_under_a_key_only_a_data_error_is_raised(
+    tmp_path_factory: pytest.TempPathFactory, key: str, value: Any
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    for row, reader in ((TASK, lambda changed: read_task(changed, folder)), (RECORD, read_record)):
         try:
             reader({**row, key: value})
-        except ct.UsageError as error:
+        except DataError as error:
             assert str(error)  # noqa: PT017 - it may be read, or refused
 
 
-async def test_a_released_task_runs_with_its_own_tools_and_aliases() -> None:
+async def test_a_released_task_runs_with_its_own_tools_and_aliases(tmp_path: Path) -> None:
     from concertino.strategies.serial_calls.format import write_turn
     from concertino.testing import ScriptedModel
 
-    task = read_task(changed(TASK, tools=[changed(TOOL, function={**TOOL["function"], "name": "answer"})]))  # type: ignore[dict-item]
-    function = task.tools[0]["function"]
+    tool = changed(TOOL, function={**TOOL["function"], "name": "answer"})  # type: ignore[dict-item]
+    task = read_task(changed(TASK, tools=[tool]), tmp_path)
+    function = task.metadata["tools"][0]["function"]
     spec = ct.ToolSpec.from_schema(function["name"], function["description"], function["parameters"], lambda _: "4")
     with ScriptedModel(write_turn("", "answer", {"model": "answer-1"})) as leader:
         run = await ct.Orchestrator(leader, SerialCalls(form="qa")).run(task.question, pool=ct.Pool.of(spec))
     assert run.answer == task.answer
-    assert leader.requests[0].tools == list(task.tools)
+    assert leader.requests[0].tools == task.metadata["tools"]

@@ -9,7 +9,8 @@ import concertino as ct
 import pytest
 from concertino.testing import ScriptedModel, run_call
 from concertino_bench import Task
-from concertino_bench.toolkits import Database, ToolError, ToolkitWorld, digest, worlds
+from concertino_bench.toolkits import ToolError, ToolkitWorld, digest, worlds
+from concertino_bench.toolkits.toolkit import Database
 from toolkit_examples import Books, data
 
 

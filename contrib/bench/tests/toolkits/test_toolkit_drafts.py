@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from concertino_bench.toolkits import Database, digest
+from concertino_bench.toolkits import digest
 from concertino_bench.toolkits.digests import canonical
 from concertino_bench.toolkits.drafts import Draft, changed_entries, plain, records, seen_entries
+from concertino_bench.toolkits.toolkit import Database
 
 DATA: dict[str, Any] = {
     "books": {"b1": {"title": "A", "tags": ["x", ["y"]], "at": {"shelf": 1}}, "b2": {"title": "B", "tags": []}},

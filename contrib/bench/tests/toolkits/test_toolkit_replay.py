@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from concertino_bench.toolkits import GoldenCall, Operated, Verification, replay, replay_async, verify
-from concertino_bench.toolkits.criteria import execution_correctness, mentions, operation_completeness, process_fidelity
+from concertino_bench.toolkits import replay, verify
+from concertino_bench.toolkits.criteria import (
+    Verification,
+    execution_correctness,
+    mentions,
+    operation_completeness,
+    process_fidelity,
+)
+from concertino_bench.toolkits.replaying import GoldenCall, Operated, replay_async
 from toolkit_examples import Books, call, data
 
 LEND_B1 = call("lend", book_id="b1", member_id="m1")

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from concertino_bench import DataError, Submission
 from concertino_bench.graders import FinalState
-from concertino_bench.toolkits import Database, digest, replay, task_sets
+from concertino_bench.toolkits import digest, replay, task_sets
 from concertino_bench.toolkits.airline import Airline
 from concertino_bench.toolkits.board import TaskBoard
 from concertino_bench.toolkits.tau import AIRLINE_DIGEST, airline_tasks, left_out, tau2_tasks
+from concertino_bench.toolkits.toolkit import Database
 from linear import assert_linear
 
 BENCH: Any = None  # this grader uses nothing of the pool

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import concertino as ct
 import pytest
 from concertino.testing import ScriptedModel, run_call
 from concertino_bench import DataError, Submission, Task, Verdict
-from concertino_bench.toolkits import GoldenCall, Operated, ReplayedCalls, digest, replay, verify
+from concertino_bench.toolkits import digest, replay, verify
+from concertino_bench.toolkits.criteria import Fact
+from concertino_bench.toolkits.replaying import GoldenCall, Operated, ReplayedCalls
 from concertino_bench.toolscale import ToolscaleGrader, task_sets
 from concertino_bench.toolscale.domains import ferry_company, ferry_tasks
-from concertino_bench.toolscale.ferry import TASKS, FerryTask, database
+from concertino_bench.toolscale.ferry.data import database, task_rows
 from concertino_bench.toolscale.filters import without_action
-from concertino_bench.toolscale.rows import TaskRow, answer_of
+from concertino_bench.toolscale.rows import TaskRow
 
 KIT = ferry_company()
+TASKS = task_rows()
 DONE: dict[str, ReplayedCalls] = {task.id: replay(KIT, task.golden) for task in TASKS}
 BENCH: Any = None  # this grader uses nothing of the pool
 
 
-def judge(task: FerryTask, calls: list[GoldenCall], text: str | None = None) -> tuple[str, ...]:
+def answer_of(required: Sequence[Fact]) -> str:
+    """A text that says every fact: what a golden trajectory would say."""
+    return "; ".join(fact if isinstance(fact, str) else fact[0] for fact in required)
+
+
+def judge(task: TaskRow, calls: list[GoldenCall], text: str | None = None) -> tuple[str, ...]:
     """Names of the criteria that fail."""
     golden, found = DONE[task.id], replay(KIT, calls)
     said = answer_of(task.required) if text is None else text
@@ -33,7 +42,7 @@ def judge(task: FerryTask, calls: list[GoldenCall], text: str | None = None) -> 
 
 def test_there_are_twenty_tools_and_fifty_five_tasks_of_four_kinds() -> None:
     assert len(KIT.functions()) == 20
-    assert Counter(task.kind for task in TASKS) == {"act": 24, "look": 12, "refuse": 11, "recover": 8}
+    assert Counter(task.axis for task in TASKS) == {"act": 24, "look": 12, "refuse": 11, "recover": 8}
     assert len({task.id for task in TASKS}) == len({task.request for task in TASKS}) == 55
     assert {task.level for task in TASKS} == {1, 2, 3, 4}
 
@@ -55,7 +64,7 @@ def test_every_golden_replay_is_without_fault_and_passes_all_three_criteria() ->
 
 
 def test_a_task_changes_the_state_exactly_if_it_is_one_to_act() -> None:
-    assert [t.id for t in TASKS if DONE[t.id].changed != (t.kind in ("act", "recover"))] == []
+    assert [t.id for t in TASKS if DONE[t.id].changed != (t.axis in ("act", "recover"))] == []
 
 
 def test_every_tool_that_writes_is_used_by_a_golden_call() -> None:
@@ -70,8 +79,7 @@ def test_calls_that_fail_on_purpose_do_fail() -> None:
 
 
 def test_no_task_is_solved_without_any_action_and_any_word() -> None:
-    rows = [TaskRow(task.id, task.request, task.golden, task.required) for task in TASKS]
-    assert [row.id for row in rows if without_action(row, DONE[row.id])] == []
+    assert [row.id for row in TASKS if without_action(row, DONE[row.id])] == []
 
 
 def test_a_dropped_write_fails_execution_and_a_dropped_look_up_fails_completeness() -> None:

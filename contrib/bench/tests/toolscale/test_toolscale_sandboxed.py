@@ -9,7 +9,8 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino_bench.toolkits import digest, replay, replay_async
+from concertino_bench.toolkits import digest, replay
+from concertino_bench.toolkits.replaying import replay_async
 from concertino_bench.toolscale.sandboxed import (
     SandboxedToolkit,
     SandboxRunner,

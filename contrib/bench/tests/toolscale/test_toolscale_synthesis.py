@@ -11,21 +11,14 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino_bench import DataError, Submission, Verdict
-from concertino_bench.toolkits import Operated, ReplayedCalls, digest
-from concertino_bench.toolscale import (
-    StepFailed,
-    SynthesisProgress,
-    SynthesisReport,
-    SynthesisSettings,
-    ToolscaleGrader,
-    folder_tasks,
-    synthesise,
-    task_sets,
-)
-from concertino_bench.toolscale.asking import REASONS
+from concertino_bench.toolkits import digest
+from concertino_bench.toolkits.replaying import Operated, ReplayedCalls
+from concertino_bench.toolscale import SynthesisSettings, ToolscaleGrader, folder_tasks, synthesise, task_sets
+from concertino_bench.toolscale.asking import REASONS, StepFailed
 from concertino_bench.toolscale.filters import without_action
 from concertino_bench.toolscale.pipeline import SpendingLimit
 from concertino_bench.toolscale.rows import TaskRow
+from concertino_bench.toolscale.settings import SynthesisProgress, SynthesisReport
 from toolscale_script import (
     LEND,
     LEND_TWO,

@@ -16,8 +16,8 @@ from typing import Any, Literal, get_args
 
 from concertino import UsageError
 from concertino.strategies import RoleWorkflow
+from concertino_bench import Task, TaskSet
 from concertino_bench.environments import workflow_for
-from concertino_bench.tasks import Task, TaskSet
 from concertino_toy.practice import ROLE_PROMPTS, TOPICS, Split, draw_question
 
 PracticeEnvironment = Literal["plan-path", "sudoku"]

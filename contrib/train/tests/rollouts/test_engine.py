@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from concertino import Pool, Reply, Run, UsageError, replay, tool
 from concertino.strategies import ParallelRounds, SerialCalls
-from concertino_bench.tasks import Task
+from concertino_bench import Task
 from concertino_local.codec import ByteCodec
 from concertino_train.policies import Policy, Prompt, Sample, ScriptedPolicy
 from concertino_train.rollouts import Assignment, Rollout, RolloutEngine, TokenLimits

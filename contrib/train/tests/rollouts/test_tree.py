@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from concertino import Pool, UsageError
 from concertino.strategies import ParallelRounds
+from concertino_bench import Task
 from concertino_bench.environments import oracle_of, tasks, workflow_for, world_of
-from concertino_bench.tasks import Task
 from concertino_train.groups import Filters
 from concertino_train.policies import Prompt, ScriptedPolicy
 from concertino_train.rewards import Reward

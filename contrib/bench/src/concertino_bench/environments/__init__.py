@@ -13,20 +13,17 @@ world offers the environment to any strategy as a member of the pool.
 
 from __future__ import annotations
 
-from .acting import ActingEnvironment, Ran, Turn, UnreadableAction
+from .acting import Ran, Turn, UnreadableAction
 from .domains import DOMAINS, environment_of, oracle_of, task_sets, tasks, world_of
 from .rewards import ALPHA, COEFFICIENTS, LAMBDAS, TurnReward, alpha_mix, lambda_mix
 from .runner import ScriptRunner
 from .workflows import workflow_for
-from .world import EnvironmentWorld
 
 __all__ = [
     "ALPHA",
     "COEFFICIENTS",
     "DOMAINS",
     "LAMBDAS",
-    "ActingEnvironment",
-    "EnvironmentWorld",
     "Ran",
     "ScriptRunner",
     "Turn",

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from concertino.strategies import Stepped
 
-from . import programs, rewards
+from . import rewards
 from .acting import ActingEnvironment, Judged, Ran, Turn, UnreadableAction, refuse_snapshot
-from .harness import Done, digest_of, inputs_of, read_runs, write_script
+from .harness import ProgramRun, digest_of, inputs_of, read_runs, write_script
 from .mutants import mutants
 
 _MOST_CHARS = 50_000
@@ -34,7 +34,7 @@ class ProgramVerdict(NamedTuple):
         runs: it ends every example without an error.
     """
 
-    examples: tuple[Done, ...]
+    examples: tuple[ProgramRun, ...]
     passed_examples: int
     passed: frozenset[int]
     builds: bool
@@ -239,9 +239,6 @@ def oracle(instance: Mapping[str, Any]) -> dict[str, Any]:
     return {"program": instance["golden"]}
 
 
-draw, canonical, question = programs.draw, programs.canonical, programs.question
-
-
 def _own_tests(turn: Turn) -> list[Mapping[str, str]]:
     """Tests of a tester, as far as they are texts."""
     return [
@@ -251,7 +248,7 @@ def _own_tests(turn: Turn) -> list[Mapping[str, str]]:
     ][:_MOST_TESTS]
 
 
-def _mismatch(number: int, example: Mapping[str, Any], done: Done) -> str:
+def _mismatch(number: int, example: Mapping[str, Any], done: ProgramRun) -> str:
     given = example.get("input", example.get("args"))
     expected = example.get("output", example.get("value"))
     got = done.text or {"cut": "the program was stopped", "ok": "(nothing)"}.get(done.status, done.status)

@@ -87,7 +87,7 @@ for p, program in enumerate(PROGRAMS):
 """
 
 
-class Done(NamedTuple):
+class ProgramRun(NamedTuple):
     """One run of a program on an input.
 
     Attributes:
@@ -114,14 +114,14 @@ def write_script(programs: Sequence[str], inputs: Sequence[Any], *, shown: int =
     return _SCRIPT.format(data=data)
 
 
-def read_runs(stdout: str, programs: int, inputs: int) -> list[list[Done]]:
+def read_runs(stdout: str, programs: int, inputs: int) -> list[list[ProgramRun]]:
     """The result of each program on each input."""
-    runs = [[Done("cut") for _ in range(inputs)] for _ in range(programs)]
+    runs = [[ProgramRun("cut") for _ in range(inputs)] for _ in range(programs)]
     for line in stdout.splitlines():
         try:
             p, i, status, digest, text = json.loads(line)
             if isinstance(p, int) and isinstance(i, int) and 0 <= p < programs and 0 <= i < inputs:
-                runs[p][i] = Done(str(status), str(digest), str(text))
+                runs[p][i] = ProgramRun(str(status), str(digest), str(text))
         except (ValueError, TypeError, RecursionError):
             continue
     return runs

@@ -11,7 +11,7 @@ from typing import Any
 
 from concertino.strategies import Stepped
 
-from . import problems, rewards
+from . import rewards
 from .acting import ActingEnvironment, Judged, Ran, Turn, UnreadableAction, refuse_snapshot
 from .reading import read_number
 
@@ -91,7 +91,7 @@ class Maths(ActingEnvironment):
         kind, text = _read(action)
         if kind == "answer":
             self._answer = text
-            return self._stepped(Judged(1, 1), rewards.maths_team(self.reached))
+            return self._stepped(Judged(1, 1), float(self.reached))
         (one,) = ran
         self._printed, self._runs = one.stdout[:_SHOWN], self._runs + 1
         return self._stepped(Judged(1, int(one.ok), "" if one.ok else one.cause), 0.0)
@@ -105,15 +105,12 @@ class Maths(ActingEnvironment):
             lines = turn.printed.strip().splitlines()
             step = turn.ran and bool(lines) and self.is_right(lines[-1])
             scores["programmer"] = {"format": 1.0, "runs": float(turn.ran), "step": float(step)}
-        return rewards.TurnReward(self.domain, rewards.maths_team(bool(right and turn.final)), scores)
+        return rewards.TurnReward(self.domain, float(right and turn.final), scores)
 
 
 def oracle(instance: Mapping[str, Any]) -> dict[str, Any]:
     """The answer."""
     return {"answer": instance["answer"]}
-
-
-draw, canonical, question = problems.draw, problems.canonical, problems.question
 
 
 def _read(action: Any) -> tuple[str, str]:

@@ -30,7 +30,7 @@ class Step(NamedTuple):
     run: Callable[[Values, int], Values]
 
 
-class Result(NamedTuple):
+class Reduction(NamedTuple):
     """The last step: words, an expression, and the same as a function to one number."""
 
     text: str
@@ -122,31 +122,31 @@ STEPS: tuple[Callable[[Random], Step], ...] = (
     ),
 )
 
-RESULTS: tuple[Result, ...] = (
-    Result("the sum of the list", "sum(ys)", lambda ys, k: sum(sorted(ys))),
-    Result("how many numbers the list holds", "len(ys)", lambda ys, k: sum(1 for _ in ys)),
-    Result(
+REDUCTIONS: tuple[Reduction, ...] = (
+    Reduction("the sum of the list", "sum(ys)", lambda ys, k: sum(sorted(ys))),
+    Reduction("how many numbers the list holds", "len(ys)", lambda ys, k: sum(1 for _ in ys)),
+    Reduction(
         "the largest number of the list, or 0 if it is empty",
         "max(ys, default=0)",
         lambda ys, k: sorted(ys)[-1] if ys else 0,
     ),
-    Result(
+    Reduction(
         "the smallest number of the list, or 0 if it is empty",
         "min(ys, default=0)",
         lambda ys, k: sorted(ys)[0] if ys else 0,
     ),
-    Result(
+    Reduction(
         "the largest number minus the smallest, or 0 if the list is empty",
         "max(ys, default=0) - min(ys, default=0)",
         lambda ys, k: sorted(ys)[-1] - sorted(ys)[0] if ys else 0,
     ),
-    Result(
+    Reduction(
         "how many different numbers the list holds",
         "len(set(ys))",
         lambda ys, k: sum(1 for _ in itertools.groupby(sorted(ys))),
     ),
-    Result("how many numbers of the list equal k", "ys.count(k)", lambda ys, k: sum(y == k for y in ys)),
-    Result(
+    Reduction("how many numbers of the list equal k", "ys.count(k)", lambda ys, k: sum(y == k for y in ys)),
+    Reduction(
         "how many numbers of the list are negative",
         "sum(1 for y in ys if y < 0)",
         lambda ys, k: len([y for y in ys if not y >= 0]),
@@ -165,7 +165,7 @@ def draw(rng: Random, level: int, style: str = "program") -> dict[str, Any] | No
     if style not in STYLES:
         raise ValueError(f"style={style!r}: expected one of {', '.join(STYLES)}")
     steps = [step(rng) for step in rng.sample(STEPS, level)]
-    result = rng.choice(RESULTS)
+    result = rng.choice(REDUCTIONS)
     inputs = _inputs(rng)
     cases = []
     for values, k in inputs:
@@ -199,7 +199,7 @@ def _case(style: str, values: Values, k: int, result: int) -> dict[str, Any]:
     return {"input": f"{' '.join(map(str, values))}\n{k}", "output": str(result)}
 
 
-def _golden(style: str, steps: list[Step], result: Result) -> str:
+def _golden(style: str, steps: list[Step], result: Reduction) -> str:
     lines = [f"def {_ENTRY}(ys, k):", *(f"    ys = {step.code}" for step in steps), f"    return {result.code}"]
     if style == "program":
         lines += ["", "numbers = [int(word) for word in input().split()]", f"print({_ENTRY}(numbers, int(input())))"]

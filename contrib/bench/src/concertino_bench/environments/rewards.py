@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
 DELTA = 1e-6
 """Tolerance of `numbers_equal` (A.1.1)."""
@@ -83,16 +83,6 @@ def plan_path_team(before: float, after: float, first: float, *, clip: bool = Tr
 def sokoban_team(on_goal: int, boxes: int) -> float:
     """A.1.5: the share of boxes that stand on goals; 1 with all of them. 0 to 1."""
     return _share(on_goal, boxes)
-
-
-def sudoku_team(solved: bool) -> float:
-    """A.1.3: 1 if the grid is complete and right, else 0. `turn_reward` gives it in the last turn only."""
-    return float(solved)
-
-
-def maths_team(right: bool) -> float:
-    """A.1.1: 1 if the final answer passes the check, else 0."""
-    return float(right)
 
 
 def code_team(passed: int, tests: int) -> float:
@@ -222,15 +212,6 @@ class TurnReward:
         if given is None:
             raise ValueError(f"the paper gives no lambda for {self.domain}; pass share=, or mix='alpha'")
         return lambda_mix(self.team, self.local(role), given, verifiable=role not in self.unverifiable)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON data."""
-        return {
-            "domain": self.domain,
-            "team": self.team,
-            "scores": {role: dict(scores) for role, scores in self.scores.items()},
-            "unverifiable": sorted(self.unverifiable),
-        }
 
 
 def _share(part: int, whole: int) -> float:

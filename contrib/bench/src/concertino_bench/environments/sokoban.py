@@ -132,7 +132,8 @@ class Sokoban(ActingEnvironment):
     @property
     def potential(self) -> int:
         """A.1.5: minus the sum of each box's distance to the goal that is nearest to it, in rows and columns."""
-        return _potential(self._boxes, self.level.goals)
+        goals = self.level.goals
+        return -sum(min(abs(box[0] - goal[0]) + abs(box[1] - goal[1]) for goal in goals) for box in self._boxes)
 
     def turn_reward(self, turn: Turn, ran: Sequence[Ran] = ()) -> rewards.TurnReward:
         """A.1.5. A list of steps is scored step by step; those behind the first illegal one are as bad as it is."""
@@ -270,14 +271,7 @@ def question(instance: Mapping[str, Any]) -> str:
 def oracle(instance: Mapping[str, Any]) -> dict[str, Any]:
     """A solution with the fewest pushes."""
     solution = solve_level(instance["rows"])
-    return {
-        "moves": None if solution is None else solution.moves,
-        "pushes": None if solution is None else solution.pushes,
-    }
-
-
-def _potential(boxes: frozenset[Cell], goals: frozenset[Cell]) -> int:
-    return -sum(min(abs(box[0] - goal[0]) + abs(box[1] - goal[1]) for goal in goals) for box in boxes)
+    return {"moves": solution and solution.moves, "pushes": solution and solution.pushes}
 
 
 def _moved(cell: Cell, step: Cell, times: int = 1) -> Cell:

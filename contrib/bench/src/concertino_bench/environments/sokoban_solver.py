@@ -16,7 +16,7 @@ class SearchLimit(Exception):
     """More positions than were allowed."""
 
 
-class Solution(NamedTuple):
+class SokobanSolution(NamedTuple):
     """A way to solve a level.
 
     Attributes:
@@ -77,7 +77,7 @@ class _Board:
         return found
 
 
-def solve_level(rows: Sequence[str], most: int = 200_000, *, prune: bool = True) -> Solution | None:
+def solve_level(rows: Sequence[str], most: int = 200_000, *, prune: bool = True) -> SokobanSolution | None:
     """Solve a level with the fewest pushes.
 
     Args:
@@ -103,7 +103,7 @@ def solve_level(rows: Sequence[str], most: int = 200_000, *, prune: bool = True)
         closed.add(key)
         pushes = came[node][0]
         if boxes <= board.goals:
-            return Solution(_way(board, came, node), pushes, len(closed))
+            return SokobanSolution(_way(board, came, node), pushes, len(closed))
         if len(closed) > most:
             raise SearchLimit(f"more than {most} positions; pass a larger `most`")
         for after, name in _pushes(board, boxes, reach, prune):

@@ -110,7 +110,7 @@ class Sudoku(ActingEnvironment):
         if whole:
             self._fills = {}
         made, illegal = self._fill(fills)
-        reward = rewards.sudoku_team(self.reached)
+        reward = float(self.reached)
         told = f"{made} of {len(fills)} cells were taken."
         return self._stepped(Judged(len(fills), made, illegal), reward, told)
 

@@ -24,80 +24,48 @@ MEMBERS = {
 }
 """The member through which each environment is acted in."""
 
-_SUDOKU_SCRIPT = (
-    "Print the solution and nothing else, as one JSON list: either all rows of the grid, or [row, column, number] for "
-    "every empty cell, counted from 1. Write the whole script in one block that begins with ```python and ends with "
-    "```."
-)
-_SUDOKU_ACTION = (
-    "End with a line that holds the solution as one JSON list behind ####: all rows of the grid, or [row, column, "
-    "number] for the cells to fill, counted from 1. For example: #### [[1, 3, 4], [2, 1, 6]]"
-)
+_GRID = """{question}
+
+This is the grid now:
+{observation}"""
+_GRID_AGAIN = """{question}
+
+What was done before:
+
+{history}
+
+This is the grid now:
+{observation}"""
+_SCRIPT = """
+
+Print the solution and nothing else, as one JSON list: either all rows of the grid, or [row, column, number] for every \
+empty cell, counted from 1. Write the whole script in one block that begins with ```python and ends with ```."""
+_DECISION = """
+
+A colleague wrote this script:
+{programmer.value}
+
+It printed:
+{programmer.result}
+
+Check what it printed against the rules: every row, column and block. Take it if it is right, correct it if not. \
+End with a line that holds the solution as one JSON list behind ####: all rows of the grid, or [row, column, number] \
+for the cells to fill, counted from 1. For example: #### [[1, 3, 4], [2, 1, 6]]"""
 _SUDOKU = (
     Role(
         "programmer",
         reads="code",
         tools=("python",),
         system="You solve Sudoku by Python scripts that search for the solution.",
-        prompt=f"""Write a Python script that solves this Sudoku.
-
-{{question}}
-
-This is the grid now:
-{{observation}}
-
-{_SUDOKU_SCRIPT}""",
-        again=f"""Write a Python script that solves the rest of this Sudoku.
-
-{{question}}
-
-What was done before:
-
-{{history}}
-
-This is the grid now:
-{{observation}}
-
-{_SUDOKU_SCRIPT}""",
+        prompt=f"Write a Python script that solves this Sudoku.\n\n{_GRID}{_SCRIPT}",
+        again=f"Write a Python script that solves the rest of this Sudoku.\n\n{_GRID_AGAIN}{_SCRIPT}",
     ),
     Role(
         "planner",
         reads="actions",
         system="You decide about the numbers that are filled in. They are filled in as you write them.",
-        prompt=f"""Decide which numbers to fill in.
-
-{{question}}
-
-This is the grid now:
-{{observation}}
-
-A colleague wrote this script:
-{{programmer.value}}
-
-It printed:
-{{programmer.result}}
-
-Check what it printed against the rules: every row, column and block. Take it if it is right, correct it if not. \
-{_SUDOKU_ACTION}""",
-        again=f"""Decide which numbers to fill in from here.
-
-{{question}}
-
-What was done before:
-
-{{history}}
-
-This is the grid now:
-{{observation}}
-
-A colleague wrote this script:
-{{programmer.value}}
-
-It printed:
-{{programmer.result}}
-
-Check what it printed against the rules: every row, column and block. Take it if it is right, correct it if not. \
-{_SUDOKU_ACTION}""",
+        prompt=f"Decide which numbers to fill in.\n\n{_GRID}{_DECISION}",
+        again=f"Decide which numbers to fill in from here.\n\n{_GRID_AGAIN}{_DECISION}",
     ),
 )
 

@@ -8,14 +8,13 @@ for programs, a model for the judge. Importing this module imports neither sympy
 from __future__ import annotations
 
 from concertino_bench.tasks.grade import Grader
-from concertino_bench.toolkits.digests import digest
 
 from .call_match import CallMatch
-from .choice import Choice
+from .choice import ChoiceGrader
 from .environment import EnvironmentGrader
 from .exact_match import ExactMatch, TokenF1, normalise
 from .final_state import FinalState
-from .judge_agreement import Agreement, agreement
+from .judge_agreement import agreement
 from .llm_judge import LlmJudge
 from .mathematics import Mathematics
 from .multi_answer import MultiAnswer
@@ -24,9 +23,8 @@ from .unit_tests import UnitTests
 from .verbatim import Contains, Verbatim
 
 __all__ = [
-    "Agreement",
     "CallMatch",
-    "Choice",
+    "ChoiceGrader",
     "Contains",
     "EnvironmentGrader",
     "ExactMatch",
@@ -40,7 +38,6 @@ __all__ = [
     "Verbatim",
     "agreement",
     "all_graders",
-    "digest",
     "normalise",
 ]
 
@@ -54,7 +51,7 @@ def all_graders() -> list[Grader]:
         Contains(),
         Numeric(),
         Mathematics(),
-        Choice(),
+        ChoiceGrader(),
         MultiAnswer(),
         UnitTests(),
         CallMatch(),

@@ -80,7 +80,7 @@ def read_python_call(text: str, parameters: Mapping[str, Sequence[str]]) -> Made
     """One call in Python's syntax whose arguments are literals.
 
     Raises:
-        ValueError: it is none; says where.
+        ValueError: it is not; says where.
     """
     try:
         with warnings.catch_warnings():
@@ -88,9 +88,9 @@ def read_python_call(text: str, parameters: Mapping[str, Sequence[str]]) -> Made
             node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         where = f" at column {error.offset}" if isinstance(error, SyntaxError) and error.offset else ""
-        raise ValueError(f"no Python call{where}: {text[:80]!r}") from None
-    if not isinstance(node, ast.Call):
-        raise ValueError(f"no call: {text[:80]!r}")
+        raise ValueError(f"not Python{where}: {text[:80]!r}") from None
+    if not isinstance(node, ast.Call) or not isinstance(node.func, (ast.Name, ast.Attribute)):
+        raise ValueError(f"not a call: {text[:80]!r}")
     name = ast.unparse(node.func)
     given = parameters.get(name, ())
     if len(node.args) > len(given):
@@ -117,7 +117,7 @@ def _literal(node: ast.expr, name: str) -> Any:
         value = _literal(node.operand, name)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return -value if isinstance(node.op, ast.USub) else value
-    raise ValueError(f"{name}: no literal at column {node.col_offset}; an expression is not worked out")
+    raise ValueError(f"{name}: not a literal at column {node.col_offset}; expressions are not evaluated")
 
 
 def _tagged(text: str, decoded: Decoded) -> str:

@@ -63,7 +63,7 @@ def _patterns(count: int) -> _Patterns:
     )
 
 
-class Choice(TextGrader):
+class ChoiceGrader(TextGrader):
     """Right if the letter is the task's. `metadata["choices"]` says how many letters there are, and their texts."""
 
     name = "choice"

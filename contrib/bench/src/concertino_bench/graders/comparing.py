@@ -7,17 +7,19 @@ worker process (`math_worker`), which is killed when its time is over and used a
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
+import io
 import json
 import os
-import subprocess
 import sys
 import threading
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any, NamedTuple
+
+from concertino.executor import ChildProcess
 
 _START_SECONDS = 120.0
 _WORKER = Path(__file__).with_name("math_worker.py")
@@ -49,11 +51,14 @@ class Comparer:
         if seconds <= 0 or workers < 1:
             raise ValueError(f"Comparer(seconds={seconds}, workers={workers}); expected more than 0, and at least 1")
         self.seconds, self.workers = seconds, workers
+        self._idle: list[_MathProcess] = []
+        self._begin()
+        weakref.finalize(self, _end_all, self._idle)
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._places = threading.BoundedSemaphore(workers)
-        self._idle: list[_Worker] = []
-        weakref.finalize(self, _end_all, self._idle)  # when nobody has it any more, and at the end of the process
-        _LIVING.add(self)
+        self._places = threading.BoundedSemaphore(self.workers)
 
     def compare(self, golds: Sequence[str], found: str, *, whole: bool = True, rounding: bool = True) -> MathComparison:
         """Compare an answer with each gold text. Blocks; may be called from any thread.
@@ -68,6 +73,9 @@ class Comparer:
             ModuleNotFoundError: math-verify is not installed.
             RuntimeError: a worker cannot be started at all.
         """
+        if self._pid != os.getpid():  # a forked child must not talk to the workers of its parent
+            self._idle.clear()
+            self._begin()
         request = json.dumps({"golds": list(golds), "found": found, "whole": whole, "rounding": rounding})
         with self._places:
             worker = self._take()
@@ -87,85 +95,58 @@ class Comparer:
         with self._lock:
             _end_all(self._idle)
 
-    def _take(self) -> _Worker:
+    def _take(self) -> _MathProcess:
         with self._lock:
             while self._idle:
                 worker = self._idle.pop()
-                if worker.alive():
+                if worker.process.poll() is None:
                     return worker
                 worker.end()
-        return _Worker()
-
-    def _forget(self) -> None:
-        """Begin again after a fork, whose child must not talk to the workers of its parent."""
-        self._lock = threading.Lock()
-        self._places = threading.BoundedSemaphore(self.workers)
-        while self._idle:
-            self._idle.pop().leave()
+        return _MathProcess()
 
 
-class _Worker:
+class _MathProcess:
     """One worker process, ready when it is made."""
 
     def __init__(self) -> None:
         if importlib.util.find_spec("math_verify") is None:
             raise ModuleNotFoundError("comparing mathematical answers needs math-verify: pip install math-verify")
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", str(_WORKER)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            encoding="utf-8",
-        )
+        self.process = ChildProcess([sys.executable, "-P", str(_WORKER)], stdin=PIPE, stdout=PIPE)
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._requests, self._replies = self.process.stdin, io.BufferedReader(self.process.stdout)
         if self._line(_START_SECONDS) is None:
             self.end()
             raise RuntimeError(f"the comparing process did not start: `{sys.executable} {_WORKER}` says why")
 
     def ask(self, request: str, seconds: float) -> dict[str, Any] | None:
-        """Its answer; None after the time, an empty one if the process ended by itself."""
-        assert self._process.stdin is not None
+        """Its answer; None after the time limit, an empty one if the process ended."""
         try:
-            self._process.stdin.write(request + "\n")
-            self._process.stdin.flush()
+            data = memoryview(request.encode() + b"\n")
+            while data:
+                data = data[self._requests.write(data) or 0 :]
         except OSError:
             return {}
         return self._line(seconds)
 
-    def alive(self) -> bool:
-        """Whether it can still be asked."""
-        return self._process.poll() is None
-
     def end(self) -> None:
-        """Kill it and give back what it held."""
-        self._process.kill()
-        self._process.wait()
-        self._close()
-
-    def leave(self) -> None:
-        """Give back what this process holds of it, and let it live: it is another one's."""
-        self._process.returncode = 0
-        self._close()
-
-    def _close(self) -> None:
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe:
-                with contextlib.suppress(OSError):
-                    pipe.close()
+        """Kill the process, and close its pipes."""
+        self.process.kill()
+        self.process.wait()
+        self.process.close_pipes()
 
     def _line(self, seconds: float) -> dict[str, Any] | None:
         late = threading.Event()
 
         def stop() -> None:
             late.set()
-            self._process.kill()
+            self.process.kill()
 
         timer = threading.Timer(seconds, stop)
         timer.daemon = True
         timer.start()
-        assert self._process.stdout is not None
         try:
-            line = self._process.stdout.readline()
+            line = self._replies.readline()
         finally:
             timer.cancel()
         if late.is_set():
@@ -174,18 +155,6 @@ class _Worker:
         return answer
 
 
-_LIVING: weakref.WeakSet[Comparer] = weakref.WeakSet()
-
-
-def _end_all(idle: list[_Worker]) -> None:
+def _end_all(idle: list[_MathProcess]) -> None:
     while idle:
         idle.pop().end()
-
-
-def _forget_all() -> None:
-    for comparer in list(_LIVING):
-        comparer._forget()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_all)

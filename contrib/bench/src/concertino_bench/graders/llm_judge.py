@@ -58,7 +58,6 @@ class LlmJudge(Grader):
     """
 
     name = "llm-judge"
-    needs = ("model:judge",)
 
     def __init__(
         self, cache: str | Path | None = None, *, judge: str = "", role: str = "judge", max_tokens: int = 300
@@ -70,8 +69,7 @@ class LlmJudge(Grader):
         self.role, self.max_tokens = role, max_tokens
         self._cache = Path(cache) if cache is not None else None
         self._judge = judge
-        if role != "judge":
-            self.needs = (f"model:{role}",)  # type: ignore[misc]
+        self.needs = (f"model:{role}",)
 
     async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
         """Ask the judge.

@@ -3,9 +3,8 @@ r"""The process that compares mathematical answers: a line of JSON in, a line of
     {"golds": ["\\frac12"], "found": "0.5", "whole": true, "rounding": true}
     {"equal": true, "found": "0.5", "error": ""}
 
-It is started by `comparing`, which kills it when a comparison takes too long. It ends by itself when its input ends,
-even in the middle of a comparison, so it never outlives the process that started it. With `whole` the text is one
-answer in LaTeX; without, math-verify looks for an answer in it.
+It is started by `comparing`, which kills it when a comparison takes too long. With `whole` the text is one answer in
+LaTeX; without, math-verify looks for an answer in it.
 """
 
 from __future__ import annotations
@@ -13,10 +12,8 @@ from __future__ import annotations
 import json
 import logging
 import os
-import queue
 import re
 import sys
-import threading
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -28,24 +25,16 @@ def main() -> None:
     """Compare until the input ends."""
     _bound_memory()
     logging.disable(logging.CRITICAL)
-    out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    import math_verify  # type: ignore[import-untyped]  # noqa: F401 - ready means that the slow import is over
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is not an answer
+    import math_verify  # noqa: F401 - ready means that the slow import is over
 
-    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(lines,), daemon=True).start()
-    print("{}", file=out, flush=True)
-    while True:
-        print(json.dumps(_answer(lines.get())), file=out, flush=True)
+    print("{}", file=replies, flush=True)
+    for line in sys.stdin.buffer:
+        print(json.dumps(_answer(line)), file=replies, flush=True)
 
 
-def _read(lines: queue.SimpleQueue[str]) -> None:
-    for line in sys.stdin:
-        lines.put(line)
-    os._exit(0)
-
-
-def _answer(line: str) -> dict[str, Any]:
+def _answer(line: bytes) -> dict[str, Any]:
     try:
         return _compare(**json.loads(line))
     except Exception as error:  # whatever a library raises about a text is an answer, not an end
@@ -84,7 +73,7 @@ def _rounds_to(ours: list[Any], gold: str) -> bool:
     match = _DECIMAL.fullmatch(gold.strip())
     if not match or len((match[1] + match[2]).lstrip("0")) < 3:
         return False
-    import sympy  # type: ignore[import-untyped]
+    import sympy
 
     value = ours[0]
     if not isinstance(value, sympy.Expr) or not value.is_number or not value.is_real:

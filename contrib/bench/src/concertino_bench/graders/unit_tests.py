@@ -50,12 +50,10 @@ class UnitTests(Grader):
 
     name = "unit-tests"
     kinds = ("code",)
-    needs = ("tool:code/python",)
 
     def __init__(self, tool: str = "code/python") -> None:
         self.tool = tool
-        if tool != "code/python":
-            self.needs = (f"tool:{tool}",)  # type: ignore[misc]
+        self.needs = (f"tool:{tool}",)
 
     def check(self, task: Task) -> None:
         """Make sure that the task has tests, in Python.

@@ -16,22 +16,18 @@ A loader reads a local file that its keyword `path` names; nothing is fetched. R
 from __future__ import annotations
 
 from .catalogue import task_sets
-from .hygiene import OverlapReport, overlap
+from .hygiene import overlap
 from .own import jsonl, load_toml
-from .predictions import Prediction, read_predictions
-from .rows import read_rows
+from .predictions import read_predictions
 from .selection import split, subset
 from .streaming import DataWarning, stream
 
 __all__ = [
     "DataWarning",
-    "OverlapReport",
-    "Prediction",
     "jsonl",
     "load_toml",
     "overlap",
     "read_predictions",
-    "read_rows",
     "split",
     "stream",
     "subset",

@@ -13,8 +13,6 @@ differ only there are refused.
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -269,24 +267,13 @@ def _turn_calls(row: DataRow, turns: list[Any], functions: list[dict[str, Any]])
 
 
 def _call(row: DataRow, text: Any, order: Mapping[str, list[str]]) -> dict[str, Any]:
+    from concertino_bench.graders.call_reading import read_python_call
+
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an odd escape in a text is no matter of ours
-            tree = ast.parse(str(text).strip(), mode="eval").body
-        if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name | ast.Attribute):
-            raise ValueError("it is not a call")
-        name = ast.unparse(tree.func)
-        names = order.get(name, [])
-        if len(tree.args) > len(names):
-            raise ValueError(f"{len(tree.args)} arguments by position, and {name!r} has {len(names)} parameters")
-        given = {key: ast.literal_eval(value) for key, value in zip(names, tree.args, strict=False)}
-        for keyword in tree.keywords:
-            if keyword.arg is None or keyword.arg in given:
-                raise ValueError("an argument is given twice")
-            given[keyword.arg] = ast.literal_eval(keyword.value)
-        return {"name": name, "arguments": json.loads(json.dumps(given))}
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
+        call = read_python_call(str(text), order)
+    except ValueError as error:
         raise DataError(
             f"{row.place}: ground_truth holds {brief(text)} ({error}); expected a call of literals, such as "
             "`cd(folder='a')`: correct the row"
         ) from None
+    return {"name": call.name, "arguments": dict(call.arguments)}

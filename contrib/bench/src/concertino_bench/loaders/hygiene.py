@@ -68,11 +68,6 @@ class OverlapReport:
         return self.exact + self.near
 
     @property
-    def clean(self) -> bool:
-        """Whether nothing is shared."""
-        return not self.pairs
-
-    @property
     def shared(self) -> int:
         """How many tasks on the right have a partner on the left."""
         return len({pair.right for pair in self.pairs})

@@ -63,28 +63,19 @@ def multihop(name: str, *, path: str | Path, paragraphs: bool = False, split: st
     Raises:
         DataError: the file or a row is wrong.
     """
-    left_out = _LeftOut()
+    warned = False
 
     def make(row: DataRow) -> Task | None:
-        if row.data.get("answerable") is False:
-            left_out.tell(row)
-            return None
-        return _task(name, row, paragraphs, split)
+        nonlocal warned
+        if row.data.get("answerable") is not False:
+            return _task(name, row, paragraphs, split)
+        if not warned:
+            text = "a question marked as unanswerable; it and further ones are left out, since no answer is right"
+            warnings.warn(f"{row.place}: {text}", DataWarning, stacklevel=3)
+            warned = True
+        return None
 
     return stream(path, make)
-
-
-class _LeftOut:
-    """Says once that rows are left out."""
-
-    def __init__(self) -> None:
-        self.told = False
-
-    def tell(self, row: DataRow) -> None:
-        if not self.told:
-            self.told = True
-            text = "a question marked as unanswerable; it and further ones are left out, for no answer to them is right"
-            warnings.warn(f"{row.place}: {text}", DataWarning, stacklevel=4)
 
 
 def _task(name: str, row: DataRow, shown: bool, split: str) -> Task:

@@ -1,8 +1,7 @@
 """Rows that papers on orchestration published: MASBench questions, ToolOrchestra tasks, GAP traces and training rows.
 
-MASBench rows and ToolOrchestra tasks have readers of their own, `concertino_bench.masbench.from_row` and
-`released.read_task`; here they become tasks. A GAP row is a trace for imitation (`instruction`, `input`,
-`output`), a row for reinforcement (`prompt`, `reward_model`, `extra_info`), or a question with its answers.
+A MASBench row is read by `concertino_bench.masbench.from_row`. A GAP row is a trace for imitation (`instruction`,
+`input`, `output`), a row for reinforcement (`prompt`, `reward_model`, `extra_info`), or a question with its answers.
 """
 
 from __future__ import annotations
@@ -15,11 +14,58 @@ from typing import Any
 
 from concertino_bench.tasks.task import DataError, Task
 
-from .released import read_task
+from .released import checked
 from .rows import DataRow, brief
 from .streaming import id_of, rest, split_of, stream
 
 CATEGORIES = ("", "qa", "func_call")
+_SHARE = {"type": "number", "minimum": 0, "maximum": 1}
+_PRICE = {"type": "number", "minimum": 0}
+_TASK = {
+    "type": "object",
+    "properties": {
+        "index": {"type": ["string", "integer"]},
+        "id": {"type": ["string", "integer"]},
+        "category": {"enum": ["qa", "func_call"]},
+        "problem": {"type": "string"},
+        "question": {"type": "string"},
+        "answer": {"type": ["string", "number"]},
+        "tools": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "function": {
+                        "type": "object",
+                        "properties": {"name": {"type": "string"}, "parameters": {"type": "object"}},
+                        "required": ["name"],
+                    }
+                },
+                "required": ["function"],
+            },
+        },
+        "model_mapping": {"type": "object", "additionalProperties": {"type": "string"}},
+        "tool_pricing": {
+            "type": "object",
+            "additionalProperties": {
+                "if": {"type": "object", "required": ["input_tokens_per_million"]},
+                "then": {
+                    "properties": {"input_tokens_per_million": _PRICE, "output_tokens_per_million": _PRICE},
+                    "required": ["output_tokens_per_million"],
+                },
+            },
+        },
+        "pref_vec": {
+            "type": "object",
+            "additionalProperties": _SHARE,
+            "if": {"minProperties": 1},
+            "then": {"required": ["accuracy", "cost", "latency"]},
+        },
+        "example": {"type": "object"},
+    },
+    "required": ["answer"],
+}
+"""A row of ToolOrchestra's data; those of FRAMES and HLE have `id` and `question`, not `index` and `problem`."""
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.S)
 
 
@@ -64,27 +110,38 @@ def toolorchestra(*, path: str | Path, category: str = "", split: str = "") -> I
 
 
 def _tool_task(row: DataRow, category: str, split: str) -> Task | None:
-    from concertino import UsageError
-
-    try:
-        task = read_task(row.data, row.place)
-    except UsageError as error:
-        raise DataError(f"{error}; correct the row") from error
-    if category and task.category != category:
+    data = checked(row.data, _TASK, row.place)
+    kind, index = data.get("category", "qa"), str(data.get("index", data.get("id")))
+    if category and kind != category:
         return None
     metadata = {
-        "category": task.category,
-        "domain": task.domain,
-        "tools": [dict(tool) for tool in task.tools],
-        "models": dict(task.models),
-        "prices": {name: {"input": each.input, "output": each.output} for name, each in task.prices.items()},
-        "preference": dict(task.preference),
+        "category": kind,
+        "domain": index.partition("____")[0] if "____" in index else "",
+        "tools": data.get("tools", []),
+        "models": data.get("model_mapping", {}),
+        "prices": _prices(data.get("tool_pricing", {})),
+        "preference": data.get("pref_vec", {}),
     }
     name, split = id_of("toolorchestra", row, "index", "id"), split_of(row, split)
-    if task.category == "func_call":
-        metadata["example"] = dict(task.example)
-        return Task(name, task.question or _told(row, task.example), (), "func_call", split=split, metadata=metadata)
-    return Task(name, task.question, (task.answer,), "text", split=split, metadata=metadata | {"aliases": []})
+    if kind == "func_call":
+        example = data[row.needed("example")] or row.wrong("example", "the task as tau2-bench writes it")
+        question = data.get("problem", data.get("question")) or _told(row, example)
+        return Task(name, question, (), "func_call", split=split, metadata=metadata | {"example": example})
+    question, answer = row.text("problem", "question"), str(data["answer"])
+    return Task(name, question, (answer,), "text", split=split, metadata=metadata | {"aliases": []})
+
+
+def _prices(pricing: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """$ per million tokens by model; other entries price the sandbox and the search."""
+    # The columns hold $ per single token, whatever their names say.
+    return {
+        model: {
+            "input": round(price["input_tokens_per_million"] * 1e6, 9),
+            "output": round(price["output_tokens_per_million"] * 1e6, 9),
+        }
+        for model, price in pricing.items()
+        if isinstance(price, Mapping) and "input_tokens_per_million" in price
+    }
 
 
 def _told(row: DataRow, example: Mapping[str, Any]) -> str:

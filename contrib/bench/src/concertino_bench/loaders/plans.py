@@ -181,11 +181,11 @@ def _pickled(path: str | Path, file: Path) -> Iterator[DataRow]:
     """The rows of a published file: columns, each a list over the plans."""
     with opened(path, file) as raw:
         table = _table(path, raw)
-    lists = [table.get(name) for name in _COLUMNS]
-    if not all(isinstance(values, list) for values in lists) or len({len(values or ()) for values in lists}) != 1:
+    columns = [values for name in _COLUMNS if isinstance(values := table.get(name), list)]
+    if len(columns) < len(_COLUMNS) or len({len(values) for values in columns}) != 1:
         raise DataError(f"{path}: expected lists of equal length under {', '.join(_COLUMNS)}: is it AsyncHow's file?")
     kind = re.sub(r"_benchmark|\.gz$|\.pkl", "", file.name)
-    for index, (title, steps, edges, texts, spans, total) in enumerate(zip(*map(list, lists), strict=True)):  # type: ignore[arg-type]
+    for index, (title, steps, edges, texts, spans, total) in enumerate(zip(*columns, strict=True)):
         try:
             data = {
                 "id": f"{kind}/{index}",

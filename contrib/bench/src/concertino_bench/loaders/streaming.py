@@ -62,35 +62,28 @@ class Numbers:
 
     def add(self, number: int) -> bool:
         """Put a number in; False if it was there."""
-        number = number or 1
-        slots, last = self.slots, len(self.slots) - 1
-        at = number & last
-        while held := slots[at]:
-            if held == number:
-                return False
-            at = (at + 1) & last
-        slots[at] = number
+        at = self._place(number)
+        if self.slots[at]:
+            return False
+        self.slots[at] = number or 1
         self.count += 1
-        if 3 * self.count > 2 * len(slots):
-            self._grow()
+        if 3 * self.count > 2 * len(self.slots):
+            larger = Numbers(2 * len(self.slots))
+            for each in filter(None, self.slots):
+                larger.add(each)
+            self.slots = larger.slots
         return True
 
     def __contains__(self, number: int) -> bool:
-        number = number or 1
-        slots, last = self.slots, len(self.slots) - 1
-        at = number & last
-        while held := slots[at]:
-            if held == number:
-                return True
-            at = (at + 1) & last
-        return False
+        return self.slots[self._place(number)] != 0
 
-    def _grow(self) -> None:
-        larger = Numbers(2 * len(self.slots))
-        for number in self.slots:
-            if number:
-                larger.add(number)
-        self.slots = larger.slots
+    def _place(self, number: int) -> int:
+        """Where a number is, or the free slot where it would be."""
+        number, last = number or 1, len(self.slots) - 1
+        at = number & last
+        while self.slots[at] not in (0, number):
+            at = (at + 1) & last
+        return at
 
 
 def _made(row: DataRow, make: Make) -> Task | None:

@@ -23,7 +23,7 @@ from typing import Any
 from concertino import UsageError
 from concertino.schema import near_names
 
-from concertino_bench.graders.choice import Choice
+from concertino_bench.graders.choice import ChoiceGrader
 from concertino_bench.graders.numeric import Numeric, numbers
 from concertino_bench.graders.verbatim import Contains, Verbatim
 from concertino_bench.tasks.grade import Grader, TextGrader
@@ -33,7 +33,7 @@ GRADERS: dict[str, TextGrader] = {
     "exact": Verbatim(),
     "number": Numeric(),
     "contains": Contains(),
-    "choice": Choice(),
+    "choice": ChoiceGrader(),
 }
 """How an answer is compared with the known one, by the word in a task file."""
 

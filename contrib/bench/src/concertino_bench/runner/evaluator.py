@@ -30,7 +30,7 @@ from concertino.schema import near_names
 from concertino_bench.tasks.grade import Grade, Grader, Submission, Verdict
 from concertino_bench.tasks.item import Item, Key
 from concertino_bench.tasks.system import System
-from concertino_bench.tasks.task import Task, TaskSet, World
+from concertino_bench.tasks.task import Task, TaskSet, TaskWorld
 
 from .evaluation import Evaluation
 from .results_file import ResultsFile
@@ -245,7 +245,7 @@ class _Runner:
         return self.prefix + path.name
 
     async def _grade(
-        self, task: Task, run: ct.Run, record: ct.Trace | None, world: World | None, desk: PoolServices
+        self, task: Task, run: ct.Run, record: ct.Trace | None, world: TaskWorld | None, desk: PoolServices
     ) -> Grade:
         if run.answer is None and world is None:
             detail = f" ({run.detail})" if run.detail else ""

@@ -118,7 +118,7 @@ class Grader(ABC):
 
     name: ClassVar[str]
     kinds: ClassVar[tuple[str, ...]] = ()
-    needs: ClassVar[tuple[str, ...]] = ()
+    needs: tuple[str, ...] = ()
 
     def check(self, task: Task) -> None:  # noqa: B027
         """See that a task has what this grader compares with, before anything is run.

@@ -59,7 +59,7 @@ class Task:
         return self.answers[0]
 
 
-class World(Protocol):
+class TaskWorld(Protocol):
     """What one run of a task acts in: members of its own, and a state that they change."""
 
     def members(self) -> Sequence[ToolSpec]:
@@ -84,7 +84,7 @@ class TaskSet:
     name: str
     summary: str
     load: Callable[..., Iterator[Task]]
-    world: Callable[[Task], World] | None = None
+    world: Callable[[Task], TaskWorld] | None = None
 
 
 class DataError(ValueError):

@@ -10,30 +10,23 @@ airline, board, tau the domains and tasks of tau-bench and tau2-bench
 
 from __future__ import annotations
 
-from .criteria import Fact, Verification, verify
+from .criteria import verify
 from .digests import digest
 from .foreign import from_object
-from .replaying import GoldenCall, Operated, ReplayedCalls, replay, replay_async
+from .replaying import replay
 from .tau import task_sets
-from .toolkit import CallOutcome, Database, ToolError, Toolkit, reads, writes
+from .toolkit import CallOutcome, ToolError, Toolkit, reads, writes
 from .world import ToolkitWorld, worlds
 
 __all__ = [
     "CallOutcome",
-    "Database",
-    "Fact",
-    "GoldenCall",
-    "Operated",
-    "ReplayedCalls",
     "ToolError",
     "Toolkit",
     "ToolkitWorld",
-    "Verification",
     "digest",
     "from_object",
     "reads",
     "replay",
-    "replay_async",
     "task_sets",
     "verify",
     "worlds",

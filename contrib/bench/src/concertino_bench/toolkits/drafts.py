@@ -82,7 +82,7 @@ class Draft(dict[str, Any]):
         for key, value in dict(*others, **more).items():
             self[key] = value
 
-    def __ior__(self, other: Any) -> Draft:  # type: ignore[override]
+    def __ior__(self, other: Any) -> Any:
         self.update(other)
         return self
 

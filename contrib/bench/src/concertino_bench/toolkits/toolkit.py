@@ -164,6 +164,7 @@ class Toolkit:
 
     name: ClassVar[str] = ""
     instructions: str = ""
+    _declared: ClassVar[Mapping[str, Function]]
 
     def __init__(self, database: Database | Mapping[str, Any]) -> None:
         self.database = database if isinstance(database, Database) else Database(plain(database))
@@ -312,17 +313,16 @@ def declared(kind: type[Toolkit]) -> Mapping[str, Function]:
     Raises:
         SpecError: a method cannot be a tool; says why.
     """
-    known = kind.__dict__.get("_declared")
-    if known is None:
-        known = {}
+    if "_declared" not in vars(kind):  # what a base class declares is not all that its subclass does
+        known: dict[str, Function] = {}
         for base in reversed(kind.__mro__):
             for attribute, method in vars(base).items():
                 marks = getattr(method, _MARK, None)
                 if marks is not None:
                     function = _function(kind, getattr(kind, attribute), marks)
                     known[function.name] = function
-        kind._declared = known  # type: ignore[attr-defined]
-    return cast("Mapping[str, Function]", known)
+        kind._declared = known
+    return kind._declared
 
 
 def _function(kind: type[Toolkit], method: Callable[..., Any], marks: _Marks) -> Function:

@@ -13,14 +13,15 @@ from concertino_bench.toolkits.replaying import replay
 from concertino_bench.toolkits.toolkit import Database, Toolkit
 from concertino_bench.toolkits.world import worlds
 
-from .rows import TaskRow, make_task
+from .ferry.company import Ferry
+from .ferry.data import database, task_rows
+from .folder import folder_tasks, open_domain
+from .rows import make_task
 
 
 @lru_cache(maxsize=1)
 def ferry_company() -> Toolkit:
     """The toolkit of the shipped domain, made once."""
-    from .ferry import Ferry, database
-
     return Ferry(Database(database()))
 
 
@@ -33,16 +34,16 @@ def ferry_tasks(*, kind: str = "") -> Iterator[Task]:
     Raises:
         DataError: there is no such kind.
     """
-    from .ferry import TASKS
-
-    kinds = list(dict.fromkeys(task.kind for task in TASKS))
+    rows = task_rows()
+    kinds = list(dict.fromkeys(row.axis for row in rows))
     if kind and kind not in kinds:
         raise DataError(f"kind={kind!r}: expected one of {', '.join(kinds)}")
     toolkit = ferry_company()
-    for task in TASKS:
-        if kind in ("", task.kind):
-            row = TaskRow(task.id, task.request, task.golden, task.required, task.level, task.kind)
-            yield make_task("ferry", row, replay(toolkit, row.golden), toolkit.instructions, {})
+    for row in rows:
+        if kind in ("", row.axis):
+            done = replay(toolkit, row.golden)
+            operations = done.operated.to_json()
+            yield make_task("ferry", row, done.digest, operations, toolkit.instructions, split="test")
 
 
 def toolkit_of(task: Task) -> Toolkit:
@@ -52,23 +53,10 @@ def toolkit_of(task: Task) -> Toolkit:
         DataError: its domain is unknown, or its folder cannot be read.
     """
     if folder := task.metadata.get("folder"):
-        from .folder import open_domain
-
         return open_domain(folder)
     if task.metadata.get("domain") == "ferry":
         return ferry_company()
     raise DataError(f"{task.id}: there is no domain {task.metadata.get('domain')!r}; expected 'ferry', or a folder")
-
-
-def synthesised_tasks(*, path: str) -> Iterator[Task]:
-    """The tasks of a folder that `synthesise` has filled.
-
-    Raises:
-        DataError: the folder is no such folder, or not finished.
-    """
-    from .folder import folder_tasks
-
-    return folder_tasks(path)
 
 
 def task_sets() -> list[TaskSet]:
@@ -76,5 +64,5 @@ def task_sets() -> list[TaskSet]:
     world = worlds(toolkit_of)
     return [
         TaskSet("toolscale/ferry", "55 tasks of a ferry company, twenty tools", ferry_tasks, world),
-        TaskSet("toolscale/folder", "tasks that were synthesised into a folder", synthesised_tasks, world),
+        TaskSet("toolscale/folder", "tasks that were synthesised into a folder", folder_tasks, world),
     ]

@@ -20,7 +20,7 @@ from concertino_bench.tasks.task import DataError, Task
 from concertino_bench.toolkits.replaying import Operated
 from concertino_bench.toolkits.toolkit import Database
 
-from .rows import KIND, TaskRow, question
+from .rows import TaskRow, make_task
 from .sandboxed import SandboxedToolkit, ToolCode, installed_runner
 from .schemas import Schema
 
@@ -116,31 +116,8 @@ def folder_tasks(path: str | Path) -> Iterator[Task]:
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         try:
             given = json.loads(line)
-            yield _task(TaskRow.from_json(given), given, data, str(folder))
+            operations, policy = Operated.from_json(given["operations"]).to_json(), data["schema"]["policy"]
+            row, where = TaskRow.from_json(given), {"folder": str(folder)}
+            yield make_task(data["name"], row, given["digest"], operations, policy, split="train", folder=where)
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"{file}:{number}: {error}; expected a row that `synthesise` has written") from error
-
-
-def _task(row: TaskRow, given: Mapping[str, Any], data: Mapping[str, Any], folder: str) -> Task:
-    policy, written = data["schema"]["policy"], row.to_json()
-    operated = Operated.from_json(given["operations"]).to_json()
-    return Task(
-        f"toolscale/{data['name']}-{row.id}",
-        question(policy, row.request),
-        (),
-        KIND,
-        row.axis,
-        row.level,
-        "train",
-        {
-            "folder": folder,
-            "domain": data["name"],
-            "policy": policy,
-            "request": row.request,
-            "digest": given["digest"],
-            "operations": operated,
-            "golden": written["golden"],
-            "required": written["required"],
-            "reads": True,
-        },
-    )

@@ -15,17 +15,17 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
 
-from concertino import AgentSpec, Budget, Call, CallFailed, Context, Executor, Observation, Pool, Strategy, Usage
+from concertino import AgentSpec, Budget, Call, CallFailed, Context, Executor, Pool, PoolError, ToolSpec, Usage
 from concertino.schema import explain
 
 from concertino_bench.tasks.task import DataError
 from concertino_bench.toolkits.digests import digest
-from concertino_bench.toolkits.replaying import GoldenCall, ReplayedCalls, replay_async
+from concertino_bench.toolkits.replaying import GoldenCall, replay_async
 from concertino_bench.toolkits.toolkit import Database, Toolkit
 
 from . import prompts, schemas
@@ -68,10 +68,12 @@ async def synthesise(
         CallFailed: a model did not answer, or the budget is used up; the same call continues.
     """
     sandbox = pool[SANDBOX]
+    if not isinstance(sandbox, ToolSpec):
+        raise PoolError(f"{SANDBOX} is a {sandbox.kind} of the pool; expected a tool that runs Python")
     for role in ("writer", "solver"):
         pool.model(role)
     folder = _begin(Path(out), settings)
-    run, result = pool_runner(sandbox, seconds=settings.seconds), list[SynthesisReport]()  # type: ignore[arg-type]
+    run, result = pool_runner(sandbox, seconds=settings.seconds), list[SynthesisReport]()
     wrong: list[Exception] = []
 
     async def work(arguments: dict[str, Any], *, ctx: Context) -> str:
@@ -98,14 +100,9 @@ async def synthesise(
         raise wrong[0]
     if not result:
         raise CallFailed(seen)
-    report = _with_usage(result[0], seen)
+    report = replace(result[0], usage=seen.usage.plus(result[0].usage))
     folder.save("report", report.to_json())
     return report
-
-
-def _with_usage(report: SynthesisReport, seen: Observation) -> SynthesisReport:
-    fields = {**report.__dict__, "usage": seen.usage.plus(report.usage)}
-    return SynthesisReport(**fields)
 
 
 def _begin(out: Path, settings: SynthesisSettings) -> Folder:
@@ -423,7 +420,7 @@ class _Synthesis:
         reasons: list[str] = []
         for number in range(1, self.settings.attempts + 1):
             with self.purse.share(*self._left()) as budget:
-                tried = await attempt(row, done, toolkit, self.pool, strategy=self._strategy(), budget=budget)
+                tried = await attempt(row, done, toolkit, self.pool, strategy=self.settings.strategy, budget=budget)
                 self.spent = self.spent.plus(tried.usage)
             self.asker.asked += 1
             if tried.verification.passed:
@@ -440,9 +437,6 @@ class _Synthesis:
         self.asker.asked += 1
         asked = f"{question(toolkit.instructions, row.request)}\n\nYou have no tools. Answer as well as you can."
         return (await self.ctx.model("solver").chat(asked)).text
-
-    def _strategy(self) -> Strategy | str:
-        return self.settings.strategy
 
     def _left(self) -> tuple[float, float, float]:
         """What is left of the budget, in $, tokens and seconds, with what running attempts may still use."""
@@ -477,8 +471,3 @@ def _invalid_calls(golden: Sequence[GoldenCall], toolkit: Toolkit) -> list[str]:
         elif violations := function.spec.validator.check(dict(call.arguments)):
             problems.append(f"{call}: {explain(violations, function.spec.validator).partition(chr(10))[0]}")
     return problems
-
-
-def replayed(row: Mapping[str, Any], toolkit: Toolkit) -> Awaitable[ReplayedCalls]:
-    """The golden calls of a row that was written into a folder, carried out again."""
-    return replay_async(toolkit, row["golden"])

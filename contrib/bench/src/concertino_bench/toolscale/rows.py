@@ -6,13 +6,13 @@ digest of the final state, and the records that were operated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from concertino_bench.tasks.task import Task
 from concertino_bench.toolkits.criteria import Fact
-from concertino_bench.toolkits.replaying import GoldenCall, ReplayedCalls
+from concertino_bench.toolkits.replaying import GoldenCall
 
 KIND = "toolscale"
 
@@ -67,47 +67,41 @@ class TaskRow:
             raise ValueError(f"no task: {type(error).__name__}: {error}; expected id, request, golden") from error
 
 
-def make_task(domain: str, row: TaskRow, done: ReplayedCalls, instructions: str, where: Mapping[str, Any]) -> Task:
+def make_task(
+    domain: str,
+    row: TaskRow,
+    digest: str,
+    operations: Mapping[str, Any],
+    policy: str,
+    *,
+    split: str,
+    folder: Mapping[str, str] | None = None,
+) -> Task:
     """The task of a row.
 
     Args:
         domain: its name, "ferry".
-        done: its golden calls carried out.
-        instructions: the domain's policy.
-        where: what its world is made from, such as the folder of the domain.
-
-    Raises:
-        ValueError: a golden call did not do what it should.
+        digest, operations: of the golden calls: the final state, and the records that they operated.
+        policy: of the domain.
+        split: "train" or "test".
+        folder: where a synthesised domain is; its world is made from it.
     """
-    if done.faults:
-        raise ValueError(f"{domain}/{row.id}: {'; '.join(done.faults)}")
-    return Task(
-        f"toolscale/{domain}-{row.id}",
-        question(instructions, row.request),
-        (),
-        KIND,
-        row.axis,
-        row.level,
-        "test",
-        {
-            **where,
-            "domain": domain,
-            "policy": instructions,
-            "request": row.request,
-            "digest": done.digest,
-            "operations": done.operated.to_json(),
-            "golden": [call.to_json() for call in row.golden],
-            "required": row.to_json()["required"],
-            "reads": True,
-        },
-    )
+    data = row.to_json()
+    metadata = {
+        **(folder or {}),
+        "domain": domain,
+        "policy": policy,
+        "request": row.request,
+        "digest": digest,
+        "operations": dict(operations),
+        "golden": data["golden"],
+        "required": data["required"],
+        "reads": True,
+    }
+    text = question(policy, row.request)
+    return Task(f"toolscale/{domain}-{row.id}", text, (), KIND, row.axis, row.level, split, metadata)
 
 
 def question(instructions: str, request: str) -> str:
     """What the solver is given: the policy, and what the user writes."""
     return f"{instructions.strip()}\n\nThe customer writes:\n{request.strip()}"
-
-
-def answer_of(required: Sequence[Fact]) -> str:
-    """A text that says every fact: what a golden trajectory would say."""
-    return "; ".join(fact if isinstance(fact, str) else fact[0] for fact in required)

@@ -10,11 +10,11 @@ import zlib
 from typing import Any
 
 
-class ToolError(Exception):
+class ToolRefused(Exception):
     """A function refuses."""
 
 
-class Table(dict[str, Any]):
+class TrackedTable(dict[str, Any]):
     """A table that remembers which keys were looked up one by one."""
 
     def __init__(self, rows: dict[str, Any]) -> None:
@@ -32,9 +32,9 @@ class Table(dict[str, Any]):
 
 def perform(given: dict[str, Any]) -> dict[str, Any]:
     """Run the function, and find out what it changed."""
-    tables: dict[str, Any] = {name: Table(rows) for name, rows in given["state"].items()}
+    tables: dict[str, Any] = {name: TrackedTable(rows) for name, rows in given["state"].items()}
     before = _texts(tables)
-    scope: dict[str, Any] = {"__name__": "tools", "ToolError": ToolError}
+    scope: dict[str, Any] = {"__name__": "tools", "ToolError": ToolRefused}
     silent = io.StringIO()
     with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
         exec(compile(given["code"], given["name"] + ".py", "exec"), scope)
@@ -60,7 +60,7 @@ def answer(given: dict[str, Any]) -> dict[str, Any]:
     try:
         return perform(given)
     except Exception as error:
-        if type(error).__name__ == "ToolError":
+        if isinstance(error, ToolRefused):
             return {"error": str(error) or "refused"}
         trace, line = error.__traceback__, 0
         while trace is not None:

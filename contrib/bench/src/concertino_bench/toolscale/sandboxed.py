@@ -50,19 +50,9 @@ class ToolCode:
     parameters: Mapping[str, Any]
     code: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON data."""
-        return {
-            "name": self.name,
-            "description": self.description,
-            "writes": self.writes,
-            "parameters": dict(self.parameters),
-            "code": self.code,
-        }
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ToolCode:
-        """The inverse of `to_json`."""
+        """A function from a reply of the model."""
         return cls(data["name"], data["description"], bool(data["writes"]), data["parameters"], data["code"])
 
 

@@ -18,8 +18,8 @@ from concertino_train.rollouts.task_stream import TaskStream
 from .pools import VariedPool, asked_with, make_pool, preference_of
 
 if TYPE_CHECKING:
+    from concertino_bench import Task, TaskSet
     from concertino_bench.runner import Selection
-    from concertino_bench.tasks import Task, TaskSet
 
     from concertino_train.config.config import TrainConfig
     from concertino_train.config.sections import TaskSelection

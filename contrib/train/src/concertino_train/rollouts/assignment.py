@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from concertino import Budget, Pool, Strategy, UsageError
+from concertino_bench import Task, TaskWorld
 from concertino_bench.metrics import Preference
-from concertino_bench.tasks import Task, World
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Assignment:
     question: str = ""
     budget: Budget | None = None
     preference: Preference | None = None
-    world: Callable[[Task], World] | None = None
+    world: Callable[[Task], TaskWorld] | None = None
 
     @property
     def text(self) -> str:

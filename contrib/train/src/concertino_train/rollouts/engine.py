@@ -38,9 +38,8 @@ from concertino import (
 )
 from concertino.core.events import CallStarted
 from concertino.strategies import Act, Ask, Reading
-from concertino_bench import Grade, Grader, Submission, Verdict, installed_graders
+from concertino_bench import Grade, Grader, Submission, TaskWorld, Verdict, installed_graders
 from concertino_bench.runner import PoolServices, choose_graders, grading_pool
-from concertino_bench.tasks import World
 from concertino_local.codec import Codec
 
 from concertino_train.episodes import Episode
@@ -92,7 +91,7 @@ class Player:
     group: str
     sample: int
     run: SteppedRun
-    world: World | None
+    world: TaskWorld | None
     watch: RoleTurns
     conversations: Conversations = field(default_factory=Conversations)
     readings: list[Reading | None] = field(default_factory=list)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from concertino.strategies import Done, Machine, TurnState
+from concertino_bench import Task
 from concertino_bench.environments import (
     COEFFICIENTS,
     DOMAINS,
@@ -19,7 +20,6 @@ from concertino_bench.environments import (
     TurnReward,
     environment_of,
 )
-from concertino_bench.tasks import Task
 
 from concertino_train.episodes import RoleTurn
 
