@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from concertino_bench.masbench.checking import CheckReport, Disagreement, check
+from concertino_bench.masbench.checking import AnswerCheck, Disagreement, check
 from concertino_bench.masbench.generator import AXES, LEVELS, SPLITS, Axis, Split, generate
 from concertino_bench.masbench.rows import RowError, read_jsonl, write_jsonl
 from concertino_bench.tasks.task import Task
@@ -109,7 +109,7 @@ def verify_command(file: str, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _show(report: CheckReport) -> None:
+def _show(report: AnswerCheck) -> None:
     for (axis, level), (rows, agreed) in sorted(report.groups.items(), key=lambda item: (item[0][0], item[0][1] or 0)):
         click.echo(f"{axis or '-':<10}  {level if level is not None else '-':>5}  {agreed} of {rows}")
     click.echo(f"{report.agreed} of {report.rows} answers agree")
