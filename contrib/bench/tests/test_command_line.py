@@ -63,7 +63,7 @@ def test_what_breaks_off_leaves_the_old_file_and_no_other(tmp_path: Path, monkey
         raise KeyboardInterrupt
 
     monkeypatch.setattr(generate_module, "generate", broken)
-    assert run("generate", "--axis", "depth", "--out", file).exit_code == 1
+    assert run("generate", "--axis", "depth", "--out", file).exit_code == 130
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("rows.jsonl", "old")]
 
 
