@@ -34,11 +34,12 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import concertino as ct
 import concertino_replay
-from concertino_bench import Item, Key, System, installed_graders, installed_task_sets
+from concertino_bench import System, installed_graders, installed_task_sets
 from concertino_bench.baselines import systems
 from concertino_bench.metrics import METRICS, compare, intervals
 from concertino_bench.reports import read_results
 from concertino_bench.runner import Evaluation, evaluate, make_selection
+from concertino_bench.tasks import Item, Key
 from concertino_train.collection import run_collection
 from concertino_train.config import TrainConfig, load_config
 from concertino_train.config.named import make_strategy

@@ -7,7 +7,8 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino_bench import Grade, Item, Key, Verdict
+from concertino_bench import Grade, Verdict
+from concertino_bench.tasks import Item, Key
 from concertino_toy.practice import practice_pool
 from concertino_toy.practice.experts.calls import RoundsExpert
 from concertino_train.config import load_config

@@ -1,14 +1,13 @@
 """concertino-bench: tasks with known answers, graders that give reasons, and runs of many systems over many tasks.
 
-The names that the parts share are here: what a task is, what a grader says, what a system is, what is kept of a run.
-The parts are subpackages:
+The names that a task set, a grader or an evaluation needs are here. The parts are subpackages:
 
-    tasks          a task, a grade, a system, an item: the names of this page
+    tasks          a task, a grade, a system, an item: the names of this page, and what is kept of a run
     masbench       generated questions with controlled dependency graphs
     loaders        the files of known benchmarks, and your own
     environments   worlds to act in: grids, puzzles, programs, problems
     toolkits       domains with a database and tools; toolscale makes tasks for them
-    graders        what compares answers
+    graders        comparing answers with the known ones
     baselines      what an orchestrator has to beat, and a study that is ready to run
     runner         running systems over tasks
     metrics        figures of the results; reports show them
@@ -28,17 +27,11 @@ from .tasks import (
     DataError,
     Grade,
     Grader,
-    GraderServices,
-    Item,
-    Key,
-    MemberUse,
     Submission,
     System,
     Task,
     TaskSet,
-    TextGrader,
     Verdict,
-    World,
     installed_graders,
     installed_task_sets,
     text_grader,
@@ -48,21 +41,11 @@ __all__ = [
     "DataError",
     "Grade",
     "Grader",
-    "GraderServices",
-    "Item",
-    "Key",
-    "MemberUse",
     "Submission",
     "System",
     "Task",
     "TaskSet",
-    "TextGrader",
     "Verdict",
-    "World",
-    "concertino_cli",
-    "concertino_graders",
-    "concertino_strategies",
-    "concertino_tasks",
     "installed_graders",
     "installed_task_sets",
     "text_grader",

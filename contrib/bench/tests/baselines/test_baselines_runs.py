@@ -12,7 +12,7 @@ import concertino as ct
 import pytest
 from concertino.strategies import Act, TaskContext, plan_to_json
 from concertino.testing import ScriptedModel
-from concertino_bench import Grade, Item, Key, Task, Verdict
+from concertino_bench import Grade, Task, Verdict
 from concertino_bench.baselines import (
     Cascade,
     KnnRouter,
@@ -27,6 +27,7 @@ from concertino_bench.baselines import (
     strategies,
     systems,
 )
+from concertino_bench.tasks import Item, Key
 
 QUESTION = "How many rolls are left?"
 

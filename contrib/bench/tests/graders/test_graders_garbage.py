@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from concertino import Observation, Status
-from concertino_bench import Grade, Grader, GraderServices, Submission, Task, Verdict
+from concertino_bench import Grade, Grader, Submission, Task, Verdict
 from concertino_bench.graders import (
     CallMatch,
     Choice,
@@ -28,6 +28,7 @@ from concertino_bench.graders import (
     all_graders,
 )
 from concertino_bench.graders.unit_tests import read_programs
+from concertino_bench.tasks import GraderServices
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from linear import assert_linear

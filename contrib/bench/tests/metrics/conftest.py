@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from concertino_bench import Item, Key, Verdict
+from concertino_bench import Verdict
+from concertino_bench.tasks import Item, Key
 
 MakeItem = Callable[..., Item]
 

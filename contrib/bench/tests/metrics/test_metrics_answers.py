@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 from concertino.text import answer_key
-from concertino_bench import Item, Verdict
+from concertino_bench import Verdict
 from concertino_bench.metrics import METRICS, Metric, accuracy, majority_at, mean_at, pass_at, value_mean
 from concertino_bench.metrics.correctness import partial_credit, unparsable
 from concertino_bench.metrics.passes import pass_at_k
+from concertino_bench.tasks import Item
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -224,7 +225,7 @@ ROW = st.tuples(st.integers(0, 3), st.integers(0, 2), st.booleans())
 @given(st.lists(ROW, unique_by=lambda row: row[:2]), st.randoms())
 def test_the_order_of_items_does_not_matter(rows: list[tuple[int, int, bool]], chance: object) -> None:
     from concertino import Usage
-    from concertino_bench import Key
+    from concertino_bench.tasks import Key
 
     items = [
         Item(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from concertino import Usage
-from concertino_bench import Item, Key, MemberUse, Verdict
+from concertino_bench import Verdict
 from concertino_bench.metrics import compare, intervals
 from concertino_bench.metrics.correctness import accuracy, value_mean
 from concertino_bench.metrics.metric import Metric, by_task
@@ -16,6 +16,7 @@ from concertino_bench.metrics.pairs import holm, mcnemar_p
 from concertino_bench.metrics.shares import tool_entropy
 from concertino_bench.metrics.spending import cost_of_pass, usd
 from concertino_bench.metrics.times import seconds
+from concertino_bench.tasks import Item, Key, MemberUse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

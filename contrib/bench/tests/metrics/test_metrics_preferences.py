@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 from concertino import Usage
-from concertino_bench import Item, MemberUse
 from concertino_bench.metrics import Preference, preference_adherence, preference_reward
+from concertino_bench.tasks import Item, MemberUse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,7 +44,8 @@ def test_a_feature_in_which_all_are_equal_counts_nothing(item: MakeItem) -> None
 @given(WEIGHT, WEIGHT, st.floats(0.1, 5), st.floats(0.1, 5))
 def test_more_weight_on_cost_never_favours_the_dearer(low: float, more: float, cheap: float, extra: float) -> None:
     def make(system: str, usd: float, calls: int) -> Item:
-        from concertino_bench import Key, Verdict
+        from concertino_bench import Verdict
+        from concertino_bench.tasks import Key
 
         members = uses(tool=calls)
         return Item(Key(system, "t"), "number", Verdict.RIGHT, "r", usage=Usage(usd=usd), members=members)
@@ -61,7 +62,8 @@ def test_more_weight_on_cost_never_favours_the_dearer(low: float, more: float, c
 @settings(deadline=None)
 @given(st.floats(0, 9), st.floats(0, 9), WEIGHT, WEIGHT)
 def test_spending_more_never_pays(usd: float, extra: float, weight: float, time: float) -> None:
-    from concertino_bench import Key, Verdict
+    from concertino_bench import Verdict
+    from concertino_bench.tasks import Key
 
     def adherence(spent: float) -> float:
         items = [

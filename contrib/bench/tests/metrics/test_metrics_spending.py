@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 from concertino import Usage
-from concertino_bench import Item, MemberUse
 from concertino_bench.metrics.latency import latency, percentile
 from concertino_bench.metrics.shapes import depth, parallel_rounds, width
 from concertino_bench.metrics.shares import model_entropy, model_share, tool_entropy, tool_share, unique_tools
@@ -24,6 +23,7 @@ from concertino_bench.metrics.spending import (
 )
 from concertino_bench.metrics.statuses import format_rate, ok_rate, recovery_rate, status_mix
 from concertino_bench.metrics.times import critical_path, path_share, seconds, speedup
+from concertino_bench.tasks import Item, MemberUse
 
 MakeItem = Callable[..., Item]
 

@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 from concertino import Usage
-from concertino_bench import Item, Key, MemberUse, Verdict
+from concertino_bench import Verdict
 from concertino_bench.reports import Results
+from concertino_bench.tasks import Item, Key, MemberUse
 
 AXES = ("breadth", "depth", "horizon", "parallel", "robustness")
 LEVELS = (2, 4, 6, 8)

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 from concertino import Usage, UsageError
-from concertino_bench import Item, Key, MemberUse, Verdict
+from concertino_bench import Verdict
 from concertino_bench.metrics import Preference
 from concertino_bench.reports import Results, build
+from concertino_bench.tasks import Item, Key, MemberUse
 
 Make = Callable[..., Results]
 PLOTS = ["pareto-usd", "pareto-seconds", "curves", "tools", "models", "statuses", "times", "latency"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from concertino import Usage
-from concertino_bench import Item, Key, Verdict
+from concertino_bench import Verdict
 from concertino_bench.reports import pareto
+from concertino_bench.tasks import Item, Key
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

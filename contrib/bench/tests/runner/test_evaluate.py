@@ -16,9 +16,10 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.testing import fake_tool
-from concertino_bench import Grade, Grader, GraderServices, Item, Submission, System, Task, TaskSet, Verdict
+from concertino_bench import Grade, Grader, Submission, System, Task, TaskSet, Verdict
 from concertino_bench.masbench import grade, task_sets
 from concertino_bench.runner import Evaluation, Outcome, Progress, Selection, evaluate
+from concertino_bench.tasks import GraderServices, Item
 
 DEPTH = next(each for each in task_sets() if each.name == "masbench/depth")
 POOL = ct.Pool.installed("toy/*").bind(orchestrator="toy/leader")

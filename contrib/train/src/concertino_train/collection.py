@@ -28,9 +28,8 @@ from concertino_train.factories.questions import make_budget, select_tasks, sele
 from concertino_train.running.progress import Reporter
 
 if TYPE_CHECKING:
-    from concertino_bench import Item
     from concertino_bench.runner import Progress, Selection
-    from concertino_bench.tasks import Task
+    from concertino_bench.tasks import Item, Task
 
     from concertino_train.config.config import TrainConfig
     from concertino_train.data.trajectories import PoolOf

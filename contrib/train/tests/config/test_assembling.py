@@ -143,8 +143,9 @@ def test_a_strategy_that_cannot_be_is_said(strategy: str, told: str) -> None:
 
 
 def test_only_questions_of_mixed_outcome_are_asked_where_results_are_named(tmp_path: Path) -> None:
-    from concertino_bench import Item, Key, Verdict
+    from concertino_bench import Verdict
     from concertino_bench.runner import ResultsFile
+    from concertino_bench.tasks import Item, Key
     from concertino_train.factories.questions import training_tasks
 
     tasks = [task for task, _ in training_tasks(practice())]

@@ -9,8 +9,9 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino_bench import Item, Key, Task, Verdict
+from concertino_bench import Task, Verdict
 from concertino_bench.reports import Results
+from concertino_bench.tasks import Item, Key
 from concertino_train.data import OutcomeSettings, mixed_outcomes
 from concertino_train.data.collecting import Collection
 from concertino_train.data.outcomes import AskedQuestion, read_asked, write_asked

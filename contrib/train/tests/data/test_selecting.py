@@ -8,7 +8,7 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.testing import ScriptedModel, make_pool
-from concertino_bench import Key
+from concertino_bench.tasks import Key
 from concertino_train.data import SelectionSettings, Trajectory, read_trajectories, select
 from concertino_train.data.collecting import Collection
 from concertino_train.data.replaying import replayed

@@ -13,8 +13,9 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino import Message, ToolCall
-from concertino_bench import Key, System
+from concertino_bench import System
 from concertino_bench.runner import Progress, Selection
+from concertino_bench.tasks import Key
 from concertino_local.codec import ByteCodec
 from concertino_train.data import (
     Conversation,

@@ -8,8 +8,9 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino import Usage
-from concertino_bench import Item, Key, MemberUse, Verdict
+from concertino_bench import Verdict
 from concertino_bench.metrics import Preference, preference_adherence
+from concertino_bench.tasks import Item, Key, MemberUse
 from concertino_train.episodes import Episode
 from concertino_train.rewards import UnpricedError
 from concertino_train.rewards import toolorchestra as to

@@ -18,7 +18,8 @@ from .progress import ProgressLine
 if TYPE_CHECKING:
     from concertino import ModelSpec, Pool
 
-    from concertino_bench.model_cards import Described, Description, DescriptionProgress
+    from concertino_bench.model_cards import Described, Description
+    from concertino_bench.model_cards.description import DescriptionProgress
 
 _EXAMPLES = """\b
 Examples:
@@ -113,7 +114,7 @@ def _writer(name: str | None, pool: Pool, choice: PoolChoice) -> str | ModelSpec
 def _run(pool: Pool, writer: str | ModelSpec | None, as_json: bool, **options: Any) -> Described:
     from concertino import Budget
 
-    from concertino_bench.model_cards import DEFAULT_CACHE, describe
+    from concertino_bench.model_cards.describing import DEFAULT_CACHE, describe
 
     line = ProgressLine(quiet=as_json)
     folder, budget = options.pop("cache") or DEFAULT_CACHE, Budget.parse(options.pop("budget"))

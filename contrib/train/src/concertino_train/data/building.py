@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from concertino import Pool, Trace, TraceError, UsageError
-from concertino_bench import Item, Key
 from concertino_bench.reports import read_results
+from concertino_bench.tasks import Item, Key
 from concertino_local.codec import Codec
 
 from .card import card_of, write_card

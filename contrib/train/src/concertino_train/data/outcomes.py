@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from concertino import UsageError
-from concertino_bench import Item
 from concertino_bench.reports import Results, read_all
-from concertino_bench.tasks import Task
+from concertino_bench.tasks import Item, Task
 
 from .card import markdown, source_of
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from concertino import Call, Observation, Pool, Status, Trace, TraceError, UsageError
-from concertino_bench import Item, Key
 from concertino_bench.reports import read_results
+from concertino_bench.tasks import Item, Key
 
 from .conversations import OTHERS, conversations_of
 from .replaying import ReplayedTrace, Spoken, replayed

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino import ConcertinoError, Pool, UsageError
-from concertino_bench import Item, Key
 from concertino_bench.metrics import METRICS, intervals
 from concertino_bench.reports import read_results
+from concertino_bench.tasks import Item, Key
 
 from concertino_train.config.named import make_reward
 from concertino_train.factories.learners import make_engine, make_learner

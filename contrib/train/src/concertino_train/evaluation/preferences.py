@@ -20,8 +20,8 @@ from concertino_train.factories.pools import asked_with, preference_of
 from concertino_train.rollouts.assignment import Assignment
 
 if TYPE_CHECKING:
-    from concertino_bench import Item
     from concertino_bench.metrics import Preference, Value
+    from concertino_bench.tasks import Item
 
     from concertino_train.config.sections import PreferenceSection
 
