@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+__all__ = ["concertino_examples"]
+
 _PROFILE = Path(__file__).parent / "baselines" / "example_profile.json"
 """Outcomes of two models on three questions."""
 
