@@ -25,19 +25,6 @@ from .single import SelfRefine, SingleModel
 from .voting import Cascade, MajorityVote
 from .workflow import StaticWorkflow
 
-NAMES = (
-    "single-model",
-    "single-with-tools",
-    "majority-vote",
-    "self-refine",
-    "knn-router",
-    "cascade",
-    "static-workflow",
-    "serial",
-    "prompted",
-)
-"""The baselines, simplest first."""
-
 
 @dataclass(frozen=True)
 class _Bench:
@@ -184,6 +171,8 @@ _MAKERS: dict[str, Callable[[_Bench], list[System]]] = {
     "serial": lambda bench: _loop(bench, Serial(), "one call in a round"),
     "prompted": lambda bench: _loop(bench, Prompted(), "parallel rounds, prompted"),
 }
+NAMES = tuple(_MAKERS)
+"""The baselines, simplest first."""
 
 
 def _asking(bench: _Bench, name: str, strategy: Strategy, summary: str) -> System:

@@ -104,7 +104,8 @@ class StaticWorkflow(Procedure):
         """Run the graph, then answer with its last result."""
         plan = self._plan()
         if not log.rounds:
-            return Act(Plan(_asking(call, log.question) for call in plan.calls), 1)
+            asked = [replace(call, arguments=_filled(call.arguments, log.question)) for call in plan.calls]
+            return Act(Plan(asked), 1)
         answering = _answering(plan, self._wanted())
         place = [call.id for call in plan.calls].index(answering)
         text = log.results[place].text
@@ -179,11 +180,6 @@ def _answering(plan: Plan, wanted: str) -> str:
     if len(sinks) != 1:
         raise UsageError(f"the workflow ends in {', '.join(sinks)}; choose whose result counts: answer = {sinks[0]!r}")
     return sinks[0]
-
-
-def _asking(call: Call, question: str) -> Call:
-    """A call with the question put in."""
-    return replace(call, arguments=_filled(call.arguments, question))
 
 
 def _filled(value: Any, question: str) -> Any:
