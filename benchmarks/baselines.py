@@ -31,7 +31,8 @@ import concertino as ct
 import concertino_replay
 from concertino.core.events import Asked
 from concertino_bench import System, Task, Verdict
-from concertino_bench.baselines import Cascade, KnnRouter, MajorityVote, RouterProfile, experts, systems, visible
+from concertino_bench.baselines import Cascade, KnnRouter, MajorityVote, RouterProfile, systems
+from concertino_bench.baselines.lineup import experts, visible
 from concertino_bench.graders import Numeric
 
 ROOT = Path(__file__).resolve().parent.parent

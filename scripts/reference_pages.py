@@ -311,7 +311,8 @@ one item with an unknown price makes the value unknown; the others are of the it
 
 def metrics_page() -> str:
     """`metrics.md`: every metric of concertino-bench."""
-    from concertino_bench.metrics import GROUPS, METRICS
+    from concertino_bench.metrics import METRICS
+    from concertino_bench.metrics.catalogue import GROUPS
 
     lines = [_METRICS_HEAD]
     for group, names in GROUPS.items():

@@ -12,7 +12,8 @@ from click.testing import CliRunner, Result
 from concertino.plugins import PluginManager
 from concertino_bench.cli import bench
 from concertino_bench.cli import generate as generate_module
-from concertino_bench.masbench import generate, read_jsonl, write_jsonl
+from concertino_bench.masbench import generate
+from concertino_bench.masbench.rows import read_jsonl, write_jsonl
 
 
 def run(*arguments: object) -> Result:
@@ -62,7 +63,7 @@ def test_what_breaks_off_leaves_the_old_file_and_no_other(tmp_path: Path, monkey
         raise KeyboardInterrupt
 
     monkeypatch.setattr(generate_module, "generate", broken)
-    assert run("generate", "--axis", "depth", "--out", file).exit_code == 1
+    assert run("generate", "--axis", "depth", "--out", file).exit_code == 130
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("rows.jsonl", "old")]
 
 
@@ -106,7 +107,7 @@ def test_verify_says_which_answers_differ_and_ends_with_1(tmp_path: Path) -> Non
     assert (
         f"published-depth-2-test-6: differs: the text gives {record['answers'][0]}; the row says {wrong}" in done.stdout
     )
-    assert "unread: 'There are 5 frogs.' is outside the grammar" in done.stdout
+    assert 'unread: problem 1, "There are 5 frogs.": it is outside the grammar' in done.stdout
     report = json.loads(run("verify", file, "--json").stdout)
     assert (report["rows"], report["agreed"]) == (7, 5)
     assert [each["kind"] for each in report["differences"]] == ["differs", "unread"]

@@ -389,7 +389,16 @@ def test_a_workflow_may_be_a_plan_that_was_exported() -> None:
 @pytest.mark.parametrize(
     ("graph", "message"),
     [
-        ({"agents": []}, "no list of 'agents'"),
+        ({"agents": []}, "/agents: expected at least 1 item"),
+        ({"agents": [{"id": "a"}]}, "/agents/0: expected required property 'name'"),
+        ({"agents": [{"id": "a", "name": "x", "argument": {}}]}, "'argument'"),
+        ({"agents": [{"id": "a", "name": "x"}], "edges": [["a"]]}, "/edges/0"),
+        ({"agents": [{"id": "a", "name": "x"}], "edges": [["a", "z"]]}, "an edge of 'z', no agent of it; there are a"),
+        (
+            {"agents": [{"id": i, "name": "x"} for i in "ab"], "edges": [["a", "b"], {"from": "b", "to": "a"}]},
+            "no valid plan: the plan has a cycle",
+        ),
+        ({"agents": [{"id": "a", "name": "x"}, {"id": "a", "name": "x"}]}, "two calls have the id 'a'"),
         ({"agents": [{"id": "a", "name": "x"}], "answer": "b"}, "answer is 'b', no agent of it; there are a"),
         ({"agents": [{"id": "a", "name": "x"}, {"id": "b", "name": "x"}]}, "ends in a, b; choose whose result counts"),
         ({"agents": [{"id": "a", "name": "x", "arguments": {"t": "${c}"}}]}, "c"),

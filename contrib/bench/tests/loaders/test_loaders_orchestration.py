@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from concertino_bench import DataError, Task
 from concertino_bench.loaders.orchestration import gap, masbench_rows, toolorchestra
-from concertino_bench.masbench import generate, write_jsonl
+from concertino_bench.masbench import generate
+from concertino_bench.masbench.rows import write_jsonl
 
 
 def load(loader: Callable[..., Any], tmp_path: Path, *rows: dict[str, Any], **options: Any) -> list[Task]:

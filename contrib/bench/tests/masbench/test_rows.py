@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from concertino_bench import Task
-from concertino_bench.masbench import AXES, generate, make_task, read_jsonl, write_jsonl
-from concertino_bench.masbench.rows import RowError, from_row, to_row
+from concertino_bench.masbench import generate, make_task
+from concertino_bench.masbench.generator import AXES
+from concertino_bench.masbench.rows import RowError, from_row, read_jsonl, to_row, write_jsonl
 
 COLUMNS = {"axis", "value", "prompt_json", "reward_model_json", "extra_info_json", "data"}
 

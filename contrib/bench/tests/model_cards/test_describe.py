@@ -11,9 +11,10 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.executor import RetryPolicy
-from concertino_bench.model_cards import Described, DescriptionProgress, describe, make_task
+from concertino_bench.model_cards import Described, describe, make_task
 from concertino_bench.model_cards.answers import _HOW_TO_END
 from concertino_bench.model_cards.cache import Cache
+from concertino_bench.model_cards.description import DescriptionProgress
 
 from .answering import PER_ANSWER, PRICES, TASKS, Answering, Rule, Writing, knows, spec, text_of
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino_bench.model_cards import Profile, make_task
+from concertino_bench.model_cards import make_task
 from concertino_bench.model_cards.answers import ModelAnswer, items_of
 from concertino_bench.model_cards.facts import write_facts
 from concertino_bench.model_cards.guard import DESCRIPTION_LIMIT, KeptSentences, join, keep
 from concertino_bench.model_cards.note import Note, Remark, read_note
-from concertino_bench.model_cards.profile import GradedAnswer, measure
+from concertino_bench.model_cards.profile import GradedAnswer, Profile, measure
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,11 +8,11 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino_bench.graders.judge_agreement import wilson
-from concertino_bench.model_cards import Profile, Rate, make_task
+from concertino_bench.model_cards import make_task
 from concertino_bench.model_cards.answers import CardQuestion, ModelAnswer, identity, items_of
 from concertino_bench.model_cards.facts import percent, show_usd, write_facts
 from concertino_bench.model_cards.guard import DESCRIPTION_LIMIT
-from concertino_bench.model_cards.profile import GradedAnswer, grade
+from concertino_bench.model_cards.profile import GradedAnswer, Profile, Rate, grade
 from concertino_bench.model_cards.profile import measure as measure_by_prices
 from hypothesis import given
 from hypothesis import strategies as st

@@ -8,7 +8,8 @@ from random import Random
 import concertino as ct
 import pytest
 from concertino_bench import Task
-from concertino_bench.model_cards import Described, Profile, describe, make_task
+from concertino_bench.model_cards import Described, describe, make_task
+from concertino_bench.model_cards.profile import Profile
 
 writer = pytest.importorskip("concertino_toy.problems.writer")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from concertino import UsageError
 from concertino_bench import Task
-from concertino_bench.model_cards import draw_tasks, load_tasks, make_task
-from concertino_bench.model_cards.tasks import GRADERS, grader_of
+from concertino_bench.model_cards import make_task
+from concertino_bench.model_cards.tasks import GRADERS, draw_tasks, grader_of, load_tasks
 
 BUILT_IN = load_tasks()
 

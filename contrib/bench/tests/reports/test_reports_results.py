@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from concertino import UsageError
-from concertino_bench.reports import Results, combine, read_all, read_results
+from concertino_bench.reports import Results, read_all, read_results
+from concertino_bench.reports.results import combine
 
 Make = Callable[..., Results]
 

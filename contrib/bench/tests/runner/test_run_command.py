@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from concertino_bench.cli import bench
-from concertino_bench.cli.run import Shown, progress_line
+from concertino_bench.cli.run import EvaluationProgress, progress_line
 from concertino_bench.runner import Progress
 
 ROUNDS = "rounds=parallel-rounds,model=toy/leader"
@@ -266,11 +266,11 @@ def test_the_line_of_progress_tells_scores_money_and_time_left() -> None:
 
 
 def test_progress_without_a_terminal_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = Shown(quiet=False)
+    shown = EvaluationProgress(quiet=False)
     shown.terminal = False
     for done in range(50):
         shown(Progress(done, 50, done, {"a": (done, done)}, 0.0, 1.0))
     assert capsys.readouterr().err == ""  # it is soon over
-    shown._told -= 60
+    shown._last -= 60
     shown(Progress(49, 50, 49, {"a": (49, 49)}, 0.0, 1.0))
     assert capsys.readouterr().err == "49/50  98%  a 100%  0.0000 $  0:00 left\n"

@@ -3,19 +3,18 @@
 Each is a `Strategy`, so it runs through the same executor, budget and trace as the others and is found by name:
 `concertino run --strategy majority-vote`. `systems` makes the systems of a bench of them.
 
-single     one model, asked once; or asked to correct itself
-voting     a majority vote, and a cascade that stops when enough agree
-routing    a router by nearest questions; profiles: what it knows
-workflow   a fixed graph of calls
-loops      serial and prompted loops of a leader, as configurations of the SDK's strategies
-systems    all of them as systems for a pool
-
-_procedure, the machine of a fixed procedure; _members, who is asked; _votes, who won.
+single      one model, asked once; or asked to correct itself
+voting      a majority vote, and a cascade that stops when enough agree; votes counts
+routing     a router by nearest questions; profiles holds what it knows
+workflow    a fixed graph of calls
+loops       serial and prompted loops of a leader, as configurations of the SDK's strategies
+procedure   the machine of a fixed procedure; members: whom it asks
+lineup      all of them as systems for a pool; study compares one agent with many
 """
 
 from __future__ import annotations
 
-from .lineup import experts, systems, visible
+from .lineup import systems
 from .loops import Prompted, Serial, SingleWithTools
 from .profiles import RouterProfile
 from .routing import KnnRouter
@@ -34,10 +33,7 @@ __all__ = [
     "SingleModel",
     "SingleWithTools",
     "StaticWorkflow",
-    "experts",
-    "strategies",
     "systems",
-    "visible",
 ]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from concertino import ModelSpec, Pool, RouterSpec, UsageError
 from concertino.schema import near_names
+from concertino.strategies import Strategy
 
 from concertino_bench.graders.answer_keys import Form
 from concertino_bench.tasks.system import System
@@ -23,19 +24,6 @@ from .routing import KnnRouter
 from .single import SelfRefine, SingleModel
 from .voting import Cascade, MajorityVote
 from .workflow import StaticWorkflow
-
-NAMES = (
-    "single-model",
-    "single-with-tools",
-    "majority-vote",
-    "self-refine",
-    "knn-router",
-    "cascade",
-    "static-workflow",
-    "serial",
-    "prompted",
-)
-"""The baselines, simplest first."""
 
 
 @dataclass(frozen=True)
@@ -183,12 +171,14 @@ _MAKERS: dict[str, Callable[[_Bench], list[System]]] = {
     "serial": lambda bench: _loop(bench, Serial(), "one call in a round"),
     "prompted": lambda bench: _loop(bench, Prompted(), "parallel rounds, prompted"),
 }
+NAMES = tuple(_MAKERS)
+"""The baselines, simplest first."""
 
 
-def _asking(bench: _Bench, name: str, strategy: object, summary: str) -> System:
+def _asking(bench: _Bench, name: str, strategy: Strategy, summary: str) -> System:
     """A system whose members are the models and nothing else."""
     names = tuple(model.name for model in bench.models)
-    return System(name, strategy, bench.leader, prepare=partial(experts, models=names), summary=summary)  # type: ignore[arg-type]
+    return System(name, strategy, bench.leader, prepare=partial(experts, models=names), summary=summary)
 
 
 # -- pools ---------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ Invariant: an entry of the log is never changed; a machine only ever appends one
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -228,15 +229,8 @@ def failures(results: Sequence[ProcedureResult]) -> str:
 
 
 def _result(observation: Observation) -> ProcedureResult:
+    content = observation.content
     if observation.ok:
-        content = observation.content
-        text = content if isinstance(content, str) else _json(content)
-        return ProcedureResult(text)
+        return ProcedureResult(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False))
     error = observation.error
     return ProcedureResult(None, f"{observation.name} {observation.status}: {error.message if error else 'no reason'}")
-
-
-def _json(content: Any) -> str:
-    import json
-
-    return json.dumps(content, ensure_ascii=False)

@@ -147,10 +147,7 @@ class RouterProfile:
 
     def save(self, path: str | Path) -> None:
         """Write it as JSON."""
-        rows = [
-            {"question": each.question, "outcomes": {model: list(seen) for model, seen in each.outcomes.items()}}
-            for each in self.known
-        ]
+        rows = [{"question": question, "outcomes": outcomes} for question, outcomes in self._rows()]
         text = json.dumps({"format": FORMAT, "questions": rows}, ensure_ascii=False)
         Path(path).write_text(text, encoding="utf-8")
 
@@ -182,8 +179,11 @@ class RouterProfile:
     @cached_property
     def digest(self) -> str:
         """The same for profiles that know the same: 16 hexadecimal digits."""
-        rows = [[each.question, {model: list(seen) for model, seen in each.outcomes.items()}] for each in self.known]
-        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(self._rows()).encode()).hexdigest()[:16]
+
+    def _rows(self) -> list[tuple[str, dict[str, list[float | None]]]]:
+        """What it knows, as plain data."""
+        return [(each.question, {model: list(seen) for model, seen in each.outcomes.items()}) for each in self.known]
 
     # -- asking it -------------------------------------------------------------------------------------------------
 

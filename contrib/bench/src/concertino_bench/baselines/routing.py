@@ -13,7 +13,7 @@ from concertino.strategies import Done, Step, TaskContext
 
 from .members import AskedMember, members_of
 from .procedure import Log, Procedure, failures, with_instruction
-from .profiles import Ranked, RouterProfile
+from .profiles import RouterProfile
 from .voting import act
 
 
@@ -89,7 +89,8 @@ class KnnRouter(Procedure):
             brief.question, k=self.k, cost_weight=self.cost_weight, among=list(dict.fromkeys(known.values()))
         )
         order = [member for each in ranked for member, model in known.items() if model == each.model]
-        notes = json.dumps([[member.name, *_best(known[member], ranked)] for member in order])
+        of = {each.model: each for each in ranked}
+        notes = json.dumps([[m.name, of[known[m]].score, of[known[m]].usd, of[known[m]].neighbours] for m in order])
         return replace(log, members=tuple(order[: self.tries]), notes=notes)
 
     def decide(self, log: Log) -> Step:
@@ -127,11 +128,6 @@ def model_of(member: str, models: Sequence[str]) -> str | None:
 def _visible(model: str) -> str:
     """The last part of a model's name as a model server would show it."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in model.rpartition("/")[2])[:60]
-
-
-def _best(model: str, ranked: Sequence[Ranked]) -> tuple[float, float | None, int]:
-    found = next(each for each in ranked if each.model == model)
-    return found.score, found.usd, found.neighbours
 
 
 @lru_cache(maxsize=8)

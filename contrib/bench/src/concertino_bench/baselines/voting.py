@@ -133,7 +133,8 @@ class Cascade(Procedure):
         asked, vote = len(log.results), count(log.texts, self.answers)
         agreed = bool(vote.candidates) and len(vote.candidates[0].voters) >= self.agreement
         if agreed and not self._inside_a_stage(log):
-            return Done(_text_of(vote, log.texts), "answered", f"{self._asked(log)} agreed: {vote.describe()}")
+            detail = f"{asked} of {len(log.members)} answers agreed: {vote.describe()}"
+            return Done(_text_of(vote, log.texts), "answered", detail)
         if asked < len(log.members):
             width = self._stage_end(log) - asked
             text = with_instruction(log.question, self.instruction)
@@ -160,9 +161,6 @@ class Cascade(Procedure):
         asked = len(log.results)
         ends = {self.first * self.samples + n * self.width * self.samples for n in range(len(log.members) + 1)}
         return asked not in ends and asked < len(log.members)
-
-    def _asked(self, log: Log) -> str:
-        return f"{len(log.results)} of {len(log.members)} answers"
 
 
 def act(members: Sequence[AskedMember], text: str, log: Log) -> Act:

@@ -1,6 +1,6 @@
 """A fixed workflow: one graph of calls, the same for every question, run as one plan.
 
-The graph is written down as data, in the form in which the SDK exports plans and reads archives of agent groups:
+The graph is data, in the form in which the SDK exports plans (there `nodes` stands for `agents`):
 
     answer = "join"                                     # whose result is the answer; by default the only sink
 
@@ -14,8 +14,8 @@ The graph is written down as data, in the form in which the SDK exports plans an
     name = "combine"
     arguments = { opinions = [["${a}"]] }
 
-`${id}` stands for the result of another agent, `{question}` for the question. A question is put in last, so nothing in
-it is ever read as a reference.
+`${id}` stands for the result of another agent, `{question}` for the question; `edges = [["a", "join"]]` orders agents
+that pass no data. A question is put in last, so nothing in it is ever read as a reference.
 """
 
 from __future__ import annotations
@@ -27,15 +27,38 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from concertino import Call, Plan, Ref, UsageError
-from concertino.schema import near_names
+from concertino import Call, Plan, PlanError, Ref, UsageError
+from concertino.schema import compile_schema, explain, near_names
 from concertino.strategies import Act, Done, Step, TaskContext
 
-from .archive import read_archive
 from .procedure import Log, Procedure, failures
 
 QUESTION = "{question}"
 """What stands for the question in the arguments."""
+
+_ID = {"type": "string", "minLength": 1}
+_AGENT = {
+    "type": "object",
+    "properties": {
+        "id": _ID,
+        "name": _ID,
+        "description": {"type": "string"},
+        "arguments": {"type": "object"},
+    },
+    "required": ["id", "name"],
+    "additionalProperties": False,
+}
+_PAIR = {"type": "array", "items": _ID, "minItems": 2, "maxItems": 2}
+_EDGE = {"type": "object", "properties": {"from": _ID, "to": _ID}, "required": ["from", "to"]}
+_GRAPH = {
+    "type": "object",
+    "properties": {
+        "agents": {"type": "array", "items": _AGENT, "minItems": 1},
+        "edges": {"type": "array", "items": {"anyOf": [_PAIR, _EDGE]}},
+        "answer": {"type": "string"},
+    },
+    "required": ["agents"],
+}
 
 
 @dataclass(frozen=True)
@@ -63,7 +86,7 @@ class StaticWorkflow(Procedure):
             object.__setattr__(self, "graph", read_graph(Path(self.file)))
         if self.graph is not None:
             object.__setattr__(self, "graph", dict(self.graph))
-            _answering(self._plan(), self.answer or str(self.graph.get("answer", "")))
+            _answering(self._plan(), self._wanted())
 
     def prepare(self, brief: TaskContext) -> Log:
         """Make sure that the pool has the graph's members."""
@@ -81,8 +104,9 @@ class StaticWorkflow(Procedure):
         """Run the graph, then answer with its last result."""
         plan = self._plan()
         if not log.rounds:
-            return Act(Plan(_asking(call, log.question) for call in plan.calls), 1)
-        answering = _answering(plan, self.answer or str((self.graph or {}).get("answer", "")))
+            asked = [replace(call, arguments=_filled(call.arguments, log.question)) for call in plan.calls]
+            return Act(Plan(asked), 1)
+        answering = _answering(plan, self._wanted())
         place = [call.id for call in plan.calls].index(answering)
         text = log.results[place].text
         wrong = failures(log.results)
@@ -93,9 +117,11 @@ class StaticWorkflow(Procedure):
     def _plan(self) -> Plan:
         """The graph as a plan, with references read."""
         assert self.graph is not None
-        known = {key: value for key, value in self.graph.items() if key != "answer"}
-        (read,) = read_archive(json.dumps(known, ensure_ascii=False))
-        return read.plan
+        return plan_of(self.graph)
+
+    def _wanted(self) -> str:
+        """The id that the settings or the graph name as the answer; empty without one."""
+        return self.answer or str((self.graph or {}).get("answer", ""))
 
 
 def read_graph(path: Path) -> dict[str, Any]:
@@ -116,6 +142,32 @@ def read_graph(path: Path) -> dict[str, Any]:
     return data
 
 
+def plan_of(graph: Mapping[str, Any]) -> Plan:
+    """The plan of a graph.
+
+    Raises:
+        UsageError: the graph is malformed, or its plan is not valid; says where.
+    """
+    data = {**graph, "agents": graph.get("agents", graph.get("nodes"))}
+    validator = compile_schema(_GRAPH)
+    if not validator.is_valid(data):
+        raise UsageError(f"the workflow is malformed: {explain(validator.check(data), validator).splitlines()[0]}")
+    after: dict[str, list[str]] = {}
+    for edge in data.get("edges", ()):
+        source, target = (edge["from"], edge["to"]) if isinstance(edge, Mapping) else edge
+        after.setdefault(target, []).append(source)
+    ids = [agent["id"] for agent in data["agents"]]
+    if unknown := sorted({*after, *(source for sources in after.values() for source in sources)} - {*ids}):
+        raise UsageError(f"the workflow has an edge of {unknown[0]!r}, no agent of it; there are {', '.join(ids)}")
+    try:
+        return Plan.parse(
+            Call(agent["name"], agent.get("arguments", {}), agent["id"], tuple(after.get(agent["id"], ())))
+            for agent in data["agents"]
+        )
+    except PlanError as error:
+        raise UsageError(f"the workflow is no valid plan: {error}") from error
+
+
 def _answering(plan: Plan, wanted: str) -> str:
     """The agent whose result is the answer."""
     ids = [call.id for call in plan.calls]
@@ -128,11 +180,6 @@ def _answering(plan: Plan, wanted: str) -> str:
     if len(sinks) != 1:
         raise UsageError(f"the workflow ends in {', '.join(sinks)}; choose whose result counts: answer = {sinks[0]!r}")
     return sinks[0]
-
-
-def _asking(call: Call, question: str) -> Call:
-    """A call with the question put in."""
-    return replace(call, arguments=_filled(call.arguments, question))
 
 
 def _filled(value: Any, question: str) -> Any:

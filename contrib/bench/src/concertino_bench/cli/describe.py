@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 import sys
 import tempfile
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from concertino.cli.options import PoolChoice, common_options, pool_options, warn_about_broken_plugins
+from concertino.cli.output import clean, one_line, write_json, write_table
+
+from .progress import ProgressLine
 
 if TYPE_CHECKING:
     from concertino import ModelSpec, Pool
 
-    from concertino_bench.model_cards import Described, Description, DescriptionProgress
+    from concertino_bench.model_cards import Described, Description
+    from concertino_bench.model_cards.description import DescriptionProgress
 
 _EXAMPLES = """\b
 Examples:
   concertino pool describe --budget usd=0.5 --save pool.toml
   concertino pool describe --models 'vllm/*' --writer sage --tasks mine.jsonl
 """
-_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _PATH = click.Path(path_type=Path)
 
 
 @click.command("pool describe", epilog=_EXAMPLES)
-@click.option("--pool", "pool_file", type=_PATH, metavar="FILE", help="A pool file (TOML or YAML).")
-@click.option("--only", multiple=True, metavar="PATTERN", help="Keep these members only, such as 'toy/*'.")
-@click.option("--without", multiple=True, metavar="PATTERN", help="Leave out members, such as toy/slow.")
-@click.option("--bind", multiple=True, metavar="ROLE=MODEL", help="Bind a role to a model.")
+@pool_options
 @click.option("--models", multiple=True, metavar="PATTERN", help="Describe these models only; by default all.")
 @click.option("--tasks", "task_file", type=_PATH, metavar="FILE", help="Tasks of your own (JSONL).")
 @click.option("--sample", type=click.IntRange(min=1), metavar="NUMBER", help="So many of the tasks, kinds even.")
@@ -52,13 +51,9 @@ _PATH = click.Path(path_type=Path)
 )
 @click.option("--trace", type=_PATH, metavar="FOLDER", help="Where to record the requests.")
 @click.option("--save", type=_PATH, metavar="FILE", help="A pool file for the described pool.")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@common_options
 def describe_command(
-    pool_file: Path | None,
-    only: tuple[str, ...],
-    without: tuple[str, ...],
-    bind: tuple[str, ...],
+    choice: PoolChoice,
     writer: str | None,
     no_writer: bool,
     save: Path | None,
@@ -77,39 +72,21 @@ def describe_command(
     """
     if writer and no_writer:
         raise click.UsageError("--writer and --no-writer exclude each other")
-    whole = _opened(pool_file, bind)
-    pool = whole.only(*only) if only else whole
-    pool = pool.without(*without) if without else pool
+    pool = choice.open()
     if save is not None:
         _refuse_unsavable(pool, save)
-    author = None if no_writer else _writer(writer, pool, whole)
+    author = None if no_writer else _writer(writer, pool, choice)
     if not as_json:
-        _warn_about_broken_plugins()
+        warn_about_broken_plugins()
     described = _run(pool, author, as_json, **options)
     if save is not None:
         described.pool.save(save)
     if as_json:
-        data = {**described.to_json(), "saved": str(save) if save else None}
-        click.echo(json.dumps(data, indent=2, ensure_ascii=False).encode("utf-8", "replace"))
+        write_json({**described.to_json(), "saved": str(save) if save else None})
     else:
         _show(described, save)
     if described.unfinished:
         raise click.ClickException("" if as_json else _unfinished(described))
-
-
-def _opened(file: Path | None, bind: Sequence[str]) -> Pool:
-    """The pool of a file, of the settings' file, or of everything installed, with roles bound."""
-    from concertino import Pool
-    from concertino.plugins import default_manager
-
-    file = file or default_manager().settings.pool
-    pool = Pool.load(file) if file else Pool.installed()
-    for text in bind:
-        role, equals, name = text.partition("=")
-        if not (role and equals and name):
-            raise click.UsageError(f"--bind {text!r}: expected ROLE=MODEL")
-        pool = pool.bind(**{role: name if "/" in name else pool.model(name).name})
-    return pool
 
 
 def _refuse_unsavable(pool: Pool, file: Path) -> None:
@@ -124,32 +101,27 @@ def _refuse_unsavable(pool: Pool, file: Path) -> None:
             raise PoolError(str(error).replace(str(trial), str(file))) from error
 
 
-def _writer(name: str | None, pool: Pool, whole: Pool) -> str | ModelSpec | None:
+def _writer(name: str | None, pool: Pool, choice: PoolChoice) -> str | ModelSpec | None:
     """The writer, also where the patterns of the choice leave it out of the pool."""
     if name is None:
         return "writer"
     from concertino_bench.model_cards.describing import find_writer
 
     inside = name in pool.roles or any(name in (spec.name, spec.short_name) for spec in pool.models)
-    return name if inside else find_writer(whole, name)
-
-
-def _warn_about_broken_plugins() -> None:
-    from concertino.plugins import default_manager
-
-    for row in default_manager().plugins():
-        if row.state in ("failed", "clash"):
-            click.echo(f"left out: plugin {row.name!r}: {row.reason} (see `concertino doctor`)", err=True)
+    return name if inside else find_writer(replace(choice, only=(), without=()).open(), name)
 
 
 def _run(pool: Pool, writer: str | ModelSpec | None, as_json: bool, **options: Any) -> Described:
     from concertino import Budget
 
-    from concertino_bench.model_cards import DEFAULT_CACHE, describe
+    from concertino_bench.model_cards.describing import DEFAULT_CACHE, describe
 
-    line = _Line()
+    line = ProgressLine(quiet=as_json)
     folder, budget = options.pop("cache") or DEFAULT_CACHE, Budget.parse(options.pop("budget"))
     tasks = options.pop("task_file")
+
+    def show(progress: DescriptionProgress) -> None:
+        line.show(_progress(progress), now=progress.done == progress.total)
 
     async def work() -> Described | None:
         try:
@@ -159,7 +131,7 @@ def _run(pool: Pool, writer: str | ModelSpec | None, as_json: bool, **options: A
                 writer=writer,
                 cache=folder,
                 budget=budget,
-                on_progress=None if as_json else line.show,
+                on_progress=show,
                 **options,
             )
         except asyncio.CancelledError:
@@ -176,28 +148,6 @@ def _run(pool: Pool, writer: str | ModelSpec | None, as_json: bool, **options: A
     return described
 
 
-class _Line:
-    """Progress on stderr: on a terminal one line that is written again and again, elsewhere one every tenth of all."""
-
-    def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._tenth = 0
-
-    def show(self, progress: DescriptionProgress) -> None:
-        """Write it, if it is time to."""
-        tenth = 10 * progress.done // max(1, progress.total)
-        if self._terminal:
-            click.echo(f"\r\x1b[K{_progress(progress)}", err=True, nl=False)
-        elif tenth > self._tenth:
-            self._tenth = tenth
-            click.echo(_progress(progress), err=True)
-
-    def end(self) -> None:
-        """Leave the line clear."""
-        if self._terminal:
-            click.echo("\r\x1b[K", err=True, nl=False)
-
-
 def _progress(progress: DescriptionProgress) -> str:
     known = f", {progress.known} of them known" if progress.known else ""
     left = progress.seconds_left
@@ -211,18 +161,15 @@ def _progress(progress: DescriptionProgress) -> str:
 
 def _show(described: Described, saved: Path | None) -> None:
     for problem in described.problems:
-        click.echo(f"damaged: {_clean(problem)}", err=True)
+        click.echo(f"damaged: {clean(problem)}", err=True)
     if described.descriptions:
         titles = ("MODEL", "CORRECT", "95 %", "TASKS", "TOKENS IN + OUT", "SECONDS", "$ PER TASK")
-        rows = [titles, *(_row(description) for description in described.descriptions)]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(titles))]
-        for row in rows:
-            click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+        write_table(titles, [_row(description) for description in described.descriptions])
     for description in described.descriptions:
         written = f" (written by {description.written_by})" if description.written_by else ""
-        click.echo(f"\n{description.model}{written}\n{_clean(description.text)}")
+        click.echo(f"\n{description.model}{written}\n{clean(description.text)}")
         for note in description.notes:
-            click.echo(f"{description.model}: {' '.join(_clean(note).split())}", err=True)
+            click.echo(f"{description.model}: {one_line(note)}", err=True)
     if saved is not None:
         click.echo(f"\n{saved}: pool {described.pool.id} with {len(described.descriptions)} new descriptions")
 
@@ -249,10 +196,4 @@ def _row(description: Description) -> tuple[str, ...]:
 def _unfinished(described: Described) -> str:
     lines = [f"{name}: {why}" for name, why in described.unfinished.items()]
     kept = "they keep their texts, and the same command continues from here"
-    return _clean(f"{len(lines)} not described; {kept}\n" + "\n".join(lines))
-
-
-def _clean(text: str) -> str:
-    """A text without anything that a terminal obeys; line breaks and tabs stay."""
-    safe = text.replace("\r\n", "\n").encode("utf-8", "replace").decode("utf-8")
-    return _UNSAFE.sub(lambda match: f"\\x{ord(match.group()):02x}", safe)
+    return clean(f"{len(lines)} not described; {kept}\n" + "\n".join(lines))

@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
+from concertino.cli.options import common_options
+from concertino.cli.output import write_json
 
-from concertino_bench.masbench.checking import CheckReport, Disagreement, check
+from concertino_bench.masbench.checking import AnswerCheck, check
 from concertino_bench.masbench.generator import AXES, LEVELS, SPLITS, Axis, Split, generate
 from concertino_bench.masbench.rows import RowError, read_jsonl, write_jsonl
 from concertino_bench.tasks.task import Task
@@ -88,8 +90,7 @@ def generate_command(
 
 @click.command("verify")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@common_options
 def verify_command(file: str, as_json: bool) -> None:
     """Work out every answer of a JSON Lines FILE of rows again, from the text alone, and compare.
 
@@ -102,25 +103,21 @@ def verify_command(file: str, as_json: bool) -> None:
     except RowError as error:
         raise click.ClickException(str(error)) from error
     if as_json:
-        click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+        write_json(report.to_json())
     else:
         _show(report)
     if report.differences:
         sys.exit(1)
 
 
-def _show(report: CheckReport) -> None:
+def _show(report: AnswerCheck) -> None:
     for (axis, level), (rows, agreed) in sorted(report.groups.items(), key=lambda item: (item[0][0], item[0][1] or 0)):
         click.echo(f"{axis or '-':<10}  {level if level is not None else '-':>5}  {agreed} of {rows}")
     click.echo(f"{report.agreed} of {report.rows} answers agree")
     for difference in report.differences[:20]:
-        click.echo(_line(difference))
+        click.echo(f"{difference.id}: {difference.kind}: {difference.detail}")
     if len(report.differences) > 20:
         click.echo(f"and {len(report.differences) - 20} more; --json lists all")
-
-
-def _line(difference: Disagreement) -> str:
-    return f"{difference.id}: {difference.kind}: {difference.detail}"
 
 
 def _noting(tasks: Iterable[Task], templates: set[str]) -> Iterator[Task]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from concertino.cli.options import common_options
+from concertino.cli.output import write_json
 
 if TYPE_CHECKING:
     from concertino_bench.metrics.metric import Value
@@ -26,8 +27,7 @@ _FILES = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--lenient", is_flag=True, help="Leave damaged lines out, with a note.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap.")
-@click.option("--json", "as_json", is_flag=True, help="Print the data of all tables and plots as JSON.")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+@common_options
 def report_command(
     files: tuple[Path, ...], html: Path | None, markdown: Path | None, lenient: bool, seed: int, as_json: bool
 ) -> None:
@@ -44,7 +44,7 @@ def report_command(
             _write(path, write())
             click.echo(f"{path}", err=True)
     if as_json:
-        click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+        write_json(report.to_json())
     elif html is None and markdown is None:
         click.echo(report.markdown())
 
@@ -53,8 +53,7 @@ def report_command(
 @click.argument("files", nargs=-1, required=True, type=_FILES)
 @click.option("--lenient", is_flag=True, help="Leave damaged lines out, with a note.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+@common_options
 def compare_command(files: tuple[Path, ...], lenient: bool, seed: int, as_json: bool) -> None:
     """Compare the systems of one or several results FILES, pair by pair, on the tasks that both have.
 
@@ -62,14 +61,13 @@ def compare_command(files: tuple[Path, ...], lenient: bool, seed: int, as_json: 
     """
     report = _built(files, lenient, seed)
     if as_json:
-        click.echo(json.dumps([each.to_json() for each in report.comparisons], indent=2, ensure_ascii=False))
+        write_json([each.to_json() for each in report.comparisons])
         return
     for note in report.results.notes:
         click.echo(note, err=True)
-    accuracy = report.metric("accuracy")
     width = max(map(len, report.systems))
     for name in report.systems:
-        click.echo(f"{name:<{width}}  {_shown(report.values[name][accuracy.name])}")
+        click.echo(f"{name:<{width}}  {_shown(report.values[name]['accuracy'])}")
     for each in report.comparisons:
         test = each.mcnemar
         alone = f"{test.only_a} only {each.a}, {test.only_b} only {each.b}, p {test.p:.3g}"
@@ -84,8 +82,7 @@ def compare_command(files: tuple[Path, ...], lenient: bool, seed: int, as_json: 
 @click.option("--y", default="accuracy", show_default=True, help="A metric.")
 @click.option("--lenient", is_flag=True, help="Leave damaged lines out, with a note.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+@common_options
 def pareto_command(files: tuple[Path, ...], x: str, y: str, lenient: bool, seed: int, as_json: bool) -> None:
     """Say which systems no other one beats in two metrics at once.
 
@@ -102,7 +99,7 @@ def pareto_command(files: tuple[Path, ...], x: str, y: str, lenient: bool, seed:
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     if as_json:
-        click.echo(json.dumps([point.to_json() for point in points], indent=2, ensure_ascii=False))
+        write_json([point.to_json() for point in points])
         return
     width = max((len(point.system) for point in points), default=0)
     for point in points:

@@ -7,11 +7,14 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from concertino.cli.options import common_options
+from concertino.cli.output import write_json
+
+from .progress import ProgressLine
 
 if TYPE_CHECKING:
     import concertino as ct
@@ -20,9 +23,6 @@ if TYPE_CHECKING:
     from concertino_bench.runner.evaluator import Outcome, Progress
     from concertino_bench.tasks.system import System
     from concertino_bench.tasks.task import TaskSet
-
-_EVERY = 15.0
-"""Seconds between two lines of progress where no terminal shows one."""
 
 
 @click.command("run")
@@ -33,7 +33,7 @@ _EVERY = 15.0
     "systems",
     multiple=True,
     metavar="[NAME=]STRATEGY[,KEY=VALUE…]",
-    help="What is compared: serial=serial-calls,model=toy/steady.",
+    help="What is compared: small=single-model,model=toy/steady.",
 )
 @click.option(
     "--pool",
@@ -60,8 +60,7 @@ _EVERY = 15.0
 @click.option(
     "--redo", multiple=True, metavar="STOP", help="Do items again that ended so: model, deadline, unparsable, error."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+@common_options
 def run_command(
     file: Path | None, out: Path, no_traces: bool, redo: tuple[str, ...], as_json: bool, **options: Any
 ) -> None:
@@ -78,7 +77,7 @@ def run_command(
     from concertino_bench.tasks.installed import installed_graders
 
     evaluation, pool, concurrency = _evaluation(file, options)
-    shown = Shown(quiet=as_json)
+    shown = EvaluationProgress(quiet=as_json)
     tasks = evaluation.tasks()  # here, where an interrupt ends it at once
     began = time.monotonic()
 
@@ -111,8 +110,7 @@ def run_command(
 
 
 @click.command("tasks")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+@common_options
 def tasks_command(as_json: bool) -> None:
     """List the task sets that are installed.
 
@@ -126,7 +124,7 @@ def tasks_command(as_json: bool) -> None:
         rows = [
             {"name": s.name, "summary": s.summary, "world": s.world is not None, "options": options_of(s)} for s in sets
         ]
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        write_json(rows)
         return
     width = max((len(each.name) for each in sets), default=0)
     for each in sets:
@@ -135,8 +133,7 @@ def tasks_command(as_json: bool) -> None:
 
 
 @click.command("graders")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+@common_options
 def graders_command(as_json: bool) -> None:
     """List the graders that are installed, and the kinds of tasks that each has.
 
@@ -155,7 +152,7 @@ def graders_command(as_json: bool) -> None:
         for g in graders
     ]
     if as_json:
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        write_json(rows)
         return
     width = max((len(each.name) for each in graders), default=0)
     for row in rows:
@@ -262,32 +259,15 @@ def _pair(text: str, option: str) -> tuple[str, Any]:
 # -- what people see -------------------------------------------------------------------------------------------------
 
 
-class Shown:
-    """Progress on stderr: one line that changes in a terminal, a line now and then elsewhere."""
+class EvaluationProgress(ProgressLine):
+    """How far an evaluation is; `last` is what was told last."""
 
-    def __init__(self, *, quiet: bool) -> None:
-        self.quiet = quiet
-        self.terminal = sys.stderr.isatty()
-        self.last: Progress | None = None
-        self._told = 0.0 if self.terminal else time.monotonic()
+    last: Progress | None = None
 
     def __call__(self, progress: Progress) -> None:
-        """Show how far it is."""
+        """Show it; the end only on a terminal, since a summary follows."""
         self.last = progress
-        if self.quiet and not self.terminal:
-            return
-        now = time.monotonic()
-        finished = progress.done == progress.total
-        if now - self._told < (0.1 if self.terminal else _EVERY) and not (finished and self.terminal):
-            return
-        self._told = now
-        line = progress_line(progress)
-        click.echo(f"\r\x1b[K{line}" if self.terminal else line, err=True, nl=not self.terminal)
-
-    def end(self) -> None:
-        """Leave the line."""
-        if self.terminal and self.last is not None:
-            click.echo(err=True)
+        self.show(progress_line(progress), now=self.terminal and progress.done == progress.total)
 
 
 def progress_line(progress: Progress) -> str:
@@ -312,9 +292,9 @@ def _broken(outcome: Outcome) -> dict[str, tuple[int, int, str]]:
     return {name: told for name, told in found.items() if told[0]}
 
 
-def _tell(outcome: Outcome, shown: Shown, seconds: float, as_json: bool) -> None:
+def _tell(outcome: Outcome, shown: EvaluationProgress, seconds: float, as_json: bool) -> None:
     last = shown.last
-    right: dict[str, Sequence[int]] = dict(last.right) if last is not None else {}
+    right = last.right if last is not None else {}
     if as_json:
         priced = last is not None and not last.unpriced
         summary = {

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import click
+from concertino.cli.options import common_options
 
-from .run import Shown
+from .run import EvaluationProgress
 
 STUDIES = ("sas-mas",)
 
@@ -39,8 +40,7 @@ STUDIES = ("sas-mas",)
     show_default=True,
     help="Folder of results and report; what is there is continued.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+@common_options
 def study_command(
     name: str,
     pool_file: Path | None,
@@ -75,7 +75,7 @@ def study_command(
         pool, alone or "toy/steady", count=count, levels=levels or STUDY_LEVELS, samples=samples, seed=seed
     )
     out.mkdir(parents=True, exist_ok=True)
-    shown = Shown(quiet=as_json)
+    shown = EvaluationProgress(quiet=as_json)
     work = evaluate(
         evaluation, pool, out / "results.jsonl", graders=installed_graders(), concurrency=concurrency, on_progress=shown
     )

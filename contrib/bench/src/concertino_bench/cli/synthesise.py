@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -11,8 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from concertino.cli.options import common_options
+from concertino.cli.output import write_json
 
 from concertino_bench.toolscale.settings import SynthesisProgress, SynthesisReport, SynthesisSettings
+
+from .progress import ProgressLine
 
 if TYPE_CHECKING:
     from concertino import Pool
@@ -55,10 +58,8 @@ def _count(name: str, text: str, least: int = 1) -> Callable[[F], F]:
 @click.option("--budget", default="", metavar="LIMITS", help="Such as usd=2,seconds=3600.")
 @click.option("--concurrency", type=click.IntRange(min=1), default=4, show_default=True, help="Tasks at once.")
 @click.option("--dry-run", is_flag=True, help="Say what would be asked, and of whom; ask nothing.")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@common_options
 def synthesise_command(
-    domain: str,
     out: Path,
     pool_file: Path | None,
     writer: str | None,
@@ -68,7 +69,7 @@ def synthesise_command(
     concurrency: int,
     dry_run: bool,
     as_json: bool,
-    **counts: int,
+    **given: Any,
 ) -> None:
     """Synthesise a domain with a database, tools and tasks, and filter the tasks.
 
@@ -81,15 +82,18 @@ def synthesise_command(
     JSON of --dry-run: {"folder", "settings", "writer", "solver", "sandbox", "finished": [names],
                        "requests": {step: most}}
     """
-    settings = SynthesisSettings(domain, review=not no_review, **counts)  # type: ignore[arg-type]
+    settings = SynthesisSettings(review=not no_review, **given)
     pool = _pool(pool_file, writer, solver)
     if dry_run:
         plan = _plan(settings, out, pool)
-        click.echo(json.dumps(plan, indent=2) if as_json else _plan_text(plan))
+        if as_json:
+            write_json(plan)
+        else:
+            click.echo(_plan_text(plan))
         return
     report = _run(pool, settings, out, budget, concurrency, quiet=as_json)
     if as_json:
-        click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+        write_json(report.to_json())
     else:
         _show(report)
     if not report.tasks:
@@ -157,31 +161,24 @@ def _run(
     from concertino_bench.toolscale.asking import StepFailed
     from concertino_bench.toolscale.pipeline import synthesise
 
-    terminal = sys.stderr.isatty()
+    line = ProgressLine(quiet=quiet)
 
     def show(progress: SynthesisProgress) -> None:
         known = f", {progress.known} known" if progress.known else ""
-        line = f"{progress.step}: {progress.asked} requests{known}, {progress.rejected} rejected"
-        click.echo(f"\r\x1b[K{line}" if terminal else line, nl=not terminal, err=True)
+        line.show(f"{progress.step}: {progress.asked} requests{known}, {progress.rejected} rejected", now=True)
 
     try:
-        work = synthesise(
-            pool,
-            settings,
-            out,
-            budget=Budget.parse(budget) if budget else None,
-            concurrency=concurrency,
-            on_progress=None if quiet else show,
-        )
-        return asyncio.run(work)
+        limits = Budget.parse(budget) if budget else None
+        work = synthesise(pool, settings, out, budget=limits, concurrency=concurrency, on_progress=show)
+        report = asyncio.run(work)
     except (StepFailed, CallFailed, ValueError) as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
-        click.echo(f"\ninterrupted; what came is kept in {out}: the same command continues", err=True)
+        line.end()
+        click.echo(f"interrupted; what came is kept in {out}: the same command continues", err=True)
         sys.exit(130)
-    finally:
-        if terminal and not quiet:
-            click.echo("", err=True)
+    line.end()
+    return report
 
 
 def _show(report: SynthesisReport) -> None:

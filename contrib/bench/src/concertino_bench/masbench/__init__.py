@@ -1,26 +1,15 @@
-"""MASBENCH-like questions: a generator on five axes, an evaluator that reads only the text, published rows, a grader.
+"""MASBENCH-like questions: a generator on five axes, a check and measures that read only the text, rows, a grader.
 
-What makes a question, `generator` and below, and what answers it from its text, `oracle` and below, share no code.
+generator   questions, from graph (quantities and answers), worlds (names) and wording (sentences)
+checking    whether the answers are those of the text     measures   how deep and broad a text is
+rows        the columns of the published data set         grader     right, wrong or unparsable
 """
 
 from __future__ import annotations
 
 from .checking import check
-from .generator import AXES, LEVELS, generate, make_task, task_sets
+from .generator import generate, make_task, task_sets
 from .grader import grade
-from .oracle import answers, measure
-from .rows import read_jsonl, write_jsonl
+from .measures import measure
 
-__all__ = [
-    "AXES",
-    "LEVELS",
-    "answers",
-    "check",
-    "generate",
-    "grade",
-    "make_task",
-    "measure",
-    "read_jsonl",
-    "task_sets",
-    "write_jsonl",
-]
+__all__ = ["check", "generate", "grade", "make_task", "measure", "task_sets"]

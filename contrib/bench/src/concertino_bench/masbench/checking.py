@@ -1,4 +1,4 @@
-"""Whether the answers of tasks are those that the text gives, worked out by the second opinion of `oracle`."""
+"""Whether the answers of tasks are those that their texts give: concertino-toy reads and solves the text alone."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from concertino_bench.tasks.task import Task
+from concertino_toy.problems import GrammarError, read, solve
 
-from . import oracle
-from .reading import QuestionReadingError
+from concertino_bench.tasks.task import Task
 
 
 class Disagreement(NamedTuple):
-    """A task that does not agree.
+    """A task whose answers are not those of its text.
 
-    Its kind is `differs` (another answer), `ambiguous` (the text does not tell how deep a category lies; a layer deeper
-    the answers agree), `unread` (outside the grammar) or `no answer`.
+    Its kind is `differs` (another answer), `unread` (outside the grammar) or `no answer` (quantities that define each
+    other in a circle, or a number that the text does not have).
     """
 
     id: str
-    kind: Literal["differs", "ambiguous", "unread", "no answer"]
+    kind: Literal["differs", "unread", "no answer"]
     detail: str
 
 
 @dataclass
-class CheckReport:
+class AnswerCheck:
     """The result of a check.
 
     Attributes:
@@ -56,11 +55,11 @@ class CheckReport:
         return {"rows": self.rows, "agreed": self.agreed, "groups": groups, "differences": differences}
 
 
-def check(tasks: Iterable[Task]) -> CheckReport:
+def check(tasks: Iterable[Task]) -> AnswerCheck:
     """Check tasks one by one."""
-    report = CheckReport()
+    report = AnswerCheck()
     for task in tasks:
-        difference = compare(task)
+        difference = _difference(task)
         rows, agreed = report.groups.get((task.axis, task.level), (0, 0))
         report.groups[task.axis, task.level] = rows + 1, agreed + (difference is None)
         if difference is not None:
@@ -68,16 +67,16 @@ def check(tasks: Iterable[Task]) -> CheckReport:
     return report
 
 
-def compare(task: Task) -> Disagreement | None:
-    """How a task's answers differ from those of its text; None if they agree."""
+def _difference(task: Task) -> Disagreement | None:
     try:
-        found = tuple(map(str, oracle.answers(task.question)))
-        if found == task.answers:
-            return None
-        others = {tuple(map(str, other)) for other in oracle.other_answers(task.question)}
-    except QuestionReadingError as error:
+        question = read(task.question)
+    except GrammarError as error:
         return Disagreement(task.id, "unread", str(error))
-    except oracle.NoAnswer as error:
+    try:
+        found = tuple(map(str, solve(question).answers))
+    except GrammarError as error:
         return Disagreement(task.id, "no answer", str(error))
-    kind: Literal["differs", "ambiguous"] = "ambiguous" if task.answers in others else "differs"
-    return Disagreement(task.id, kind, f"the text gives {', '.join(found)}; the row says {', '.join(task.answers)}")
+    if found == task.answers:
+        return None
+    detail = f"the text gives {', '.join(found)}; the row says {', '.join(task.answers)}"
+    return Disagreement(task.id, "differs", detail)

@@ -21,11 +21,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal, get_args
 
+from concertino_toy.problems import NameWorld, Quantity
+
 from concertino_bench.tasks.task import Task, TaskSet
 
 from . import wording
 from .graph import MODULUS, QuestionDraft, QuestionGraph, Stuck
-from .worlds import WORLDS, NameWorld, Quantity
+from .worlds import WORLDS
 
 Axis = Literal["depth", "horizon", "breadth", "parallel", "robustness"]
 Split = Literal["train", "test"]
@@ -101,8 +103,8 @@ def make_task(axis: Axis, level: int, index: int, *, seed: int = 0, split: Split
         ValueError: an option is out of range.
     """
     _check(axis, level, split)
-    maker = _Maker(f"masbench 1 {axis} {level} {split} {seed} {index}", split)
-    made = maker.make(axis, level)
+    builder = _QuestionBuilder(f"masbench 1 {axis} {level} {split} {seed} {index}", split)
+    made = builder.build(axis, level)
     templates = [template(graph) for graph in made.graphs]
     return Task(
         id=f"masbench/{axis}-{level}-{split}-s{seed}-{index}",
@@ -175,14 +177,14 @@ def _described(graph: QuestionGraph) -> dict[str, object]:
     return {"asked": str(graph.goal), "nodes": nodes}
 
 
-class _Maker:
-    """Makes one question; every choice comes from its key."""
+class _QuestionBuilder:
+    """Builds one question; every choice comes from its key."""
 
     def __init__(self, key: str, split: Split) -> None:
         self._key, self._split = key, split
         self._rng = Random(key)
 
-    def make(self, axis: Axis, level: int) -> MadeQuestion:
+    def build(self, axis: Axis, level: int) -> MadeQuestion:
         if axis == "depth":
             return self._one(self._problem("1", self._world(), depth=level, breadth=4))
         if axis == "breadth":

@@ -19,7 +19,7 @@ from itertools import chain
 from random import Random
 from typing import Literal
 
-from .worlds import NameWorld, Quantity
+from concertino_toy.problems import NameWorld, Quantity
 
 MODULUS = 23
 """All values are taken modulo this."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from random import Random
 
+from concertino_toy.problems import Quantity
+
 from .graph import QuestionGraph, QuestionNode
-from .worlds import Quantity
 
 RULES = (
     "Work in whole numbers modulo twenty-three. What no sentence mentions is zero. The name of a whole category stands "

@@ -10,9 +10,7 @@ article, and no item holds an apostrophe, so that "X's Y" is cut in one way only
 
 from __future__ import annotations
 
-from concertino_toy.problems import NameWorld, Quantity, name_world
-
-__all__ = ["WORLDS", "NameWorld", "Quantity"]
+from concertino_toy.problems import name_world
 
 WORLDS = (
     name_world(

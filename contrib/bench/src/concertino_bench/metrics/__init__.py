@@ -8,11 +8,11 @@ what has a parameter, gives a table, or is used every day.
 from __future__ import annotations
 
 from .bootstrap import intervals
-from .catalogue import GROUPS, METRICS
+from .catalogue import METRICS
 from .correctness import accuracy, mean_at, value_mean
 from .latency import latency
 from .metric import Metric, Value, by_system
-from .pairs import Comparison, compare
+from .pairs import compare
 from .passes import pass_at
 from .preferences import Preference, preference_adherence, preference_reward
 from .shares import model_share, tool_share
@@ -22,9 +22,7 @@ from .times import seconds
 from .votes import majority_at
 
 __all__ = [
-    "GROUPS",
     "METRICS",
-    "Comparison",
     "Metric",
     "Preference",
     "Value",

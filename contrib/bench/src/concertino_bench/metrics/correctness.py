@@ -16,8 +16,6 @@ from .metric import Metric, TermColumns, Terms, define
 
 
 @define(
-    "accuracy",
-    "accuracy",
     unit="share",
     better="higher",
     within="0 to 1",
@@ -76,8 +74,6 @@ def value_mean(name: str, among: Iterable[Item] = ()) -> GraderValue:
 
 
 @define(
-    "partial_credit",
-    "partial credit",
     unit="share",
     better="higher",
     within="0 to 1",
@@ -90,8 +86,6 @@ def partial_credit(items: Sequence[Item]) -> Terms:
 
 
 @define(
-    "unparsable",
-    "unparsable",
     unit="share",
     better="lower",
     within="0 to 1",

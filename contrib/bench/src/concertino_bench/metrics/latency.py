@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from concertino_bench.tasks.item import Item
@@ -53,24 +52,10 @@ def latency(items: Iterable[Item]) -> dict[str, Latency]:
         for name, use in item.members.items():
             times.setdefault(name, []).extend(use.seconds)
             kinds[name] = use.kind
-    found = {}
-    for name, seconds in sorted(times.items(), key=lambda pair: (-len(pair[1]), pair[0])):
-        if seconds:
-            seconds.sort()
-            p5, p25, p50, p75, p90, p95, p99 = (percentile(seconds, p) for p in (5, 25, 50, 75, 90, 95, 99))
-            found[name] = Latency(kinds[name], len(seconds), p5, p25, p50, p75, p90, p95, p99, seconds[-1])
-    return found
+    import numpy as np
 
-
-def percentile(ordered: Sequence[float], p: float) -> float:
-    """The p-th percentile, 0 to 100, of values in rising order.
-
-    Raises:
-        ValueError: there is no value, or p is out of range.
-    """
-    if not ordered or not 0 <= p <= 100:
-        raise ValueError(f"percentile {p} of {len(ordered)} values: expected at least one value, and 0 to 100")
-    at = (len(ordered) - 1) * p / 100
-    below = math.floor(at)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (at - below)
+    return {
+        name: Latency(kinds[name], len(seconds), *np.percentile(seconds, (5, 25, 50, 75, 90, 95, 99, 100)).tolist())
+        for name, seconds in sorted(times.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+        if seconds
+    }

@@ -77,9 +77,7 @@ class Value:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data; an infinite value is the text "inf"."""
-        data = {"metric": self.metric, "value": self.value, "tasks": self.tasks, "missing": self.missing}
-        data |= {"unknown": self.unknown, "low": self.low, "high": self.high}
-        return {name: "inf" if value == math.inf else value for name, value in data.items()}
+        return {name: "inf" if value == math.inf else value for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True)
@@ -160,35 +158,38 @@ class Metric:
 
 
 def define(
-    name: str, title: str, *, unit: str, better: Better, within: str, formula: str, source: str, strict: bool = False
+    *,
+    unit: str,
+    better: Better,
+    formula: str,
+    source: str,
+    title: str = "",
+    within: str = "0 or more",
+    strict: bool = False,
 ) -> Callable[[Callable[[Sequence[Item]], Terms | None]], Metric]:
-    """Make a function of the items of one task a metric; its docstring is the summary."""
+    """Make a function of the items of one task a metric of its name; its docstring is the summary."""
 
     def declare(terms: Callable[[Sequence[Item]], Terms | None]) -> Metric:
-        use = f'METRICS["{name}"](items)'
+        name = terms.__name__
         summary = " ".join((terms.__doc__ or "").split())
-        return Metric(name, title, unit, better, within, formula, source, summary, use, strict, terms)
+        use = f'METRICS["{name}"](items)'
+        shown = title or name.replace("_", " ")
+        return Metric(name, shown, unit, better, within, formula, source, summary, use, strict, terms)
 
     return declare
 
 
 def per_run(
-    name: str,
-    title: str,
-    *,
-    unit: str,
-    better: Better,
-    within: str,
-    formula: str,
-    source: str,
-    strict: bool = False,
-    over: Callable[[Item], float] = lambda item: 1.0,
+    *, over: Callable[[Item], float] = lambda item: 1.0, **definition: Any
 ) -> Callable[[Callable[[Item], float | None]], Metric]:
     """Make a function of one item a metric: the sum of its values over the sum of `over`, per run if left out.
 
     Items without a run are missing, and so are those whose value is None; these are unknown.
+
+    Args:
+        definition: as `define` takes it.
     """
-    make = define(name, title, unit=unit, better=better, within=within, formula=formula, source=source, strict=strict)
+    make = define(**definition)
 
     def declare(value: Callable[[Item], float | None]) -> Metric:
         @functools.wraps(value)

@@ -85,13 +85,15 @@ class Comparison:
         Raises:
             KeyError: it was not compared.
         """
-        return next((each for each in self.differences if each.metric == metric), None) or _missing(self, metric)
+        for each in self.differences:
+            if each.metric == metric:
+                return each
+        raise KeyError(f"{metric!r} was not compared; there are {[each.metric for each in self.differences]}")
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
-        data = {name: getattr(self, name) for name in ("a", "b", "items", "tasks", "dropped_a", "dropped_b")}
         differences = [vars(each) for each in self.differences]
-        return {**data, "differences": differences, "mcnemar": self.mcnemar._asdict()}
+        return {**vars(self), "differences": differences, "mcnemar": self.mcnemar._asdict()}
 
 
 def compare(
@@ -126,7 +128,7 @@ def compare(
         (first[0].right, second[0].right) for first, second in zip(groups_a.values(), groups_b.values(), strict=True)
     ]
     return Comparison(
-        a, b, len(common), len(groups_a), len(of_a) - len(common), len(of_b) - len(common), differences, _table(pairs)
+        a, b, len(common), len(groups_a), len(of_a) - len(common), len(of_b) - len(common), differences, _mcnemar(pairs)
     )
 
 
@@ -218,8 +220,7 @@ def _minus(b: Any, a: Any) -> Any:
         return b - a
 
 
-def _items_of(items: Iterable[Item], a: str, b: str) -> tuple[dict[tuple[str, int], Item], dict[tuple[str, int], Item]]:
-    items = list(items)
+def _items_of(items: list[Item], a: str, b: str) -> tuple[dict[tuple[str, int], Item], dict[tuple[str, int], Item]]:
     of_a, of_b = ({item.key[1:]: item for item in items if item.key.system == name} for name in (a, b))
     for name, of in ((a, of_a), (b, of_b)):
         if not of:
@@ -228,11 +229,6 @@ def _items_of(items: Iterable[Item], a: str, b: str) -> tuple[dict[tuple[str, in
     return of_a, of_b
 
 
-def _table(pairs: Sequence[tuple[bool, bool]]) -> McNemar:
-    counts = {pair: pairs.count(pair) for pair in ((True, False), (False, True), (True, True), (False, False))}
-    only_a, only_b, both, neither = counts.values()
-    return McNemar(only_a, only_b, both, neither, mcnemar_p(only_a, only_b))
-
-
-def _missing(comparison: Comparison, metric: str) -> Difference:
-    raise KeyError(f"{metric!r} was not compared; there are {[each.metric for each in comparison.differences]}")
+def _mcnemar(pairs: Sequence[tuple[bool, bool]]) -> McNemar:
+    only_a, only_b = pairs.count((True, False)), pairs.count((False, True))
+    return McNemar(only_a, only_b, pairs.count((True, True)), pairs.count((False, False)), mcnemar_p(only_a, only_b))

@@ -88,13 +88,12 @@ class Preference:
 
 def preference_adherence(items: Iterable[Item], preference: Preference) -> Metric:
     """The metric, normalised over all `items`; call it with the items of one system."""
-    names = sorted(preference.members)
-    weights = [*(preference.members[name] for name in names), preference.accuracy, preference.usd, preference.seconds]
+    names, weights = _weights(preference)
     rewards: dict[Key, float | None] = {}
     for group in by_task(items).values():
         features = {item.key: _features(item, names) for item in group if not item.error}
-        low = [_least(row[k] for row in features.values()) for k in range(len(weights))]
-        high = [_most(row[k] for row in features.values()) for k in range(len(weights))]
+        known = [[value for value in column if value is not None] for column in zip(*features.values(), strict=True)]
+        low, high = ([end(column, default=None) for column in known] for end in (min, max))
         for item in group:
             rewards[item.key] = 0.0 if item.error else _min_max(item, features[item.key], low, high, weights)
     return PREFERENCE_ADHERENCE.named("preference_adherence", _mean_of(rewards))
@@ -110,8 +109,7 @@ def preference_reward(items: Iterable[Item], preference: Preference, baseline: s
         ValueError: there is no such system.
     """
     items = list(items)
-    names = sorted(preference.members)
-    weights = [*(preference.members[name] for name in names), preference.accuracy, preference.usd, preference.seconds]
+    names, weights = _weights(preference)
     base = {item.key[1:]: item for item in items if item.key.system == baseline and not item.error}
     if not base:
         systems = sorted({item.key.system for item in items})
@@ -122,6 +120,13 @@ def preference_reward(items: Iterable[Item], preference: Preference, baseline: s
         if first is not None:
             rewards[item.key] = _against(item, first, names, weights)
     return PREFERENCE_REWARD.named("preference_reward", _mean_of(rewards))
+
+
+def _weights(preference: Preference) -> tuple[list[str], list[float]]:
+    """The names of members, and the weights of `_features`."""
+    names = sorted(preference.members)
+    of_members = [preference.members[name] for name in names]
+    return names, [*of_members, preference.accuracy, preference.usd, preference.seconds]
 
 
 def _features(item: Item, names: Sequence[str]) -> list[float | None]:
@@ -175,11 +180,3 @@ def _mean_of(rewards: Mapping[Key, float | None]) -> Callable[[Sequence[Item]], 
         return Terms(sum(known) / len(known), 1.0, missing, unknown) if known else Terms(0.0, 0.0, missing, unknown)
 
     return terms
-
-
-def _least(values: Iterable[float | None]) -> float | None:
-    return min((value for value in values if value is not None), default=None)
-
-
-def _most(values: Iterable[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)

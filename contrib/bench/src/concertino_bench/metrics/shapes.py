@@ -8,8 +8,6 @@ from .metric import per_run
 
 
 @per_run(
-    "width",
-    "width",
     unit="calls per round",
     better="",
     within="1 or more",
@@ -23,8 +21,6 @@ def width(item: Item) -> float:
 
 
 @per_run(
-    "depth",
-    "depth",
     unit="levels per round",
     better="",
     within="1 or more",
@@ -38,8 +34,6 @@ def depth(item: Item) -> float:
 
 
 @per_run(
-    "parallel_rounds",
-    "parallel rounds",
     unit="share of rounds",
     better="",
     within="0 to 1",

@@ -151,11 +151,8 @@ model_entropy = Entropy(
 
 
 @per_run(
-    "unique_tools",
-    "unique tools",
     unit="tools per run",
     better="",
-    within="0 or more",
     formula="Σ different tools and agents of a run / runs",
     source="ParaManager §3.3, Eq. 15 (tool diversity)",
 )

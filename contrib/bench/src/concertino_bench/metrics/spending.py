@@ -18,11 +18,8 @@ def known_usd(item: Item) -> float | None:
 
 
 @per_run(
-    "calls",
-    "calls",
     unit="calls per run",
     better="lower",
-    within="0 or more",
     formula="Σ `Item.calls` / runs",
     source="ParaManager §3.3, Eq. 14 (calls of the rounds)",
 )
@@ -32,11 +29,8 @@ def calls(item: Item) -> float:
 
 
 @per_run(
-    "rounds",
-    "rounds",
     unit="rounds per run",
     better="lower",
-    within="0 or more",
     formula="Σ `Item.rounds` / runs",
     source="ToolOrchestra §2 (steps of a rollout); GAP §5.2 (turns)",
 )
@@ -46,11 +40,9 @@ def rounds(item: Item) -> float:
 
 
 @per_run(
-    "input_tokens",
-    "tokens in",
+    title="tokens in",
     unit="tokens per run",
     better="lower",
-    within="0 or more",
     formula="Σ input tokens / runs",
     source="ParaManager Table 2 (tokens)",
 )
@@ -60,11 +52,9 @@ def input_tokens(item: Item) -> float:
 
 
 @per_run(
-    "output_tokens",
-    "tokens out",
+    title="tokens out",
     unit="tokens per run",
     better="lower",
-    within="0 or more",
     formula="Σ output tokens / runs",
     source="ParaManager Table 2 (tokens)",
 )
@@ -74,8 +64,7 @@ def output_tokens(item: Item) -> float:
 
 
 @per_run(
-    "cached_tokens",
-    "cached share",
+    title="cached share",
     unit="share of tokens in",
     better="higher",
     within="0 to 1",
@@ -89,11 +78,9 @@ def cached_tokens(item: Item) -> float:
 
 
 @per_run(
-    "units",
-    "cost units",
+    title="cost units",
     unit="units per run",
     better="lower",
-    within="0 or more",
     formula="Σ cost units / runs",
     source="ParaManager §3.3, Eq. 17 (abstract cost of tools)",
 )
@@ -103,11 +90,9 @@ def units(item: Item) -> float:
 
 
 @per_run(
-    "usd",
-    "$",
+    title="$",
     unit="$ per run",
     better="lower",
-    within="0 or more",
     strict=True,
     formula="Σ $ / runs",
     source="ToolOrchestra §3.2 (monetary cost $(τ) of a trajectory)",
@@ -118,11 +103,9 @@ def usd(item: Item) -> float | None:
 
 
 @per_run(
-    "grading_usd",
-    "$ of grading",
+    title="$ of grading",
     unit="$ per run",
     better="lower",
-    within="0 or more",
     strict=True,
     formula="Σ $ of grading / runs",
     source="here; a judge is paid too, and apart from the solver",
@@ -133,8 +116,6 @@ def grading_usd(item: Item) -> float | None:
 
 
 @per_run(
-    "cost_of_pass",
-    "cost of pass",
     unit="$ per right answer",
     better="lower",
     within="0 or more; inf if none is right",

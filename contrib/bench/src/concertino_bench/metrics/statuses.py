@@ -40,8 +40,7 @@ def _texts(item: Item) -> int:
 
 
 @per_run(
-    "ok_rate",
-    "calls OK",
+    title="calls OK",
     unit="share of calls",
     better="higher",
     within="0 to 1",
@@ -55,8 +54,6 @@ def ok_rate(item: Item) -> float:
 
 
 @per_run(
-    "recovery_rate",
-    "recovery rate",
     unit="share of failed calls",
     better="higher",
     within="0 to 1",
@@ -70,8 +67,6 @@ def recovery_rate(item: Item) -> float:
 
 
 @per_run(
-    "format_rate",
-    "format rate",
     unit="share of rounds",
     better="higher",
     within="0 to 1",

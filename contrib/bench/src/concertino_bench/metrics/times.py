@@ -8,11 +8,9 @@ from .metric import per_run
 
 
 @per_run(
-    "seconds",
-    "wall time",
+    title="wall time",
     unit="s per run",
     better="lower",
-    within="0 or more",
     formula="Σ `Item.seconds` / runs",
     source="ToolOrchestra §3.2 (Clock(τ) of a trajectory)",
 )
@@ -22,11 +20,8 @@ def seconds(item: Item) -> float:
 
 
 @per_run(
-    "critical_path",
-    "critical path",
     unit="s per run",
     better="lower",
-    within="0 or more",
     formula="Σ `Item.critical_path` / runs",
     source="span of a computation: Blumofe and Leiserson 1999",
 )
@@ -36,8 +31,6 @@ def critical_path(item: Item) -> float:
 
 
 @per_run(
-    "speedup",
-    "speedup",
     unit="times",
     better="higher",
     within="0 or more; 1: one thing after another",
@@ -53,8 +46,6 @@ def speedup(item: Item) -> float:
 
 
 @per_run(
-    "path_share",
-    "path share",
     unit="share of wall time",
     better="higher",
     within="0 to 1",

@@ -17,20 +17,8 @@ for twice; everything else is worked out again each time. Every figure in a text
 
 from __future__ import annotations
 
-from .describing import DEFAULT_CACHE, describe
-from .description import Described, Description, DescriptionProgress
-from .profile import Profile, Rate
-from .tasks import draw_tasks, load_tasks, make_task
+from .describing import describe
+from .description import Described, Description
+from .tasks import make_task
 
-__all__ = [
-    "DEFAULT_CACHE",
-    "Described",
-    "Description",
-    "DescriptionProgress",
-    "Profile",
-    "Rate",
-    "describe",
-    "draw_tasks",
-    "load_tasks",
-    "make_task",
-]
+__all__ = ["Described", "Description", "describe", "make_task"]

@@ -6,19 +6,8 @@ in three forms. The page needs no network and no other file. Only the page needs
 
 from __future__ import annotations
 
-from .failures import FailedItem
-from .frontier import Point, pareto
+from .frontier import pareto
 from .report import Report, build
-from .results import Results, combine, read_all, read_results
+from .results import Results, read_all, read_results
 
-__all__ = [
-    "FailedItem",
-    "Point",
-    "Report",
-    "Results",
-    "build",
-    "combine",
-    "pareto",
-    "read_all",
-    "read_results",
-]
+__all__ = ["Report", "Results", "build", "pareto", "read_all", "read_results"]

@@ -1,20 +1,20 @@
 """Running systems over tasks, and keeping the results.
 
-evaluation     what is run          evaluate        running it: bounded, resumable, guarded in $
-files          what is run, as TOML results_file    what is kept          desk   what graders may use
+evaluation    what is run                evaluator     running it: bounded, resumable, within a limit of $
+files         evaluations as TOML        results_file  the items on disk
+services      what graders may use
 """
 
 from __future__ import annotations
 
 from .evaluation import Evaluation, Selection
 from .evaluator import Outcome, Progress, evaluate
-from .files import EvaluationFile, load_evaluation, make_selection
+from .files import load_evaluation, make_selection
 from .results_file import ResultsFile
 from .services import PoolServices, choose_graders, grading_pool
 
 __all__ = [
     "Evaluation",
-    "EvaluationFile",
     "Outcome",
     "PoolServices",
     "Progress",
