@@ -12,7 +12,8 @@ import concertino as ct
 import pytest
 from click.testing import CliRunner
 from concertino_bench.metrics import Preference
-from concertino_train.audit import AuditFailed, AuditLimits, AuditReport, AuditRow, audit, read_episodes
+from concertino_train.audit import AuditFailed, AuditLimits, AuditReport, audit, read_episodes
+from concertino_train.audit.batch import AuditRow
 from concertino_train.audit.report import CODES
 from concertino_train.cli.audit import audit_command
 from concertino_train.episodes import Called, Episode, EpisodeRound, RoleTurn

@@ -9,10 +9,11 @@ import concertino as ct
 import pytest
 from concertino.testing import ScriptedModel, make_pool
 from concertino_bench import Key
-from concertino_train.data import SelectionSettings, Trajectory, read_trajectories, select
+from concertino_train.data import SelectionSettings
 from concertino_train.data.collecting import Collection
 from concertino_train.data.replaying import replayed
-from concertino_train.data.trajectories import LeftOutTrajectory, repaired
+from concertino_train.data.selecting import select
+from concertino_train.data.trajectories import LeftOutTrajectory, Trajectory, read_trajectories, repaired
 from hypothesis import given
 from hypothesis import strategies as st
 

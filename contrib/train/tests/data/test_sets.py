@@ -17,21 +17,20 @@ from concertino_bench import Key, System
 from concertino_bench.runner import Progress, Selection
 from concertino_local.codec import ByteCodec
 from concertino_train.data import (
-    Conversation,
     GapSettings,
+    RoleConversation,
     SelectionSettings,
     SetSettings,
-    Trajectory,
     make_set,
     read_conversations,
     write_conversations,
 )
-from concertino_train.data.card import read_card
 from concertino_train.data.collecting import Collection, collect
 from concertino_train.data.encoding import encode
 from concertino_train.data.examples import Example
 from concertino_train.data.files import from_row, to_row
 from concertino_train.data.gap import gap_filter
+from concertino_train.data.trajectories import Trajectory
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,7 +94,7 @@ def example(name: str, *widths: int, words: int = 10) -> Example:
     levels = tuple({"search": width} for width in widths)
     run = Trajectory(Key("t", name, 0), "r.jsonl", Path(), "right", widths=levels)
     text = " ".join(["word"] * words)
-    return Example(run, (Conversation(name, (Message("user", "q" * 900), Message("assistant", text)), (1,), (1,)),))
+    return Example(run, (RoleConversation(name, (Message("user", "q" * 900), Message("assistant", text)), (1,), (1,)),))
 
 
 def names(found: list[Example]) -> list[str]:
@@ -183,7 +182,7 @@ def test_the_same_files_and_settings_make_the_same_set_byte_by_byte(
 
 def test_the_card_says_what_is_in_the_set(collected: Collection, sim_pool: ct.Pool, folder: Path) -> None:
     made = make_set(collected.results, folder, SetSettings(ALL), pool=sim_pool, codec=ByteCodec())
-    card, found = read_card(folder), list(read_conversations(folder))
+    card, found = json.loads((folder / "card.json").read_text("utf-8")), list(read_conversations(folder))
     assert card == made.card
     rows = [encode(each, ByteCodec()) for each in found]
     assert card["counts"]["conversations"] == len(found)
@@ -273,7 +272,7 @@ calls = st.builds(
 
 
 @st.composite
-def conversations(draw: st.DrawFn) -> Conversation:
+def conversations(draw: st.DrawFn) -> RoleConversation:
     count = draw(st.integers(1, 4))
     messages: list[Message] = []
     own: list[int] = []
@@ -286,7 +285,7 @@ def conversations(draw: st.DrawFn) -> Conversation:
     train = draw(st.sets(st.sampled_from(own)))
     faults = {place: ("unread",) for place in own if place not in train}
     tools = draw(st.sampled_from(((), ({"type": "function", "function": {"name": "x"}},))))
-    return Conversation(
+    return RoleConversation(
         "c",
         tuple(messages),
         tuple(own),
@@ -305,18 +304,18 @@ def conversations(draw: st.DrawFn) -> Conversation:
 
 
 @given(conversations())
-def test_a_conversation_survives_its_row(found: Conversation) -> None:
+def test_a_conversation_survives_its_row(found: RoleConversation) -> None:
     assert from_row(json.loads(json.dumps(to_row(found)))) == found
 
 
 def test_a_file_is_read_back_as_it_was_written_whatever_the_letters(tmp_path: Path) -> None:
-    odd = Conversation("c", (Message("user", "\ud800 \u2028\x00"), Message("assistant", "é\n")), (1,), (1,))
+    odd = RoleConversation("c", (Message("user", "\ud800 \u2028\x00"), Message("assistant", "é\n")), (1,), (1,))
     write_conversations([odd, replace(odd, id="d")], tmp_path / "deep" / "set.jsonl")
     assert list(read_conversations(tmp_path / "deep" / "set.jsonl")) == [odd, replace(odd, id="d")]
 
 
 def test_reading_is_lazy(tmp_path: Path) -> None:
-    one = Conversation("c", (Message("user", "q"), Message("assistant", "a")), (1,), (1,))
+    one = RoleConversation("c", (Message("user", "q"), Message("assistant", "a")), (1,), (1,))
     path = tmp_path / "set.jsonl"
     write_conversations([one], path)
     path.write_bytes(path.read_bytes() + b"nonsense\n")
@@ -357,7 +356,7 @@ def test_a_torn_file_and_a_missing_one_are_told(tmp_path: Path) -> None:
 
 
 def test_two_conversations_of_one_id_are_refused_and_nothing_is_left(tmp_path: Path) -> None:
-    one = Conversation("c", (Message("user", "q"), Message("assistant", "a")), (1,), (1,))
+    one = RoleConversation("c", (Message("user", "q"), Message("assistant", "a")), (1,), (1,))
     with pytest.raises(ct.UsageError, match="two conversations have the id 'c'"):
         write_conversations([one, one], tmp_path / "set.jsonl")
     assert list(tmp_path.iterdir()) == []

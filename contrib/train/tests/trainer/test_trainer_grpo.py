@@ -12,7 +12,8 @@ import torch
 from concertino import UsageError
 from concertino_local.codec import ByteCodec
 from concertino_train.rollouts import Batch
-from concertino_train.trainer import Algorithm, OrchestratorGRPOTrainer, PlainTrainer
+from concertino_train.trainer import Algorithm, OrchestratorGRPOTrainer
+from plain_trainer import PlainTrainer
 
 ONE = Algorithm(steps=1, questions_per_step=2, group_size=4, learning_rate=1e-3, max_grad_norm=0, device="cpu")
 GSPO = replace(ONE, loss="grpo", ratio="sequence", clip_low=3e-4, clip_high=4e-4)
@@ -126,7 +127,7 @@ def test_the_reference_is_the_policy_as_it_was(
         replace(ONE, steps_per_generation=2, iterations=2, micro_batch=3, kl=0.05, max_grad_norm=0.5, weight_decay=0.1),
         replace(GSPO, steps_per_generation=2, schedule="cosine", warmup=2, clip_low=0.05, clip_high=0.05),
         replace(LOSSES["dr_grpo"], steps_per_generation=3, schedule="linear", old="sampled", temperature=1.5),
-        replace(ONE, correction="token_truncate", correction_cap=1.5, kl=0.05, kl_ratio=True),
+        replace(ONE, correction="token_truncate", correction_cap=1.5, kl=0.05),
     ],
     ids=["dapo", "gspo", "dr_grpo-sampled", "corrected"],
 )
@@ -179,7 +180,7 @@ def test_figures_of_the_batch_and_of_the_sampler_are_logged(
     settings = replace(ONE, steps_per_generation=2, correction="sequence_mask")
     log = trained(tiny(), settings, lambda tasks, step: batch)[1].logs[0]
     assert log["reward"] == pytest.approx(batch.figures["reward"])
-    assert log["tokens/trained"] == batch.trained_tokens
+    assert log["tokens/trained"] == sum(row.trained for row, kept in zip(batch.rows, batch.keep, strict=True) if kept)
     assert 0 < log["sampling/difference_mean"] < log["sampling/difference_max"]
     assert 0 <= log["sampling/weight_mean"] <= 3
     assert log["seconds/sample"] >= 0

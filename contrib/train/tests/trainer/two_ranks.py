@@ -25,11 +25,8 @@ spec.loader.exec_module(tiny)
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from concertino_train.rollouts import Batch  # noqa: E402
-from concertino_train.trainer import (  # noqa: E402
-    Algorithm,
-    OrchestratorGRPOTrainer,
-    role_adapters,
-)
+from concertino_train.trainer import Algorithm, OrchestratorGRPOTrainer  # noqa: E402
+from concertino_train.trainer.roles import role_adapters  # noqa: E402
 
 SAME = Algorithm(
     steps=2, questions_per_step=4, group_size=4, learning_rate=1e-3, iterations=2, micro_batch=3, kl=0.05, device="cpu"

@@ -163,11 +163,6 @@ class DynamicSampler:
             self._counts.all_wrong += min(group.correct) == max(group.correct) == 0
         return False
 
-    @property
-    def short(self) -> int:
-        """How many groups are missing although the limits are reached."""
-        return max(0, self.settings.groups - len(self.buffer)) if not self.wanted() else 0
-
     def take(self) -> list[Sampled]:
         """The groups of this step, oldest first: at most as many as it needs; the rest waits."""
         taken, self.buffer = self.buffer[: self.settings.groups], self.buffer[self.settings.groups :]

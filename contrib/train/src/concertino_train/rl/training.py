@@ -126,7 +126,7 @@ def run_rl(
             output or config.trainer.output, config, resume=resume, restart=restart, force=force, leader=rank.leads
         )
         stack.enter_context(home)
-        work = _Work(config, home, rank, told, resume=resume, force=force)
+        work = _RlTraining(config, home, rank, told, resume=resume, force=force)
         stack.callback(work.close)
         stop = stack.enter_context(GracefulStop(told.say if rank.leads else None))
         work.prepare(questions, reward, stop)
@@ -172,7 +172,7 @@ def algorithm_of(config: TrainConfig) -> Algorithm:
     )
 
 
-class _Work:
+class _RlTraining:
     """One process of a training, from its folder to its result."""
 
     def __init__(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from concertino import UsageError
 from concertino_local.codec import Codec
 
-from concertino_train.data.encoding import EncodedConversation
+from concertino_train.data.encoding import LabelledConversation
 
 from .rows import identity_of, table_of
 from .settings import SftSettings
@@ -24,7 +24,7 @@ def make_trainer(
     settings: SftSettings,
     model: Any,
     codec: Codec,
-    rows: Sequence[EncodedConversation],
+    rows: Sequence[LabelledConversation],
     order: Sequence[int],
     adapter: Any,
 ) -> tuple[Any, SftCallback]:

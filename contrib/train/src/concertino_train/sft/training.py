@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from concertino import UsageError
 
-from concertino_train.data.conversations import Conversation
+from concertino_train.data.conversations import RoleConversation
 from concertino_train.data.files import read_conversations
 from concertino_train.factories.learners import SETTINGS, lora_config, make_engine, make_learner
 from concertino_train.factories.models import LoadedPolicy, load_model
@@ -169,7 +169,7 @@ def sft_settings(config: TrainConfig, folder: Path, *, resume: bool = False, for
     )
 
 
-def _conversations(sets: list[Path]) -> list[Conversation]:
+def _conversations(sets: list[Path]) -> list[RoleConversation]:
     missing = [each for each in sets if not each.exists()]
     if missing:
         raise UsageError(
@@ -179,7 +179,7 @@ def _conversations(sets: list[Path]) -> list[Conversation]:
     return [each for place in sets for each in read_conversations(place)]
 
 
-def _loaded(config: TrainConfig, conversations: list[Conversation], home: Path) -> LoadedPolicy:
+def _loaded(config: TrainConfig, conversations: list[RoleConversation], home: Path) -> LoadedPolicy:
     """The model to train; a new one has the words of the conversations."""
     texts = (message.text for each in conversations for message in each.messages)
     loaded = load_model(config, texts)

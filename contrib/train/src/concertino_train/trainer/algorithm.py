@@ -24,7 +24,6 @@ class Algorithm:
         ratio: of each token, or of whole rows: with loss `grpo` that is GSPO, with clip widths of about 4e-4.
         clip_low, clip_high: width of the range around 1 in which a ratio has a gradient.
         kl: weight of the distance to the policy as it was when training began; 0 for none.
-        kl_ratio: multiply that distance by the ratio, which makes its gradient unbiased.
         row_tokens: constant length of a row, for `dr_grpo`.
         old: log-probabilities that ratios are taken to. `recomputed` by the trainer before its first update: ratios
             begin at 1, whoever sampled. `sampled`, as the sampler said: saves that pass over the rows, and is right
@@ -55,7 +54,6 @@ class Algorithm:
     clip_low: float = 0.2
     clip_high: float = 0.28
     kl: float = 0.0
-    kl_ratio: bool = False
     row_tokens: int | None = None
     old: Literal["recomputed", "sampled"] = "recomputed"
     correction: Literal["none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"] = "none"
@@ -103,7 +101,6 @@ def _expectations(a: Algorithm) -> dict[str, tuple[str, bool]]:
         "clip_low": ("a number above 0, and below 1", 0 < a.clip_low < 1),
         "clip_high": _above_0(a.clip_high),
         "kl": _not_below_0(a.kl),
-        "kl_ratio": ("False where kl is 0", a.kl > 0 or not a.kl_ratio),
         "row_tokens": (
             "a number of tokens with loss dr_grpo, and None with any other",
             a.row_tokens is not None and a.row_tokens >= 1 if a.loss == "dr_grpo" else a.row_tokens is None,
