@@ -359,7 +359,7 @@ def test_every_pass_reads_every_row_once_in_another_order(tmp_path: Path) -> Non
         assert sorted(first) == sorted(second) == list(range(103))
         assert first != second
         assert order == order_of(rows, chosen)
-        assert order != order_of(rows, replace(chosen, seed=1))
+        assert order != order_of(rows, chosen.changed(seed=1))
 
 
 def test_rows_of_one_step_are_of_similar_length(tmp_path: Path) -> None:
@@ -367,7 +367,7 @@ def test_rows_of_one_step_are_of_similar_length(tmp_path: Path) -> None:
 
     rows = [row(str(n), 10 + (n * 37) % 200) for n in range(400)]
     chosen = settings(tmp_path, steps=None, epochs=1)
-    grouped, plain = order_of(rows, chosen), order_of(rows, replace(chosen, group_by_length=False))
+    grouped, plain = order_of(rows, chosen), order_of(rows, chosen.changed(group_by_length=False))
     assert padding_of(rows, grouped, 4) < 0.05
     assert padding_of(rows, plain, 4) > 0.25
 
@@ -462,7 +462,9 @@ def test_a_tiny_policy_learns_to_route_in_the_exact_form_from_collected_trajecto
     codec = ChatCodec.load(new_tokenizer([m.text for c in conversations[:300] for m in c.messages], 1024), "chatml")
     student = new_model(codec.tokenizer, layers=2, hidden=64, heads=4, context=2048)
     fine_tune(
-        SftSettings(tmp_path / "out", steps=500, batch=16, micro_batch=16, learning_rate=3e-3, warmup=20, device="cpu"),
+        SftSettings(
+            out=tmp_path / "out", steps=500, batch=16, micro_batch=16, learning_rate=3e-3, warmup=20, device="cpu"
+        ),
         student,
         codec,
         conversations,

@@ -114,10 +114,10 @@ def test_fewer_than_three_searches_are_too_simple() -> None:
 def test_only_named_members_are_searches() -> None:
     other = example("a", 3)
     other = replace(other, trajectory=replace(other.trajectory, widths=({"solve": 3, "wiki_search": 2}, {"code": 4})))
-    kept, _ = gap_filter([other], GapSettings(2, None, searches=("*search",)))
+    kept, _ = gap_filter([other], GapSettings(least_searches=2, parallel_share=None, searches=["*search"]))
     assert names(kept) == ["a"]
     with pytest.raises(ct.UsageError, match="1 have fewer than 3 searches"):
-        gap_filter([other], GapSettings(3, None, searches=("*search",)))
+        gap_filter([other], GapSettings(parallel_share=None, searches=["*search"]))
 
 
 def test_what_is_longer_than_2000_tokens_behind_the_prompt_is_left_out() -> None:
@@ -217,8 +217,12 @@ def test_only_the_asked_systems_and_roles_are_in_a_set(
 def test_serial_trajectories_are_rewritten_and_filtered_on_the_way(
     collected: Collection, sim_pool: ct.Pool, folder: Path
 ) -> None:
+    gap = GapSettings(least_searches=2, parallel_share=None, most_tokens=100_000)
     settings = SetSettings(
-        ALL, systems=("serial", "rounds"), rewrite="parallel-rounds", gap=GapSettings(2, None, 100_000)
+        ALL,
+        systems=("serial", "rounds"),
+        rewrite="parallel-rounds",
+        gap=gap,
     )
     made = make_set(collected.results, folder, settings, pool=sim_pool)
     assert made.card["counts"]["rewritten"] == 3

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 SETTINGS = [
-    AdvantageSettings(std, ddof, epsilon, baseline)  # type: ignore[arg-type]
+    AdvantageSettings(std=std, ddof=ddof, epsilon=epsilon, baseline=baseline)  # type: ignore[arg-type]
     for std in ("none", "group", "batch")
     for ddof in (0, 1)
     for epsilon in (0.0, 1e-6, 1e-2)

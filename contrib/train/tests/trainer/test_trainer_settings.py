@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,19 +39,19 @@ OWN = {"row_tokens", "old", "correction", "correction_cap", "questions_per_step"
 
 
 def test_every_setting_of_the_algorithm_is_read() -> None:
-    assert {field.name for field in fields(Algorithm)} == set(OTHERS) | OWN
+    assert set(Algorithm.model_fields) == set(OTHERS) | OWN
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_setting_reaches_trl(name: str, tmp_path: Path) -> None:
     value, expected = OTHERS[name]
-    usual, other = (grpo_arguments(each, tmp_path) for each in (CPU, replace(CPU, **{name: value})))
+    usual, other = (grpo_arguments(each, tmp_path) for each in (CPU, CPU.changed(**{name: value})))
     for argument, wanted in expected.items():
         assert getattr(other, argument) == wanted != getattr(usual, argument)
 
 
 def test_dr_grpo_divides_by_the_length_that_is_given(tmp_path: Path) -> None:
-    arguments = grpo_arguments(replace(CPU, loss="dr_grpo", row_tokens=640), tmp_path)
+    arguments = grpo_arguments(CPU.changed(loss="dr_grpo", row_tokens=640), tmp_path)
     assert arguments.max_completion_length == 640
 
 
@@ -66,7 +65,7 @@ def test_defaults_are_safe_on_a_cpu_and_send_nothing(tmp_path: Path) -> None:
 
 
 def test_steps_between_checkpoints_and_log_lines_are_steps_of_rollouts(tmp_path: Path) -> None:
-    arguments = grpo_arguments(replace(CPU, iterations=2, steps_per_generation=3), tmp_path, save_every=5)
+    arguments = grpo_arguments(CPU.changed(iterations=2, steps_per_generation=3), tmp_path, save_every=5)
     assert (arguments.save_steps, arguments.logging_steps) == (30, 6)
 
 

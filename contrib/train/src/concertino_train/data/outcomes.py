@@ -13,32 +13,34 @@ import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from concertino import UsageError
 from concertino_bench import Item
 from concertino_bench.reports import Results, read_all
+from pydantic import Field
+
+from concertino_train.settings import Section, Share
 
 
-@dataclass(frozen=True)
-class OutcomeSettings:
-    """What is kept.
+class OutcomeSettings(Section):
+    """Which questions are for reinforcement learning.
 
     Attributes:
-        above, below: share of right samples, both ends left out.
-        samples: samples that a question has at least; fewer say too little of it.
         system: whose outcomes, a name or a pattern (`teacher@*`); needed where a file has several systems.
+        above, below: share of right samples, both ends left out.
+        samples: samples that a question has at least; fewer say too little of it, and one is never mixed.
     """
 
-    above: float = 0.0
-    below: float = 1.0
-    samples: int = 2
     system: str = ""
+    above: Share = 0.0
+    below: Share = 1.0
+    samples: Annotated[int, Field(ge=2)] = 2
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.above < self.below <= 1:
-            raise UsageError(f"above={self.above}, below={self.below}; expected 0 <= above < below <= 1")
-        if self.samples < 2:
-            raise UsageError(f"samples={self.samples}; expected 2 or more: one sample is never mixed")
+    def check(self) -> None:
+        """See `Section.check`."""
+        if self.above >= self.below:
+            raise ValueError(f"above={self.above}, below={self.below}: expected above less than below")
 
 
 @dataclass(frozen=True)

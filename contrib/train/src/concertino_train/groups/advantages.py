@@ -11,21 +11,17 @@ The invariant: the advantages of a group add up to 0 (unless they are clipped), 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from concertino import UsageError
+
+from concertino_train.settings import Above, Amount, Section
 
 from .keys import TOLERANCE, Bools, Floats, Groups, as_rewards, equal_within, per_group, spread
 
-Std = Literal["none", "group", "batch"]
-Baseline = Literal["mean", "leave_one_out"]
 
-
-@dataclass(frozen=True)
-class AdvantageSettings:
-    """How advantages are made.
+class AdvantageSettings(Section):
+    """How rewards become advantages.
 
     Attributes:
         std: what the difference is divided by: nothing (Dr. GRPO), the std of the group (GRPO), or that of all rows of
@@ -37,26 +33,11 @@ class AdvantageSettings:
         clip: greatest absolute advantage; None for no bound. ToolOrchestra's code clips at 3.
     """
 
-    std: Std = "group"
+    std: Literal["none", "group", "batch"] = "group"
     ddof: Literal[0, 1] = 1
-    epsilon: float = 1e-6
-    baseline: Baseline = "mean"
-    clip: float | None = None
-
-    def __post_init__(self) -> None:
-        expected = {
-            "std": self.std in ("none", "group", "batch"),
-            "ddof": self.ddof in (0, 1),
-            "epsilon": 0 <= self.epsilon < float("inf"),
-            "baseline": self.baseline in ("mean", "leave_one_out"),
-            "clip": self.clip is None or self.clip > 0,
-        }
-        for name, fine in expected.items():
-            if not fine:
-                raise UsageError(
-                    f"AdvantageSettings({name}={getattr(self, name)!r}): expected std none, group or batch; ddof 0 or "
-                    "1; epsilon 0 or more; baseline mean or leave_one_out; clip above 0 or None"
-                )
+    epsilon: Amount = 1e-6
+    baseline: Literal["mean", "leave_one_out"] = "mean"
+    clip: Above | None = None
 
 
 class Advantages(NamedTuple):
@@ -77,7 +58,7 @@ class Advantages(NamedTuple):
 
 
 def compute_advantages(
-    rewards: Sequence[float] | Floats, groups: Groups, settings: AdvantageSettings = AdvantageSettings()
+    rewards: Sequence[float] | Floats, groups: Groups, settings: AdvantageSettings | None = None
 ) -> Advantages:
     """Advantages of rows within their groups.
 
@@ -89,6 +70,7 @@ def compute_advantages(
     Raises:
         UsageError: shapes differ, or a reward is not finite.
     """
+    settings = settings or AdvantageSettings()
     values = as_rewards(rewards, groups)
     counts = groups.sizes.astype(np.float64)
     means = per_group(values, groups) / np.maximum(1.0, counts)

@@ -84,7 +84,7 @@ def sft_arguments(settings: SftSettings, rows: int) -> TrainingArguments:
     known = SFTConfig.__dataclass_fields__
     checkpointing = "activation_checkpointing" if "activation_checkpointing" in known else "gradient_checkpointing"
     table: dict[str, Any] = {
-        checkpointing: settings.activation_checkpointing,
+        checkpointing: settings.gradient_checkpointing,
         **({"gradient_checkpointing": False} if checkpointing != "gradient_checkpointing" else {}),
         "output_dir": str(Path(settings.out) / "checkpoints"),
         "max_steps": rows // settings.batch,

@@ -10,7 +10,6 @@ import importlib
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
 from random import Random
 from typing import Any
 
@@ -45,7 +44,7 @@ _MAY_DIFFER = (
 
 def identity_of(settings: SftSettings, codec: Codec, rows: Sequence[LabelledConversation]) -> str:
     """Equal for trainings that may resume from each other's checkpoints."""
-    said = {name: value for name, value in asdict(settings).items() if name not in _MAY_DIFFER}
+    said = {name: value for name, value in settings.model_dump().items() if name not in _MAY_DIFFER}
     digest = hashlib.sha256(json.dumps([said, codec.fingerprint], sort_keys=True, default=str).encode())
     for row in rows:
         digest.update(json.dumps([row.ids, row.labels]).encode())
@@ -88,7 +87,7 @@ def prepare(
 def with_limit(settings: SftSettings, model: Any) -> SftSettings:
     """The settings, with what the model reads as `max_tokens` where longer conversations are left out."""
     if settings.max_tokens is None and settings.too_long == "drop":
-        return replace(settings, max_tokens=_context(model))
+        return settings.changed(max_tokens=_context(model))
     return settings
 
 
