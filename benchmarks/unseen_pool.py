@@ -43,7 +43,7 @@ from concertino_train.collection import run_collection
 from concertino_train.config import TrainConfig, load_config
 from concertino_train.config.named import make_strategy
 from concertino_train.evaluation import run_eval
-from concertino_train.factories import make_pool
+from concertino_train.factories.pools import make_pool
 from concertino_train.rl import run_rl
 from concertino_train.sft import run_sft
 from unseen_members import Leader, shown

@@ -7,7 +7,8 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from concertino_train.audit.report import CODES
-from concertino_train.rewards import PRESETS, SPENDING, TERMS, Term
+from concertino_train.rewards import PRESETS, TERMS, Term
+from concertino_train.rewards.functions import SPENDING
 
 _HEAD = """\
 # Rewards

@@ -40,7 +40,7 @@ def policy(vllm_policy: ModelSpec, tiny_model: Path) -> Iterator[Any]:
 def test_a_served_policy_samples_with_the_numbers_of_the_model_in_this_process_and_follows_its_weights(
     policy: Any, tiny_model: Path
 ) -> None:
-    from concertino_train.policies import score
+    from concertino_train.policies.transformers import score
 
     folders = {"new": tiny_model.parent / "tiny-changed", "old": tiny_model}
     models = {name: load(folder) for name, folder in folders.items()}

@@ -21,8 +21,6 @@ from concertino_bench import System
 from concertino_train.config.named import make_named, make_strategy
 from concertino_train.data.building import DataSet, SetSettings, make_set
 from concertino_train.data.collecting import RESULTS, collect
-from concertino_train.data.gap import GapSettings
-from concertino_train.data.selecting import SelectionSettings
 from concertino_train.factories.pools import VariedPool, asked_with, draw_preference, make_pool
 from concertino_train.factories.questions import make_budget, select_tasks, selections_of
 from concertino_train.running.progress import Reporter
@@ -143,12 +141,14 @@ def build_set(config: TrainConfig, home: Path, *, pool: Pool | None = None) -> D
         kept = select_tasks(config.tasks.train, "tasks.train")
         exclude = [text for task, _ in kept for text in (task.id, task.question)]
     settings = SetSettings(
-        selection=SelectionSettings(**data.select.model_dump(), exclude=frozenset(exclude), seed=config.trainer.seed),
+        selection=data.select,
+        exclude=frozenset(exclude),
+        seed=config.trainer.seed,
         roles=tuple(data.roles),
         exact=data.exact,
         rewrite=data.rewrite,
         keep_serial=data.keep_serial,
-        gap=_gap(config),
+        gap=data.gap,
         title=f"{config.name}: conversations to learn from",
     )
     return make_set(results, home / "set", settings, pool=_pool_of(config, pool))
@@ -195,14 +195,6 @@ def _pool_of(config: TrainConfig, pool: Pool | None) -> Pool | PoolOf:
         return own if task is None or world is None else own.adding(*world(task).members())
 
     return pool_of
-
-
-def _gap(config: TrainConfig) -> GapSettings | None:
-    section = config.data.gap
-    if section is None:
-        return None
-    given = section.model_dump()
-    return GapSettings(**{**given, "searches": tuple(given["searches"])}, seed=config.trainer.seed)
 
 
 def _leader(config: TrainConfig, pool: Pool, strategy: Strategy) -> str | Model:

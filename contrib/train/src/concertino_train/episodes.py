@@ -301,7 +301,7 @@ class Episode:
             verdict: the issues of a text that led to no plan; by default those that the strategy found.
             readings: what the strategy found in the policy's texts, in order; by default the run is replayed.
         """
-        reader = _Reader(run, pool, frozenset(others), verdict, readings)
+        reader = _RunReader(run, pool, frozenset(others), verdict, readings)
         usage, own = run.usage, reader.own
         return cls(
             run.id,
@@ -368,7 +368,7 @@ class Episode:
             ) from error
 
 
-class _Reader:
+class _RunReader:
     """What a run's events say, told as rounds."""
 
     def __init__(

@@ -12,7 +12,8 @@ import concertino as ct
 import pytest
 from click.testing import CliRunner
 from concertino_bench.metrics import Preference
-from concertino_train.audit import AuditFailed, AuditLimits, AuditReport, AuditRow, audit, read_episodes
+from concertino_train.audit import AuditFailed, AuditLimits, AuditReport, audit, read_episodes
+from concertino_train.audit.batch import AuditRow
 from concertino_train.audit.report import CODES
 from concertino_train.cli.audit import audit_command
 from concertino_train.episodes import Called, Episode, EpisodeRound, RoleTurn
@@ -228,11 +229,11 @@ def test_rows_of_a_group_with_several_prompts_are_found(healthy: Any) -> None:
 
 
 def test_a_filter_that_filters_nothing_and_one_that_filters_everything_are_found(make: Any, healthy: Any) -> None:
-    assert "filter-idle" in codes(audit(healthy, PRESETS["gap"], filters=Filters(0.01)))
-    assert "filter-idle" not in codes(audit(healthy, PRESETS["gap"], filters=Filters(None)))
-    assert "filter-all" in codes(audit(healthy, PRESETS["gap"], filters=Filters(99.0)), "fail")
+    assert "filter-idle" in codes(audit(healthy, PRESETS["gap"], filters=Filters(homogeneity=0.01)))
+    assert "filter-idle" not in codes(audit(healthy, PRESETS["gap"], filters=Filters()))
+    assert "filter-all" in codes(audit(healthy, PRESETS["gap"], filters=Filters(homogeneity=99.0)), "fail")
     some = {**healthy, "d": [make(f"d{n}", group="d") for n in range(2)]}
-    assert not codes(audit(some, PRESETS["gap"], filters=Filters(0.01))) & {"filter-idle", "filter-all"}
+    assert not codes(audit(some, PRESETS["gap"], filters=Filters(homogeneity=0.01))) & {"filter-idle", "filter-all"}
 
 
 # -- reports and the command -------------------------------------------------------------------------------------------

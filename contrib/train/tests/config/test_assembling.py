@@ -9,10 +9,9 @@ import pytest
 from concertino import Budget, UsageError
 from concertino_train.config import TrainConfig, load_config
 from concertino_train.config.named import make_strategy
-from concertino_train.factories import Questions, make_pool
 from concertino_train.factories.models import common_lines
-from concertino_train.factories.pools import VariedPool
-from concertino_train.factories.questions import evaluation_assignments
+from concertino_train.factories.pools import VariedPool, make_pool
+from concertino_train.factories.questions import Questions, evaluation_assignments
 
 PRACTICE: dict[str, Any] = {
     "pool": {"make": {"name": "practice"}},

@@ -6,7 +6,8 @@ import re
 from typing import Annotated, Literal
 
 import pytest
-from concertino_train.config.sections import BudgetSection, Section
+from concertino_train.config.sections import BudgetSection
+from concertino_train.settings import Section
 from pydantic import Field
 from reference_training_settings import _doc, _section, reference_page
 

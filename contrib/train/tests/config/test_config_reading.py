@@ -109,7 +109,7 @@ def test_a_recipe_may_be_a_base(tmp_path: Path) -> None:
             "rollout: {tree: {}}\nalgorithm: {grouping: agent_turn, filters: {invalid: true}}\n",
             "algorithm.filters.invalid with a tree",
         ),
-        ("algorithm: {loss: dr_grpo}\n", "algorithm.row_tokens is the constant of loss dr_grpo"),
+        ("algorithm: {loss: dr_grpo}\n", ":1: algorithm.row_tokens=None: expected a number with loss=dr_grpo"),
         ("roles: {policies: lora}\n", "roles.policies=lora needs model.adapter"),
         ("model: {new: {hidden: 30, heads: 4}}\n", "has to be even"),
         ("- a list\n", "expected `key: value` lines"),

@@ -10,7 +10,7 @@ import pytest
 from concertino.strategies import AgentGraph, ParallelRounds, Role, RoleWorkflow, SerialCalls, TaskContext, coder_tester
 from concertino.strategies.parallel_rounds.strategy import ParallelRoundsMachine
 from concertino.testing import ScriptedModel, make_pool
-from concertino_train.data import Conversation, conversations_of
+from concertino_train.data import RoleConversation, conversations_of
 from concertino_train.data.replaying import replayed, tell
 
 FINAL = [("final_answer", {})]
@@ -39,7 +39,7 @@ def run_of(*turns: Any, **options: Any) -> ct.Run:
         return ct.Orchestrator(model, **options).run_sync("What is 1 + 2?", pool=make_pool(add))
 
 
-def taught(found: Conversation) -> list[bool]:
+def taught(found: RoleConversation) -> list[bool]:
     return [place in found.train for place in found.own]
 
 
@@ -285,6 +285,6 @@ def test_an_error_of_the_model_ends_the_conversation_before_it() -> None:
 def test_a_conversation_that_cannot_be_is_refused(wrong: dict[str, Any], said: str) -> None:
     roles = ("user", "assistant", "user", "assistant")
     messages = tuple(ct.Message(role, "x") for role in roles)
-    whole = Conversation("c", messages, (1, 3), (3,))
+    whole = RoleConversation("c", messages, (1, 3), (3,))
     with pytest.raises(ct.UsageError, match=said):
         replace(whole, **wrong)

@@ -15,7 +15,7 @@ from concertino import Message, ToolCall
 from concertino.strategies import DependencyPlan, ParallelRounds, SerialCalls
 from concertino.testing import ScriptedModel, make_pool
 from concertino_local.codec import ByteCodec, Codec
-from concertino_train.data import Conversation, conversations_of, read_conversations, write_conversations
+from concertino_train.data import RoleConversation, conversations_of, read_conversations, write_conversations
 from concertino_train.data.encoding import IGNORED, encode, encode_all, token_lengths
 
 COUNT = int(os.environ.get("CONCERTINO_TRAJECTORIES", "60"))
@@ -96,12 +96,12 @@ def _ending(kind: int, chance: Random) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def conversations() -> list[Conversation]:
+def conversations() -> list[RoleConversation]:
     return [each for seed in range(COUNT) for each in conversations_of(trajectory(seed)) if each.train]
 
 
 @pytest.fixture(scope="module")
-def chat_codec(conversations: list[Conversation]) -> Codec:
+def chat_codec(conversations: list[RoleConversation]) -> Codec:
     """Of a tokenizer made for these texts, with ChatML."""
     pytest.importorskip("transformers")
     from concertino_local.codec import ChatCodec
@@ -117,7 +117,7 @@ def codec(request: pytest.FixtureRequest) -> Codec:
 
 
 def test_decoded_trained_tokens_are_the_taught_texts_with_their_ends_byte_for_byte(
-    conversations: list[Conversation], codec: Codec
+    conversations: list[RoleConversation], codec: Codec
 ) -> None:
     end = codec.decode(codec.end_ids[:1])
     context = 0
@@ -131,7 +131,7 @@ def test_decoded_trained_tokens_are_the_taught_texts_with_their_ends_byte_for_by
     assert context > len(conversations) / 5, "the trajectories have texts that are not taught"
 
 
-def test_no_token_of_a_tool_a_user_or_the_instructions_is_trained(conversations: list[Conversation]) -> None:
+def test_no_token_of_a_tool_a_user_or_the_instructions_is_trained(conversations: list[RoleConversation]) -> None:
     codec = ByteCodec()
     for each in conversations:
         row = encode(each, codec)
@@ -154,7 +154,9 @@ def _by_role(ids: tuple[int, ...], labels: tuple[int, ...]) -> Iterator[tuple[st
             role = ""
 
 
-def test_the_end_of_the_turn_is_trained_in_every_taught_turn(conversations: list[Conversation], codec: Codec) -> None:
+def test_the_end_of_the_turn_is_trained_in_every_taught_turn(
+    conversations: list[RoleConversation], codec: Codec
+) -> None:
     for each in conversations:
         turns = encode(each, codec).turns()
         assert len(turns) == len(each.train)
@@ -162,7 +164,7 @@ def test_the_end_of_the_turn_is_trained_in_every_taught_turn(conversations: list
 
 
 def test_a_chat_codec_s_own_encoding_of_a_conversation_is_the_same(
-    conversations: list[Conversation], chat_codec: Any
+    conversations: list[RoleConversation], chat_codec: Any
 ) -> None:
     for each in conversations:
         row = encode(each, chat_codec)
@@ -173,7 +175,7 @@ def test_a_chat_codec_s_own_encoding_of_a_conversation_is_the_same(
 
 
 def test_no_null_is_trained_where_no_call_has_one(
-    conversations: list[Conversation], codec: Codec, tmp_path: Path
+    conversations: list[RoleConversation], codec: Codec, tmp_path: Path
 ) -> None:
     """Arguments of different calls differ in their keys; nothing fills in what one lacks."""
     pytest.importorskip("datasets")
@@ -196,7 +198,7 @@ def test_native_calls_keep_their_own_arguments_on_every_path(chat_codec: Any, tm
     calls = [ToolCall("look", one, f"call0000{n}") for n, one in enumerate(arguments)]
     answers = [Message("tool", '{"status": "OK"}', call_id=call.id) for call in calls]
     messages = (Message("user", "q"), Message("assistant", "", tuple(calls)), *answers, Message("assistant", "done"))
-    one = Conversation("c", messages, (1, 6), (1, 6), tools=tuple(POOL.to_openai()))
+    one = RoleConversation("c", messages, (1, 6), (1, 6), tools=tuple(POOL.to_openai()))
     write_conversations([one, replace(one, id="d", train=(6,))], tmp_path / "set.jsonl")
     rows = list(encode_all(read_conversations(tmp_path / "set.jsonl"), chat_codec))
     trained = [chat_codec.decode([i for i in taught if i != IGNORED]) for taught in table_of(rows)["labels"]]
@@ -207,7 +209,7 @@ def test_native_calls_keep_their_own_arguments_on_every_path(chat_codec: Any, tm
     assert trained[1] == f"done{chat_codec.end_text}"
 
 
-def test_what_is_read_is_what_a_rollout_would_read(conversations: list[Conversation], codec: Codec) -> None:
+def test_what_is_read_is_what_a_rollout_would_read(conversations: list[RoleConversation], codec: Codec) -> None:
     """The ids before each taught turn are the prompt, the turns and what stood between, as a rollout joins them."""
     each = max(conversations, key=lambda one: len(one.own))
     line = list(codec.prompt(each.messages[: each.own[0]]))
@@ -222,7 +224,7 @@ def test_what_is_read_is_what_a_rollout_would_read(conversations: list[Conversat
 
 def test_nothing_follows_the_last_taught_turn() -> None:
     roles = ("user", "assistant", "user", "assistant")
-    one = Conversation("c", tuple(Message(role, role) for role in roles), (1, 3), (1,))
+    one = RoleConversation("c", tuple(Message(role, role) for role in roles), (1, 3), (1,))
     row = encode(one, ByteCodec())
     assert row.ids[-1] == ByteCodec.END
     assert row.labels[-1] == ByteCodec.END
@@ -230,7 +232,7 @@ def test_nothing_follows_the_last_taught_turn() -> None:
 
 
 def test_a_conversation_that_teaches_nothing_is_refused_alone_and_passed_over_in_a_set() -> None:
-    one = Conversation("c", (Message("user", "q"), Message("assistant", "a")), (1,), ())
+    one = RoleConversation("c", (Message("user", "q"), Message("assistant", "a")), (1,), ())
     with pytest.raises(ct.UsageError, match="conversation c teaches nothing"):
         encode(one, ByteCodec())
     assert list(encode_all([one], ByteCodec())) == []
@@ -241,13 +243,13 @@ def test_a_codec_whose_turns_have_no_end_is_refused() -> None:
         def turn(self, message: Message) -> tuple[int, ...]:
             return super().turn(message)[:-1]
 
-    one = Conversation("c", (Message("user", "q"), Message("assistant", "a")), (1,), (1,))
+    one = RoleConversation("c", (Message("user", "q"), Message("assistant", "a")), (1,), (1,))
     with pytest.raises(ct.UsageError, match="a policy that is taught no end never stops"):
         encode(one, Endless())
 
 
 def test_lengths_are_told_as_figures() -> None:
-    one = Conversation("c", (Message("user", "q"), Message("assistant", "ab")), (1,), (1,))
+    one = RoleConversation("c", (Message("user", "q"), Message("assistant", "ab")), (1,), (1,))
     rows = list(encode_all([one, replace(one, id="d")], ByteCodec()))
     figures = token_lengths(rows)
     assert (figures["trained"], figures["total"], figures["most"]) == (6, 2 * len(rows[0].ids), len(rows[0].ids))

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from pathlib import Path
 from typing import Any
 
 import concertino as ct
 import pytest
-from concertino_bench import Item, Key, Task, Verdict
+from concertino_bench import Item, Key, Verdict
 from concertino_bench.reports import Results
-from concertino_train.data import OutcomeSettings, mixed_outcomes
 from concertino_train.data.collecting import Collection
-from concertino_train.data.outcomes import AskedQuestion, read_asked, write_asked
+from concertino_train.data.outcomes import AskedQuestion, OutcomeSettings, mixed_outcomes
 
 
 def results(**rights: str) -> Results:
@@ -55,7 +51,7 @@ def test_a_sample_that_broke_says_nothing_of_its_question() -> None:
 def test_questions_asked_too_seldom_are_told_apart() -> None:
     mixed = mixed_outcomes(results(a="RW", b="RWWW"), OutcomeSettings(samples=4))
     assert ([each.task for each in mixed.kept], [each.task for each in mixed.too_few]) == (["b"], ["a"])
-    assert mixed.to_json() == {"kept": 1, "too_easy": 0, "too_hard": 0, "too_few": 1, "broken_samples": 0}
+    assert (mixed.too_easy, mixed.too_hard, mixed.broken) == ((), (), 0)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +68,7 @@ def test_a_dataset_with_no_mixed_outcomes_is_refused_with_the_next_step(found: R
         mixed_outcomes(found)
 
 
-def test_of_several_systems_one_is_named_or_a_pattern_takes_all(collected: Collection, tmp_path: Path) -> None:
+def test_of_several_systems_one_is_named_or_a_pattern_takes_all(collected: Collection) -> None:
     with pytest.raises(
         ct.UsageError, match=r"the results have 8 systems .*name one, or several by a pattern: system='"
     ):
@@ -81,29 +77,6 @@ def test_of_several_systems_one_is_named_or_a_pattern_takes_all(collected: Colle
         mixed_outcomes(collected.results, OutcomeSettings(system="teacher@*"))
     mixed = mixed_outcomes(collected.results, OutcomeSettings(system="*"))
     assert {each.samples for each in mixed.kept} == {8}
-    written = write_asked(mixed, tmp_path / "asked.jsonl", OutcomeSettings(system="*"), [collected.results])
-    assert "| results.jsonl |" in written.with_suffix(".md").read_text()
-
-
-def test_kept_questions_are_found_among_tasks_and_a_missing_one_is_told() -> None:
-    mixed = mixed_outcomes(results(a="RW", b="RR"))
-    tasks = [Task(name, "?", ("1",), "text") for name in "abc"]
-    assert [task.id for task in mixed.of(tasks)] == ["a"]
-    with pytest.raises(ct.UsageError, match="1 tasks with mixed outcomes are not in this set, such as a"):
-        mixed.of(tasks[1:])
-
-
-def test_kept_questions_are_written_and_read_back(tmp_path: Path) -> None:
-    mixed = mixed_outcomes(results(a="RWW", b="RRW"))
-    path = write_asked(mixed, tmp_path / "deep" / "asked.jsonl")
-    assert tuple(read_asked(path)) == mixed.kept
-    card = json.loads((tmp_path / "deep" / "asked.card.json").read_text())
-    assert (card["counts"]["kept"], card["outcomes"]) == (2, {"1 of 3": 1, "2 of 3": 1})
-    assert card["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
-    assert "| 1 of 3 | 1 |" in (tmp_path / "deep" / "asked.md").read_text()
-    path.write_text('{"task": "a", "right": 1, "samples": 2}\n{"tsk": 1}\n')
-    with pytest.raises(ct.UsageError, match=r"asked.jsonl, line 2: .*expected"):
-        list(read_asked(path))
 
 
 @pytest.mark.parametrize("wrong", [{"above": 0.5, "below": 0.5}, {"below": 1.5}, {"samples": 1}])

@@ -10,9 +10,9 @@ import pytest
 from concertino import Observation, Status
 from concertino.strategies import DependencyPlan, ParallelRounds, SerialCalls
 from concertino.testing import ScriptedModel, make_pool
-from concertino_train.data import Conversation, conversations_of, parallelised
+from concertino_train.data import RoleConversation, conversations_of
 from concertino_train.data.dataflow import MadeValue, dependencies, rounds_of
-from concertino_train.data.rewriting import NotParallel
+from concertino_train.data.rewriting import NotParallel, parallelised
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -166,7 +166,7 @@ SOURCES = {
 }
 
 
-def plans_of(found: Conversation, strategy: ct.Strategy) -> list[list[tuple[str, Any]]]:
+def plans_of(found: RoleConversation, strategy: ct.Strategy) -> list[list[tuple[str, Any]]]:
     """The plans that a machine makes of the policy's texts."""
     from concertino.strategies import Act, Ask, TaskContext
 
@@ -220,7 +220,7 @@ def test_what_is_left_of_the_budget_is_told_for_the_new_rounds() -> None:
     assert [each["units"] for each in after] == [before[at]["units"] for at in (0, 2, 4)]
 
 
-def _budgets(found: Conversation) -> list[dict[str, float]]:
+def _budgets(found: RoleConversation) -> list[dict[str, float]]:
     shown = [message.text.partition("<budget>")[2].partition("</budget>")[0] for message in found.messages]
     return [json.loads(text) for text in shown if text.startswith("{")]
 

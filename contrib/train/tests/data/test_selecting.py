@@ -9,10 +9,11 @@ import concertino as ct
 import pytest
 from concertino.testing import ScriptedModel, make_pool
 from concertino_bench import Key
-from concertino_train.data import SelectionSettings, Trajectory, read_trajectories, select
+from concertino_train.data import SelectionSettings
 from concertino_train.data.collecting import Collection
 from concertino_train.data.replaying import replayed
-from concertino_train.data.trajectories import LeftOutTrajectory, repaired
+from concertino_train.data.selecting import select
+from concertino_train.data.trajectories import LeftOutTrajectory, Trajectory, read_trajectories, repaired
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,7 +36,8 @@ def one(
 
 
 def taken(found: list[Any], **settings: Any) -> list[tuple[str, int]]:
-    chosen = select(found, SelectionSettings(**{"tool_share": None, **settings}))
+    seed = settings.pop("seed", 0)
+    chosen = select(found, SelectionSettings(**{"tool_share": None, **settings}), seed=seed)
     return [(each.question, each.key.sample) for each in chosen.trajectories]
 
 
@@ -66,7 +68,7 @@ def test_one_question_in_two_writings_is_taken_once() -> None:
 
 
 def test_questions_of_the_set_for_rl_are_left_out_by_id_or_text() -> None:
-    chosen = select([one("a"), one("b"), one("c")], SelectionSettings(exclude={"task-a", "b"}, tool_share=None))
+    chosen = select([one("a"), one("b"), one("c")], SelectionSettings(tool_share=None), exclude={"task-a", "b"})
     assert [each.question for each in chosen.trajectories] == ["c"]
     assert chosen.reasons == {"excluded": 2}
 

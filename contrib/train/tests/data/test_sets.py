@@ -17,21 +17,20 @@ from concertino_bench import Key, System
 from concertino_bench.runner import Progress, Selection
 from concertino_local.codec import ByteCodec
 from concertino_train.data import (
-    Conversation,
     GapSettings,
+    RoleConversation,
     SelectionSettings,
     SetSettings,
-    Trajectory,
     make_set,
     read_conversations,
     write_conversations,
 )
-from concertino_train.data.card import read_card
 from concertino_train.data.collecting import Collection, collect
 from concertino_train.data.encoding import encode
 from concertino_train.data.examples import Example
 from concertino_train.data.files import from_row, to_row
 from concertino_train.data.gap import gap_filter
+from concertino_train.data.trajectories import Trajectory
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,7 +94,7 @@ def example(name: str, *widths: int, words: int = 10) -> Example:
     levels = tuple({"search": width} for width in widths)
     run = Trajectory(Key("t", name, 0), "r.jsonl", Path(), "right", widths=levels)
     text = " ".join(["word"] * words)
-    return Example(run, (Conversation(name, (Message("user", "q" * 900), Message("assistant", text)), (1,), (1,)),))
+    return Example(run, (RoleConversation(name, (Message("user", "q" * 900), Message("assistant", text)), (1,), (1,)),))
 
 
 def names(found: list[Example]) -> list[str]:
@@ -115,10 +114,10 @@ def test_fewer_than_three_searches_are_too_simple() -> None:
 def test_only_named_members_are_searches() -> None:
     other = example("a", 3)
     other = replace(other, trajectory=replace(other.trajectory, widths=({"solve": 3, "wiki_search": 2}, {"code": 4})))
-    kept, _ = gap_filter([other], GapSettings(2, None, searches=("*search",)))
+    kept, _ = gap_filter([other], GapSettings(least_searches=2, parallel_share=None, searches=["*search"]))
     assert names(kept) == ["a"]
     with pytest.raises(ct.UsageError, match="1 have fewer than 3 searches"):
-        gap_filter([other], GapSettings(3, None, searches=("*search",)))
+        gap_filter([other], GapSettings(parallel_share=None, searches=["*search"]))
 
 
 def test_what_is_longer_than_2000_tokens_behind_the_prompt_is_left_out() -> None:
@@ -183,7 +182,7 @@ def test_the_same_files_and_settings_make_the_same_set_byte_by_byte(
 
 def test_the_card_says_what_is_in_the_set(collected: Collection, sim_pool: ct.Pool, folder: Path) -> None:
     made = make_set(collected.results, folder, SetSettings(ALL), pool=sim_pool, codec=ByteCodec())
-    card, found = read_card(folder), list(read_conversations(folder))
+    card, found = json.loads((folder / "card.json").read_text("utf-8")), list(read_conversations(folder))
     assert card == made.card
     rows = [encode(each, ByteCodec()) for each in found]
     assert card["counts"]["conversations"] == len(found)
@@ -218,8 +217,12 @@ def test_only_the_asked_systems_and_roles_are_in_a_set(
 def test_serial_trajectories_are_rewritten_and_filtered_on_the_way(
     collected: Collection, sim_pool: ct.Pool, folder: Path
 ) -> None:
+    gap = GapSettings(least_searches=2, parallel_share=None, most_tokens=100_000)
     settings = SetSettings(
-        ALL, systems=("serial", "rounds"), rewrite="parallel-rounds", gap=GapSettings(2, None, 100_000)
+        ALL,
+        systems=("serial", "rounds"),
+        rewrite="parallel-rounds",
+        gap=gap,
     )
     made = make_set(collected.results, folder, settings, pool=sim_pool)
     assert made.card["counts"]["rewritten"] == 3
@@ -273,7 +276,7 @@ calls = st.builds(
 
 
 @st.composite
-def conversations(draw: st.DrawFn) -> Conversation:
+def conversations(draw: st.DrawFn) -> RoleConversation:
     count = draw(st.integers(1, 4))
     messages: list[Message] = []
     own: list[int] = []
@@ -286,7 +289,7 @@ def conversations(draw: st.DrawFn) -> Conversation:
     train = draw(st.sets(st.sampled_from(own)))
     faults = {place: ("unread",) for place in own if place not in train}
     tools = draw(st.sampled_from(((), ({"type": "function", "function": {"name": "x"}},))))
-    return Conversation(
+    return RoleConversation(
         "c",
         tuple(messages),
         tuple(own),
@@ -305,18 +308,18 @@ def conversations(draw: st.DrawFn) -> Conversation:
 
 
 @given(conversations())
-def test_a_conversation_survives_its_row(found: Conversation) -> None:
+def test_a_conversation_survives_its_row(found: RoleConversation) -> None:
     assert from_row(json.loads(json.dumps(to_row(found)))) == found
 
 
 def test_a_file_is_read_back_as_it_was_written_whatever_the_letters(tmp_path: Path) -> None:
-    odd = Conversation("c", (Message("user", "\ud800 \u2028\x00"), Message("assistant", "é\n")), (1,), (1,))
+    odd = RoleConversation("c", (Message("user", "\ud800 \u2028\x00"), Message("assistant", "é\n")), (1,), (1,))
     write_conversations([odd, replace(odd, id="d")], tmp_path / "deep" / "set.jsonl")
     assert list(read_conversations(tmp_path / "deep" / "set.jsonl")) == [odd, replace(odd, id="d")]
 
 
 def test_reading_is_lazy(tmp_path: Path) -> None:
-    one = Conversation("c", (Message("user", "q"), Message("assistant", "a")), (1,), (1,))
+    one = RoleConversation("c", (Message("user", "q"), Message("assistant", "a")), (1,), (1,))
     path = tmp_path / "set.jsonl"
     write_conversations([one], path)
     path.write_bytes(path.read_bytes() + b"nonsense\n")
@@ -357,7 +360,7 @@ def test_a_torn_file_and_a_missing_one_are_told(tmp_path: Path) -> None:
 
 
 def test_two_conversations_of_one_id_are_refused_and_nothing_is_left(tmp_path: Path) -> None:
-    one = Conversation("c", (Message("user", "q"), Message("assistant", "a")), (1,), (1,))
+    one = RoleConversation("c", (Message("user", "q"), Message("assistant", "a")), (1,), (1,))
     with pytest.raises(ct.UsageError, match="two conversations have the id 'c'"):
         write_conversations([one, one], tmp_path / "set.jsonl")
     assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 SETTINGS = [
-    AdvantageSettings(std, ddof, epsilon, baseline)  # type: ignore[arg-type]
+    AdvantageSettings(std=std, ddof=ddof, epsilon=epsilon, baseline=baseline)  # type: ignore[arg-type]
     for std in ("none", "group", "batch")
     for ddof in (0, 1)
     for epsilon in (0.0, 1e-6, 1e-2)
@@ -49,7 +49,7 @@ def test_advantages_of_every_group_add_up_to_zero_in_any_order(
         result = compute_advantages(rewards, groups, setting)
         assert np.isfinite(result.values).all()
         for number in range(len(groups)):
-            own = result.values[groups.rows(number)]
+            own = result.values[np.flatnonzero(groups.index == number)]
             assert abs(own.mean()) < 1e-6
         moved = compute_advantages(
             [rewards[row] for row in shuffled], Groups.of([keys[row] for row in shuffled]), setting
@@ -69,7 +69,7 @@ def test_groups_of_one_and_groups_of_equal_rewards_have_none_and_do_not_count(
     for setting in SETTINGS:
         result = compute_advantages(rewards, groups, setting)
         for number in range(len(groups)):
-            rows = groups.rows(number)
+            rows = np.flatnonzero(groups.index == number)
             own = [rewards[row] for row in rows]
             if len(own) == 1 or max(own) == min(own):
                 assert not result.values[rows].any()
@@ -121,27 +121,13 @@ def test_epsilon_is_added_to_the_std() -> None:
 
 def test_rewards_that_differ_by_rounding_are_equal() -> None:
     assert values([0.1 + 0.2, 0.3], epsilon=0) == [0, 0]
-    assert values([0.1 + 0.2, 0.3], epsilon=0, tolerance=0) != [0, 0]
+    assert values([0.3 + 1e-6, 0.3], epsilon=0) != [0, 0]
 
 
 def test_a_clip_bounds_advantages() -> None:
     found = values([0] * 15 + [1], epsilon=0, clip=3)
     assert max(found) == 3
     assert max(values([0] * 15 + [1], epsilon=0)) > 3
-
-
-def test_rows_without_a_meaningful_reward_move_no_mean() -> None:
-    groups = Groups.of([GroupKey("q")] * 4)
-    result = compute_advantages([0, 1, 99, -99], groups, AdvantageSettings("none"), include=[True, True, False, False])
-    assert result.values.tolist() == [-0.5, 0.5, 0, 0]
-    assert result.counted.tolist() == [True, True, False, False]
-    assert result.means.tolist() == [0.5]
-
-
-def test_one_row_that_is_left_is_a_group_of_one() -> None:
-    groups = Groups.of([GroupKey("q")] * 2)
-    result = compute_advantages([0, 1], groups, include=[True, False])
-    assert not result.counted.any()
 
 
 def test_an_empty_batch_has_no_advantages() -> None:

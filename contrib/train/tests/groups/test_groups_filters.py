@@ -5,9 +5,10 @@ from __future__ import annotations
 import concertino as ct
 import numpy as np
 import pytest
-from concertino_train.groups import AdvantageSettings, Filters, GroupKey, Groups, compute_advantages, group_statistics
+from concertino_train.groups import AdvantageSettings, Filters, GroupKey, Groups, compute_advantages
 from concertino_train.groups.filters import homogeneous
 from concertino_train.groups.statistics import distinct_rewards as distinct
+from concertino_train.groups.statistics import group_statistics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,20 +19,19 @@ REWARDS = [0.0, 1.0, 1.0, 0.5, 0.55, 0.5, 1.0]
 
 def test_a_homogeneous_group_is_left_out_whole() -> None:
     assert homogeneous(REWARDS, GROUPS).tolist() == [False, True, True]
-    filtered = Filters().apply(REWARDS, GROUPS)
+    filtered = Filters(homogeneity=0.1).apply(REWARDS, GROUPS)
     assert filtered.keep.tolist() == [True] * 3 + [False] * 4
     assert filtered.counts() == {"kept": 3, "homogeneous": 4}
 
 
 def test_the_threshold_is_of_the_sample_std() -> None:
     pair = Groups.of([GroupKey("q")] * 2)
-    assert homogeneous([0, 0.13], pair, ddof=1).tolist() == [True]
-    assert homogeneous([0, 0.15], pair, ddof=1).tolist() == [False]
-    assert homogeneous([0, 0.15], pair, ddof=0).tolist() == [True]
+    assert homogeneous([0, 0.13], pair).tolist() == [True]
+    assert homogeneous([0, 0.15], pair).tolist() == [False]
 
 
 def test_every_row_has_the_first_reason_that_applies() -> None:
-    filters = Filters(None, format=True, invalid=True, overlong="drop")
+    filters = Filters(format=True, invalid=True, overlong="drop")
     filtered = filters.apply(
         REWARDS,
         GROUPS,
@@ -47,8 +47,8 @@ def test_every_row_has_the_first_reason_that_applies() -> None:
     rewards=st.lists(st.floats(-2, 2), min_size=7, max_size=7), exact=st.lists(st.booleans(), min_size=7, max_size=7)
 )
 def test_what_is_kept_has_the_same_advantages_bit_by_bit(rewards: tuple[float, ...], exact: tuple[bool, ...]) -> None:
-    before = compute_advantages(rewards, GROUPS, AdvantageSettings("batch"))
-    filtered = Filters(format=True).apply(rewards, GROUPS, exact=exact)
+    before = compute_advantages(rewards, GROUPS, AdvantageSettings(std="batch"))
+    filtered = Filters(homogeneity=0.1, format=True).apply(rewards, GROUPS, exact=exact)
     after = np.where(filtered.keep, before.values, 0.0)
     assert (after[filtered.keep] == before.values[filtered.keep]).all()
     assert not after[~filtered.keep].any()
@@ -57,11 +57,11 @@ def test_what_is_kept_has_the_same_advantages_bit_by_bit(rewards: tuple[float, .
 
 
 def test_a_filter_that_could_filter_nothing_is_refused() -> None:
-    with pytest.raises(ct.UsageError, match="would filter nothing"):
+    with pytest.raises(ct.UsageError, match=r"Filters\(homogeneity=0\): expected greater than 0"):
         Filters(homogeneity=0)
-    with pytest.raises(ct.UsageError, match="'drop' or 'keep'"):
+    with pytest.raises(ct.UsageError, match="'keep' or 'drop'"):
         Filters(overlong="cut")  # type: ignore[arg-type]
-    assert not Filters(None).any
+    assert not Filters().any
 
 
 def test_a_filter_says_what_it_needs() -> None:
@@ -79,7 +79,7 @@ def test_statistics_tell_what_there_is_to_learn_from() -> None:
     assert figures.distinct_mean == pytest.approx(5 / 3)
     assert figures.distinct_least == 1
     assert (figures.least, figures.most) == (0, 1)
-    assert figures.to_json()["zero_variance_share"] == 0
+    assert figures.zero_variance_share == 0
 
 
 def test_different_rewards_are_counted_but_for_rounding() -> None:

@@ -21,8 +21,8 @@ def plain(name: str, correct: float = 1.0, step: int = 0, rewards: tuple[float, 
     return Sampled(name, rewards, (correct, correct), step=step)
 
 
-def sampler(**options: Any) -> DynamicSampler:
-    made = DynamicSampler(SamplerSettings(**{"groups": 2, **options}))
+def sampler(groups: int = 2, **options: Any) -> DynamicSampler:
+    made = DynamicSampler(SamplerSettings(**{"enabled": True, **options}), groups)
     made.begin(0)
     return made
 
@@ -60,9 +60,9 @@ def test_more_is_asked_for_than_is_missing() -> None:
 def test_it_stops_at_its_limits_and_says_what_is_missing() -> None:
     one = sampler(most_rounds=2)
     one.offer([plain("a")])
-    assert (one.wanted(), one.short) == (2, 0)
+    assert one.wanted() == 2
     one.offer([mixed("b")])
-    assert (one.wanted(), one.short) == (0, 1)
+    assert one.wanted() == 0
     assert [group.key for group in one.take()] == ["b"]
     other = sampler(most_groups=3)
     other.offer([plain("a"), plain("b")])
@@ -114,19 +114,21 @@ def test_a_group_of_another_step_or_without_grades_is_refused() -> None:
 def test_a_sampler_that_was_written_down_goes_on_as_if_nothing_had_been(
     script: list[list[bool]], cut: int, age: int, rounds: int
 ) -> None:
-    setting = SamplerSettings(2, max_age=age, most_rounds=rounds, oversample=1.5)
+    setting = SamplerSettings(enabled=True, max_age=age, most_rounds=rounds, oversample=1.5)
 
     def play(interrupted: bool) -> list[Any]:
-        one, told = DynamicSampler(setting), []
+        one, told = DynamicSampler(setting, 2), []
         for step, offers in enumerate(script):
             one.begin(step)
             for number, useful in enumerate(offers):
                 if interrupted and step == cut:
-                    one = DynamicSampler.restore(setting, json.loads(json.dumps(one.dump())))
+                    dumped = json.loads(json.dumps(one.dump()))
+                    one = DynamicSampler(setting, 2)
+                    one.restore(dumped)
                 name = f"{step}.{number}"
                 told.append(one.wanted())
                 one.offer([mixed(name, step) if useful else plain(name, step=step)])
-            told += [one.take(), one.figures(), one.short]
+            told += [one.take(), one.figures()]
         return told
 
     assert play(True) == play(False)
@@ -135,13 +137,12 @@ def test_a_sampler_that_was_written_down_goes_on_as_if_nothing_had_been(
 def test_a_payload_survives() -> None:
     one = sampler()
     one.offer([Sampled("a", (0.0, 1.0), (0.0, 1.0), {"rows": [[1, 2], [3]]})])
-    again = DynamicSampler.restore(one.settings, json.loads(json.dumps(one.dump())))
+    again = sampler()
+    again.restore(json.loads(json.dumps(one.dump())))
     assert again.take()[0].payload == {"rows": [[1, 2], [3]]}
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"groups": 0}, {"by": "luck"}, {"oversample": 0.5}, {"most_rounds": 0}, {"max_age": -1}]
-)
+@pytest.mark.parametrize("wrong", [{"by": "luck"}, {"oversample": 0.5}, {"most_rounds": 0}, {"max_age": -1}])
 def test_a_setting_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ct.UsageError, match=next(iter(wrong))):
-        SamplerSettings(**{"groups": 2, **wrong})
+        SamplerSettings(**wrong)

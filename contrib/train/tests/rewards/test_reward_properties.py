@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from concertino_train.episodes import Episode
-from concertino_train.rewards import PRESETS, SPENDING, TERMS, Reward, Term, Weighted, paramanager, toolorchestra
+from concertino_train.rewards import PRESETS, TERMS, Reward, Term, Weighted, paramanager, toolorchestra
+from concertino_train.rewards.functions import SPENDING
 from concertino_train.rewards.shared import Spending
 from hypothesis import given, settings
 from hypothesis import strategies as st

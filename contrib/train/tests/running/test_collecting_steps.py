@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from concertino_train.config import TrainConfig
 from concertino_train.config.named import make_reward
-from concertino_train.factories import Questions, make_engine
-from concertino_train.factories.questions import evaluation_assignments
+from concertino_train.factories.learners import make_engine
+from concertino_train.factories.questions import Questions, evaluation_assignments
 from concertino_train.policies import Prompt, ScriptedPolicy
 from concertino_train.rl.steps import StepCollector
 from concertino_train.rollouts import Batch

@@ -184,7 +184,7 @@ def test_whole_rollouts_of_several_roles_are_compared_though_their_later_prompts
 def test_an_adapter_is_exported_alone_or_within_its_weights(tiny: Settings, tmp_path: Path) -> None:
     import torch
     from concertino_train.export import export
-    from concertino_train.factories import load_model
+    from concertino_train.factories.models import load_model
 
     result = run_rl(tiny("model.adapter={rank: 2}", "trainer.rl.steps=1"))
     assert result.model is not None

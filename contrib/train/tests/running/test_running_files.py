@@ -16,8 +16,9 @@ from concertino import UsageError
 from concertino_train.config import load_config
 from concertino_train.episodes import Episode
 from concertino_train.rewards import Scored
-from concertino_train.running import TrainingFolder, read_metrics
+from concertino_train.running import read_metrics
 from concertino_train.running.curves import plot, smoothed
+from concertino_train.running.folder import TrainingFolder
 from concertino_train.running.metrics import MetricsFile
 from concertino_train.running.traces import TraceWriter, choose
 

@@ -45,7 +45,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
         seed = next(int(word.split("=")[1]) for word in given if word.startswith("trainer.seed="))
         return {"metrics": {"accuracy": {"value": 0.5 + 0.2 * (home.name == "b") + 0.01 * seed}}, "reward": 1.0}
 
-    monkeypatch.setattr(running._Work, "_run", run)
+    monkeypatch.setattr(running._StudyRunner, "_run", run)
     return ran
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from concertino_local.codec import ByteCodec
 from concertino_train.groups import GroupKey
-from concertino_train.rollouts import Batch, BatchRow
+from concertino_train.rollouts import Batch, TrainingRow
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -69,7 +69,7 @@ def make_model(seed: int = 0, spread: float = 0.3) -> PreTrainedModel:
 
 def make_row(
     rng: np.random.Generator, question: int, *, role: str = "orchestrator", turns: int | None = None
-) -> BatchRow:
+) -> TrainingRow:
     """A row of one to three turns with what others said between them."""
     mask: list[int] = []
     for number in range(turns or int(rng.integers(1, 4))):
@@ -77,7 +77,7 @@ def make_row(
     prompt = tuple(np.random.default_rng(question).integers(0, 256, 5 + question % 4).tolist())
     ids = tuple(rng.integers(0, 256, len(mask)).tolist())
     logprobs = tuple(float(-rng.random() * 3) if trained else 0.0 for trained in mask)
-    return BatchRow(GroupKey(f"q{question}"), role, prompt, ids, tuple(mask), logprobs)
+    return TrainingRow(GroupKey(f"q{question}"), role, prompt, ids, tuple(mask), logprobs)
 
 
 def make_batch(seed: int, questions: int = 2, group: int = 4, *, roles: tuple[str, ...] = ("orchestrator",)) -> Batch:

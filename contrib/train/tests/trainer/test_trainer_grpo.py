@@ -12,11 +12,12 @@ import torch
 from concertino import UsageError
 from concertino_local.codec import ByteCodec
 from concertino_train.rollouts import Batch
-from concertino_train.trainer import Algorithm, OrchestratorGRPOTrainer, PlainTrainer
+from concertino_train.trainer import Algorithm, OrchestratorGRPOTrainer
+from plain_trainer import PlainTrainer
 
 ONE = Algorithm(steps=1, questions_per_step=2, group_size=4, learning_rate=1e-3, max_grad_norm=0, device="cpu")
-GSPO = replace(ONE, loss="grpo", ratio="sequence", clip_low=3e-4, clip_high=4e-4)
-LOSSES = {"dapo": ONE, "grpo": replace(ONE, loss="grpo"), "dr_grpo": replace(ONE, loss="dr_grpo", row_tokens=20)}
+GSPO = ONE.changed(loss="grpo", ratio="sequence", clip_low=3e-4, clip_high=4e-4)
+LOSSES = {"dapo": ONE, "grpo": ONE.changed(loss="grpo"), "dr_grpo": ONE.changed(loss="dr_grpo", row_tokens=20)}
 
 
 def without(batch: Batch, places: list[int]) -> Batch:
@@ -52,7 +53,7 @@ def test_a_step_with_every_row_filtered_has_zero_gradients(
     before = parameters(model)
     batch = made_batch(5)
     for sample in (lambda tasks, step: without(batch, list(range(8))), lambda tasks, step: Batch([])):
-        _, recorder = trained(model, replace(ONE, steps_per_generation=2, kl=0.1), sample)
+        _, recorder = trained(model, ONE.changed(steps_per_generation=2, kl=0.1), sample)
         assert [int(each.count_nonzero()) for each in recorder.gradients] == [0, 0]
     assert torch.equal(parameters(model), before)
 
@@ -61,8 +62,8 @@ def test_a_step_with_every_row_filtered_has_zero_gradients(
 def test_micro_batches_change_no_gradient(
     loss: str, tiny: Callable[..., Any], made_batch: Callable[..., Batch], trained: Callable[..., Any]
 ) -> None:
-    batch, settings = made_batch(7), replace(LOSSES[loss], kl=0.05)
-    found = [trained(tiny(), replace(settings, micro_batch=most), lambda tasks, step: batch)[1] for most in (8, 3)]
+    batch, settings = made_batch(7), LOSSES[loss].changed(kl=0.05)
+    found = [trained(tiny(), settings.changed(micro_batch=most), lambda tasks, step: batch)[1] for most in (8, 3)]
     assert float((found[0].gradients[0] - found[1].gradients[0]).abs().max()) <= 1e-6
     assert found[0].logs[0]["loss"] == pytest.approx(found[1].logs[0]["loss"], abs=1e-5)
 
@@ -72,7 +73,7 @@ def test_optimizer_steps_do_not_depend_on_how_many_rows_or_turns_there_are(
 ) -> None:
     sizes = [(2, 4), (1, 2), (4, 5), (1, 1)]
     rows = iter(sizes)
-    settings = replace(ONE, steps=4, steps_per_generation=2, iterations=2, micro_batch=4)
+    settings = ONE.changed(steps=4, steps_per_generation=2, iterations=2, micro_batch=4)
     trainer, recorder = trained(tiny(), settings, lambda tasks, step: made_batch(step, *next(rows)))
     assert len(recorder.gradients) == trainer.state.global_step == 4 * 2 * 2
     assert [each["generation"] for each in recorder.logs[:-1]] == [1, 2, 3, 4]
@@ -81,7 +82,7 @@ def test_optimizer_steps_do_not_depend_on_how_many_rows_or_turns_there_are(
 
 def far(tiny: Callable[..., Any], batch: Batch, trained: Callable[..., Any], settings: Algorithm) -> Any:
     """A long step away from the sampling policy."""
-    algorithm = replace(settings, steps_per_generation=4, iterations=2, learning_rate=5e-3)
+    algorithm = settings.changed(steps_per_generation=4, iterations=2, learning_rate=5e-3)
     return trained(tiny(), algorithm, lambda tasks, step: batch)
 
 
@@ -89,8 +90,8 @@ def test_clipping_is_active_where_a_generation_makes_several_updates(
     tiny: Callable[..., Any], made_batch: Callable[..., Batch], trained: Callable[..., Any], parameters: Any
 ) -> None:
     batch = made_batch(2)
-    low, low_record = far(tiny, batch, trained, replace(ONE, clip_high=0.2))
-    high, high_record = far(tiny, batch, trained, replace(ONE, clip_high=0.28))
+    low, low_record = far(tiny, batch, trained, ONE.changed(clip_high=0.2))
+    high, high_record = far(tiny, batch, trained, ONE.changed(clip_high=0.28))
     assert low_record.logs[0]["clip_ratio/high_mean"] > 0
     assert low_record.logs[0]["clip_ratio/low_mean"] > 0
     assert low_record.logs[0]["loss"] != high_record.logs[0]["loss"]
@@ -112,9 +113,9 @@ def test_the_reference_is_the_policy_as_it_was(
     tiny: Callable[..., Any], made_batch: Callable[..., Batch], trained: Callable[..., Any]
 ) -> None:
     """Near the start the KL is small, and it grows; with a large weight the policy stays nearer."""
-    settings = replace(ONE, steps=6, kl=0.01, learning_rate=1e-2)
+    settings = ONE.changed(steps=6, kl=0.01, learning_rate=1e-2)
     _, loose = trained(tiny(), settings, lambda tasks, step: made_batch(1))
-    _, tight = trained(tiny(), replace(settings, kl=3.0), lambda tasks, step: made_batch(1))
+    _, tight = trained(tiny(), settings.changed(kl=3.0), lambda tasks, step: made_batch(1))
     kl = [each["kl"] for each in loose.logs[:-1]]
     assert abs(kl[0]) < 1e-6 < kl[1] < kl[-1]
     assert tight.logs[-2]["kl"] < 0.5 * kl[-1]
@@ -123,10 +124,10 @@ def test_the_reference_is_the_policy_as_it_was(
 @pytest.mark.parametrize(
     "settings",
     [
-        replace(ONE, steps_per_generation=2, iterations=2, micro_batch=3, kl=0.05, max_grad_norm=0.5, weight_decay=0.1),
-        replace(GSPO, steps_per_generation=2, schedule="cosine", warmup=2, clip_low=0.05, clip_high=0.05),
-        replace(LOSSES["dr_grpo"], steps_per_generation=3, schedule="linear", old="sampled", temperature=1.5),
-        replace(ONE, correction="token_truncate", correction_cap=1.5, kl=0.05, kl_ratio=True),
+        ONE.changed(steps_per_generation=2, iterations=2, micro_batch=3, kl=0.05, max_grad_norm=0.5, weight_decay=0.1),
+        GSPO.changed(steps_per_generation=2, schedule="cosine", warmup=2, clip_low=0.05, clip_high=0.05),
+        LOSSES["dr_grpo"].changed(steps_per_generation=3, schedule="linear", old="sampled", temperature=1.5),
+        ONE.changed(correction="token_truncate", correction_cap=1.5, kl=0.05),
     ],
     ids=["dapo", "gspo", "dr_grpo-sampled", "corrected"],
 )
@@ -143,7 +144,7 @@ def test_weights_are_those_of_a_trainer_in_plain_torch(
     def sample(tasks: list[int], step: int) -> Batch:
         return without(made_batch(sum(tasks) + step, 2, 3 + step), [step])
 
-    algorithm = replace(settings, steps=3)
+    algorithm = settings.changed(steps=3)
     ours, record = trained(tiny(), algorithm, sample)
     plain = PlainTrainer(tiny(), algorithm, sample, list(range(8)), codec=codec)
     plain.train()
@@ -176,10 +177,10 @@ def test_figures_of_the_batch_and_of_the_sampler_are_logged(
     tiny: Callable[..., Any], made_batch: Callable[..., Batch], trained: Callable[..., Any]
 ) -> None:
     batch = made_batch(4)
-    settings = replace(ONE, steps_per_generation=2, correction="sequence_mask")
+    settings = ONE.changed(steps_per_generation=2, correction="sequence_mask")
     log = trained(tiny(), settings, lambda tasks, step: batch)[1].logs[0]
     assert log["reward"] == pytest.approx(batch.figures["reward"])
-    assert log["tokens/trained"] == batch.trained_tokens
+    assert log["tokens/trained"] == sum(row.trained for row, kept in zip(batch.rows, batch.keep, strict=True) if kept)
     assert 0 < log["sampling/difference_mean"] < log["sampling/difference_max"]
     assert 0 <= log["sampling/weight_mean"] <= 3
     assert log["seconds/sample"] >= 0
@@ -213,9 +214,9 @@ def test_a_model_is_sampled_with_dropout_off_and_nothing_is_sent_or_printed(
 def test_activations_that_are_computed_again_give_the_same_gradients(
     tiny: Callable[..., Any], made_batch: Callable[..., Batch], trained: Callable[..., Any]
 ) -> None:
-    settings = replace(ONE, kl=0.05)
+    settings = ONE.changed(kl=0.05)
     kept = trained(tiny(), settings, lambda tasks, step: made_batch(1))[1]
-    again = trained(tiny(), replace(settings, gradient_checkpointing=True), lambda tasks, step: made_batch(1))[1]
+    again = trained(tiny(), settings.changed(gradient_checkpointing=True), lambda tasks, step: made_batch(1))[1]
     assert float((kept.gradients[0] - again.gradients[0]).abs().max()) <= 1e-6
 
 
@@ -223,6 +224,6 @@ def test_bfloat16_computes_about_the_same(
     tiny: Callable[..., Any], made_batch: Callable[..., Batch], trained: Callable[..., Any]
 ) -> None:
     exact = trained(tiny(), ONE, lambda tasks, step: made_batch(1))[1].gradients[0]
-    rough = trained(tiny(), replace(ONE, precision="bfloat16"), lambda tasks, step: made_batch(1))[1].gradients[0]
+    rough = trained(tiny(), ONE.changed(precision="bfloat16"), lambda tasks, step: made_batch(1))[1].gradients[0]
     assert not torch.equal(exact, rough)
     assert float(torch.cosine_similarity(exact, rough, dim=0)) > 0.98

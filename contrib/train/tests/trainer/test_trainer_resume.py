@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +69,7 @@ class SaveAt:
 
 @pytest.mark.parametrize(
     ("algorithm", "middle"),
-    [(TEN, 5), (replace(TEN, steps=3, steps_per_generation=2, iterations=2), 7)],
+    [(TEN, 5), (TEN.changed(steps=3, steps_per_generation=2, iterations=2), 7)],
     ids=["between-generations", "within-a-generation"],
 )
 def test_ten_steps_are_five_a_restart_and_five(
@@ -88,7 +87,7 @@ def test_ten_steps_are_five_a_restart_and_five(
 
 def test_a_checkpoint_without_its_last_file_is_none(trainer: Callable[..., Any], tmp_path: Path) -> None:
     assert latest_checkpoint(tmp_path / "nothing") is None
-    settings = replace(TEN, steps=3)
+    settings = TEN.changed(steps=3)
     trainer(settings, save_every=1)[0].train()
     assert [path.name for path in complete_checkpoints(tmp_path)] == ["checkpoint-1", "checkpoint-2", "checkpoint-3"]
     (tmp_path / "checkpoint-3" / "concertino.json").unlink()
@@ -108,7 +107,7 @@ def test_a_checkpoint_without_its_last_file_is_none(trainer: Callable[..., Any],
 def test_a_checkpoint_that_is_written_again_is_none_meanwhile(
     trainer: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = replace(TEN, steps=1)
+    settings = TEN.changed(steps=1)
     trainer(settings, save_every=1)[0].train()
     assert latest_checkpoint(tmp_path) is not None
     again, _ = trainer(settings, save_every=1)
@@ -125,14 +124,14 @@ def test_a_checkpoint_that_is_written_again_is_none_meanwhile(
 
 def test_old_checkpoints_go_when_a_new_one_is_complete(trainer: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "checkpoint-0").mkdir()
-    trainer(replace(TEN, steps=4), save_every=1, keep=2)[0].train()
+    trainer(TEN.changed(steps=4), save_every=1, keep=2)[0].train()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-3", "checkpoint-4"]
 
 
 def test_a_checkpoint_of_another_training_is_refused_with_what_differs_and_a_way_on(
     trainer: Callable[..., Any], tmp_path: Path
 ) -> None:
-    settings = replace(TEN, steps=1)
+    settings = TEN.changed(steps=1)
     trainer(settings, save_every=1, identity={"pool": "a1", "recipe": "r1"})[0].train()
     other = {"pool": "b2", "recipe": "r1"}
     with pytest.raises(UsageError, match=r"pool was 'a1' and is 'b2'.*accept_changed=\('pool',\)") as caught:
@@ -145,13 +144,13 @@ def test_a_checkpoint_of_another_training_is_refused_with_what_differs_and_a_way
 
 
 def test_a_checkpoint_of_other_ranks_or_another_format_is_refused(trainer: Callable[..., Any], tmp_path: Path) -> None:
-    trainer(replace(TEN, steps=1), save_every=1)[0].train()
+    trainer(TEN.changed(steps=1), save_every=1)[0].train()
     file = tmp_path / "checkpoint-1" / "concertino.json"
     state = json.loads(file.read_text())
     for change, said in (({"ranks": state["ranks"] * 2}, "of 2 ranks, there are 1"), ({"format": 9}, "format 9")):
         file.write_text(json.dumps({**state, **change}))
         with pytest.raises(UsageError, match=said):
-            trainer(replace(TEN, steps=1))[0].train(tmp_path / "checkpoint-1")
+            trainer(TEN.changed(steps=1))[0].train(tmp_path / "checkpoint-1")
 
 
 def test_a_state_that_is_no_json_data_is_an_error_and_no_checkpoint(tmp_path: Path) -> None:

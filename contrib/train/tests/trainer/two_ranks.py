@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +24,13 @@ spec.loader.exec_module(tiny)
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from concertino_train.rollouts import Batch  # noqa: E402
-from concertino_train.trainer import (  # noqa: E402
-    Algorithm,
-    OrchestratorGRPOTrainer,
-    role_adapters,
-)
+from concertino_train.trainer import Algorithm, OrchestratorGRPOTrainer  # noqa: E402
+from concertino_train.trainer.roles import role_adapters  # noqa: E402
 
 SAME = Algorithm(
     steps=2, questions_per_step=4, group_size=4, learning_rate=1e-3, iterations=2, micro_batch=3, kl=0.05, device="cpu"
 )
-SETTINGS = {"dapo": SAME, "grpo": replace(SAME, loss="grpo", ratio="sequence", clip_low=0.01, clip_high=0.01)}
+SETTINGS = {"dapo": SAME, "grpo": SAME.changed(loss="grpo", ratio="sequence", clip_low=0.01, clip_high=0.01)}
 TASKS = list(range(10))
 ROLES = ("planner", "critic")
 WATCHDOG = 30.0
@@ -90,7 +86,7 @@ def train_uneven(folder: Path, roles: tuple[str, ...], resume: bool = False) -> 
     if roles:
         torch.manual_seed(1)
         model = role_adapters(model, roles, LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False))
-    settings = replace(SAME, steps=2, steps_per_generation=2, kl=0.0, correction="token_mask")
+    settings = SAME.changed(steps=2, steps_per_generation=2, kl=0.0, correction="token_mask")
     trainer = OrchestratorGRPOTrainer(
         model, settings, uneven, TASKS, codec=tiny.CODEC, folder=folder, roles=roles, save_every=1
     )

@@ -10,16 +10,13 @@ batch   groups, rows and masks, filters
 report  findings, as text and as JSON
 """
 
-from .batch import AuditRow
 from .checks import audit, read_episodes
-from .report import AuditFailed, AuditFinding, AuditLimits, AuditReport
+from .report import AuditFailed, AuditLimits, AuditReport
 
 __all__ = [
     "AuditFailed",
-    "AuditFinding",
     "AuditLimits",
     "AuditReport",
-    "AuditRow",
     "audit",
     "read_episodes",
 ]

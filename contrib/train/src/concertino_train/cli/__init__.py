@@ -52,4 +52,4 @@ def train() -> None:
         sys.path.insert(0, here)
 
 
-__all__ = ["COMMANDS", "train"]
+__all__ = ["train"]

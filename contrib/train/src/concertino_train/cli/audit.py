@@ -43,7 +43,9 @@ def audit_command(
     JSON: {"reward", "ok", "figures", "findings": [{"level", "code", "seen", "change", "groups"}]}
     """
     try:
-        filters = Filters(homogeneity, format=format_, invalid=invalid, overlong="drop" if overlong else "keep")
+        filters = Filters(
+            homogeneity=homogeneity, format=format_, invalid=invalid, overlong="drop" if overlong else "keep"
+        )
         report = audit(read_episodes(episodes), _reward(reward), filters=filters if filters.any else None)
     except UsageError as error:
         raise click.UsageError(str(error)) from error

@@ -15,18 +15,20 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, get_args, get_origin
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from concertino import UsageError
 from concertino.schema import near_names
 from concertino.strategies import installed_strategy
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError
+
+from concertino_train.settings import Section
 
 from .data import DataSection
 from .learning import AlgorithmSection, LoggingSection, RolesSection, TrainerSection
 from .named import make_reward, make_strategy
 from .reading import Given, Keys, read_settings
-from .sections import ModelSection, PoolSection, RolloutSection, Section, TasksSection
+from .sections import ModelSection, PoolSection, RolloutSection, TasksSection
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -88,9 +90,8 @@ class TrainConfig(Section):
     logging: LoggingSection = LoggingSection()
     roles: RolesSection = RolesSection()
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        """What sections say of each other."""
+    def check(self) -> None:
+        """See `Section.check`."""
         self._check_grouping()
         own = self.roles.policies
         if own == "lora" and self.model.adapter is None:
@@ -107,14 +108,9 @@ class TrainConfig(Section):
             installed_strategy(self.data.rewrite)
         if own != "shared" and self.rollout.backend == "vllm":
             raise ValueError("a policy for each role is sampled in this process: rollout.backend=transformers")
-        if (self.algorithm.loss == "dr_grpo") != (self.algorithm.row_tokens is not None):
-            raise ValueError("algorithm.row_tokens is the constant of loss dr_grpo: give it there, and nowhere else")
-        if self.algorithm.old == "sampled" and self.algorithm.correction != "none":
-            raise ValueError("algorithm.correction needs old=recomputed: sampled ratios hold the difference already")
         new = self.model.new
         if new is not None and (new.hidden % new.heads or (new.hidden // new.heads) % 2):
             raise ValueError(f"model.new: hidden={new.hidden} / heads={new.heads} has to be even")
-        return self
 
     def _check_grouping(self) -> None:
         """What is compared has to be what is sampled."""
@@ -180,7 +176,7 @@ def load_config(
     """
     given = read_settings(source, overrides)
     try:
-        config = TrainConfig.model_validate(given.data)
+        config = TrainConfig.model_validate(given.data, context={})
     except ValidationError as error:
         raise UsageError("\n".join(_told(given, each) for each in error.errors())) from None
     made: dict[str, Callable[[], object]] = {
@@ -214,8 +210,8 @@ def _told(given: Given, error: ErrorDetails) -> str:
     if error["type"] == "value_error":
         text = error["msg"].removeprefix("Value error, ")
         about = re.match(r"[a-z_.]+", text)
-        found = given.where(about[0].split(".")) if about and not key else place
-        return f"{found + ': ' if found else ''}{key + ': ' if key else ''}{text}"
+        found = given.where([*path, *about[0].split(".")]) if about else place
+        return f"{found + ': ' if found else ''}{key + '.' if key else ''}{text}"
     message = error["msg"].removeprefix("Input should be ").removeprefix("a valid ")
     return f"{prefix}{key}: got {error['input']!r}; expected {message}"
 

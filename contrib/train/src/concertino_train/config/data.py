@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 
-from .sections import Above, Amount, Count, Named, Number, Section, Share, StrategySection, TaskSelection
+from concertino_train.data.gap import GapSettings
+from concertino_train.data.outcomes import OutcomeSettings
+from concertino_train.data.selecting import SelectionSettings
+from concertino_train.settings import Above, Amount, Count, Number, Section
+
+from .sections import Named, StrategySection, TaskSelection
 
 
 class CollectSection(Section):
@@ -34,34 +37,6 @@ class CollectSection(Section):
     max_usd: Above | None = None
 
 
-class SelectSection(Section):
-    """Which trajectories are taken; see `concertino_train.data.SelectionSettings`."""
-
-    per_question: Count = 1
-    recovery: Literal["first", "only", "any"] = "first"
-    tool_share: Share | None = 0.5
-    least_calls: Number = 0
-    most: Count | None = None
-
-
-class GapSection(Section):
-    """GAP's filters; see `concertino_train.data.GapSettings`."""
-
-    least_searches: Number = 3
-    parallel_share: Share | None = 0.6
-    most_tokens: Count | None = 2000
-    searches: list[str] = Field(default_factory=lambda: ["*"])
-
-
-class OutcomeSection(Section):
-    """Which questions are for reinforcement learning; see `concertino_train.data.OutcomeSettings`."""
-
-    system: str = ""
-    above: Share = 0.0
-    below: Share = 1.0
-    samples: Count = 2
-
-
 class DataSection(Section):
     """Trajectories for supervised learning.
 
@@ -82,11 +57,11 @@ class DataSection(Section):
     results: list[str] = Field(default_factory=list)
     sets: list[str] = Field(default_factory=list)
     collect: CollectSection = CollectSection()
-    select: SelectSection = SelectSection()
+    select: SelectionSettings = SelectionSettings()
     exclude_rl: bool = False
     exact: bool = False
     roles: list[str] = Field(default_factory=list)
     rewrite: str | None = None
     keep_serial: bool = True
-    gap: GapSection | None = None
-    outcomes: OutcomeSection = OutcomeSection()
+    gap: GapSettings | None = None
+    outcomes: OutcomeSettings = OutcomeSettings()

@@ -6,59 +6,31 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .sections import Above, Amount, Count, Number, PreferenceSection, Schedule, Section, Share
+from concertino_train.groups import AdvantageSettings, Filters, SamplerSettings
+from concertino_train.settings import Above, Amount, Count, Number, Precision, Schedule, Section, Share
+
+from .sections import PreferenceSection
 
 
-class AdvantageSection(Section):
-    """How rewards become advantages; see `concertino_train.groups.AdvantageSettings`."""
-
-    std: Literal["none", "group", "batch"] = "group"
-    ddof: Literal[0, 1] = 1
-    epsilon: Amount = 1e-6
-    baseline: Literal["mean", "leave_one_out"] = "mean"
-    clip: Above | None = None
-
-
-class FilterSection(Section):
-    """What is left out of an update; see `concertino_train.groups.Filters`."""
-
-    homogeneity: Above | None = None
-    format: bool = False
-    invalid: bool = False
-    overlong: Literal["keep", "drop"] = "keep"
-
-
-class SamplingSection(Section):
-    """Dynamic sampling (DAPO); see `concertino_train.groups.SamplerSettings`."""
-
-    enabled: bool = False
-    by: Literal["correct", "reward"] = "correct"
-    oversample: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
-    most_rounds: Count = 10
-    most_groups: Count | None = None
-    max_age: Number = 0
-
-
-class AlgorithmSection(Section):
-    """The update of reinforcement learning; see `concertino_train.trainer.Algorithm`.
+class PolicyUpdate(Section):
+    """How a step of reinforcement learning changes the policy.
 
     Attributes:
-        grouping: whole rollouts of a question are compared, or the texts tried at one turn of one role, which needs
-            `rollout.tree`.
-        loss: what the loss of tokens is divided by: `grpo` each row by its length, `dapo` all tokens of the step,
-            `dr_grpo` the rows times `row_tokens`.
-        ratio: of each token, or of whole rows, normalised by length (GSPO).
+        loss: what the loss of tokens is divided by: `grpo` each row by its length, then by the rows; `dapo` all tokens
+            of the step; `dr_grpo` the rows times `row_tokens`. Rows that are filtered or padding count nowhere.
+        ratio: of each token, or of whole rows, normalised by length: with loss `grpo` that is GSPO, with clip widths of
+            about 4e-4.
         clip_low, clip_high: the ratio has a gradient from 1 - low to 1 + high.
         kl: weight of the distance to the policy as it was when training began; 0 for none.
         row_tokens: constant length of a row, for `dr_grpo`.
-        old: log-probabilities that ratios are taken to: recomputed before the update, or as the sampler said.
-        correction, correction_cap: weights for samplers that compute otherwise than the trainer.
-        shuffle_rewards: a control: the rewards of a question's rollouts are dealt out among them at random, so that
-            there is nothing to learn; what changes all the same is not learning.
-        advantages, filters, sampling: before the update.
+        old: log-probabilities that ratios are taken to. `recomputed` by the trainer before its first update: ratios
+            begin at 1, whoever sampled. `sampled`, as the sampler gave them: saves that pass over the rows, and is
+            right where sampler and trainer compute alike (same weights, precision and temperature).
+        correction: for samplers that compute differently, such as a server in another precision: weigh each token, or
+            each row, by how much more probable it is for the trainer. Needs `old: recomputed`.
+        correction_cap: greatest such weight; beyond it, `truncate` keeps the cap and `mask` leaves out.
     """
 
-    grouping: Literal["trajectory", "agent_turn"] = "trajectory"
     loss: Literal["grpo", "dapo", "dr_grpo"] = "dapo"
     ratio: Literal["token", "sequence"] = "token"
     clip_low: Annotated[float, Field(gt=0, lt=1)] = 0.2
@@ -68,10 +40,34 @@ class AlgorithmSection(Section):
     old: Literal["recomputed", "sampled"] = "recomputed"
     correction: Literal["none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"] = "none"
     correction_cap: Above = 3.0
+
+    def check(self) -> None:
+        """See `Section.check`."""
+        if (self.loss == "dr_grpo") != (self.row_tokens is not None):
+            raise ValueError(f"row_tokens={self.row_tokens}: expected a number with loss=dr_grpo, and with no other")
+        if self.old == "sampled" and self.correction != "none":
+            raise ValueError(
+                f"correction={self.correction!r}: expected none with old=sampled, whose ratios hold the difference "
+                "already; or set old=recomputed"
+            )
+
+
+class AlgorithmSection(PolicyUpdate):
+    """The update of reinforcement learning.
+
+    Attributes:
+        grouping: whole rollouts of a question are compared, or the texts tried at one turn of one role, which needs
+            `rollout.tree`.
+        shuffle_rewards: a control: the rewards of a question's rollouts are dealt out among them at random, so that
+            there is nothing to learn; what changes all the same is not learning.
+        advantages, filters, sampling: before the update.
+    """
+
+    grouping: Literal["trajectory", "agent_turn"] = "trajectory"
     shuffle_rewards: bool = False
-    advantages: AdvantageSection = AdvantageSection()
-    filters: FilterSection = FilterSection()
-    sampling: SamplingSection = SamplingSection()
+    advantages: AdvantageSettings = AdvantageSettings()
+    filters: Filters = Filters()
+    sampling: SamplerSettings = SamplerSettings()
 
 
 class Optimisation(Section):
@@ -83,8 +79,7 @@ class Optimisation(Section):
         warmup: optimiser steps in which it rises from 0.
         weight_decay: of AdamW.
         max_grad_norm: gradients are scaled down to this norm; 0 for no bound.
-        micro_batch: rows of one forward pass, at most.
-        save_every: steps between checkpoints.
+        micro_batch: rows in one forward pass of one process, at most; no other setting depends on it.
     """
 
     learning_rate: Above = 1e-6
@@ -93,11 +88,10 @@ class Optimisation(Section):
     weight_decay: Amount = 0.0
     max_grad_norm: Amount = 1.0
     micro_batch: Count = 8
-    save_every: Count = 20
 
 
-class SftTrainer(Optimisation):
-    """Optimisation of supervised learning.
+class SftSteps(Optimisation):
+    """What supervised learning goes through.
 
     Attributes:
         steps: optimiser steps; by default as many as `epochs` make.
@@ -105,14 +99,12 @@ class SftTrainer(Optimisation):
         batch: conversations of a step, over all processes.
         max_tokens: of a conversation; as many as the model reads by default.
         too_long: how longer ones are handled: `refuse` says which, `drop` leaves them out and counts them.
-        group_by_length: rows of similar length share a step.
-        loss: `nll`, or `dft`, weighted by the probability itself.
-        eval_every: steps between evaluations on `tasks.eval`; by default one at the end.
+        group_by_length: rows of similar length share a step, which saves padding.
+        loss: `nll`, the log-likelihood, or `dft`, weighted by the probability itself.
     """
 
     learning_rate: Above = 1e-5
     schedule: Schedule = "cosine"
-    save_every: Count = 100
     steps: Count | None = None
     epochs: Above = 1.0
     batch: Count = 32
@@ -120,27 +112,51 @@ class SftTrainer(Optimisation):
     too_long: Literal["refuse", "drop"] = "refuse"
     group_by_length: bool = True
     loss: Literal["nll", "dft"] = "nll"
+
+
+class SftTrainer(SftSteps):
+    """Optimisation of supervised learning.
+
+    Attributes:
+        save_every: steps between checkpoints.
+        eval_every: steps between evaluations on `tasks.eval`; by default one at the end.
+    """
+
+    save_every: Count = 100
     eval_every: Count | None = None
 
 
-class RlTrainer(Optimisation):
-    """Optimisation of reinforcement learning.
+class RlSteps(Optimisation):
+    """What reinforcement learning goes through.
+
+    A *step* samples one batch of rollouts. Its rows are divided among `steps_per_generation` optimiser steps, and gone
+    through `iterations` times.
 
     Attributes:
         steps: batches of rollouts.
         questions_per_step: of each, over all processes: a step has `questions_per_step * group_size` rollouts.
         steps_per_generation: optimiser steps that the rows of a step are divided among.
         iterations: how often the rows of a step are gone through.
-        eval_every: steps between evaluations on `tasks.eval`; by default only one at the end. Figures
-            of a step, these too, are of the weights before its update; those of the end are in `result.json`.
-        audit: how a first batch that fails the audit is handled: `refuse` trains nothing, `tell` warns and continues,
-            for where a batch of few groups may be all alike by chance.
     """
 
     steps: Count = 100
     questions_per_step: Count = 8
     steps_per_generation: Count = 1
     iterations: Count = 1
+
+
+class RlTrainer(RlSteps):
+    """Optimisation of reinforcement learning.
+
+    Attributes:
+        save_every: steps between checkpoints.
+        eval_every: steps between evaluations on `tasks.eval`; by default only one at the end. Figures
+            of a step, these too, are of the weights before its update; those of the end are in `result.json`.
+        audit: how a first batch that fails the audit is handled: `refuse` trains nothing, `tell` warns and continues,
+            for where a batch of few groups may be all alike by chance.
+    """
+
+    save_every: Count = 20
     eval_every: Count | None = None
     audit: Literal["refuse", "tell"] = "refuse"
 
@@ -162,16 +178,28 @@ class EvalTrainer(Section):
     preferences: list[PreferenceSection] = Field(default_factory=list)
 
 
-class TrainerSection(Section):
+class Machine(Section):
+    """On what a training computes, and how.
+
+    Attributes:
+        seed: of everything that is drawn.
+        device: `auto` is the first accelerator, else the CPU.
+        precision: of computing; `auto` is bfloat16 on an accelerator, float32 on a CPU.
+        gradient_checkpointing: compute activations again instead of keeping them: less memory for more time.
+    """
+
+    seed: int = 0
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    precision: Precision = "auto"
+    gradient_checkpointing: bool = False
+
+
+class TrainerSection(Machine):
     """What is optimised, how, and where it goes.
 
     Attributes:
         output: folder of checkpoints, metrics, traces and figures.
-        seed: of everything that is drawn.
-        device: `auto` is the first accelerator, else the CPU.
-        precision: of computing; `auto` is bfloat16 on an accelerator, float32 on a CPU.
         threads: of torch in one process; torch's own choice by default.
-        gradient_checkpointing: less memory for more time.
         accelerate: a file of accelerate, or a preset of TRL (`multi_gpu`), for the launch command. Reinforcement
             learning works with data-parallel ones alone.
         processes, nodes: for the launch command.
@@ -180,11 +208,7 @@ class TrainerSection(Section):
     """
 
     output: str = "out"
-    seed: int = 0
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     threads: Count | None = None
-    gradient_checkpointing: bool = False
     accelerate: str = ""
     processes: Count = 1
     nodes: Count = 1

@@ -12,19 +12,7 @@ from typing import Annotated, Any, Literal
 from concertino.strategies import DEFAULT_STRATEGY
 from pydantic import BaseModel, ConfigDict, Field
 
-Count = Annotated[int, Field(ge=1)]
-Number = Annotated[int, Field(ge=0)]
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Above = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Schedule = Literal["constant", "linear", "cosine"]
-
-
-class Section(BaseModel):
-    """A table of settings: nothing unknown, nothing of a wrong type, nothing that changes later."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
+from concertino_train.settings import Above, Amount, Count, Number, Precision, Section, Share
 
 # -- the model ---------------------------------------------------------------------------------------------------------
 
@@ -103,7 +91,7 @@ class ModelSection(Section):
     path: str = ""
     new: NewModel | None = None
     adapter: Adapter | None = None
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    dtype: Precision = "auto"
     attention: str = "auto"
     template: str = ""
     template_options: dict[str, Any] = Field(default_factory=dict)

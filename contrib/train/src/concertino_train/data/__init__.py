@@ -13,28 +13,19 @@ A set is a folder: `conversations.jsonl`, `left_out.jsonl`, `card.json`, `README
 """
 
 from .building import DataSet, SetSettings, make_set
-from .conversations import Conversation, conversations_of
+from .conversations import RoleConversation, conversations_of
 from .files import read_conversations, write_conversations
 from .gap import GapSettings
-from .outcomes import OutcomeSettings, mixed_outcomes
-from .rewriting import parallelised
-from .selecting import SelectionSettings, select
-from .trajectories import Trajectory, read_trajectories
+from .selecting import SelectionSettings
 
 __all__ = [
-    "Conversation",
     "DataSet",
     "GapSettings",
-    "OutcomeSettings",
+    "RoleConversation",
     "SelectionSettings",
     "SetSettings",
-    "Trajectory",
     "conversations_of",
     "make_set",
-    "mixed_outcomes",
-    "parallelised",
     "read_conversations",
-    "read_trajectories",
-    "select",
     "write_conversations",
 ]

@@ -9,7 +9,7 @@ The invariant: the same files and settings make the same set, byte by byte.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -36,6 +36,8 @@ class SetSettings:
 
     Attributes:
         selection: which trajectories are taken.
+        exclude: ids of tasks and questions that are kept for something else, such as the set for RL.
+        seed: of chance.
         systems: of the results files; all by default.
         others: roles that are not played by the policy.
         roles: only conversations of these roles or parts; all by default.
@@ -47,6 +49,8 @@ class SetSettings:
     """
 
     selection: SelectionSettings = field(default_factory=SelectionSettings)
+    exclude: Collection[str] = ()
+    seed: int = 0
     systems: tuple[str, ...] = ()
     others: tuple[str, ...] = OTHERS
     roles: tuple[str, ...] = ()
@@ -59,14 +63,16 @@ class SetSettings:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data, as the card shows it."""
         return {
-            **self.selection.to_json(),
+            **self.selection.model_dump(),
+            "exclude": len(self.exclude),
+            "seed": self.seed,
             "systems": list(self.systems),
             "others": list(self.others),
             "roles": list(self.roles),
             "exact": self.exact,
             "rewrite": self.rewrite or "no",
             "keep_serial": self.keep_serial,
-            "gap": self.gap.to_json() if self.gap is not None else "no",
+            "gap": {**self.gap.model_dump(), "seed": self.seed} if self.gap is not None else "no",
         }
 
 
@@ -119,12 +125,12 @@ def make_set(
         )
         for path in paths
     )
-    selected = select(found, made.selection)
+    selected = select(found, made.selection, exclude=made.exclude, seed=made.seed)
     left = list(selected.left_out)
     items = _items(names) if pool is not None and not isinstance(pool, Pool) else {}
     examples = list(_examples(selected.trajectories, made, _Pools(pool, items), left))
     if made.gap is not None:
-        examples, more = gap_filter(examples, made.gap, codec)
+        examples, more = gap_filter(examples, made.gap, codec, made.seed)
         left += more
     if not examples:
         reasons = Counter(f"{each.reason}{each.detail and f' ({each.detail})'}" for each in left)

@@ -111,13 +111,6 @@ def write_card(card: Mapping[str, Any], folder: str | Path, title: str = "Conver
     return target / "README.md"
 
 
-def read_card(folder: str | Path) -> dict[str, Any]:
-    """The figures of a set's card; nothing without one."""
-    path = Path(folder) / "card.json"
-    found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.is_file() else {}
-    return found
-
-
 _HEADS = {
     "counts": "What is in it",
     "outcomes": "Right samples of each question",

@@ -24,7 +24,7 @@ OTHERS = ("summariser",)
 
 
 @dataclass(frozen=True)
-class Conversation:
+class RoleConversation:
     """What one role read and wrote.
 
     Attributes:
@@ -58,7 +58,7 @@ class Conversation:
     rewritten: str = ""
 
     def __post_init__(self) -> None:
-        said = f"Conversation({self.id!r})"
+        said = f"RoleConversation({self.id!r})"
         if not self.own or self.own[-1] != len(self.messages) - 1 or self.own[0] == 0:
             raise UsageError(f"{said}: own={self.own}; expected places behind the first message, the last one included")
         if list(self.own) != sorted(set(self.own)) or list(self.train) != sorted(set(self.train)):
@@ -93,7 +93,7 @@ def conversations_of(
     tools: Tools = (),
     others: Collection[str] = OTHERS,
     exact: bool = False,
-) -> list[Conversation]:
+) -> list[RoleConversation]:
     """The conversations of a run, whatever its strategy.
 
     Args:
@@ -122,7 +122,7 @@ def conversations_of(
     return [_joined(f"{run}/{number}", line, exact, about) for number, line in enumerate(found, 1)]
 
 
-def _joined(id: str, line: Sequence[Spoken], exact: bool, about: Mapping[str, str]) -> Conversation:
+def _joined(id: str, line: Sequence[Spoken], exact: bool, about: Mapping[str, str]) -> RoleConversation:
     messages: list[Message] = []
     own: list[int] = []
     faults: dict[int, tuple[str, ...]] = {}
@@ -132,7 +132,7 @@ def _joined(id: str, line: Sequence[Spoken], exact: bool, about: Mapping[str, st
         if wrong := faults_of(said, exact):
             faults[len(messages)] = wrong
         messages.append(replace(Message.of(said.reply), extra={}))
-    return Conversation(
+    return RoleConversation(
         id,
         tuple(messages),
         tuple(own),

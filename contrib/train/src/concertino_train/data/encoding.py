@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from concertino import UsageError
 from concertino_local.codec import Codec, Ids
 
-from .conversations import Conversation
+from .conversations import RoleConversation
 
 IGNORED = -100
 """The label of tokens that are not trained."""
 
 
 @dataclass(frozen=True)
-class EncodedConversation:
+class LabelledConversation:
     """One conversation as ids.
 
     Attributes:
@@ -56,7 +56,7 @@ class EncodedConversation:
         return [tuple(each) for each in found]
 
 
-def encode(conversation: Conversation, codec: Codec) -> EncodedConversation:
+def encode(conversation: RoleConversation, codec: Codec) -> LabelledConversation:
     """A conversation as ids and labels, up to its last taught turn.
 
     Raises:
@@ -84,15 +84,15 @@ def encode(conversation: Conversation, codec: Codec) -> EncodedConversation:
         between = codec.onward(fresh, True, conversation.tools)
         ids += between
         labels += [IGNORED] * len(between)
-    return EncodedConversation(conversation.id, tuple(ids), tuple(labels), prompt)
+    return LabelledConversation(conversation.id, tuple(ids), tuple(labels), prompt)
 
 
-def encode_all(conversations: Iterable[Conversation], codec: Codec) -> Iterator[EncodedConversation]:
+def encode_all(conversations: Iterable[RoleConversation], codec: Codec) -> Iterator[LabelledConversation]:
     """One after the other; those that teach nothing are passed over."""
     return (encode(each, codec) for each in conversations if each.train)
 
 
-def token_lengths(encoded: Sequence[EncodedConversation]) -> dict[str, float]:
+def token_lengths(encoded: Sequence[LabelledConversation]) -> dict[str, float]:
     """Figures of their lengths: least, median, 95th percentile and most tokens, and the share that is trained."""
     if not encoded:
         return {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from concertino_local.codec import Codec
 
-from .conversations import Conversation
+from .conversations import RoleConversation
 from .encoding import encode
 from .trajectories import Trajectory
 
@@ -25,7 +25,7 @@ class Example:
     """
 
     trajectory: Trajectory
-    conversations: tuple[Conversation, ...]
+    conversations: tuple[RoleConversation, ...]
 
     def tokens(self, codec: Codec | None = None) -> int:
         """Tokens behind the first prompts: what was written and what came back; estimated without a codec."""
@@ -36,6 +36,6 @@ class Example:
         return sum(len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN + 1 for text in texts)
 
 
-def conversations_in(examples: Sequence[Example]) -> list[Conversation]:
+def conversations_in(examples: Sequence[Example]) -> list[RoleConversation]:
     """All conversations, in order."""
     return [conversation for example in examples for conversation in example.conversations]

@@ -15,7 +15,7 @@ from typing import Any
 
 from concertino import Message, UsageError
 
-from .conversations import Conversation
+from .conversations import RoleConversation
 
 NAME = "conversations.jsonl"
 """What the file is called in the folder of a set."""
@@ -26,7 +26,7 @@ _KNOWN = frozenset((*_NEEDED, *_PLAIN, "faults", "tools", "models"))
 _ROLES = ("system", "user", "assistant", "tool")
 
 
-def to_row(conversation: Conversation) -> dict[str, Any]:
+def to_row(conversation: RoleConversation) -> dict[str, Any]:
     """A conversation as plain JSON data; what says nothing is left out."""
     row: dict[str, Any] = {
         "id": conversation.id,
@@ -43,7 +43,7 @@ def to_row(conversation: Conversation) -> dict[str, Any]:
     return row
 
 
-def from_row(row: Any) -> Conversation:
+def from_row(row: Any) -> RoleConversation:
     """The inverse of `to_row`.
 
     Raises:
@@ -65,7 +65,7 @@ def from_row(row: Any) -> Conversation:
         raise UsageError(f"no conversation: {type(error).__name__}: {error}") from error
     if places[0] and places[0][-1] >= len(messages):
         raise UsageError(f"own={list(places[0])}, and there are {len(messages)} messages")
-    return Conversation(str(row["id"]), messages, places[0], places[1], faults, **more)
+    return RoleConversation(str(row["id"]), messages, places[0], places[1], faults, **more)
 
 
 def _message(number: int, data: Any) -> Message:
@@ -77,7 +77,7 @@ def _message(number: int, data: Any) -> Message:
     return Message.from_json(dict(data))
 
 
-def write_conversations(conversations: Iterable[Conversation], path: str | Path) -> str:
+def write_conversations(conversations: Iterable[RoleConversation], path: str | Path) -> str:
     """Write them, one per line.
 
     Returns:
@@ -113,7 +113,7 @@ def encoded_line(data: Mapping[str, Any]) -> bytes:
         return (json.dumps(data, separators=(",", ":")) + "\n").encode("ascii")
 
 
-def read_conversations(path: str | Path) -> Iterator[Conversation]:
+def read_conversations(path: str | Path) -> Iterator[RoleConversation]:
     """The conversations of a file, or of the folder of a set, one by one.
 
     Raises:
@@ -130,7 +130,7 @@ def read_conversations(path: str | Path) -> Iterator[Conversation]:
         raise UsageError(f"{source} cannot be read: {error.strerror or error}; make a set first") from error
 
 
-def _read(source: Path, number: int, line: bytes) -> Conversation:
+def _read(source: Path, number: int, line: bytes) -> RoleConversation:
     try:
         return from_row(json.loads(line))
     except ValueError as error:

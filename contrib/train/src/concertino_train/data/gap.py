@@ -13,48 +13,37 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from concertino import UsageError
 from concertino_local.codec import Codec
+from pydantic import Field
+
+from concertino_train.settings import Count, Number, Section
 
 from .examples import Example
 from .trajectories import LeftOutTrajectory, Trajectory
 
 
-@dataclass(frozen=True)
-class GapSettings:
-    """What passes.
+class GapSettings(Section):
+    """GAP's filters.
 
     Attributes:
         least_searches: calls of a search that an example makes at least.
-        parallel_share: share of examples with searches side by side, above 0 and below 1; None for any.
+        parallel_share: share of examples with searches side by side; None for any.
         most_tokens: behind the prompt; without a codec, as trainings make their sets, estimated as a third of the UTF-8
             bytes of every message.
         searches: patterns of members that search; all by default, for GAP has no other.
-        seed: of chance.
     """
 
-    least_searches: int = 3
-    parallel_share: float | None = 0.6
-    most_tokens: int | None = 2000
-    searches: tuple[str, ...] = ("*",)
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.parallel_share is not None and not 0 < self.parallel_share < 1:
-            raise UsageError(f"parallel_share={self.parallel_share}; expected a share between 0 and 1, or None")
-        if isinstance(self.searches, str):
-            raise UsageError(f"searches={self.searches!r}: expected several patterns; write ({self.searches!r},)")
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON data."""
-        return {**asdict(self), "searches": list(self.searches)}
+    least_searches: Number = 3
+    parallel_share: Annotated[float, Field(gt=0, lt=1)] | None = 0.6
+    most_tokens: Count | None = 2000
+    searches: list[str] = Field(default_factory=lambda: ["*"])
 
 
 def gap_filter(
-    examples: Sequence[Example], settings: GapSettings | None = None, codec: Codec | None = None
+    examples: Sequence[Example], settings: GapSettings | None = None, codec: Codec | None = None, seed: int = 0
 ) -> tuple[list[Example], list[LeftOutTrajectory]]:
     """Those that pass, in order, and the others with why.
 
@@ -80,7 +69,7 @@ def gap_filter(
             f"none of {len(examples)} examples passes: {simple} have fewer than {chosen.least_searches} searches, "
             f"{len(left) - simple} more than {chosen.most_tokens} tokens; take harder questions, or lower the bounds"
         )
-    return _in_ratio(kept, chosen, left), left
+    return _in_ratio(kept, chosen, seed, left), left
 
 
 def searches_in(one: Trajectory, patterns: Sequence[str] = ("*",)) -> int:
@@ -97,7 +86,7 @@ def _matching(level: Any, patterns: Sequence[str]) -> list[int]:
     return [count for name, count in level.items() if any(fnmatch.fnmatchcase(name, each) for each in patterns)]
 
 
-def _in_ratio(kept: list[Example], settings: GapSettings, left: list[LeftOutTrajectory]) -> list[Example]:
+def _in_ratio(kept: list[Example], settings: GapSettings, seed: int, left: list[LeftOutTrajectory]) -> list[Example]:
     """As many of both kinds as the ratio allows."""
     share = settings.parallel_share
     if share is None:
@@ -117,7 +106,7 @@ def _in_ratio(kept: list[Example], settings: GapSettings, left: list[LeftOutTraj
     wanted = {True: min(parallel, max(1, round(serial * odds))), False: min(serial, max(1, round(parallel / odds)))}
     gone: set[int] = set()
     for kind, places in kinds.items():
-        order = sorted(places, key=lambda place: _chance(settings.seed, kept[place]))
+        order = sorted(places, key=lambda place: _chance(seed, kept[place]))
         gone |= set(order[wanted[kind] :])
     for place in sorted(gone):
         one = kept[place].trajectory

@@ -10,45 +10,37 @@ The invariant: a sample counts exactly if its run took place; one that broke say
 from __future__ import annotations
 
 import fnmatch
-import hashlib
-import json
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 from concertino import UsageError
-from concertino_bench import Item, Task
+from concertino_bench import Item
 from concertino_bench.reports import Results, read_all
+from pydantic import Field
 
-from .card import markdown, source_of
+from concertino_train.settings import Section, Share
 
 
-@dataclass(frozen=True)
-class OutcomeSettings:
-    """What is kept.
+class OutcomeSettings(Section):
+    """Which questions are for reinforcement learning.
 
     Attributes:
-        above, below: share of right samples, both ends left out.
-        samples: samples that a question has at least; fewer say too little of it.
         system: whose outcomes, a name or a pattern (`teacher@*`); needed where a file has several systems.
+        above, below: share of right samples, both ends left out.
+        samples: samples that a question has at least; fewer say too little of it, and one is never mixed.
     """
 
-    above: float = 0.0
-    below: float = 1.0
-    samples: int = 2
     system: str = ""
+    above: Share = 0.0
+    below: Share = 1.0
+    samples: Annotated[int, Field(ge=2)] = 2
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.above < self.below <= 1:
-            raise UsageError(f"above={self.above}, below={self.below}; expected 0 <= above < below <= 1")
-        if self.samples < 2:
-            raise UsageError(f"samples={self.samples}; expected 2 or more: one sample is never mixed")
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON data."""
-        return asdict(self)
+    def check(self) -> None:
+        """See `Section.check`."""
+        if self.above >= self.below:
+            raise ValueError(f"above={self.above}, below={self.below}: expected above less than below")
 
 
 @dataclass(frozen=True)
@@ -92,22 +84,6 @@ class Mixed:
     def ids(self) -> frozenset[str]:
         """Ids of the tasks that are kept."""
         return frozenset(each.task for each in self.kept)
-
-    def of(self, tasks: Sequence[Task]) -> list[Task]:
-        """The tasks that are kept.
-
-        Raises:
-            UsageError: one that is kept is not among them.
-        """
-        found = [task for task in tasks if task.id in self.ids]
-        if missing := sorted(self.ids - {task.id for task in found}):
-            raise UsageError(f"{len(missing)} tasks with mixed outcomes are not in this set, such as {missing[0]}")
-        return found
-
-    def to_json(self) -> dict[str, Any]:
-        """Figures, as plain JSON data."""
-        counts = {name: len(getattr(self, name)) for name in ("kept", "too_easy", "too_hard", "too_few")}
-        return {**counts, "broken_samples": self.broken}
 
 
 def mixed_outcomes(
@@ -174,45 +150,3 @@ def _nothing(found: Mixed, settings: OutcomeSettings) -> str:
     step = "harder tasks or a higher temperature" if easy > hard else "easier tasks, a stronger policy or more SFT"
     step = "more samples per question" if few > easy + hard else step
     return f"a dataset with no mixed outcomes: {told}; RL would learn nothing from them: take {step}"
-
-
-def write_asked(
-    found: Mixed, path: str | Path, settings: OutcomeSettings | None = None, sources: Sequence[str | Path] = ()
-) -> Path:
-    """Write the questions that are kept, one per line, and a card beside them: `NAME.card.json` and `NAME.md`.
-
-    Args:
-        found: what was sorted.
-        path: of the file, `NAME.jsonl`.
-        settings: how it was sorted.
-        sources: results files that it was made of.
-    """
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    data = "".join(json.dumps(asdict(each)) + "\n" for each in found.kept).encode()
-    target.write_bytes(data)
-    shares = Counter(f"{each.right} of {each.samples}" for each in found.kept)
-    card = {
-        "counts": found.to_json(),
-        "outcomes": dict(sorted(shares.items())),
-        "settings": (settings or OutcomeSettings()).to_json(),
-        "sources": [source_of(Path(each)) for each in sources],
-        "sha256": hashlib.sha256(data).hexdigest(),
-    }
-    target.with_suffix(".card.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
-    target.with_suffix(".md").write_text(markdown(card, "Questions with mixed outcomes"), encoding="utf-8")
-    return target
-
-
-def read_asked(path: str | Path) -> Iterator[AskedQuestion]:
-    """Read them back.
-
-    Raises:
-        UsageError: a line is no such question; says which.
-    """
-    for number, line in enumerate(Path(path).read_text("utf-8").splitlines(), 1):
-        try:
-            yield AskedQuestion(**json.loads(line))
-        except (ValueError, TypeError) as error:
-            wanted = '{"task": "…", "right": 3, "samples": 8}'
-            raise UsageError(f"{path}, line {number}: {error}; expected {wanted}") from error

@@ -34,7 +34,7 @@ from concertino.strategies import (
     installed_strategy,
 )
 
-from .conversations import OTHERS, Conversation, faults_of
+from .conversations import OTHERS, RoleConversation, faults_of
 from .dataflow import MadeValue, dependencies, leaves, rounds_of, sources_of
 from .replaying import ReplayedTrace, Spoken, Tools, replayed, tell
 from .trajectories import data_of
@@ -63,7 +63,7 @@ class Rewritten:
         calls: names of the called members by round, as the pool has them.
     """
 
-    conversation: Conversation
+    conversation: RoleConversation
     rounds: tuple[tuple[int, ...], ...]
     before: int
     needs: tuple[frozenset[int], ...]
@@ -237,7 +237,7 @@ class _Writer:
         self.spent = _Spending(own, last)
         self.messages: list[Message] = []
 
-    def conversation(self, task: str) -> Conversation:
+    def conversation(self, task: str) -> RoleConversation:
         machine = self._begin()
         for number, row in enumerate(self.rounds, 1):
             self._round(machine, number, row)
@@ -253,7 +253,7 @@ class _Writer:
             raise NotParallel("the rewritten trajectory does not end with the same answer")
         own = tuple(place for place, message in enumerate(messages) if message.role == "assistant")
         models = tuple(dict.fromkeys(said.model for said in (*self.own, *self.last)))
-        return Conversation(
+        return RoleConversation(
             f"{self.trace.run_id}/rewritten",
             messages,
             own,

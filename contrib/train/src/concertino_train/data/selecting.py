@@ -18,49 +18,33 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from concertino import UsageError
+from pydantic import Field
+
+from concertino_train.settings import Count, Number, Section
 
 from .trajectories import LeftOutTrajectory, Trajectory
 
-Recovery = Literal["first", "only", "any"]
 
-
-@dataclass(frozen=True)
-class SelectionSettings:
-    """What is taken.
+class SelectionSettings(Section):
+    """Which trajectories are taken.
 
     Attributes:
         per_question: trajectories of one question.
         recovery: `first` prefers those that recovered, `only` takes no others, `any` does not look at it.
-        tool_share: the share of all calls that one member may have, 0 to 1; None for no limit.
+        tool_share: the share of all calls that one member may have; None for no limit.
         least_calls: calls that a trajectory makes at least.
         most: trajectories in all.
-        exclude: ids of tasks and questions that are kept for something else, such as the set for RL.
-        seed: of chance.
     """
 
-    per_question: int = 1
-    recovery: Recovery = "first"
-    tool_share: float | None = 0.5
-    least_calls: int = 0
-    most: int | None = None
-    exclude: Collection[str] = field(default_factory=frozenset)
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.recovery not in get_args(Recovery):
-            raise UsageError(f"recovery={self.recovery!r}; expected one of {', '.join(get_args(Recovery))}")
-        if self.per_question < 1 or (self.most is not None and self.most < 1):
-            raise UsageError(f"per_question={self.per_question}, most={self.most}; expected 1 or more")
-        if self.tool_share is not None and not 0 < self.tool_share <= 1:
-            raise UsageError(f"tool_share={self.tool_share}; expected a share above 0 and up to 1, or None")
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON data; of what is excluded, how much."""
-        return {**asdict(self), "exclude": len(self.exclude)}
+    per_question: Count = 1
+    recovery: Literal["first", "only", "any"] = "first"
+    tool_share: Annotated[float, Field(gt=0, le=1)] | None = 0.5
+    least_calls: Number = 0
+    most: Count | None = None
 
 
 @dataclass(frozen=True)
@@ -83,8 +67,20 @@ class Selected:
         return dict(Counter(each.reason for each in self.left_out))
 
 
-def select(found: Iterable[Trajectory | LeftOutTrajectory], settings: SelectionSettings | None = None) -> Selected:
+def select(
+    found: Iterable[Trajectory | LeftOutTrajectory],
+    settings: SelectionSettings | None = None,
+    *,
+    exclude: Collection[str] = (),
+    seed: int = 0,
+) -> Selected:
     """Choose among trajectories, of one results file or of several.
+
+    Args:
+        found: trajectories.
+        settings: which are taken.
+        exclude: ids of tasks and questions that are kept for something else, such as the set for RL.
+        seed: of chance.
 
     Raises:
         UsageError: nothing is left; says why, reason by reason.
@@ -92,7 +88,7 @@ def select(found: Iterable[Trajectory | LeftOutTrajectory], settings: SelectionS
     chosen = settings or SelectionSettings()
     left: list[LeftOutTrajectory] = []
     questions: dict[str, list[Trajectory]] = {}
-    excluded = {_same(text) for text in chosen.exclude}
+    excluded = {_same(text) for text in exclude}
     for each in found:
         if isinstance(each, LeftOutTrajectory):
             left.append(each)
@@ -100,7 +96,7 @@ def select(found: Iterable[Trajectory | LeftOutTrajectory], settings: SelectionS
             left.append(LeftOutTrajectory(each.key, each.source, reason))
         else:
             questions.setdefault(_same(each.question), []).append(each)
-    taken = _one_each(questions, chosen, left)
+    taken = _one_each(questions, chosen, seed, left)
     if chosen.most is not None:
         left += [LeftOutTrajectory(each.key, each.source, "enough") for each in taken[chosen.most :]]
         taken = taken[: chosen.most]
@@ -126,15 +122,15 @@ def _unfit(one: Trajectory, settings: SelectionSettings, excluded: Collection[st
 
 
 def _one_each(
-    questions: dict[str, list[Trajectory]], settings: SelectionSettings, left: list[LeftOutTrajectory]
+    questions: dict[str, list[Trajectory]], settings: SelectionSettings, seed: int, left: list[LeftOutTrajectory]
 ) -> list[Trajectory]:
     """The best of each question; questions come in the order of chance."""
     taken: list[Trajectory] = []
     calls: Counter[str] = Counter()
-    for question in sorted(questions, key=lambda text: _chance(settings.seed, text)):
+    for question in sorted(questions, key=lambda text: _chance(seed, text)):
         rest = questions[question]
         for _ in range(min(settings.per_question, len(rest))):
-            best = min(rest, key=lambda one: _rank(one, calls, settings))
+            best = min(rest, key=lambda one: _rank(one, calls, settings.recovery, seed))
             rest = [one for one in rest if one is not best]
             taken.append(best)
             calls.update(best.tools)
@@ -142,12 +138,12 @@ def _one_each(
     return taken
 
 
-def _rank(one: Trajectory, calls: Counter[str], settings: SelectionSettings) -> tuple[bool, float, str]:
+def _rank(one: Trajectory, calls: Counter[str], recovery: str, seed: int) -> tuple[bool, float, str]:
     """Lower is better: recovered, then calling what was called less, then chance."""
-    recovered = one.recovered and settings.recovery == "first"
+    recovered = one.recovered and recovery == "first"
     total, own = calls.total(), sum(one.tools.values())
     weight = sum(count * calls[name] for name, count in one.tools.items()) / (total * own) if total and own else 0.0
-    return not recovered, round(weight, 3), _chance(settings.seed, *map(str, one.key), one.source)
+    return not recovered, round(weight, 3), _chance(seed, *map(str, one.key), one.source)
 
 
 _WORD = re.compile(r"[^\W\d_]{2}")

@@ -71,9 +71,9 @@ def training_tasks(config: TrainConfig) -> list[tuple[Task, TaskSet]]:
     found = select_tasks(config.tasks.train, "tasks.train")
     if not config.tasks.outcomes:
         return found
-    from concertino_train.data.outcomes import OutcomeSettings, mixed_outcomes
+    from concertino_train.data.outcomes import mixed_outcomes
 
-    mixed = mixed_outcomes(config.tasks.outcomes, OutcomeSettings(**config.data.outcomes.model_dump()))
+    mixed = mixed_outcomes(config.tasks.outcomes, config.data.outcomes)
     kept = [(task, home) for task, home in found if task.id in mixed.ids]
     if not kept:
         raise UsageError(

@@ -11,23 +11,19 @@ packing     any number of rows in a constant number of optimiser steps
 statistics  how much there is to learn from
 """
 
-from .advantages import Advantages, AdvantageSettings, compute_advantages
+from .advantages import AdvantageSettings, compute_advantages
 from .filters import Filters
-from .keys import GroupKey, Groups, MixedGroupError
+from .keys import GroupKey, Groups
 from .packing import pack
 from .sampler import DynamicSampler, SamplerSettings
-from .statistics import group_statistics
 
 __all__ = [
     "AdvantageSettings",
-    "Advantages",
     "DynamicSampler",
     "Filters",
     "GroupKey",
     "Groups",
-    "MixedGroupError",
     "SamplerSettings",
     "compute_advantages",
-    "group_statistics",
     "pack",
 ]

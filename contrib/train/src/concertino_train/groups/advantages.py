@@ -11,21 +11,17 @@ The invariant: the advantages of a group add up to 0 (unless they are clipped), 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from concertino import UsageError
 
-from .keys import Bools, Floats, Groups, as_rewards, equal_within, per_group, spread
+from concertino_train.settings import Above, Amount, Section
 
-Std = Literal["none", "group", "batch"]
-Baseline = Literal["mean", "leave_one_out"]
+from .keys import TOLERANCE, Bools, Floats, Groups, as_rewards, equal_within, per_group, spread
 
 
-@dataclass(frozen=True)
-class AdvantageSettings:
-    """How advantages are made.
+class AdvantageSettings(Section):
+    """How rewards become advantages.
 
     Attributes:
         std: what the difference is divided by: nothing (Dr. GRPO), the std of the group (GRPO), or that of all rows of
@@ -35,31 +31,13 @@ class AdvantageSettings:
         baseline: the mean of the group, or of the others of the group (RLOO), which makes differences n / (n - 1)
             times as large.
         clip: greatest absolute advantage; None for no bound. ToolOrchestra's code clips at 3.
-        tolerance: rewards count as equal if they differ by less than this, relative to the largest above 1.
     """
 
-    std: Std = "group"
+    std: Literal["none", "group", "batch"] = "group"
     ddof: Literal[0, 1] = 1
-    epsilon: float = 1e-6
-    baseline: Baseline = "mean"
-    clip: float | None = None
-    tolerance: float = 1e-9
-
-    def __post_init__(self) -> None:
-        expected = {
-            "std": self.std in ("none", "group", "batch"),
-            "ddof": self.ddof in (0, 1),
-            "epsilon": 0 <= self.epsilon < float("inf"),
-            "baseline": self.baseline in ("mean", "leave_one_out"),
-            "clip": self.clip is None or self.clip > 0,
-            "tolerance": 0 <= self.tolerance < 1,
-        }
-        for name, fine in expected.items():
-            if not fine:
-                raise UsageError(
-                    f"AdvantageSettings({name}={getattr(self, name)!r}): expected std none, group or batch; ddof 0 or "
-                    "1; epsilon 0 or more; baseline mean or leave_one_out; clip above 0 or None; tolerance below 1"
-                )
+    epsilon: Amount = 1e-6
+    baseline: Literal["mean", "leave_one_out"] = "mean"
+    clip: Above | None = None
 
 
 class Advantages(NamedTuple):
@@ -80,11 +58,7 @@ class Advantages(NamedTuple):
 
 
 def compute_advantages(
-    rewards: Sequence[float] | Floats,
-    groups: Groups,
-    settings: AdvantageSettings = AdvantageSettings(),
-    *,
-    include: Sequence[bool] | Bools | None = None,
+    rewards: Sequence[float] | Floats, groups: Groups, settings: AdvantageSettings | None = None
 ) -> Advantages:
     """Advantages of rows within their groups.
 
@@ -92,36 +66,27 @@ def compute_advantages(
         rewards: shape (n,).
         groups: of the n rows.
         settings: how.
-        include: shape (n,): rows with a reward that means something; the others get 0, and move no mean. All of them by
-            default.
 
     Raises:
         UsageError: shapes differ, or a reward is not finite.
     """
+    settings = settings or AdvantageSettings()
     values = as_rewards(rewards, groups)
-    included = np.ones(len(values), bool) if include is None else np.asarray(include, bool)
-    counts = per_group(included.astype(np.float64), groups)
-    difference, means = _difference(values, groups, included, counts)
+    counts = groups.sizes.astype(np.float64)
+    means = per_group(values, groups) / np.maximum(1.0, counts)
+    difference = values - means[groups.index]
+    # The mean is taken off twice, which removes its rounding.
+    difference -= (per_group(difference, groups) / np.maximum(1.0, counts))[groups.index]
     stds = np.sqrt(per_group(difference**2, groups) / np.maximum(1.0, counts - settings.ddof))
-    equal = equal_within(*spread(values, groups, included), settings.tolerance)
-    useful = (counts > 1) & ~equal
-    counted = included & useful[groups.index]
-    stds[equal | (counts < 2)] = 0.0
+    useful = (counts > 1) & ~equal_within(*spread(values, groups), TOLERANCE)
+    counted = useful[groups.index]
+    stds[~useful] = 0.0
     if settings.baseline == "leave_one_out":
         difference = difference * (counts / np.maximum(1.0, counts - 1.0))[groups.index]
     result = np.where(counted, difference / _divisor(values, stds, counted, groups, settings), 0.0)
     if settings.clip is not None:
         result = np.clip(result, -settings.clip, settings.clip)
     return Advantages(result, counted, means, stds)
-
-
-def _difference(values: Floats, groups: Groups, included: Bools, counts: Floats) -> tuple[Floats, Floats]:
-    """r - mean, 0 for rows that are not included; the mean is taken off twice, which removes its rounding."""
-    divided_by = np.maximum(1.0, counts)
-    means = per_group(np.where(included, values, 0.0), groups) / divided_by
-    difference = np.where(included, values - means[groups.index], 0.0)
-    rest = per_group(difference, groups) / divided_by
-    return np.where(included, difference - rest[groups.index], 0.0), means
 
 
 def _divisor(values: Floats, stds: Floats, counted: Bools, groups: Groups, settings: AdvantageSettings) -> Floats:

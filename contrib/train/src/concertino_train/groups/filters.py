@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 from concertino import UsageError
+
+from concertino_train.settings import Above, Section
 
 from .keys import Bools, Floats, Groups, as_rewards, per_group
 
@@ -40,33 +41,21 @@ class Filtered(NamedTuple):
         return dict(Counter(reason or "kept" for reason in self.reasons))
 
 
-@dataclass(frozen=True)
-class Filters:
-    """Which rows are left out.
+class Filters(Section):
+    """What is left out of an update.
 
     Attributes:
-        homogeneity: leave out groups whose rewards have a std below this; None for none. 0.1 in ToolOrchestra. With 0
-            nothing is ever below, so 0 is refused: None says what is meant.
-        ddof: of that std.
+        homogeneity: leave out groups whose rewards have a std (n - 1) below this, such as ToolOrchestra's 0.1; None for
+            no such filter.
         format: leave out rows with a text that lacks the exact form.
         invalid: leave out rows without an answer; not for the texts that a tree tries.
         overlong: `drop` rows of which a text was cut off, or `keep` them.
     """
 
-    homogeneity: float | None = 0.1
-    ddof: Literal[0, 1] = 1
+    homogeneity: Above | None = None
     format: bool = False
     invalid: bool = False
-    overlong: Literal["drop", "keep"] = "keep"
-
-    def __post_init__(self) -> None:
-        if self.homogeneity is not None and not 0 < self.homogeneity < float("inf"):
-            raise UsageError(
-                f"Filters(homogeneity={self.homogeneity!r}): no std is below 0, so this would filter nothing; expected "
-                "a number above 0, or None for no filter"
-            )
-        if self.overlong not in ("drop", "keep"):
-            raise UsageError(f"Filters(overlong={self.overlong!r}): expected 'drop' or 'keep'")
+    overlong: Literal["keep", "drop"] = "keep"
 
     @property
     def any(self) -> bool:
@@ -97,7 +86,7 @@ class Filters:
         rows = len(groups.index)
         marks: dict[str, Bools] = {}
         if self.homogeneity is not None:
-            marks["homogeneous"] = homogeneous(rewards, groups, self.homogeneity, self.ddof)[groups.index]
+            marks["homogeneous"] = homogeneous(rewards, groups, self.homogeneity)[groups.index]
         if self.format:
             marks["format"] = ~_given("format", "exact", exact, rows)
         if self.invalid:
@@ -108,22 +97,19 @@ class Filters:
         return Filtered(np.array([not reason for reason in reasons], dtype=np.bool_), reasons)
 
 
-def homogeneous(
-    rewards: Sequence[float] | Floats, groups: Groups, threshold: float = 0.1, ddof: Literal[0, 1] = 1
-) -> Bools:
+def homogeneous(rewards: Sequence[float] | Floats, groups: Groups, threshold: float = 0.1) -> Bools:
     """Shape (g,): groups whose rewards have a std below a threshold; a group of one always.
 
     Args:
         rewards: shape (n,).
         groups: of the n rows.
         threshold: in the unit of the reward.
-        ddof: 1 for the sample std.
     """
     values = as_rewards(rewards, groups)
     sizes = groups.sizes.astype(np.float64)
     means = per_group(values, groups) / np.maximum(1.0, sizes)
     squares = per_group((values - means[groups.index]) ** 2, groups)
-    std = np.sqrt(squares / np.maximum(1.0, sizes - ddof))
+    std = np.sqrt(squares / np.maximum(1.0, sizes - 1.0))
     return np.asarray((std < threshold) | (sizes < 2))
 
 

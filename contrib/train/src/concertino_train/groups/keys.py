@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ from concertino import UsageError
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+TOLERANCE = 1e-9
+"""Rewards that differ by less are the same, relative to the largest above 1."""
 
 
 class MixedGroupError(UsageError):
@@ -47,15 +49,6 @@ class GroupKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.question}, {self.agent} in turn {self.turn}" if self.of_turn else self.question
-
-    def to_json(self) -> list[Any]:
-        """Plain JSON data."""
-        return list(self)
-
-    @classmethod
-    def from_json(cls, data: Sequence[Any]) -> GroupKey:
-        """The inverse of `to_json`."""
-        return cls(*data)
 
 
 def prompt_digest(ids: Sequence[int]) -> str:
@@ -123,10 +116,6 @@ class Groups:
         """Shape (g,): rows of each group."""
         return np.bincount(self.index, minlength=len(self.keys)).astype(np.int64)
 
-    def rows(self, number: int) -> Ints:
-        """The rows of a group, in order."""
-        return np.flatnonzero(self.index == number).astype(np.int64)
-
 
 def as_rewards(rewards: Sequence[float] | Floats, groups: Groups) -> Floats:
     """Rewards as an array.
@@ -148,13 +137,11 @@ def per_group(values: Floats, groups: Groups) -> Floats:
     return np.bincount(groups.index, weights=values, minlength=len(groups)).astype(np.float64)
 
 
-def spread(values: Floats, groups: Groups, include: Bools) -> tuple[Floats, Floats]:
-    """Shape (g,) twice: least and greatest value of the included rows of each group; 0 where there are none."""
+def spread(values: Floats, groups: Groups) -> tuple[Floats, Floats]:
+    """Shape (g,) twice: least and greatest value of the rows of each group."""
     least, most = np.full(len(groups), np.inf), np.full(len(groups), -np.inf)
-    np.minimum.at(least, groups.index[include], values[include])
-    np.maximum.at(most, groups.index[include], values[include])
-    empty = ~np.isfinite(least)
-    least[empty], most[empty] = 0.0, 0.0
+    np.minimum.at(least, groups.index, values)
+    np.maximum.at(most, groups.index, values)
     return least, most
 
 

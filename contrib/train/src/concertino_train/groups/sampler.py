@@ -17,9 +17,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from concertino import UsageError
+from pydantic import Field
+
+from concertino_train.settings import Count, Number, Section
 
 
 @dataclass(frozen=True)
@@ -50,43 +53,24 @@ class Sampled:
         return cls(**{**data, "rewards": tuple(data["rewards"]), "correct": tuple(data.get("correct", ()))})
 
 
-@dataclass(frozen=True)
-class SamplerSettings:
-    """How long it is sampled.
+class SamplerSettings(Section):
+    """Dynamic sampling (DAPO).
 
     Attributes:
-        groups: groups that a step needs.
+        enabled: without, every group is taken, and one round is enough.
         by: what has to differ within a group: `correct` as in DAPO, or `reward`.
-        oversample: how many groups are asked for, for each that is missing; 1 or more.
+        oversample: how many groups are asked for, for each that is missing.
         most_rounds: rounds of sampling in one step.
         most_groups: groups that are sampled in one step at most; None for no bound but the rounds.
         max_age: steps that a group may wait; 0 keeps none for the next step, which is on-policy.
-        enabled: without, every group is taken, and one round is enough.
     """
 
-    groups: int
+    enabled: bool = False
     by: Literal["correct", "reward"] = "correct"
-    oversample: float = 1.0
-    most_rounds: int = 10
-    most_groups: int | None = None
-    max_age: int = 0
-    enabled: bool = True
-
-    def __post_init__(self) -> None:
-        expected = {
-            "groups": self.groups >= 1,
-            "by": self.by in ("correct", "reward"),
-            "oversample": 1 <= self.oversample < math.inf,
-            "most_rounds": self.most_rounds >= 1,
-            "most_groups": self.most_groups is None or self.most_groups >= 1,
-            "max_age": self.max_age >= 0,
-        }
-        for name, fine in expected.items():
-            if not fine:
-                raise UsageError(
-                    f"SamplerSettings({name}={getattr(self, name)!r}): expected groups, oversample, most_rounds and "
-                    "most_groups of 1 or more, by 'correct' or 'reward', max_age 0 or more"
-                )
+    oversample: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
+    most_rounds: Count = 10
+    most_groups: Count | None = None
+    max_age: Number = 0
 
 
 @dataclass
@@ -106,12 +90,13 @@ class DynamicSampler:
 
     Attributes:
         settings: how long it is sampled.
+        groups: groups that a step needs.
         buffer: groups that are kept, oldest first.
         step: the current one.
     """
 
-    def __init__(self, settings: SamplerSettings) -> None:
-        self.settings = settings
+    def __init__(self, settings: SamplerSettings, groups: int) -> None:
+        self.settings, self.groups = settings, groups
         self.buffer: list[Sampled] = []
         self.step = 0
         self._counts = _Counts()
@@ -126,7 +111,7 @@ class DynamicSampler:
     def wanted(self) -> int:
         """How many groups to sample now; 0 when there are enough, or the limits are reached."""
         settings, counts = self.settings, self._counts
-        missing = settings.groups - len(self.buffer)
+        missing = self.groups - len(self.buffer)
         if missing <= 0 or counts.rounds >= (settings.most_rounds if settings.enabled else 1):
             return 0
         asked = math.ceil(missing * settings.oversample) if settings.enabled else missing
@@ -163,14 +148,9 @@ class DynamicSampler:
             self._counts.all_wrong += min(group.correct) == max(group.correct) == 0
         return False
 
-    @property
-    def short(self) -> int:
-        """How many groups are missing although the limits are reached."""
-        return max(0, self.settings.groups - len(self.buffer)) if not self.wanted() else 0
-
     def take(self) -> list[Sampled]:
         """The groups of this step, oldest first: at most as many as it needs; the rest waits."""
-        taken, self.buffer = self.buffer[: self.settings.groups], self.buffer[self.settings.groups :]
+        taken, self.buffer = self.buffer[: self.groups], self.buffer[self.groups :]
         return taken
 
     def figures(self) -> dict[str, int]:
@@ -181,11 +161,8 @@ class DynamicSampler:
         """Everything but the settings, as plain JSON data."""
         return {"step": self.step, "counts": asdict(self._counts), "buffer": [each.to_json() for each in self.buffer]}
 
-    @classmethod
-    def restore(cls, settings: SamplerSettings, dumped: Mapping[str, Any]) -> DynamicSampler:
-        """A sampler that continues where `dump` was made."""
-        sampler = cls(settings)
-        sampler.step = dumped["step"]
-        sampler._counts = _Counts(**dumped["counts"])
-        sampler.buffer = [Sampled.from_json(each) for each in dumped["buffer"]]
-        return sampler
+    def restore(self, dumped: Mapping[str, Any]) -> None:
+        """Continue where `dump` was made."""
+        self.step = dumped["step"]
+        self._counts = _Counts(**dumped["counts"])
+        self.buffer = [Sampled.from_json(each) for each in dumped["buffer"]]

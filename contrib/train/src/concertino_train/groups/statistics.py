@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from .filters import homogeneous
-from .keys import Bools, Floats, Groups, Ints, as_rewards, equal_within, spread
-
-TOLERANCE = 1e-9
-"""Rewards that differ by less are the same, relative to the largest above 1."""
+from .keys import TOLERANCE, Bools, Floats, Groups, Ints, as_rewards, equal_within, spread
 
 
 @dataclass(frozen=True)
@@ -52,11 +48,6 @@ class GroupStatistics:
         compared = self.groups - self.singletons
         return self.homogeneous / compared if compared else 0.0
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON data, shares included."""
-        shares = {"zero_variance_share": self.zero_variance_share, "homogeneous_share": self.homogeneous_share}
-        return {**asdict(self), **shares}
-
 
 def distinct_rewards(rewards: Sequence[float] | Floats, groups: Groups, tolerance: float = TOLERANCE) -> Ints:
     """Shape (g,): how many different rewards each group has.
@@ -88,8 +79,7 @@ def group_statistics(
     """
     values = as_rewards(rewards, groups)
     several: Bools = groups.sizes > 1
-    everything = np.ones(len(values), dtype=np.bool_)
-    equal = equal_within(*spread(values, groups, everything), tolerance)
+    equal = equal_within(*spread(values, groups), tolerance)
     distinct = distinct_rewards(values, groups, tolerance)
     return GroupStatistics(
         len(groups),

@@ -10,7 +10,7 @@ Importing this package imports no torch: the last two import it when they are us
 
 from .policy import Policy, Prompt, Sample
 from .scripted import ScriptedPolicy
-from .transformers import TransformersPolicy, score
+from .transformers import TransformersPolicy
 from .vllm import VLLMPolicy
 
-__all__ = ["Policy", "Prompt", "Sample", "ScriptedPolicy", "TransformersPolicy", "VLLMPolicy", "score"]
+__all__ = ["Policy", "Prompt", "Sample", "ScriptedPolicy", "TransformersPolicy", "VLLMPolicy"]

@@ -5,27 +5,22 @@ shared          terms of no one system
 paramanager, toolorchestra, mas_orchestra, gap, at_grpo
                 one system each: functions of numbers, and terms that read them off episodes
 term            what a term is
-reward          terms with weights, from Python or a file
-presets         all terms, and the rewards of the five systems, by name
+reward          terms with weights, from Python or a file; all terms and the rewards of the five systems, by name
 plain           a function of an episode as a term, and terms by `module:name`
 installed       terms and rewards of all installed distributions
 """
 
-from .functions import SPENDING
 from .installed import installed_rewards
-from .presets import PRESETS, TERMS
-from .reward import Reward, Scored, Weighted
-from .term import Term, UnpricedError, Variant
+from .reward import PRESETS, TERMS, Reward, Scored, Weighted
+from .term import Term, UnpricedError
 
 __all__ = [
     "PRESETS",
-    "SPENDING",
     "TERMS",
     "Reward",
     "Scored",
     "Term",
     "UnpricedError",
-    "Variant",
     "Weighted",
     "installed_rewards",
 ]

@@ -23,25 +23,6 @@ from concertino_train.episodes import Episode, RoleTurn
 
 from .term import Term, did_you_mean
 
-__all__ = [
-    "ALPHA",
-    "COEFFICIENTS",
-    "LAMBDAS",
-    "AlphaMix",
-    "LambdaMix",
-    "Local",
-    "Released",
-    "Team",
-    "alpha_mix",
-    "lambda_mix",
-    "local_reward",
-    "released_coder",
-    "released_game",
-    "released_reasoner",
-    "released_tester",
-    "released_tool",
-]
-
 Over = Literal["last", "mean"]
 Weights = Mapping[str, Mapping[str, float]]
 

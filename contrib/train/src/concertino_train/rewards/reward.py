@@ -1,4 +1,4 @@
-"""A reward: named terms with weights, added up; made in Python or read from a file.
+"""A reward: named terms with weights, added up; made in Python or read from a file. And the rewards of five systems.
 
     name: frugal
     preset: paramanager                # terms to begin with; none by default
@@ -21,9 +21,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from concertino import UsageError
+from concertino_bench.metrics import Preference
 
 from concertino_train.episodes import Episode
 
+from . import at_grpo, gap, mas_orchestra, paramanager, shared, toolorchestra
 from .plain import imported_term
 from .term import Term, did_you_mean
 
@@ -71,7 +73,7 @@ class Reward:
             if not isinstance(weight, (int, float)) or isinstance(weight, bool) or not 0 <= weight < math.inf:
                 raise UsageError(
                     f"reward {self.name!r}, {name}: weight={weight!r}; expected a number, 0 or more: every term says "
-                    "by itself what is better"
+                    "what is better"
                 )
         if not any(weight for _, weight in self.terms.values()):
             raise UsageError(f"reward {self.name!r}: no term has a weight above 0, so it would always be 0")
@@ -143,8 +145,6 @@ class Reward:
         Raises:
             UsageError: an unknown key, term, preset or parameter, with near names; or a value that cannot be.
         """
-        from . import PRESETS, TERMS
-
         known, made = TERMS if terms is None else terms, PRESETS if presets is None else presets
         if not isinstance(data, Mapping):
             raise UsageError(f"a reward is a table with `terms`; got {type(data).__name__}")
@@ -209,3 +209,88 @@ def _read(file: Path) -> Any:
         return json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"cannot be read: {' '.join(str(error).split())}") from error
+
+
+# -- what comes with this package --------------------------------------------------------------------------------------
+
+BALANCED = Preference(accuracy=1.0, usd=0.5, seconds=0.5)
+"""What ToolOrchestra's reward falls back on for episodes without a preference."""
+
+
+_REWARDS = [
+    Reward(
+        "paramanager",
+        {
+            "task": Weighted(paramanager.TaskReward()),
+            "format": Weighted(paramanager.Format()),
+            "diversity": Weighted(paramanager.Diversity()),
+            "efficiency": Weighted(paramanager.Efficiency()),
+        },
+        "ParaManager Eq. 10: task + format + diversity + efficiency, 0 to 4",
+    ),
+    Reward(
+        "toolorchestra",
+        {"preference": Weighted(toolorchestra.PreferenceReward(BALANCED))},
+        "ToolOrchestra §3.2: outcome times preferences; less money and time is more",
+    ),
+    Reward(
+        "toolorchestra-as-released",
+        {
+            "preference": Weighted(toolorchestra.PreferenceReward(BALANCED, "as_released", clock="calls")),
+        },
+        "ToolOrchestra's published code; pays for spending, for comparison only",
+    ),
+    Reward(
+        "mas-orchestra",
+        {"correct": Weighted(mas_orchestra.CorrectAnswer())},
+        "MAS-Orchestra Eq. 3: 1 for a right answer",
+    ),
+    Reward(
+        "mas-orchestra-as-released",
+        {
+            "executed": Weighted(mas_orchestra.Executed(), mas_orchestra.RELEASED_EXECUTED),
+            "correct": Weighted(mas_orchestra.CorrectAnswer(), mas_orchestra.RELEASED_CORRECT),
+        },
+        "MAS-Orchestra's published code: 0.1 for any output, 0.9 for the right one",
+    ),
+    Reward("gap", {"exact_match": Weighted(gap.GapExactMatch())}, "GAP Eq. 10: exact match"),
+    Reward(
+        "gap-as-released",
+        {"exact_match": Weighted(gap.GapExactMatch("as_released"))},
+        "GAP's published training code: every part of the answer among the gold ones",
+    ),
+    Reward("at-grpo", {"mixed": Weighted(at_grpo.AlphaMix())}, "AT-GRPO Eq. 4: α · team + local"),
+    Reward(
+        "at-grpo-lambda", {"mixed": Weighted(at_grpo.LambdaMix())}, "AT-GRPO App. A.1: λ · team + (1 - λ) · m · local"
+    ),
+    Reward("at-grpo-as-released", {"released": Weighted(at_grpo.Released())}, "AT-GRPO's published code"),
+]
+_TERMS: tuple[type[Term], ...] = (
+    shared.Correct,
+    shared.Answered,
+    shared.OkCalls,
+    shared.Spending,
+    shared.Overlong,
+    paramanager.TaskReward,
+    paramanager.Format,
+    paramanager.Diversity,
+    paramanager.Parallelism,
+    paramanager.Tools,
+    paramanager.Efficiency,
+    paramanager.Length,
+    paramanager.CostReward,
+    toolorchestra.OutcomeReward,
+    toolorchestra.PreferenceReward,
+    mas_orchestra.CorrectAnswer,
+    mas_orchestra.Executed,
+    gap.GapExactMatch,
+    at_grpo.Team,
+    at_grpo.Local,
+    at_grpo.AlphaMix,
+    at_grpo.LambdaMix,
+    at_grpo.Released,
+)
+TERMS: dict[str, type[Term]] = {term.name: term for term in _TERMS}
+"""The terms that come with this package, by name."""
+PRESETS: dict[str, Reward] = {reward.name: reward for reward in _REWARDS}
+"""The rewards of the five systems, by name."""

@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from concertino_train.episodes import Episode
 from concertino_train.factories.questions import Questions, in_batches
-from concertino_train.groups.advantages import AdvantageSettings
-from concertino_train.groups.filters import Filters
-from concertino_train.groups.sampler import DynamicSampler, Sampled, SamplerSettings
+from concertino_train.groups.sampler import DynamicSampler, Sampled
 from concertino_train.rewards.reward import Reward, Scored
 from concertino_train.rollouts.assignment import Assignment
 from concertino_train.rollouts.batches import Batch
@@ -104,13 +102,8 @@ class StepCollector:
         self._before, self._first = before, first
         tree = config.rollout.tree
         self._tree = TreeSampler(engine, reward, branch=tree.branch) if tree is not None else None
-        section = config.algorithm
-        self._advantages = AdvantageSettings(**section.advantages.model_dump())
-        self._filters = Filters(**section.filters.model_dump())
-        ranks = questions.ranks
-        sampling = section.sampling.model_dump()
-        groups = config.trainer.rl.questions_per_step // ranks
-        self._sampler = DynamicSampler(SamplerSettings(groups=max(1, groups), **sampling))
+        groups = max(1, config.trainer.rl.questions_per_step // questions.ranks)
+        self._sampler = DynamicSampler(config.algorithm.sampling, groups)
         self._waiting: list[int] = []
 
     # -- a step --------------------------------------------------------------------------------------------------------
@@ -136,8 +129,8 @@ class StepCollector:
             cast("list[Rollout]", kept),
             rewards,
             grouping=self.config.algorithm.grouping,
-            advantage=self._advantages,
-            filters=self._filters,
+            advantage=self.config.algorithm.advantages,
+            filters=self.config.algorithm.filters,
         )
         if self._first is not None:
             first, self._first = self._first, None
@@ -226,7 +219,7 @@ class StepCollector:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where `state_dict` was made."""
-        self._sampler = DynamicSampler.restore(self._sampler.settings, state["sampler"])
+        self._sampler.restore(state["sampler"])
         self._sampler.buffer = [
             replace(each, payload=[KeptRollout.from_json(one) for one in each.payload]) for each in self._sampler.buffer
         ]

@@ -26,7 +26,6 @@ from concertino_train.config.named import make_reward
 from concertino_train.factories.learners import make_engine, make_learner, without_dropout
 from concertino_train.factories.models import beginning_of, first_texts, load_model
 from concertino_train.factories.questions import Questions, evaluation_assignments
-from concertino_train.groups.filters import Filters
 from concertino_train.rewards.reward import Reward
 from concertino_train.rewards.term import UnpricedError
 from concertino_train.running.figures import over_ranks
@@ -126,7 +125,7 @@ def run_rl(
             output or config.trainer.output, config, resume=resume, restart=restart, force=force, leader=rank.leads
         )
         stack.enter_context(home)
-        work = _Work(config, home, rank, told, resume=resume, force=force)
+        work = _RlTraining(config, home, rank, told, resume=resume, force=force)
         stack.callback(work.close)
         stop = stack.enter_context(GracefulStop(told.say if rank.leads else None))
         work.prepare(questions, reward, stop)
@@ -160,19 +159,15 @@ def check_rl(config: TrainConfig) -> None:
 
 def algorithm_of(config: TrainConfig) -> Algorithm:
     """The settings of the trainer, from those of the training."""
+    from concertino_train.config.learning import Machine, PolicyUpdate, RlSteps
     from concertino_train.trainer.algorithm import Algorithm
 
-    trainer = config.trainer
-    return Algorithm(
-        **config.algorithm.model_dump(exclude={"grouping", "shuffle_rewards", "advantages", "filters", "sampling"}),
-        **trainer.rl.model_dump(exclude={"save_every", "eval_every", "audit"}),
-        **trainer.model_dump(include={"seed", "precision", "gradient_checkpointing", "device"}),
-        temperature=config.rollout.temperature,
-        group_size=config.rollout.group_size,
-    )
+    shared = ((PolicyUpdate, config.algorithm), (RlSteps, config.trainer.rl), (Machine, config.trainer))
+    given = {name: getattr(section, name) for kind, section in shared for name in kind.model_fields}
+    return Algorithm(**given, temperature=config.rollout.temperature, group_size=config.rollout.group_size)
 
 
-class _Work:
+class _RlTraining:
     """One process of a training, from its folder to its result."""
 
     def __init__(
@@ -295,8 +290,7 @@ class _Work:
 
     def _audit(self, batch: Batch, compared: Compared) -> None:
         """Refuse a first batch that should not be trained on; whole rollouts are compared by their first prompts."""
-        section = self.config.algorithm.filters
-        filters = Filters(**section.model_dump())
+        filters = self.config.algorithm.filters
         whole, firsts = self.config.algorithm.grouping == "trajectory", dict[int, str]()
         rows = [
             AuditRow(

@@ -15,19 +15,17 @@ task_stream   which questions a step asks
 from .assignment import Assignment, TokenLimits
 from .batches import Batch
 from .engine import RolloutEngine
-from .rollout import Rollout, TurnCandidate, score_rollouts
-from .sequences import BatchRow, TokenSequence
+from .rollout import Rollout, score_rollouts
+from .sequences import TrainingRow
 from .tree import TreeSampler
 
 __all__ = [
     "Assignment",
     "Batch",
-    "BatchRow",
     "Rollout",
     "RolloutEngine",
     "TokenLimits",
-    "TokenSequence",
+    "TrainingRow",
     "TreeSampler",
-    "TurnCandidate",
     "score_rollouts",
 ]

@@ -25,7 +25,7 @@ from concertino_train.groups.statistics import group_statistics
 from concertino_train.rewards.reward import Scored
 
 from .rollout import Rollout
-from .sequences import BatchRow, Grouping, row_of_turn, rows_of_sequences
+from .sequences import Grouping, TrainingRow, row_of_turn, rows_of_sequences
 
 _EMPTY: Any = np.zeros(0)
 _ADVANTAGE, _FILTERS = AdvantageSettings(), Filters()
@@ -46,7 +46,7 @@ class Batch:
         figures: numbers for logs: groups, shares, rewards and their components.
     """
 
-    rows: list[BatchRow]
+    rows: list[TrainingRow]
     credit: Floats = field(default_factory=lambda: _EMPTY)
     keep: Bools = field(default_factory=lambda: _EMPTY.astype(bool))
     rewards: Floats = field(default_factory=lambda: _EMPTY)
@@ -111,11 +111,6 @@ class Batch:
     def __len__(self) -> int:
         return len(self.rows)
 
-    @property
-    def trained_tokens(self) -> int:
-        """Tokens of the rows that are trained."""
-        return sum(row.trained for row, kept in zip(self.rows, self.keep, strict=True) if kept)
-
 
 @dataclass(frozen=True)
 class _Member:
@@ -124,7 +119,7 @@ class _Member:
     key: GroupKey
     prompt: tuple[int, ...]
     reward: Scored
-    rows: list[BatchRow]
+    rows: list[TrainingRow]
     exact: bool
     answered: bool
     truncated: bool

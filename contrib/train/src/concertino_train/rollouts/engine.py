@@ -73,10 +73,6 @@ class Timings:
     grading: float = 0.0
     total: float = 0.0
 
-    def clear(self) -> None:
-        """Start over."""
-        self.generate = self.environment = self.grading = self.total = 0.0
-
     @property
     def own(self) -> float:
         """What is left for the engine itself."""

@@ -105,7 +105,7 @@ class TokenSequence:
 
 
 @dataclass(frozen=True)
-class BatchRow:
+class TrainingRow:
     """One row of a training batch.
 
     Attributes:
@@ -141,7 +141,7 @@ class BatchRow:
         return sum(self.mask)
 
 
-def rows_of_sequences(sequences: Sequence[TokenSequence], question: str, rollout: int) -> list[BatchRow]:
+def rows_of_sequences(sequences: Sequence[TokenSequence], question: str, rollout: int) -> list[TrainingRow]:
     """A rollout as rows of whole sequences: each prompt is what stands before the sequence's first turn.
 
     A rollout with one sequence, the usual case, is one row with the question as its key. Further sequences have prompts
@@ -155,19 +155,19 @@ def rows_of_sequences(sequences: Sequence[TokenSequence], question: str, rollout
     return [_row(sequence, GroupKey(question), rollout, sequence.turns) for sequence in sequences if sequence.sampled]
 
 
-def row_of_turn(sequence: TokenSequence, turn: TokenTurn, key: GroupKey, rollout: int) -> BatchRow:
+def row_of_turn(sequence: TokenSequence, turn: TokenTurn, key: GroupKey, rollout: int) -> TrainingRow:
     """One turn as a row: everything before it is its prompt."""
     return _row(sequence, key, rollout, [turn])
 
 
-def _row(sequence: TokenSequence, key: GroupKey, rollout: int, turns: Sequence[TokenTurn]) -> BatchRow:
+def _row(sequence: TokenSequence, key: GroupKey, rollout: int, turns: Sequence[TokenTurn]) -> TrainingRow:
     first, last = turns[0].start, turns[-1].end
     mask, logprobs = [0] * (last - first), [0.0] * (last - first)
     for turn in turns:
         for place in range(turn.start, turn.end):
             mask[place - first] = 1
             logprobs[place - first] = turn.logprobs[place - turn.start]
-    return BatchRow(
+    return TrainingRow(
         key,
         sequence.role,
         tuple(sequence.ids[:first]),

@@ -16,12 +16,10 @@ ranks        which process this is
 callback     listens to a trainer of transformers, which it imports
 """
 
-from .folder import TrainingFolder
 from .metrics import read_metrics
 from .progress import Reporter
 
 __all__ = [
     "Reporter",
-    "TrainingFolder",
     "read_metrics",
 ]

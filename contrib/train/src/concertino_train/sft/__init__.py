@@ -23,8 +23,7 @@ Importing this package imports no torch.
 """
 
 from .fine_tuning import fine_tune
-from .progress import FineTuned, SftProgress
 from .settings import SftSettings
 from .training import SftResult, run_sft
 
-__all__ = ["FineTuned", "SftProgress", "SftResult", "SftSettings", "fine_tune", "run_sft"]
+__all__ = ["SftResult", "SftSettings", "fine_tune", "run_sft"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from concertino import UsageError
 from concertino_local.codec import Codec
 
-from concertino_train.data.encoding import EncodedConversation
+from concertino_train.data.encoding import LabelledConversation
 
 from .rows import identity_of, table_of
 from .settings import SftSettings
@@ -24,7 +24,7 @@ def make_trainer(
     settings: SftSettings,
     model: Any,
     codec: Codec,
-    rows: Sequence[EncodedConversation],
+    rows: Sequence[LabelledConversation],
     order: Sequence[int],
     adapter: Any,
 ) -> tuple[Any, SftCallback]:
@@ -84,7 +84,7 @@ def sft_arguments(settings: SftSettings, rows: int) -> TrainingArguments:
     known = SFTConfig.__dataclass_fields__
     checkpointing = "activation_checkpointing" if "activation_checkpointing" in known else "gradient_checkpointing"
     table: dict[str, Any] = {
-        checkpointing: settings.activation_checkpointing,
+        checkpointing: settings.gradient_checkpointing,
         **({"gradient_checkpointing": False} if checkpointing != "gradient_checkpointing" else {}),
         "output_dir": str(Path(settings.out) / "checkpoints"),
         "max_steps": rows // settings.batch,

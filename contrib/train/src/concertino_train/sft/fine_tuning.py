@@ -11,8 +11,8 @@ from typing import Any
 from concertino import UsageError
 from concertino_local.codec import Codec
 
-from concertino_train.data.conversations import Conversation
-from concertino_train.data.encoding import EncodedConversation
+from concertino_train.data.conversations import RoleConversation
+from concertino_train.data.encoding import LabelledConversation
 from concertino_train.data.files import read_conversations
 from concertino_train.running.checkpoints import latest_checkpoint
 from concertino_train.running.quiet import quietly
@@ -27,7 +27,7 @@ def fine_tune(
     settings: SftSettings,
     model: Any = None,
     codec: Codec | None = None,
-    data: Iterable[Conversation] | Sequence[EncodedConversation] | None = None,
+    data: Iterable[RoleConversation] | Sequence[LabelledConversation] | None = None,
     *,
     adapter: Any = None,
     evaluate: Evaluate | None = None,
@@ -106,7 +106,7 @@ def _save(trainer: Any, codec: Codec, folder: Path, files: Mapping[str, str]) ->
     trainer.accelerator.wait_for_everyone()
 
 
-def _data(settings: SftSettings) -> Iterable[Conversation]:
+def _data(settings: SftSettings) -> Iterable[RoleConversation]:
     if not settings.data:
         raise UsageError("SftSettings(data=''): expected the folder of a set, or conversations given to fine_tune")
     return read_conversations(settings.data)

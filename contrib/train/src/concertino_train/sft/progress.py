@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from concertino_train.episodes import Episode
+    pass
 
 Evaluate = Callable[[int], "float | Mapping[str, float]"]
 """Measures the policy as it is after a step: a share, or figures by name."""
@@ -74,9 +74,3 @@ class FineTuned:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
         return {**asdict(self), "model": str(self.model)}
-
-
-def clean_share(episodes: Iterable[Episode]) -> float:
-    """The share of rollouts in the exact form: every text of the policy is, and there is one."""
-    found = [bool(each.policy_rounds) and all(text.exact for text in each.policy_rounds) for each in episodes]
-    return sum(found) / len(found) if found else 0.0

@@ -10,15 +10,14 @@ import importlib
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
 from random import Random
 from typing import Any
 
 from concertino import UsageError
 from concertino_local.codec import Codec
 
-from concertino_train.data.conversations import Conversation
-from concertino_train.data.encoding import EncodedConversation, encode_all
+from concertino_train.data.conversations import RoleConversation
+from concertino_train.data.encoding import LabelledConversation, encode_all
 
 from .settings import SftSettings
 
@@ -43,9 +42,9 @@ _MAY_DIFFER = (
 """Settings that may change when a training resumes."""
 
 
-def identity_of(settings: SftSettings, codec: Codec, rows: Sequence[EncodedConversation]) -> str:
+def identity_of(settings: SftSettings, codec: Codec, rows: Sequence[LabelledConversation]) -> str:
     """Equal for trainings that may resume from each other's checkpoints."""
-    said = {name: value for name, value in asdict(settings).items() if name not in _MAY_DIFFER}
+    said = {name: value for name, value in settings.model_dump().items() if name not in _MAY_DIFFER}
     digest = hashlib.sha256(json.dumps([said, codec.fingerprint], sort_keys=True, default=str).encode())
     for row in rows:
         digest.update(json.dumps([row.ids, row.labels]).encode())
@@ -53,18 +52,18 @@ def identity_of(settings: SftSettings, codec: Codec, rows: Sequence[EncodedConve
 
 
 def prepare(
-    data: Iterable[Conversation] | Sequence[EncodedConversation], codec: Codec, settings: SftSettings
-) -> tuple[list[EncodedConversation], dict[str, int]]:
+    data: Iterable[RoleConversation] | Sequence[LabelledConversation], codec: Codec, settings: SftSettings
+) -> tuple[list[LabelledConversation], dict[str, int]]:
     """Rows to learn from, and how many were left out for which reason.
 
     Raises:
         UsageError: a conversation is too long, or nothing is left.
     """
-    rows: list[EncodedConversation] = []
+    rows: list[LabelledConversation] = []
     dropped = {"untaught": 0, "too_long": 0}
-    long: list[EncodedConversation] = []
+    long: list[LabelledConversation] = []
     for each in data:
-        encoded = [each] if isinstance(each, EncodedConversation) else list(encode_all([each], codec))
+        encoded = [each] if isinstance(each, LabelledConversation) else list(encode_all([each], codec))
         if not encoded or not encoded[0].trained:
             dropped["untaught"] += 1
         elif settings.max_tokens is not None and len(encoded[0].ids) > settings.max_tokens:
@@ -88,11 +87,11 @@ def prepare(
 def with_limit(settings: SftSettings, model: Any) -> SftSettings:
     """The settings, with what the model reads as `max_tokens` where longer conversations are left out."""
     if settings.max_tokens is None and settings.too_long == "drop":
-        return replace(settings, max_tokens=_context(model))
+        return settings.changed(max_tokens=_context(model))
     return settings
 
 
-def limit_check(rows: Sequence[EncodedConversation], model: Any) -> None:
+def limit_check(rows: Sequence[LabelledConversation], model: Any) -> None:
     """See that the model can read all rows.
 
     Raises:
@@ -120,7 +119,7 @@ def _context(model: Any) -> int | None:
     return found
 
 
-def order_of(rows: Sequence[EncodedConversation], settings: SftSettings) -> list[int]:
+def order_of(rows: Sequence[LabelledConversation], settings: SftSettings) -> list[int]:
     """Which row is read when, for all steps: pass after pass, each in a new order; `batch` of them for each step."""
     steps = settings.steps or math.ceil(settings.epochs * len(rows) / settings.batch)
     needed = steps * settings.batch
@@ -135,7 +134,7 @@ def order_of(rows: Sequence[EncodedConversation], settings: SftSettings) -> list
     return order[:needed]
 
 
-def _grouped(places: list[int], rows: Sequence[EncodedConversation], batch: int, chance: Random) -> list[int]:
+def _grouped(places: list[int], rows: Sequence[LabelledConversation], batch: int, chance: Random) -> list[int]:
     """Rows of similar length side by side; which lengths come when is chance."""
     whole: list[list[int]] = []
     rest: list[int] = []
@@ -149,7 +148,7 @@ def _grouped(places: list[int], rows: Sequence[EncodedConversation], batch: int,
     return [place for step in whole for place in step] + rest
 
 
-def padding_of(rows: Sequence[EncodedConversation], order: Sequence[int], micro_batch: int) -> float:
+def padding_of(rows: Sequence[LabelledConversation], order: Sequence[int], micro_batch: int) -> float:
     """The share of padding when rows are read in this order."""
     read = padded = 0
     for at in range(0, len(order), micro_batch):
@@ -159,7 +158,7 @@ def padding_of(rows: Sequence[EncodedConversation], order: Sequence[int], micro_
     return round(1 - read / padded, 4) if padded else 0.0
 
 
-def table_of(rows: Sequence[EncodedConversation]) -> Any:
+def table_of(rows: Sequence[LabelledConversation]) -> Any:
     """Rows as the trainer reads them: ids and labels, and nothing else."""
     datasets = importlib.import_module("datasets")  # it has no annotations, and takes half a second
     return datasets.Dataset.from_dict({"input_ids": [row.ids for row in rows], "labels": [row.labels for row in rows]})

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from concertino import UsageError
 
-from concertino_train.data.conversations import Conversation
+from concertino_train.config.learning import Machine, SftSteps
+from concertino_train.data.conversations import RoleConversation
 from concertino_train.data.files import read_conversations
 from concertino_train.factories.learners import SETTINGS, lora_config, make_engine, make_learner
 from concertino_train.factories.models import LoadedPolicy, load_model
@@ -157,11 +158,12 @@ def run_sft(
 def sft_settings(config: TrainConfig, folder: Path, *, resume: bool = False, force: bool = False) -> SftSettings:
     """The settings of SFT, from those of the training."""
     trainer = config.trainer
+    shared = ((SftSteps, trainer.sft), (Machine, trainer))
     return SftSettings(
+        **{name: getattr(section, name) for kind, section in shared for name in kind.model_fields},
         out=folder,
-        **trainer.sft.model_dump(exclude={"eval_every"}),
-        **trainer.model_dump(include={"precision", "device", "seed", "keep"}),
-        activation_checkpointing=trainer.gradient_checkpointing,
+        save_every=trainer.sft.save_every,
+        keep=trainer.keep,
         log_every=config.logging.every,
         evaluate_every=trainer.sft.eval_every or 0,
         resume=resume,
@@ -169,7 +171,7 @@ def sft_settings(config: TrainConfig, folder: Path, *, resume: bool = False, for
     )
 
 
-def _conversations(sets: list[Path]) -> list[Conversation]:
+def _conversations(sets: list[Path]) -> list[RoleConversation]:
     missing = [each for each in sets if not each.exists()]
     if missing:
         raise UsageError(
@@ -179,7 +181,7 @@ def _conversations(sets: list[Path]) -> list[Conversation]:
     return [each for place in sets for each in read_conversations(place)]
 
 
-def _loaded(config: TrainConfig, conversations: list[Conversation], home: Path) -> LoadedPolicy:
+def _loaded(config: TrainConfig, conversations: list[RoleConversation], home: Path) -> LoadedPolicy:
     """The model to train; a new one has the words of the conversations."""
     texts = (message.text for each in conversations for message in each.messages)
     loaded = load_model(config, texts)

@@ -6,6 +6,10 @@ on one core. What is expected stands beside it, and a study says as readily that
 
 from __future__ import annotations
 
+import json
+
+from concertino_train.config.reading import read_settings
+
 from .study import Arm, Expected, Study
 
 _SPENDING = (
@@ -19,11 +23,12 @@ _FRUGAL = (
     "trainer.rl.audit=tell",
 )
 """What can be saved is to be learnt from recoveries, so the teacher gives up none; and to save without failing takes
-longer than to save. SftResult for that long, it sometimes fills a first batch with answers of which none is wrong."""
+longer than to save. Taught for that long, it sometimes fills a first batch with answers of which none is wrong."""
 _HELD = "algorithm.kl=0.1"
 """With rewards that mean nothing Adam walks at random, ever further; a distance that costs something keeps it near."""
 _SERIAL = (
-    "rollout.strategy={name: serial-calls, prompt: brief, references: true, show_budget: false, max_rounds: 8}",
+    # One call at a time is how the other recipe works: its strategy, with its settings, is taken over.
+    f"rollout.strategy={json.dumps(read_settings('toolorchestra/toy').data['rollout']['strategy'])}",
     "rollout.turn_tokens=60",
     "rollout.total_tokens=300",
 )
@@ -74,7 +79,7 @@ STUDIES: dict[str, Study] = {
         ),
         Study(
             "parallel",
-            "SftResult alike, do rounds of parallel calls beat one call at a time, in accuracy and in time?",
+            "Taught alike, do rounds of parallel calls beat one call at a time, in accuracy and in time?",
             "paramanager/toy",
             (
                 Arm("serial", teach=_SERIAL, learn=None, measure=(_WAITING,)),
@@ -87,7 +92,7 @@ STUDIES: dict[str, Study] = {
         ),
         Study(
             "mixed-pool",
-            "SftResult alike, does a pool of members of several kinds beat one of a single kind?",
+            "Taught alike, does a pool of members of several kinds beat one of a single kind?",
             "paramanager/toy",
             (
                 Arm("mono", teach=("pool.make.mix=mono",), learn=None),

@@ -77,7 +77,7 @@ def run_study(
     Raises:
         StudyFailed: a training failed.
     """
-    work = _Work(study, folder, tuple(settings), tell)
+    work = _StudyRunner(study, folder, tuple(settings), tell)
     pairs = [(seed, arm) for seed in check_seeds(seeds) for arm in study.arms]
     with ThreadPoolExecutor(jobs) as threads:
         tasks = [threads.submit(work.train, arm, seed) for seed, arm in pairs]
@@ -90,7 +90,7 @@ def run_study(
             raise
 
 
-class _Work:
+class _StudyRunner:
     def __init__(self, study: Study, folder: Path, settings: tuple[str, ...], tell: Tell) -> None:
         self.study, self.folder, self.settings, self.tell = study, folder, settings, tell
         self._guard = threading.Lock()

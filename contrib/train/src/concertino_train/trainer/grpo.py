@@ -86,10 +86,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
         accept_changed: Collection[str] = (),
         save_every: int = 0,
         keep: int = 0,
-        log_every: int = 1,
-        report_to: Sequence[str] = (),
         callbacks: Sequence[Any] = (),
-        more: Mapping[str, Any] | None = None,
     ) -> None:
         """Make a trainer.
 
@@ -108,18 +105,13 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
             accept_changed: names in `identity` that may differ all the same.
             save_every: steps between checkpoints; 0 for none.
             keep: how many checkpoints are kept; 0 for all.
-            log_every: steps between log lines.
-            report_to: trackers of transformers.
             callbacks: of transformers.
-            more: further arguments of `trl.GRPOConfig`; see `grpo_arguments`.
 
         Raises:
             UsageError: the installed TRL does not fit, an option would be ignored, or settings exclude each other.
         """
         check_trl()
-        arguments = grpo_arguments(
-            algorithm, folder, save_every=save_every, log_every=log_every, report_to=report_to, more=more
-        )
+        arguments = grpo_arguments(algorithm, folder, save_every=save_every)
         _refuse_dropout(model)
         self.algorithm, self.generation = algorithm, 0
         self._sample, self._keep, self._role = sample, keep, role

@@ -16,7 +16,7 @@ from concertino import UsageError
 from torch import Tensor
 
 from concertino_train.rollouts.batches import Batch
-from concertino_train.rollouts.sequences import BatchRow
+from concertino_train.rollouts.sequences import TrainingRow
 
 from .layout import Layout
 
@@ -24,7 +24,7 @@ Tensors = dict[str, Tensor]
 
 
 def row_tensors(
-    rows: Sequence[BatchRow | None], credit: Sequence[Any], pad: int, device: torch.device | str
+    rows: Sequence[TrainingRow | None], credit: Sequence[Any], pad: int, device: torch.device | str
 ) -> Tensors:
     """Tensors of rows.
 
@@ -67,7 +67,7 @@ def placed_tensors(batch: Batch, found: Layout, pad: int, device: torch.device |
     return tensors
 
 
-def _credit(rows: Sequence[BatchRow | None], credit: Sequence[Any]) -> np.ndarray[Any, Any]:
+def _credit(rows: Sequence[TrainingRow | None], credit: Sequence[Any]) -> np.ndarray[Any, Any]:
     values = [np.asarray(each, dtype=np.float32) for each in credit]
     for number, (row, value) in enumerate(zip(rows, values, strict=True)):
         if value.ndim > 1 or (value.ndim == 1 and row is not None and len(value) != len(row.completion)):

@@ -1,4 +1,4 @@
-"""A trainer in plain torch, without TRL: for machines that lack it, and to check the other one against.
+"""A trainer in plain torch, without TRL, which the trainer over TRL is checked against.
 
 It makes the same updates from the same batches, on one device and in float32; there are no checkpoints, adapters by
 role or several ranks. The invariant: what an option of `Algorithm` asks for is done or refused.
@@ -13,16 +13,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from concertino import UsageError
-from torch import Tensor, nn
-
 from concertino_train.rollouts.batches import Batch
 from concertino_train.rollouts.task_stream import TaskStream
-
-from .algorithm import Algorithm
-from .layout import layout
-from .losses import importance_weights, policy_loss, token_logprobs
-from .reference import ReferencePolicy
-from .tensors import Tensors, loss_mask, part, pieces, placed_tensors, score_rows, sequences
+from concertino_train.trainer import Algorithm
+from concertino_train.trainer.layout import layout
+from concertino_train.trainer.losses import importance_weights
+from concertino_train.trainer.reference import ReferencePolicy
+from concertino_train.trainer.tensors import (
+    Tensors,
+    loss_mask,
+    part,
+    pieces,
+    placed_tensors,
+    score_rows,
+    sequences,
+)
+from plain_losses import policy_loss, token_logprobs
+from torch import Tensor, nn
 
 if TYPE_CHECKING:
     from concertino_local.codec import Codec
@@ -102,7 +109,6 @@ class PlainTrainer:
                 clip_low=algorithm.clip_low,
                 clip_high=algorithm.clip_high,
                 kl=algorithm.kl,
-                kl_ratio=algorithm.kl_ratio,
                 reference=rows["reference"],
                 rows=rows["rows"].item(),
                 row_tokens=algorithm.row_tokens,

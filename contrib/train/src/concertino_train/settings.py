@@ -1,0 +1,67 @@
+"""What settings are made of: a checked table, in Python and in a file, and the kinds of numbers in it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from concertino import UsageError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+
+Count = Annotated[int, Field(ge=1)]
+Number = Annotated[int, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Above = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Schedule = Literal["constant", "linear", "cosine"]
+Precision = Literal["auto", "float32", "bfloat16", "float16"]
+
+
+class Section(BaseModel):
+    """A table of settings: nothing unknown, nothing of a wrong type, nothing that changes later.
+
+    Raises:
+        UsageError: a value cannot be; names the class, the field, the value and what is expected.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    def check(self) -> None:
+        """What fields say of each other.
+
+        Raises:
+            ValueError: they do not fit: `name=value: expected ...`.
+        """
+
+    def changed(self, **values: Any) -> Self:
+        """The same with other values, checked."""
+        return type(self)(**{**dict(self), **values})
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _validated(cls, given: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        try:
+            made = handler(given)
+            made.check()
+        except ValueError as error:  # pydantic's ValidationError is one
+            # Whoever reads a file gives a context: pydantic then collects all errors with the places of their keys.
+            if info.context is not None:
+                raise
+            raise UsageError(f"{cls.__name__}({_told(error)}") from None
+        return made
+
+
+def _told(error: ValueError) -> str:
+    if not isinstance(error, ValidationError):
+        name, _, expected = str(error).partition(": ")
+        return f"{name}): {expected}"
+    first = error.errors()[0]
+    name = ".".join(map(str, first["loc"]))
+    return f"{name}={first['input']!r}): expected {first['msg'].removeprefix('Input should be ')}"
