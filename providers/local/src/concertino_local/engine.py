@@ -26,7 +26,7 @@ from .jobs import Job, LocalStats, call_in
 from .settings import LocalSettings
 
 if TYPE_CHECKING:
-    from .codec import Vocabulary
+    from .codec.vocabulary import Vocabulary
 
 PATIENCE = 5.0
 """Seconds that the end of the process waits for a step that is under way."""

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from concertino import ChatRequest, Model, Reply, Sampling, Usage, UsageError
 
-from .codec import RenderedPrompt, Vocabulary
 from .codec.dialects import PlainReader, make_reader
-from .codec.serving import digest
-from .codec.vocabulary import clean
+from .codec.serving import RenderedPrompt, digest
+from .codec.vocabulary import Vocabulary, clean
 from .engine import Engine
 from .errors import caller_error
 from .jobs import Channel, Job, LocalStats
@@ -261,7 +260,7 @@ def _reply(row: RequestRow, request: ChatRequest) -> Reply:
         extra={**row.origin, "weights": row.weights},
     )
     if row.transcript.stopped:
-        return reply  # its ids go on past what it says
+        return reply  # its ids continue past its text
     return replace(reply, extra={**reply.extra, "token_ids": list(row.ids), "digest": digest(reply)})
 
 

@@ -19,7 +19,9 @@ from .grammar import Grammars
 from .jobs import FIRST_WEIGHTS, Channel, Job, LocalStats, call_in
 from .loading import Loaded
 from .request import RequestRow
-from .sampling import BatchSampler, Network, PrefixCache, PromptReading
+from .sampling import Network
+from .sampling.prefixes import PrefixCache
+from .sampling.sampler import BatchSampler, PromptReading
 from .settings import LocalSettings
 
 

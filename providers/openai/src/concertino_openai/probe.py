@@ -1,7 +1,7 @@
 """A probe: fewer than twenty tiny requests that find out what a server really does, whatever it promises.
 
 Servers ignore fields that they do not know, and answer 200 all the same. So each feature is requested in a way that the
-answer shows whether it was applied: a schema whose only value no model would write by itself, a limit that the reply
+answer shows whether it was applied: a schema whose only value no model would write unasked, a limit that the reply
 cannot miss, the same request twice. The findings become the options of a model.
 """
 

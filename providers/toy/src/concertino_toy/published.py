@@ -28,5 +28,5 @@ def conductor_spec() -> ModelSpec:
 
         return TinyConductor()
 
-    text = 'Tiny trained orchestrator: leads parallel rounds with prompt="brief" and quotes; answers nothing by itself.'
+    text = 'Tiny trained orchestrator: leads parallel rounds with prompt="brief" and quotes; answers nothing itself.'
     return ModelSpec("conductor", make, description=text, prices=Prices(0.0, 0.0), context=4096, max_tokens=512)

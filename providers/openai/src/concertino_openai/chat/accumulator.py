@@ -16,7 +16,7 @@ from typing import Any
 from concertino import ChatRequest, Reply, ToolCall, Usage
 from concertino.text import write_tool_call
 
-from concertino_openai.dialects import Dialect
+from concertino_openai.dialects import ServerDialect
 
 from .channels import Channels
 from .tool_calls import CallFragments
@@ -51,7 +51,7 @@ class ReplyAccumulator:
         "finish_reason",
     )
 
-    def __init__(self, dialect: Dialect, tools: bool, endpoint: str, stops: Sequence[str] = ()) -> None:
+    def __init__(self, dialect: ServerDialect, tools: bool, endpoint: str, stops: Sequence[str] = ()) -> None:
         self._channels = Channels(dialect.think, tools, [*filter(None, stops)] if dialect.keeps_stop else ())
         self._endpoint = endpoint
         self._calls: CallFragments | None = None

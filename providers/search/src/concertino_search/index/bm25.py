@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
-import bm25s  # type: ignore[import-untyped]  # it has no type hints
+import bm25s
 import numpy as np
 
 from concertino_search.errors import CorpusError

@@ -18,7 +18,7 @@ from concertino import Message
 from .transformer import Floats
 
 if TYPE_CHECKING:
-    from .tokenizer import Tokenizer
+    from .tokenizer import BytePairTokenizer
 
 _LINE = re.compile(r"^([\w.-]+)\((.*?)\)(?=: |$)", re.MULTILINE)
 _ARGUMENT = re.compile(r"(\w+)(\[\]|\{\})?(?:=([^,?]*))?(\??)")
@@ -131,7 +131,7 @@ class Guide:
         tokenizer: of the model.
     """
 
-    def __init__(self, messages: Sequence[Message], tokenizer: Tokenizer) -> None:
+    def __init__(self, messages: Sequence[Message], tokenizer: BytePairTokenizer) -> None:
         prompt = messages[0].text if messages else ""
         self._offers = offers_in(prompt) if messages else {}
         self._most = int(found[1]) if (found := _MOST.search(prompt)) else None

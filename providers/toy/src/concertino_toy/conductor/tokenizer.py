@@ -27,7 +27,7 @@ def byte_letters() -> list[str]:
     return [letters[byte] for byte in range(256)]
 
 
-class Tokenizer:
+class BytePairTokenizer:
     """The tokens of one tokenizer.
 
     Args:

@@ -98,7 +98,7 @@ class Transformer:
         )
 
     def logits(self, ids: list[int], cache: KeyValueCache, *, every: bool = False) -> Floats:
-        """Go on with a sequence.
+        """Compute the next tokens of a sequence.
 
         Args:
             ids: the tokens behind those in the cache; one or more, at most `BLOCK`.

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from concertino import Budget, Executor, Model, Orchestrator, Run, Sampling, Status
-
-from concertino_toy.reading import boxed_in
+from concertino.text import boxed
 
 from .exercise import Exercise, draw_exercise
 
@@ -43,7 +42,7 @@ class TrialFigures:
 
 def boxes(run: Run) -> tuple[str, ...]:
     """The answers of a run, numbers without the commas of thousands."""
-    return tuple(text.replace(",", "") for text in boxed_in(run.answer or ""))
+    return tuple(text.replace(",", "") for text in boxed(run.answer or ""))
 
 
 def is_clean(run: Run) -> bool:

@@ -19,7 +19,7 @@ from .conversation import (
     OPINIONS,
     SUBTASKS,
     CallResponse,
-    Conversation,
+    ConversationState,
     MemberSchema,
     WrittenCall,
     jsons,
@@ -70,7 +70,7 @@ def write_turn(request: ChatRequest) -> str:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def _read(request: ChatRequest, system: str, verbs: Sequence[str]) -> Conversation:
+def _read(request: ChatRequest, system: str, verbs: Sequence[str]) -> ConversationState:
     plain = read_conversation(request)
     actions = {}
     for name, listed, about in _TOOL.findall(system):
@@ -144,7 +144,7 @@ def _tasks(parts: Sequence[ProblemState]) -> Iterator[str]:
         yield f"- Dependencies: {', '.join(needs) or 'none'}"
 
 
-def _calls(calls: Sequence[WrittenCall], conversation: Conversation, verbs: Sequence[str]) -> list[str]:
+def _calls(calls: Sequence[WrittenCall], conversation: ConversationState, verbs: Sequence[str]) -> list[str]:
     """Calls as queries, where all of them are; else as nodes without edges."""
     if len({call.name for call in calls}) == 1 and calls[0].name in verbs:
         texts = [next(iter(call.arguments.values())) for call in calls if len(call.arguments) == 1]
@@ -153,7 +153,7 @@ def _calls(calls: Sequence[WrittenCall], conversation: Conversation, verbs: Sequ
     return _nodes([(f"s{number}", call, ()) for number, call in enumerate(calls, 1)])
 
 
-def _chain(parts: Sequence[ProblemState], conversation: Conversation) -> list[str] | None:
+def _chain(parts: Sequence[ProblemState], conversation: ConversationState) -> list[str] | None:
     """The graph of missing problems that use each other's results; None where none does, or nobody can join replies."""
     solver, combiner = conversation.solver, conversation.combiner
     missing = {part.number for part in parts if not part.answered}

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from concertino import ChatRequest
 
-from concertino_toy.reading import boxed
+from concertino_toy.reading import write_boxes
 
-from .conversation import OPINIONS, Conversation, MemberSchema, WrittenCall, read_conversation
+from .conversation import OPINIONS, ConversationState, MemberSchema, WrittenCall, read_conversation
 from .evidence import ProblemState
 from .policy import NextCalls, read_parts
 
@@ -42,7 +42,7 @@ def write_round(request: ChatRequest) -> str:
     return round_text(parts, NextCalls(conversation, parts).calls(), conversation)
 
 
-def within_limits(conversation: Conversation, system: str, at_once: int | None = None) -> Conversation:
+def within_limits(conversation: ConversationState, system: str, at_once: int | None = None) -> ConversationState:
     """A conversation with the limits that its system message tells: turns, and calls in one of them."""
     turns, calls = _TURNS.search(system), _AT_ONCE.search(system)
     most = at_once or conversation.calls_at_once
@@ -53,7 +53,7 @@ def within_limits(conversation: Conversation, system: str, at_once: int | None =
     )
 
 
-def round_text(parts: Sequence[ProblemState], calls: Sequence[WrittenCall], conversation: Conversation) -> str:
+def round_text(parts: Sequence[ProblemState], calls: Sequence[WrittenCall], conversation: ConversationState) -> str:
     """A round of these calls; without any, the one that ends the run."""
     return _turn(parts, calls or [WrittenCall(conversation.final, {})], ending=not calls)
 
@@ -98,7 +98,7 @@ def opinions(part: ProblemState) -> list[str]:
 
 def boxes(parts: Sequence[ProblemState]) -> list[str]:
     """One box per value of the answers; `unknown` for a part without one."""
-    return boxed(value for part in parts for value in part.answer or ("unknown",))
+    return write_boxes(value for part in parts for value in part.answer or ("unknown",))
 
 
 def conclusion(parts: Sequence[ProblemState]) -> str:

@@ -29,7 +29,7 @@ from concertino_toy.simulated.roles import task_of, wanted_form
 from concertino_toy.simulated.skills import INSTANT, Pace, Skill
 
 from . import agent_graph, dependency_plan, notebook, rounds
-from .conversation import Conversation, WrittenCall, read_conversation
+from .conversation import ConversationState, WrittenCall, read_conversation
 from .policy import NextCalls, read_parts
 
 _MOST_PROMPTS = 10_000
@@ -80,14 +80,14 @@ class ScriptedLeader(SimulatedModel):
         self._prompts[key] += 1
         return self._prompts[key] - 1
 
-    def _slipping(self, conversation: Conversation) -> str:
+    def _slipping(self, conversation: ConversationState) -> str:
         """The first round, with a misspelt argument in it."""
         parts = read_parts(conversation)
         return rounds.round_text(
             parts, self._misspell(NextCalls(conversation, parts).calls(), conversation), conversation
         )
 
-    def _misspell(self, calls: list[WrittenCall], conversation: Conversation) -> list[WrittenCall]:
+    def _misspell(self, calls: list[WrittenCall], conversation: ConversationState) -> list[WrittenCall]:
         """Swap two letters in one argument's name or in one model's name."""
         chance = Random(f"{self._seed} {conversation.question}")
         if conversation.solver is None or conversation.solver.models is None or not calls:

@@ -10,7 +10,7 @@ from typing import Any
 from concertino import Message
 from concertino.text import ReadingError, read_json, write_tool_call
 
-from concertino_toy.reading import ObservedLine, boxed, call_blocks
+from concertino_toy.reading import ObservedLine, call_blocks, write_boxes
 
 from .expert import Expert, turns_of
 from .progress import PartAttempt, PlannedCall, QuestionProgress
@@ -20,7 +20,7 @@ _PARAGRAPH = re.compile(r"\$\{question\.(\d+)\}")
 
 def answer_text(progress: QuestionProgress, quoted: bool = False) -> str:
     """The answer as it is asked for: a box for each part."""
-    return " ".join(boxed(progress.answers(quoted)))
+    return " ".join(write_boxes(progress.answers(quoted)))
 
 
 class CallingExpert(Expert):
