@@ -33,11 +33,7 @@ PATIENCE = 5.0
 
 
 class Engine:
-    """The thread and the inbox of one model.
-
-    Args:
-        settings: of the model.
-    """
+    """The thread and the inbox of one model."""
 
     def __init__(self, settings: LocalSettings) -> None:
         self.settings = settings

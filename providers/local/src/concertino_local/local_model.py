@@ -50,11 +50,7 @@ class TokenSample:
 
 
 class LocalModel(Model):
-    """A local causal LM; it is loaded at the first request.
-
-    Args:
-        settings: where it is and how it generates.
-    """
+    """A local causal LM; it is loaded at the first request."""
 
     def __init__(self, settings: LocalSettings) -> None:
         self.settings = settings

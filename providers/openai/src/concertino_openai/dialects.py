@@ -10,7 +10,7 @@ Invariant: nothing here depends on the *model*; what does is an option of the mo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -80,22 +80,8 @@ class ServerDialect:
         return {name: value for name in DIALECT_OPTIONS if (value := getattr(self, name)) != getattr(base, name)}
 
 
-DIALECT_OPTIONS = (
-    "key_header",
-    "stream",
-    "stream_usage",
-    "max_tokens_field",
-    "schema_style",
-    "logprobs",
-    "token_ids",
-    "seed",
-    "think",
-    "reasoning_field",
-    "null_content",
-    "keeps_stop",
-    "call_errors",
-    "mute_errors",
-)
+_OF_THE_PRESET = ("name", "evidence", "base_url", "key_env", "concurrency")
+DIALECT_OPTIONS = tuple(field.name for field in fields(ServerDialect) if field.name not in _OF_THE_PRESET)
 """Fields of a dialect that a model's options may change."""
 
 PRESETS: Mapping[str, ServerDialect] = MappingProxyType(

@@ -67,10 +67,6 @@ _CALLS = (
 def check_template(tokenizer: Any, template: ChatTemplate) -> Turns:
     """Refuse a template that cannot be trained with.
 
-    Args:
-        tokenizer: of transformers.
-        template: with the same tokenizer.
-
     Returns:
         How it writes turns.
 

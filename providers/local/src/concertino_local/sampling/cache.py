@@ -33,9 +33,6 @@ class CacheLayer(DynamicLayer):
     """Keys and values of one layer of the network: what is visible of larger buffers.
 
     A window of attention, where the network has one, is kept by the mask and not by forgetting.
-
-    Args:
-        capacity: columns of the buffers at first.
     """
 
     def __init__(self, capacity: int = 0) -> None:
@@ -253,11 +250,7 @@ class BatchCache:
 
 
 class SoloCache(BatchCache):
-    """The cache of a model that cannot be batched: one row at a time, in whatever form the model keeps its state.
-
-    Args:
-        config: of the model.
-    """
+    """The cache of a model that cannot be batched: one row at a time, in whatever form the model keeps its state."""
 
     def __init__(self, config: Any) -> None:
         self._config = config

@@ -26,13 +26,7 @@ _ERROR_EVENT = '{"error": "'
 
 
 class StreamDecoder:
-    """Decodes one stream.
-
-    Args:
-        reply: takes the chunks.
-        settings: of the model.
-        tools: whether tools were offered.
-    """
+    """Decodes one stream."""
 
     __slots__ = ("_bytes_left", "_call_errors", "_parser", "_reply", "_settings", "_silent", "done")
 

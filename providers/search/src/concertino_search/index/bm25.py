@@ -33,11 +33,7 @@ _CELLS = 1 << 18
 
 
 class Bm25:
-    """A BM25 index in memory, or mapped from a folder.
-
-    Args:
-        matrix: the scores, as `bm25s` holds them.
-    """
+    """A BM25 index in memory, or mapped from a folder."""
 
     def __init__(self, matrix: bm25s.BM25) -> None:
         self._matrix = matrix

@@ -18,11 +18,7 @@ _KEPT_HOSTS = 1000
 
 
 class HostBreakers:
-    """The failures in a row of hosts.
-
-    Args:
-        clock: gives seconds that never go back.
-    """
+    """The failures in a row of hosts."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

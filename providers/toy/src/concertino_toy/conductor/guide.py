@@ -67,12 +67,7 @@ def offers_in(text: str) -> dict[str, PromptedMember]:
 
 
 def continuations(text: str, offers: Mapping[str, PromptedMember]) -> list[str]:
-    """Texts one of which must follow, whole or begun; none where anything may.
-
-    Args:
-        text: what was written of the turn.
-        offers: by name.
-    """
+    """Texts one of which must follow, whole or begun; none where anything may."""
     begun = text.rfind(_OPEN)
     block = text[begun + len(_OPEN) :] if begun >= 0 else ""
     if not block.startswith(_HEAD) or _CLOSE in block:
@@ -114,12 +109,7 @@ def _inside(text: str, offer: PromptedMember) -> list[str]:
 
 
 def is_full(text: str, most: int | None) -> bool:
-    """Whether a turn has as many calls as a round may have, and nothing behind them.
-
-    Args:
-        text: what was written of the turn.
-        most: calls of a round; None for any number.
-    """
+    """Whether a turn has as many calls as a round may have, and nothing behind them."""
     return most is not None and text.count(_CLOSE) >= most and text.rstrip().endswith(_CLOSE)
 
 

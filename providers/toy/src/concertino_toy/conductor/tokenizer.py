@@ -30,9 +30,6 @@ def byte_letters() -> list[str]:
 class BytePairTokenizer:
     """The tokens of one tokenizer.
 
-    Args:
-        path: of its `tokenizer.json`.
-
     Raises:
         ValueError: it is a tokenizer of another form.
     """

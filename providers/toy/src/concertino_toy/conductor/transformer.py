@@ -61,9 +61,6 @@ class KeyValueCache:
 class Transformer:
     """One model.
 
-    Args:
-        folder: with `config.json` and `model.safetensors`.
-
     Raises:
         ValueError: the model is of another architecture.
     """

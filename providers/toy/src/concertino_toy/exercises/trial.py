@@ -52,14 +52,7 @@ def is_clean(run: Run) -> bool:
 
 
 def try_out(model: Model, numbers: Iterable[int], *, seed: int = 1, fault_rate: float = 0.2) -> TrialFigures:
-    """Let a model lead, greedily, over exercises.
-
-    Args:
-        model: that leads.
-        numbers: of the exercises.
-        seed: of the exercises; another one than in training.
-        fault_rate: share of calls that fail.
-    """
+    """Let a model lead, greedily, over exercises."""
 
     async def run_all() -> list[tuple[Exercise, Run]]:
         found: list[tuple[Exercise, Run]] = []

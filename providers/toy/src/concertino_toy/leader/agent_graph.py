@@ -18,7 +18,15 @@ from dataclasses import dataclass, field, replace
 
 from concertino import ChatRequest
 
-from .conversation import OPINIONS, CallResponse, ConversationState, MemberSchema, WrittenCall, read_conversation
+from .conversation import (
+    OPINIONS,
+    CallResponse,
+    ConversationState,
+    MemberSchema,
+    WrittenCall,
+    read_conversation,
+    system_text,
+)
 from .evidence import ProblemState
 from .policy import TRIES_PER_MODEL, by_size, read_parts, with_results
 from .rounds import boxes, describe
@@ -40,7 +48,7 @@ def is_graph(system: str) -> bool:
 
 def write_graph(request: ChatRequest) -> str:
     """The graph, or the answer where it is known."""
-    system = "\n".join(message.text for message in request.messages if message.role == "system")
+    system = system_text(request)
     conversation = _read(request, system)
     parts = read_parts(conversation)
     refusals = sum(bool(_REFUSED.match(message.text)) for message in request.messages if message.role == "user")
@@ -191,7 +199,9 @@ class _Graph:
         before = [value[2:-1] for value in known.values() if value.startswith("${")]
         # What stands in front of every input need not be written again.
         short = self._prepended and len(self._parts) > 1
-        text = f"Problem {part.number}: as the original task states it." if short else _shield(part.text)
+        # Doubled signs keep what stands in the problem from being read as a reference.
+        stated = part.text.replace("${", "$${")
+        text = f"Problem {part.number}: as the original task states it." if short else stated
         told = with_results(replace(part, text=text), self._parts, known)
         ids = []
         for model in self._models(part, opinions):
@@ -269,11 +279,6 @@ def _one_agent(
 def _direct(parts: Sequence[ProblemState]) -> str:
     joined = "\n".join(boxes(parts))
     return f"<thinking>\n{describe(parts)}\n</thinking>\n<answer>{joined}</answer>"
-
-
-def _shield(text: str) -> str:
-    """A text in which nothing is taken for a reference."""
-    return text.replace("${", "$${")
 
 
 def _element(name: str, text: str) -> str:

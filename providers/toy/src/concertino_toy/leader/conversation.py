@@ -142,6 +142,11 @@ def read_conversation(request: ChatRequest) -> ConversationState:
     )
 
 
+def system_text(request: ChatRequest) -> str:
+    """All system messages of a request."""
+    return "\n".join(message.text for message in request.messages if message.role == "system")
+
+
 def _exchanges(messages: Sequence[Message]) -> Iterable[tuple[tuple[WrittenCall, CallResponse | None], ...]]:
     calls: list[WrittenCall] = []
     responses: list[CallResponse] = []

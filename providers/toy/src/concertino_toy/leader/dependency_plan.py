@@ -25,6 +25,7 @@ from .conversation import (
     jsons,
     read_conversation,
     response_of,
+    system_text,
 )
 from .evidence import ProblemState
 from .policy import NextCalls, by_size, read_parts, with_results
@@ -53,7 +54,7 @@ def is_plan(system: str) -> bool:
 
 def write_turn(request: ChatRequest) -> str:
     """The next turn: a plan with its first calls, further calls, or the answers."""
-    system = "\n".join(message.text for message in request.messages if message.role == "system")
+    system = system_text(request)
     verbs = _VERB.findall(system)
     conversation = within_limits(_read(request, system, verbs), system, MOST_CALLS)
     parts = read_parts(conversation)
@@ -85,17 +86,14 @@ def _read(request: ChatRequest, system: str, verbs: Sequence[str]) -> Conversati
             parameters["model"] = {"enum": choices[1].split(" | ")}
         actions[name] = MemberSchema(name, parameters, tuple(needed))
     if not any(action.models for action in actions.values()):
-        for name in verbs:  # what is behind a tag is taken for a solver with one model
-            actions = {**actions, name: _with_one_model(actions[name])} if name in actions else actions
+        for name in actions.keys() & set(verbs):  # what is behind a tag is taken for a solver with one model
+            parameters = {**actions[name].parameters, "model": {"enum": [""]}}
+            actions[name] = replace(actions[name], parameters=parameters)
     last = request.messages[-1]
     own = _SEEN.sub("", last.text) if last.role == "user" else ""
     concluding = len(request.messages) > 2 and "</answer>" in own and not own.startswith("PARSE_ERR")
     exchanges = tuple(_exchanges(request.messages, actions, verbs))
     return replace(plain, actions=actions, exchanges=exchanges, concluding=concluding)
-
-
-def _with_one_model(action: MemberSchema) -> MemberSchema:
-    return replace(action, parameters={**action.parameters, "model": {"enum": [""]}})
 
 
 def _exchanges(

@@ -14,7 +14,7 @@ from concertino import ChatRequest
 
 from concertino_toy.reading import write_boxes
 
-from .conversation import OPINIONS, ConversationState, MemberSchema, WrittenCall, read_conversation
+from .conversation import OPINIONS, ConversationState, MemberSchema, WrittenCall, read_conversation, system_text
 from .evidence import ProblemState
 from .policy import NextCalls, read_parts
 
@@ -27,7 +27,7 @@ _FINAL = ("text", "answer")
 
 def is_serial(request: ChatRequest) -> bool:
     """Whether a conversation wants one call in each turn, and has no final action without arguments."""
-    system = _system(request)
+    system = system_text(request)
     named = [*read_conversation(request).actions]
     one = re.search(r"\b(?:one|a single) call\b", system, re.I)
     return one is not None and not any(name.endswith("final_answer") for name in named)
@@ -35,7 +35,7 @@ def is_serial(request: ChatRequest) -> bool:
 
 def write_round(request: ChatRequest) -> str:
     """The next round, or the final answer where the last message asks for it."""
-    conversation = within_limits(read_conversation(request), _system(request))
+    conversation = within_limits(read_conversation(request), system_text(request))
     parts = read_parts(conversation)
     if conversation.concluding:
         return conclusion(parts)
@@ -60,7 +60,7 @@ def round_text(parts: Sequence[ProblemState], calls: Sequence[WrittenCall], conv
 
 def write_serial_turn(request: ChatRequest) -> str:
     """The next call, or the one that ends the run with the answer."""
-    system = _system(request)
+    system = system_text(request)
     conversation = within_limits(read_conversation(request), system, at_once=1)
     named = _ENDING.search(system)
     final = conversation.actions.get(named[1].rstrip(".")) if named else None
@@ -120,10 +120,6 @@ def _turn(parts: Sequence[ProblemState], calls: Sequence[WrittenCall], *, ending
     strategy = "Nothing is left to ask, or to spend: conclude." if ending else describe_calls(calls)
     headings = f"### State Analysis\n{describe(parts)}\n\n### Strategy Planning and Tool Selection\n{strategy}"
     return "\n".join([f"<reasoning>\n{headings}\n</reasoning>", *(call.text() for call in calls)])
-
-
-def _system(request: ChatRequest) -> str:
-    return "\n".join(message.text for message in request.messages if message.role == "system")
 
 
 def _state(part: ProblemState) -> str:

@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
 
 class VllmClient:
-    """Requests to one address.
-
-    Args:
-        base: the address, without `/v1`.
-        key: the server's key, "" for none.
-    """
+    """Requests to one address."""
 
     def __init__(self, base: str, key: str = "") -> None:
         self.base = base

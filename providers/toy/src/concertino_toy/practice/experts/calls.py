@@ -27,7 +27,6 @@ class CallingExpert(Expert):
     """What both have in common: how calls are written, and how one knows later what a call was for."""
 
     def read(self, progress: QuestionProgress, messages: Sequence[Message]) -> int:
-        """See `Expert.read`."""
         turns = turns_of(messages)
         for text, seen in turns:
             for call, observed in zip(calls_in(text), seen, strict=False):
@@ -87,7 +86,6 @@ class RoundsExpert(CallingExpert):
     """For `ParallelRounds(prompt="brief", quotes=True)`."""
 
     def turn(self, progress: QuestionProgress, messages: Sequence[Message]) -> str:
-        """See `Expert.turn`."""
         moves = progress.moves()
         if messages[-1].role == "user" and "<answer>" in messages[-1].text:
             return f"<answer>{answer_text(progress, quoted=True)}</answer>"
@@ -108,7 +106,6 @@ class SerialExpert(CallingExpert):
     """For `SerialCalls(prompt="brief", quotes=True)`."""
 
     def turn(self, progress: QuestionProgress, messages: Sequence[Message]) -> str:
-        """See `Expert.turn`."""
         moves = progress.moves()[:1]
         if messages[-1].role == "user" and "<answer>" in messages[-1].text and len(messages) > 2:
             return f"<answer>{answer_text(progress, quoted=True)}</answer>"
