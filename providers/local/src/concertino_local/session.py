@@ -84,7 +84,7 @@ class Session:
                     self._read_prompts()
                     self._step()
                     self._report()
-        except BaseException as error:  # whatever it is, nobody may wait for ever
+        except BaseException as error:  # whatever it is, no caller may wait for ever
             closed = error
             raise
         finally:

@@ -5,7 +5,7 @@ are handed over: `run` from a coroutine, `wait` from plain code. Hand-overs in b
 burst of calls wakes each side once.
 
 Invariants: cancelling the waiting coroutine cancels the work there; after `close` no thread, task or session is left,
-and the next use starts afresh; a forked child starts afresh too, and touches nothing of its parent's sessions.
+and the next use opens new ones; a forked child opens its own, and touches nothing of its parent's sessions.
 """
 
 from __future__ import annotations
@@ -41,8 +41,6 @@ class Closed(Exception):
 class _LoopTask:
     """One piece of work that was handed over."""
 
-    __slots__ = ("abandoned", "context", "future", "home", "make", "task")
-
     def __init__(self, make: Callable[[], Coroutine[Any, Any, Any]], home: asyncio.AbstractEventLoop) -> None:
         self.make = make
         self.home = home
@@ -54,8 +52,6 @@ class _LoopTask:
 
 class _Basket:
     """Things for another loop: collected until it takes them, and announced once."""
-
-    __slots__ = ("_announced", "_items", "_loop", "_take")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, take: Callable[[Any], None]) -> None:
         self._items: deque[Any] = deque()

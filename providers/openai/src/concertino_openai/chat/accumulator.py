@@ -34,23 +34,6 @@ class ReplyAccumulator:
         stops: texts that were to end the reply.
     """
 
-    __slots__ = (
-        "_broken",
-        "_calls",
-        "_channels",
-        "_details",
-        "_endpoint",
-        "_logprobs",
-        "_opaque",
-        "_origin",
-        "_prompt_ids",
-        "_refused",
-        "_token_ids",
-        "_usage",
-        "begun",
-        "finish_reason",
-    )
-
     def __init__(self, dialect: ServerDialect, tools: bool, endpoint: str, stops: Sequence[str] = ()) -> None:
         self._channels = Channels(dialect.think, tools, [*filter(None, stops)] if dialect.keeps_stop else ())
         self._endpoint = endpoint

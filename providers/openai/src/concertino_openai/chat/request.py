@@ -33,8 +33,6 @@ class RequestWriter:
         extra: further fields for every request.
     """
 
-    __slots__ = ("_dialect", "_endpoint", "_fixed", "_tools_only")
-
     def __init__(self, model: str, dialect: ServerDialect, endpoint: str, extra: Mapping[str, Any]) -> None:
         self._dialect = dialect
         self._endpoint = endpoint

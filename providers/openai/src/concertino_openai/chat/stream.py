@@ -28,8 +28,6 @@ _ERROR_EVENT = '{"error": "'
 class StreamDecoder:
     """Decodes one stream."""
 
-    __slots__ = ("_bytes_left", "_call_errors", "_parser", "_reply", "_settings", "_silent", "done")
-
     def __init__(self, reply: ReplyAccumulator, settings: OpenAISettings, tools: bool) -> None:
         self._reply = reply
         self._settings = settings

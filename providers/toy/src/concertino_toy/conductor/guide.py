@@ -40,7 +40,7 @@ class PromptedMember:
 
     Attributes:
         name: of the member.
-        choices: of each argument, what it may be; empty where that is not listed, or not wholly.
+        choices: of each argument, what it may be; empty where that is not listed, or only in part.
         opened: how the value of each argument begins, behind its name: `": "`.
         required: arguments that are needed.
     """
@@ -156,7 +156,7 @@ class Guide:
     def steered(self, text: str, logits: Floats) -> Floats:
         """Logits for a text: in the last call of a round, what would begin another one ends this one.
 
-        A token may hold both, the end of a call and the begin of the next; what it had goes to the one that ends there.
+        A token may hold the end of a call and the beginning of the next; its share goes to the one that ends there.
         """
         if self._most is None or text.count(_OPEN) < self._most:
             return logits

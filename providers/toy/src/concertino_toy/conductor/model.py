@@ -186,7 +186,7 @@ class TinyConductor(Model):
     # -- what is remembered ----------------------------------------------------------------------------------------
 
     def _taken(self, prompt: list[int], most: int) -> tuple[_CachedSequence, int]:
-        """A line that holds the longest known begin of a prompt, and how long that is; nobody else has it."""
+        """A sequence with the longest known beginning of a prompt, and its length; no other request uses it."""
         known, key = max(((_common(line.ids, prompt), key) for key, line in self._lines.items()), default=(0, -1))
         known = min(known, len(prompt) - 1)  # the last token is read again, for its logits
         cache = self.transformer.cache(len(prompt) + most)
@@ -198,7 +198,7 @@ class TinyConductor(Model):
         return _CachedSequence(prompt[:known], cache), known
 
     def _keep(self, line: _CachedSequence) -> None:
-        """Remember a line, in place of a line that it continues, or of the oldest."""
+        """Remember a sequence, in place of one that it continues, or of the oldest."""
         for key, other in list(self._lines.items()):
             if _common(other.ids, line.ids) == len(other.ids):
                 del self._lines[key]
@@ -266,7 +266,7 @@ class _Sampler:
 
 
 class _Writing:
-    """The text of a reply while it grows; what may be the begin of a stop text is held back."""
+    """The text of a reply while it grows; what may be the beginning of a stop text is held back."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = [stop for stop in stops if stop]

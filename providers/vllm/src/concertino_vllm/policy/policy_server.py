@@ -32,7 +32,7 @@ from .weights import absolute, check_adapter, check_weights, folder_of, is_same,
 
 PROBE_TOKENS = 320
 """Ids of the prompt that is asked after each change: more than two blocks of the cache on any device."""
-_NO_CONTROL = "{}: the server has no such endpoint; whoever starts it has to set {}=1, on a loopback address"
+_NO_CONTROL = "{}: the server has no such endpoint; start it with {}=1, on a loopback address"
 KEPT = 2
 """Versions of an adapter that stay loaded."""
 

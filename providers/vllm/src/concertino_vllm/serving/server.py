@@ -4,7 +4,7 @@ It starts at the first request (or by `start`), in a thread of its own, so that 
 caller owns the start. It stops when the last lease on it is released. A server that died is started again by the next
 request, with the weights and adapters it had; one that keeps dying is not.
 
-A `VllmServer` belongs to no event loop. Invariant: whoever is inside `asked()` talks to a server that answered its
+A `VllmServer` belongs to no event loop. Invariant: code inside `asked()` talks to a server that answered its
 health check, and the weights do not change meanwhile.
 """
 
@@ -315,7 +315,7 @@ class VllmServer:
         served.discard()
 
     def new_state(self) -> Path:
-        """An empty folder for weights that are only needed here; removed when nobody needs the server."""
+        """An empty folder for weights that are only needed here; removed when the server is not needed any more."""
         folder = self.served.new_folder()
         if self._process is not None:
             self._process.remove_if_orphaned(folder.parent)
