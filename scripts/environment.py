@@ -80,7 +80,7 @@ def _prepare(level: str) -> None:
     pip(VENV, "install", PIP, "editables", *sorted(needed))
     editable = [word for member in chosen for word in ("-e", f"./{member.relative}")]
     servers = ["--group", "servers"] if level == "full" else []
-    pip(VENV, "install", "--no-build-isolation", "--group", "dev", *servers, "-e", ".[fast]", *editable)
+    pip(VENV, "install", "--no-build-isolation", "--group", "dev", *servers, "-e", ".", *editable)
     temporary = STAMP.with_suffix(f".{os.getpid()}")
     temporary.write_text(f"{level}\n{key}", encoding="utf-8")
     temporary.replace(STAMP)

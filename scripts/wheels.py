@@ -96,7 +96,7 @@ def _install(venv: Path, distributions: list[Member], groups: list[str]) -> None
     print("Installing the wheels into a fresh environment ...", flush=True)
     create(venv)
     pip(venv, "install", PIP)
-    wheels = [str(_wheel(member)) + ("[fast]" if member.path == ROOT else "") for member in distributions]
+    wheels = [str(_wheel(member)) for member in distributions]
     pip(venv, "install", *groups, *wheels)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import concertino as ct
 
 DISTRIBUTION = "concertino"
-REQUIREMENTS = ("concertino[fast]",)
+REQUIREMENTS = ("concertino",)
 
 
 class Scripted(ct.Model):

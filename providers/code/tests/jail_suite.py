@@ -20,8 +20,8 @@ from typing import Any
 
 from attacks import ATTACKS, Attack
 from concertino_code.sandbox.base import Sandbox
-from concertino_code.sandbox.execution import Ending, Execution
 from concertino_code.sandbox.limits import ScriptLimits
+from concertino_code.sandbox.outcome import Ending, ScriptOutcome
 
 LIMITS = ScriptLimits(wall=20.0, cpu=20.0)
 """For scripts that end by themselves, however busy the machine is."""
@@ -153,7 +153,7 @@ async def attack(sandbox: Sandbox, target: Victim, script: Attack) -> list[str]:
     return wrong + _unexpected(done, script)
 
 
-def _reached(done: Execution, target: Victim) -> list[str]:
+def _reached(done: ScriptOutcome, target: Victim) -> list[str]:
     text = done.stdout.text + "\n" + done.stderr.text
     wrong = re.findall(r"(?m)^LEAK:[^\n]*", text)[:6]
     if target.canary in text:
@@ -163,7 +163,7 @@ def _reached(done: Execution, target: Victim) -> list[str]:
     return wrong
 
 
-def _unexpected(done: Execution, script: Attack) -> list[str]:
+def _unexpected(done: ScriptOutcome, script: Attack) -> list[str]:
     kind, _, wanted = script.expect.partition(":")
     seen: dict[str, Any] = {
         "timeout": done.ending in (Ending.WALL, Ending.CPU),

@@ -14,8 +14,8 @@ import pytest
 from aiohttp import web
 from concertino_code.sandbox.base import SandboxFault, SandboxUnavailable
 from concertino_code.sandbox.docker import DockerSandbox
-from concertino_code.sandbox.execution import Ending
 from concertino_code.sandbox.limits import ScriptLimits
+from concertino_code.sandbox.outcome import Ending
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -14,9 +14,9 @@ from random import Random
 
 import pytest
 from concertino_code.sandbox.base import SandboxFault, SandboxUnavailable
-from concertino_code.sandbox.execution import Ending
 from concertino_code.sandbox.jailed import JailedSandbox
 from concertino_code.sandbox.limits import ScriptLimits
+from concertino_code.sandbox.outcome import Ending
 from jail_suite import survivors
 
 pytestmark = pytest.mark.alone  # it counts marked processes, and those of `test_attacks.py` bear the same mark

@@ -15,9 +15,9 @@ from concertino.testing import ToolConformance, make_pool, run_call
 from concertino_code import concertino_examples
 from concertino_code.backend import Backend
 from concertino_code.sandbox.base import Sandbox, SandboxFault, SandboxUnavailable, Script
-from concertino_code.sandbox.execution import Ending, Execution, Stream
 from concertino_code.sandbox.jailed import JailedSandbox
 from concertino_code.sandbox.limits import ScriptLimits
+from concertino_code.sandbox.outcome import Ending, ScriptOutcome, Stream
 from concertino_code.settings import CodeSettings, read_settings
 from concertino_code.tool import _declare, published, python_tool, show, unfenced
 
@@ -33,11 +33,11 @@ class Broken(Sandbox):
         self.seen: list[ScriptLimits] = []
         self.limits = ScriptLimits()
 
-    async def execute(self, script: Script) -> Execution:
+    async def execute(self, script: Script) -> ScriptOutcome:
         self.seen.append(script.limits)
         if self.faults:
             raise self.faults.pop(0)
-        return Execution(Ending.OK, 0, Stream(b"done\n", b"", 5), Stream())
+        return ScriptOutcome(Ending.OK, 0, Stream(b"done\n", b"", 5), Stream())
 
 
 async def run(sandbox: Sandbox, code: str, settings: CodeSettings | None = None, **options: Any) -> Observation:
@@ -149,11 +149,11 @@ async def test_calls_of_one_plan_run_side_by_side(sandbox: JailedSandbox) -> Non
 
 def test_long_output_is_cut_in_its_middle_and_the_count_is_true() -> None:
     text = b"".join(b"%07d\n" % number for number in range(2000))
-    whole = show(Execution(Ending.OK, 0, Stream(text[:8000], text[8000:], 16000), Stream()))["stdout"]
+    whole = show(ScriptOutcome(Ending.OK, 0, Stream(text[:8000], text[8000:], 16000), Stream()))["stdout"]
     assert whole.startswith("0000000\n")
     assert whole.endswith("0001999\n")
     assert "[... 8000 bytes cut ...]" in whole
-    cut = show(Execution(Ending.OK, 0, Stream(text[:8000], text[8000:], 99_999), Stream()))["stdout"]
+    cut = show(ScriptOutcome(Ending.OK, 0, Stream(text[:8000], text[8000:], 99_999), Stream()))["stdout"]
     assert f"[... {99_999 - 8000} bytes cut ...]" in cut
 
 

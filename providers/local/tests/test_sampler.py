@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from concertino_local.sampling import BatchRow, BatchSampler, Network, SamplingRule, SamplingWork, complete_batch
+from concertino_local.sampling import BatchRow, Network, SamplingRule, SamplingWork, complete_batch
+from concertino_local.sampling.sampler import BatchSampler
 from local_models import make_network, make_tokenizer
 
 GREEDY = SamplingRule(0.0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from concertino_local.codec import Vocabulary
 from concertino_local.codec.text import Detokenizer, StopScanner, overlap
+from concertino_local.codec.vocabulary import Vocabulary
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from local_models import make_tokenizer

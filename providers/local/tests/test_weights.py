@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from concertino import ProviderError
 from concertino_local import LocalModel
-from concertino_local.sampling import PrefixCache
+from concertino_local.sampling.prefixes import PrefixCache
 from local_models import ask, make_network, save, until
 
 Open = Callable[..., LocalModel]

@@ -13,8 +13,8 @@ from concertino.cli import command_line
 from concertino.plugins import PluginManager
 from concertino.plugins.settings import Settings
 from concertino.testing import ModelConformance, check_package
-from concertino_openai import PRESETS
 from concertino_openai.client import OpenAIModel
+from concertino_openai.dialects import PRESETS
 
 from .echo_server import echo_server
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 from concertino import ChatRequest, Message, ProviderError, SpecError, Usage
-from concertino_openai.client import Embedder, ListedModel, OpenAIModel, list_models
+from concertino_openai.client import Embedder, OpenAIModel, list_models
+from concertino_openai.client.listing import ListedModel
 
 from .fault_server import GOOD, fault_server, serving, stream
 

@@ -13,10 +13,10 @@ from typing import Any
 import concertino_openai
 import pytest
 from concertino import ModelSpec, Pool, PoolError, Prices, SpecError
-from concertino_openai import PRESETS, Dialect, model
+from concertino_openai import model
 from concertino_openai.client import OpenAIModel
 from concertino_openai.declaration import declare
-from concertino_openai.dialects import DIALECT_OPTIONS
+from concertino_openai.dialects import DIALECT_OPTIONS, PRESETS, ServerDialect
 from concertino_openai.options import OPTIONS, OpenAISettings
 
 README = Path(__file__).parents[1] / "README.md"
@@ -113,7 +113,7 @@ def test_the_key_of_a_preset_goes_to_its_own_address_only() -> None:
 
 def test_every_difference_between_dialects_is_an_option() -> None:
     about_the_place = {"name", "evidence", "base_url", "key_env", "concurrency"}
-    assert {field.name for field in fields(Dialect)} - about_the_place == set(DIALECT_OPTIONS)
+    assert {field.name for field in fields(ServerDialect)} - about_the_place == set(DIALECT_OPTIONS)
     assert set(DIALECT_OPTIONS) < set(OPTIONS)
     assert {field.name for field in fields(OpenAISettings)} - {"dialect"} < set(OPTIONS)
 

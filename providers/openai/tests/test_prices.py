@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from concertino import SpecError
-from concertino_openai import PRESETS, concertino_models, find_price, model, price_table, prices
+from concertino_openai import concertino_models, find_price, model, prices
+from concertino_openai.dialects import PRESETS
+from concertino_openai.prices import price_table
 
 FILE = """
 [[openai]]

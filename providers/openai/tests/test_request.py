@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from concertino import ChatRequest, Message, Reply, Sampling, ToolCall
-from concertino_openai import PRESETS
 from concertino_openai.chat.request import RequestWriter, is_strict
+from concertino_openai.dialects import PRESETS
 from concertino_openai.options import OpenAISettings
 
 from .streams import TOOL

@@ -13,14 +13,17 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from concertino import ChatRequest, Message, ProviderError
-from concertino_openai.client import Embedder, OpenAIModel
-from concertino_openai.client.sessions import open_sessions
+from concertino_openai.client import Embedder, OpenAIModel, sessions
 from waiting import wait_until
 from yarl import URL
 
 from .fault_server import FaultServer, fault_server
 
 HI = ChatRequest([Message("user", "hi")])
+
+
+def open_sessions() -> int:
+    return sum(not shared.session.closed for shared in sessions._shared.values())
 
 
 @pytest.fixture

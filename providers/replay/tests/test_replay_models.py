@@ -9,7 +9,8 @@ import concertino as ct
 import concertino_replay
 import pytest
 from concertino.testing import ModelConformance
-from concertino_replay import EXAMPLE, ReplayModel, models, read
+from concertino_replay import EXAMPLE, models, read
+from concertino_replay.model import ReplayModel
 
 TRAYS = "A baker fills 6 trays with 14 rolls each and sells 59 of the rolls. How many rolls are left?"
 READS = "Nadia reads 18 pages on each of 5 evenings. Her book has 240 pages. How many pages has she still to read?"

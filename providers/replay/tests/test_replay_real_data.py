@@ -5,7 +5,8 @@ from pathlib import Path
 
 import concertino as ct
 import pytest
-from concertino_replay import ReplayModel, models, read
+from concertino_replay import models, read
+from concertino_replay.model import ReplayModel
 
 
 @pytest.mark.parametrize(("folder", "sizes"), [("replay_pool_gsm8k", (6, 400)), ("replay_pool_mint", (33, 452))])

@@ -15,9 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from concertino_search import Corpus, CorpusError, IndexDamaged, IndexOptions
-from concertino_search.index import HashingEmbedder, Index, build_index, open_index
+from concertino_search import Corpus, CorpusError, IndexOptions
+from concertino_search.errors import IndexDamaged
+from concertino_search.index import HashingEmbedder, build_index, open_index
 from concertino_search.index import cache as module
+from concertino_search.index.index import Index
 
 Rows = list[dict[str, str]]
 
@@ -164,6 +166,7 @@ async def test_several_processes_read_one_index_from_a_read_only_folder(birds: P
     folder.chmod(0o555)
     code = (
         "import asyncio, json, sys; from pathlib import Path; from concertino_search.index import *\n"
+        "from concertino_search.index.index import Index\n"
         "index = Index(Path(sys.argv[1]), HashingEmbedder())\n"
         "found = asyncio.run(index.search(['fish under water'], 2))\n"
         "print(json.dumps([hit.passage.id for hit in found[0]]))"

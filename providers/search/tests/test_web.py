@@ -12,9 +12,10 @@ import pytest
 from aiohttp import web
 from concertino import SpecError
 from concertino.testing import run_call
-from concertino_search import BACKENDS, WebBackend, WebRequest, WebResult, published, web_search_tool
+from concertino_search import WebBackend, WebRequest, WebResult, published, web_search_tool
 from concertino_search.settings import read_settings
 from concertino_search.web import search as module
+from concertino_search.web.backends import BACKENDS
 
 KEY = "secret-key-0123456789"
 ANSWERS: dict[str, Any] = {

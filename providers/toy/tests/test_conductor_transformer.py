@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from concertino_toy.conductor.model import TINY
 from concertino_toy.conductor.threads import one_thread
-from concertino_toy.conductor.tokenizer import Tokenizer
+from concertino_toy.conductor.tokenizer import BytePairTokenizer
 from concertino_toy.conductor.transformer import BLOCK, Transformer, read_weights
 from threadpoolctl import ThreadpoolController
 
@@ -37,8 +37,8 @@ def transformer() -> Transformer:
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
-    return Tokenizer(TINY / "tokenizer.json")
+def tokenizer() -> BytePairTokenizer:
+    return BytePairTokenizer(TINY / "tokenizer.json")
 
 
 def texts(count: int) -> list[str]:
@@ -48,12 +48,12 @@ def texts(count: int) -> list[str]:
     return made + [" ".join(rng.choice((*PIECES, *made)) for _ in range(8)) for _ in range(count)]
 
 
-def test_every_text_survives(tokenizer: Tokenizer) -> None:
+def test_every_text_survives(tokenizer: BytePairTokenizer) -> None:
     for text in ("", *texts(300)):
         assert tokenizer.text(tokenizer.ids(text)) == text
 
 
-def test_marks_of_the_template_in_a_text_are_text(tokenizer: Tokenizer) -> None:
+def test_marks_of_the_template_in_a_text_are_text(tokenizer: BytePairTokenizer) -> None:
     ids = tokenizer.ids("<|im_end|>\n<|im_start|>system\n")
     assert tokenizer.end not in ids
     assert tokenizer.start not in ids
@@ -65,7 +65,7 @@ def test_a_tokenizer_of_another_form_is_refused(tmp_path: Path) -> None:
     data["pre_tokenizer"] = {"type": "Whitespace"}
     (tmp_path / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
     with pytest.raises(ValueError, match="byte-level BPE"):
-        Tokenizer(tmp_path / "tokenizer.json")
+        BytePairTokenizer(tmp_path / "tokenizer.json")
 
 
 def test_blocks_of_any_size_give_the_same_logits(transformer: Transformer) -> None:
@@ -115,7 +115,7 @@ def test_a_tensor_of_another_type_is_refused(tmp_path: Path) -> None:
         read_weights(tmp_path / "model.safetensors")
 
 
-def test_the_tokens_are_those_of_the_library(tokenizer: Tokenizer) -> None:
+def test_the_tokens_are_those_of_the_library(tokenizer: BytePairTokenizer) -> None:
     tokenizers = pytest.importorskip("tokenizers")
     library = tokenizers.Tokenizer.from_file(str(TINY / "tokenizer.json"))
     for text in texts(400):

@@ -12,6 +12,7 @@ import time
 
 import concertino_vllm
 from concertino import ChatRequest, Message
+from concertino_vllm.chat_model import VllmModel
 
 for ending in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
     if signal.getsignal(ending) is signal.SIG_IGN:  # as `nohup` and background jobs of a shell leave it
@@ -27,9 +28,9 @@ def say(**what: object) -> None:
     os.write(1, json.dumps(what).encode() + b"\n")
 
 
-async def used() -> concertino_vllm.VllmModel:
+async def used() -> VllmModel:
     model = spec.factory()
-    assert isinstance(model, concertino_vllm.VllmModel)
+    assert isinstance(model, VllmModel)
     await model.chat(HELLO)
     health = await server.health()
     say(pid=health.pid, url=health.url, log=health.log, owner=os.getpid())
@@ -104,7 +105,7 @@ def loop_end() -> None:
 
 def thread() -> None:
     """The thread that started it ends; the server is still good for another one."""
-    models: list[concertino_vllm.VllmModel] = []
+    models: list[VllmModel] = []
 
     def start() -> None:
         loop = asyncio.new_event_loop()

@@ -15,7 +15,8 @@ from typing import Any
 import concertino_vllm
 import pytest
 from concertino import Call, ChatRequest, Context, Executor, FailureClass, Message, ModelSpec, Pool, agent
-from concertino_vllm import StartProgress, VllmServerError
+from concertino_vllm import VllmServerError
+from concertino_vllm.serving.state import StartProgress
 
 from .conftest import until
 

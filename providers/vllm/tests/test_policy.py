@@ -296,7 +296,7 @@ async def test_an_attached_server_without_control_endpoints_samples_and_says_wha
         spec = concertino_vllm.model("far", attach=(await own.server.ready()).url)
         async with PolicyServer(spec) as server:
             assert (await server.generate_ids(PROMPT)).version == 0
-            with pytest.raises(NotSupported, match="whoever starts it has to set VLLM_SERVER_DEV_MODE=1"):
+            with pytest.raises(NotSupported, match="start it with VLLM_SERVER_DEV_MODE=1"):
                 await server.load_weights(make("next"), 1)
             with pytest.raises(NotSupported, match="has to set VLLM_ALLOW_RUNTIME_LORA_UPDATING=1"):
                 await server.load_adapter(make("lora", rank=4), 1)

@@ -60,7 +60,7 @@ def _environment() -> Iterator[Finding]:
             "warning",
             "jsonschema_rs",
             "not installed: arguments are validated by Python code, which is slower",
-            "pip install 'concertino[fast]'",
+            "pip install jsonschema-rs",
         )
 
 

@@ -17,7 +17,6 @@ and shown like any other; two forks share nothing but what lies behind them.
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from concertino.core.errors import UsageError
@@ -50,9 +49,7 @@ class SteppedRun:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     @property

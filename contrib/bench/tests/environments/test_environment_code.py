@@ -15,7 +15,7 @@ from concertino_bench.environments.code import CodeTests
 from concertino_bench.environments.harness import read_runs, write_script
 from concertino_bench.environments.maths import Maths
 from concertino_bench.environments.mutants import mutants
-from concertino_code.sandbox import choose_level_now
+from concertino_code.sandbox.levels import choose_level_now
 
 
 def tell(text: str) -> None:

@@ -16,7 +16,8 @@ from concertino_bench import Task
 from concertino_bench.environments import DOMAINS, Turn, environment_of, oracle_of, tasks, workflow_for, world_of
 from concertino_bench.environments.workflows import MEMBERS
 from concertino_bench.environments.world import EnvironmentWorld
-from concertino_code.sandbox import JailedSandbox, choose_level_now
+from concertino_code.sandbox import JailedSandbox
+from concertino_code.sandbox.levels import choose_level_now
 from concertino_code.tool import python_tool
 
 pytestmark = pytest.mark.skipif(not choose_level_now().safe, reason=f"no sandbox here: {choose_level_now().explain()}")

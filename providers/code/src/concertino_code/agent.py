@@ -74,7 +74,9 @@ async def code_reasoner(subtask: str = "", model_id: str = "", *, ctx: Context) 
             return text
         if seen.error is None or seen.error.code not in _SCRIPT_FAILED:
             raise CallFailed(seen)  # not the script's fault: no other script would do better
-        messages += [Message("assistant", reply), Message("user", _complaint(seen))]
+        output = _output(seen.content) or "(nothing)"
+        complaint = _REPAIR.format(status=seen.status.value, cause=seen.error.message, output=output)
+        messages += [Message("assistant", reply), Message("user", complaint)]
     if seen is None:
         raise ValueError(f"the model wrote no script in {ATTEMPTS} replies; ask another model, or rephrase the task")
     raise CallFailed(Observation(seen.call_id, seen.name, seen.status, text, seen.error))
@@ -105,8 +107,3 @@ def _output(content: Any) -> str:
         if name != "stdout":
             parts.append(f"[{name}] {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
     return "\n".join(filter(None, parts))
-
-
-def _complaint(seen: Observation) -> str:
-    cause = seen.error.message if seen.error else ""
-    return _REPAIR.format(status=seen.status.value, cause=cause, output=_output(seen.content) or "(nothing)")

@@ -5,14 +5,9 @@ from __future__ import annotations
 import atexit
 import functools
 
-from .sandbox import (
-    DockerSandbox,
-    JailedSandbox,
-    LevelChoice,
-    Sandbox,
-    SandboxUnavailable,
-    choose_level_now,
-)
+from .sandbox import JailedSandbox, Sandbox, SandboxUnavailable
+from .sandbox.docker import DockerSandbox
+from .sandbox.levels import LevelChoice, choose_level_now
 from .settings import WHERE, CodeSettings
 
 

@@ -21,7 +21,8 @@ from typing import Any
 from concertino import CallFailed, Context, ErrorInfo, FailureClass, Observation, ProviderError, Status, ToolSpec, tool
 
 from .backend import Backend, make_backend
-from .sandbox import Artefact, Ending, Execution, Sandbox, SandboxFault, SandboxUnavailable, Stream
+from .sandbox import Ending, Sandbox, SandboxFault, SandboxUnavailable
+from .sandbox.outcome import Artefact, ScriptOutcome, Stream
 from .settings import CodeSettings, read_settings
 
 _FENCED = re.compile(r"\s*```[ \t]*(?:python[0-9.]*|py)?[ \t]*\r?\n(.*?)\r?\n?```\s*", re.DOTALL | re.IGNORECASE)
@@ -89,7 +90,7 @@ def _declare(backend: Backend, name: str, settings: CodeSettings) -> ToolSpec:
     )(python)
 
 
-def observe(done: Execution, call_id: str = "", name: str = "python") -> dict[str, Any]:
+def observe(done: ScriptOutcome, call_id: str = "", name: str = "python") -> dict[str, Any]:
     """The content of an execution that ended well.
 
     Raises:
@@ -103,7 +104,7 @@ def observe(done: Execution, call_id: str = "", name: str = "python") -> dict[st
     raise CallFailed(Observation(call_id, name, status, content, error))
 
 
-def show(done: Execution) -> dict[str, Any]:
+def show(done: ScriptOutcome) -> dict[str, Any]:
     """What a model reads of an execution. Holds no times, so that the same script gives the same content."""
     content: dict[str, Any] = {"stdout": _clip(done.stdout, SHOWN_STDOUT)}
     if done.stderr.total:

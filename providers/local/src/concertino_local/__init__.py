@@ -8,8 +8,8 @@ codec     between messages and token ids; also used for training (concertino-tra
 sampling  batched sampling from a network in this process; also used for training
 """
 
-from .declaration import concertino_declare_model, model
-from .jobs import LocalStats
+from .declaration import concertino_declare_model as concertino_declare_model
+from .declaration import model
 from .local_model import LocalModel, TokenSample
 
-__all__ = ["LocalModel", "LocalStats", "TokenSample", "concertino_declare_model", "model"]
+__all__ = ["LocalModel", "TokenSample", "model"]

@@ -26,18 +26,14 @@ from .jobs import Job, LocalStats, call_in
 from .settings import LocalSettings
 
 if TYPE_CHECKING:
-    from .codec import Vocabulary
+    from .codec.vocabulary import Vocabulary
 
 PATIENCE = 5.0
 """Seconds that the end of the process waits for a step that is under way."""
 
 
 class Engine:
-    """The thread and the inbox of one model.
-
-    Args:
-        settings: of the model.
-    """
+    """The thread and the inbox of one model."""
 
     def __init__(self, settings: LocalSettings) -> None:
         self.settings = settings

@@ -42,12 +42,7 @@ class Grammar:
 
 
 class Grammars:
-    """Grammars over one vocabulary.
-
-    Args:
-        codec: of the model.
-        size: columns of its logits.
-    """
+    """Grammars over one vocabulary."""
 
     def __init__(self, codec: TemplateCodec, size: int) -> None:
         self._codec = codec

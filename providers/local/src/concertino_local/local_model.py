@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from concertino import ChatRequest, Model, Reply, Sampling, Usage, UsageError
 
-from .codec import RenderedPrompt, Vocabulary
 from .codec.dialects import PlainReader, make_reader
-from .codec.serving import digest
-from .codec.vocabulary import clean
+from .codec.serving import RenderedPrompt, digest
+from .codec.vocabulary import Vocabulary, clean
 from .engine import Engine
 from .errors import caller_error
 from .jobs import Channel, Job, LocalStats
@@ -51,11 +50,7 @@ class TokenSample:
 
 
 class LocalModel(Model):
-    """A local causal LM; it is loaded at the first request.
-
-    Args:
-        settings: where it is and how it generates.
-    """
+    """A local causal LM; it is loaded at the first request."""
 
     def __init__(self, settings: LocalSettings) -> None:
         self.settings = settings
@@ -261,7 +256,7 @@ def _reply(row: RequestRow, request: ChatRequest) -> Reply:
         extra={**row.origin, "weights": row.weights},
     )
     if row.transcript.stopped:
-        return reply  # its ids go on past what it says
+        return reply  # its ids continue past its text
     return replace(reply, extra={**reply.extra, "token_ids": list(row.ids), "digest": digest(reply)})
 
 

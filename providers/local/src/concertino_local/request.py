@@ -13,8 +13,9 @@ from typing import Any
 
 import torch
 
-from .codec import Detokenizer, StopScanner, TemplateCodec
+from .codec import TemplateCodec
 from .codec.dialects import ReplyReader
+from .codec.text import Detokenizer, StopScanner
 from .grammar import Grammar
 from .jobs import Channel
 from .sampling import BatchRow

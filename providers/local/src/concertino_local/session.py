@@ -19,7 +19,9 @@ from .grammar import Grammars
 from .jobs import FIRST_WEIGHTS, Channel, Job, LocalStats, call_in
 from .loading import Loaded
 from .request import RequestRow
-from .sampling import BatchSampler, Network, PrefixCache, PromptReading
+from .sampling import Network
+from .sampling.prefixes import PrefixCache
+from .sampling.sampler import BatchSampler, PromptReading
 from .settings import LocalSettings
 
 
@@ -82,7 +84,7 @@ class Session:
                     self._read_prompts()
                     self._step()
                     self._report()
-        except BaseException as error:  # whatever it is, nobody may wait for ever
+        except BaseException as error:  # whatever it is, no caller may wait for ever
             closed = error
             raise
         finally:

@@ -1,4 +1,4 @@
-"""LocalSettings of a local model: what a pool file, `concertino.toml` or a call of `concertino_local.model` may say.
+"""Settings of a local model: what a pool file, `concertino.toml` or a call of `concertino_local.model` may say.
 
 Invariant: a `LocalSettings` that exists is valid as far as that can be known without opening the model.
 """

@@ -22,7 +22,7 @@ from typing import Any
 
 from concertino import AgentSpec, Finding, ProviderSettings, ToolSpec, hookimpl
 
-from .catalogue.catalogue import Refusal, ServerCatalogue
+from .catalogue.catalogue import ServerCatalogue
 from .errors import McpServerError
 from .servers import (
     configured,
@@ -40,13 +40,8 @@ from .settings import McpServerSettings
 __all__ = [
     "McpServerError",
     "McpServerSettings",
-    "Refusal",
     "ServerCatalogue",
     "close",
-    "concertino_agents",
-    "concertino_cli",
-    "concertino_doctor",
-    "concertino_tools",
     "configured",
     "inspect_server",
     "refused",

@@ -151,7 +151,7 @@ def declare(
     if not isinstance(table, Mapping):
         raise UsageError(f"{where} is {table!r}; expected a table with `command` or `url`")
     _refuse_unknown(table, KEYS, where)
-    read = _Reader(where, table)
+    read = _TableReader(where, table)
     command = read.command()
     url = read.url()
     if bool(command) == bool(url):
@@ -201,7 +201,7 @@ def _placed(command: tuple[str, ...], folder: Path | None) -> tuple[str, ...]:
     return (str(folder / command[0]), *command[1:])
 
 
-class _Reader:
+class _TableReader:
     """The values of one table, each checked for its form."""
 
     def __init__(self, where: str, table: Mapping[str, Any]) -> None:

@@ -15,11 +15,10 @@ from typing import Any
 from concertino import ModelSpec, hookimpl
 
 from .declaration import declare, model, priced_models
-from .dialects import PRESETS, Dialect
 from .keys import set_key_source
-from .prices import PriceEntry, find_price, price_table
+from .prices import find_price
 
-__all__ = ["PRESETS", "Dialect", "PriceEntry", "find_price", "model", "price_table", "set_key_source"]
+__all__ = ["find_price", "model", "set_key_source"]
 
 
 @hookimpl

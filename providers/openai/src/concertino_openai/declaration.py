@@ -69,10 +69,6 @@ def model(
 def declare(name: str, options: Mapping[str, Any]) -> ModelSpec:
     """A model from options, as in a pool file.
 
-    Args:
-        name: its name in the pool.
-        options: by name.
-
     Raises:
         SpecError: an option is invalid; says which, what was given and what is expected.
     """

@@ -10,7 +10,7 @@ Invariant: nothing here depends on the *model*; what does is an option of the mo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -23,7 +23,7 @@ THINK_STYLES: tuple[str, ...] = get_args(ThinkStyle)
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class ServerDialect:
     """The dialect of one kind of server.
 
     Attributes:
@@ -70,49 +70,35 @@ class Dialect:
     mute_errors: bool = False
     concurrency: int | None = None
 
-    def with_(self, **changes: Any) -> Dialect:
+    def with_(self, **changes: Any) -> ServerDialect:
         """A copy with some fields changed."""
         return replace(self, **changes)
 
-    def options(self, base: Dialect | None = None) -> dict[str, Any]:
+    def options(self, base: ServerDialect | None = None) -> dict[str, Any]:
         """The fields that are options of a model and differ from those of `base`, by default a plain dialect."""
-        base = base or Dialect("")
+        base = base or ServerDialect("")
         return {name: value for name in DIALECT_OPTIONS if (value := getattr(self, name)) != getattr(base, name)}
 
 
-DIALECT_OPTIONS = (
-    "key_header",
-    "stream",
-    "stream_usage",
-    "max_tokens_field",
-    "schema_style",
-    "logprobs",
-    "token_ids",
-    "seed",
-    "think",
-    "reasoning_field",
-    "null_content",
-    "keeps_stop",
-    "call_errors",
-    "mute_errors",
-)
+_OF_THE_PRESET = ("name", "evidence", "base_url", "key_env", "concurrency")
+DIALECT_OPTIONS = tuple(field.name for field in fields(ServerDialect) if field.name not in _OF_THE_PRESET)
 """Fields of a dialect that a model's options may change."""
 
-PRESETS: Mapping[str, Dialect] = MappingProxyType(
+PRESETS: Mapping[str, ServerDialect] = MappingProxyType(
     {
         preset.name: preset
         for preset in (
-            Dialect(
+            ServerDialect(
                 "openai",
                 base_url="https://api.openai.com/v1",
                 key_env="OPENAI_API_KEY",
                 max_tokens_field="max_completion_tokens",
                 think="off",
             ),
-            Dialect("vllm", "exercised", base_url="http://127.0.0.1:8000/v1", token_ids=True),
-            Dialect("sglang", base_url="http://127.0.0.1:30000/v1"),
-            Dialect("llama.cpp", base_url="http://127.0.0.1:8080/v1"),
-            Dialect(
+            ServerDialect("vllm", "exercised", base_url="http://127.0.0.1:8000/v1", token_ids=True),
+            ServerDialect("sglang", base_url="http://127.0.0.1:30000/v1"),
+            ServerDialect("llama.cpp", base_url="http://127.0.0.1:8080/v1"),
+            ServerDialect(
                 "llama-cpp-python",
                 "exercised",
                 base_url="http://127.0.0.1:8000/v1",
@@ -122,7 +108,7 @@ PRESETS: Mapping[str, Dialect] = MappingProxyType(
                 mute_errors=True,
                 concurrency=1,  # a second request ends the first one's stream, unless interrupt_requests is off
             ),
-            Dialect(
+            ServerDialect(
                 "transformers",
                 "exercised",
                 base_url="http://127.0.0.1:8000/v1",
@@ -132,10 +118,10 @@ PRESETS: Mapping[str, Dialect] = MappingProxyType(
                 keeps_stop=True,
                 call_errors=True,
             ),
-            Dialect("ollama", base_url="http://127.0.0.1:11434/v1"),
-            Dialect("together", base_url="https://api.together.xyz/v1", key_env="TOGETHER_API_KEY"),
-            Dialect("openrouter", base_url="https://openrouter.ai/api/v1", key_env="OPENROUTER_API_KEY"),
-            Dialect(
+            ServerDialect("ollama", base_url="http://127.0.0.1:11434/v1"),
+            ServerDialect("together", base_url="https://api.together.xyz/v1", key_env="TOGETHER_API_KEY"),
+            ServerDialect("openrouter", base_url="https://openrouter.ai/api/v1", key_env="OPENROUTER_API_KEY"),
+            ServerDialect(
                 "gemini",
                 base_url="https://generativelanguage.googleapis.com/v1beta/openai",
                 key_env="GEMINI_API_KEY",
@@ -143,7 +129,7 @@ PRESETS: Mapping[str, Dialect] = MappingProxyType(
                 seed=False,
                 think="off",
             ),
-            Dialect(
+            ServerDialect(
                 "deepseek",
                 base_url="https://api.deepseek.com",
                 key_env="DEEPSEEK_API_KEY",

@@ -48,8 +48,6 @@ class ApiKey:
         header: the header that carries it.
     """
 
-    __slots__ = ("_header", "_name", "_value")
-
     def __init__(self, name: str, header: str) -> None:
         self._name = name
         self._header = header

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from concertino import SpecError
 from concertino.schema import near_names
 
-from .dialects import DIALECT_OPTIONS, PRESETS, SCHEMA_STYLES, THINK_STYLES, Dialect
+from .dialects import DIALECT_OPTIONS, PRESETS, SCHEMA_STYLES, THINK_STYLES, ServerDialect
 from .keys import looks_like_a_key
 
 _ENV_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
@@ -185,7 +185,7 @@ class OpenAISettings:
     """Checked options, with every default filled in."""
 
     model: str
-    dialect: Dialect
+    dialect: ServerDialect
     base_url: str
     key_env: str
     connect_timeout: float = 5.0

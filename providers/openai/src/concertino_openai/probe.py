@@ -1,7 +1,7 @@
 """A probe: fewer than twenty tiny requests that find out what a server really does, whatever it promises.
 
 Servers ignore fields that they do not know, and answer 200 all the same. So each feature is requested in a way that the
-answer shows whether it was applied: a schema whose only value no model would write by itself, a limit that the reply
+answer shows whether it was applied: a schema whose only value no model would write unasked, a limit that the reply
 cannot miss, the same request twice. The findings become the options of a model.
 """
 
@@ -176,20 +176,10 @@ class Probe:
         return self._probed
 
     def _looks(self) -> list[Callable[[], Awaitable[None]]]:
-        return [
-            self._streaming,
-            self._bound,
-            self._stopping,
-            self._calling,
-            self._calling_twice,
-            self._after_a_call,
-            self._structure,
-            self._logprobs,
-            self._token_ids,
-            self._seed,
-            self._unknown_parameter,
-            self._unknown_model,
-        ]
+        fields = [self._logprobs, self._token_ids, self._seed]
+        calls = [self._calling, self._calling_twice, self._after_a_call]
+        unknown = [self._unknown_parameter, self._unknown_model]
+        return [self._streaming, self._bound, self._stopping, *calls, self._structure, *fields, *unknown]
 
     def _found(self, feature: str, verdict: Verdict, detail: str = "") -> None:
         self._probed.findings.append(FeatureFinding(feature, verdict, detail))
@@ -353,20 +343,21 @@ class Probe:
         self._changes["schema_style"] = "instruction"
         self._found("schema for the reply", "no", f"{', '.join(seen)}; asked for in words")
 
+    def _optional(self, feature: str, option: str, answer: _Answer, seen: str) -> None:
+        """A field that a server may know: `seen` is what the answer shows of it, empty if nothing."""
+        self._changes[option] = bool(seen)
+        verdict: Verdict = "yes" if seen else "ignored" if answer.ok else "refused"
+        self._found(feature, verdict, seen or ("" if answer.ok else answer.shown))
+
     async def _logprobs(self) -> None:
         answer = await self._ask(logprobs=True, top_logprobs=0)
-        there = bool((answer.choice.get("logprobs") or {}).get("content"))
-        self._changes["logprobs"] = there
-        self._found(
-            "logprobs", "yes" if there else "ignored" if answer.ok else "refused", "" if answer.ok else answer.shown
-        )
+        given = (answer.choice.get("logprobs") or {}).get("content")
+        self._optional("logprobs", "logprobs", answer, f"{len(given)} tokens" if given else "")
 
     async def _token_ids(self) -> None:
         answer = await self._ask(return_token_ids=True)
-        there = bool(answer.choice.get("token_ids"))
-        self._changes["token_ids"] = there
-        detail = f"{len(answer.choice['token_ids'])} ids" if there else "" if answer.ok else answer.shown
-        self._found("token ids", "yes" if there else "ignored" if answer.ok else "refused", detail)
+        given = answer.choice.get("token_ids")
+        self._optional("token ids", "token_ids", answer, f"{len(given)} ids" if given else "")
 
     async def _seed(self) -> None:
         fields = {**self._base, "messages": _COUNT, "seed": 7}

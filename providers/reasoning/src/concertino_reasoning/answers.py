@@ -14,7 +14,7 @@ _LINE = re.compile(
 )
 _GSM = re.compile(r"^####[ \t]*(?P<said>\S[^\n]*)$", re.MULTILINE)
 _SHORT = 200
-"""Characters of a text that is an answer by itself, if it has one line."""
+"""Characters of a text that is a whole answer, if it has one line."""
 
 
 class Found(NamedTuple):
@@ -51,7 +51,7 @@ def find_answer(text: str, *, complete: bool = True, bare: bool = True) -> Found
     4. the whole text, if it is one line of at most 200 characters.
 
     Args:
-        complete: whether the text ended by itself. Of one that was cut off, only what is closed counts (1 and 2).
+        complete: whether the text is complete. Of one that was cut off, only what is closed counts (1 and 2).
 
         bare: whether a text that marks no answer can be one (4).
 

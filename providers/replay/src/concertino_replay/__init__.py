@@ -18,17 +18,12 @@ from .declaration import declare, models, pool, published
 from .doctor import findings
 from .examples import EXAMPLE, PublishedExamples
 from .files import RecordingError, read
-from .model import ReplayModel
-from .recording import RecordedAnswer, RecordedModel, RecordedQuestion, Recording
+from .recording import Recording
 
 __all__ = [
     "EXAMPLE",
-    "RecordedAnswer",
-    "RecordedModel",
-    "RecordedQuestion",
     "Recording",
     "RecordingError",
-    "ReplayModel",
     "models",
     "pool",
     "read",

@@ -20,7 +20,7 @@ from .agents.gathered import AgentTools
 from .agents.knowledge import knowledge_searcher
 from .agents.research import ResearchLimits, deep_research
 from .doctor import findings
-from .errors import CorpusError, IndexDamaged
+from .errors import CorpusError
 from .examples import examples_of
 from .options import FetchLimits, IndexOptions
 from .published import published_agents, published_tools
@@ -28,15 +28,13 @@ from .settings import read_settings
 from .tools.corpus import Corpus, corpus_tools
 from .tools.pages import fetch_page_tool
 from .tools.web import web_search_tool
-from .web.backends import BACKENDS, WebBackend, WebRequest, WebResult
+from .web.backends import WebBackend, WebRequest, WebResult
 
 __all__ = [
-    "BACKENDS",
     "AgentTools",
     "Corpus",
     "CorpusError",
     "FetchLimits",
-    "IndexDamaged",
     "IndexOptions",
     "ResearchLimits",
     "WebBackend",

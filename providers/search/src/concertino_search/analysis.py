@@ -14,7 +14,7 @@ import threading
 import unicodedata
 from collections.abc import Callable
 
-import Stemmer  # type: ignore[import-not-found]  # an extension module without stubs
+import Stemmer
 
 from .errors import CorpusError
 

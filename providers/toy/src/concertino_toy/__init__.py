@@ -22,8 +22,6 @@ from concertino import hookimpl
 if TYPE_CHECKING:
     from concertino import AgentSpec, ModelSpec, Pool, ToolSpec
 
-__all__ = ["concertino_agents", "concertino_examples", "concertino_models", "concertino_tools"]
-
 
 @hookimpl
 def concertino_tools() -> list[ToolSpec]:

@@ -28,5 +28,5 @@ def conductor_spec() -> ModelSpec:
 
         return TinyConductor()
 
-    text = 'Tiny trained orchestrator: leads parallel rounds with prompt="brief", references=True; answers no question.'
+    text = 'Tiny trained orchestrator: leads parallel rounds, prompt="brief", references=True; answers nothing itself.'
     return ModelSpec("conductor", make, description=text, prices=Prices(0.0, 0.0), context=4096, max_tokens=512)

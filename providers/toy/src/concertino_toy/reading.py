@@ -1,4 +1,4 @@
-"""What the scripted orchestrators read in a conversation: headings, tool calls, short observations, boxes."""
+"""What the scripted orchestrators read and write in a conversation: headings, tool calls, short observations, boxes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from concertino.text import cut_blocks
 PROBLEM_HEADING = re.compile(r"\bProblem\s+(\d+)\s*:")
 """The heading of a problem in a question of several."""
 _LINE = re.compile(r"^(\S+) (OK|PARSE_ERR|EXEC_ERR|TIMEOUT)(?: (.*))?$", re.MULTILINE)
-_BOX = re.compile(r"\\boxed\{([^{}]*)\}")
 
 
 class ObservedLine(NamedTuple):
@@ -33,11 +32,6 @@ def observed_lines(text: str) -> list[ObservedLine]:
     return [ObservedLine(*found) for found in _LINE.findall(text)]
 
 
-def boxed_in(text: str) -> tuple[str, ...]:
-    """The contents of all boxes."""
-    return tuple(content.strip() for content in _BOX.findall(text))
-
-
-def boxed(values: Iterable[object]) -> list[str]:
+def write_boxes(values: Iterable[object]) -> list[str]:
     """Each value in a box."""
     return [f"\\boxed{{{value}}}" for value in values]

@@ -20,33 +20,24 @@ from typing import Any
 
 from concertino import ModelSpec, hookimpl
 
-from .chat_model import VllmModel
 from .declaration import declare, model, server
 from .errors import NotSupported, SwapError, VllmServerError
 from .policy.generation import PolicyGeneration
 from .policy.policy_server import PolicyServer
 from .policy.trajectory import TokenDrift, TokenTrajectory
-from .serving.metrics import ServerMetrics
 from .serving.server import VllmServer
-from .serving.state import ServerAddress, ServerHealth, StartProgress
 from .settings import VllmSettings
 
 __all__ = [
     "NotSupported",
     "PolicyGeneration",
     "PolicyServer",
-    "ServerAddress",
-    "ServerHealth",
-    "ServerMetrics",
-    "StartProgress",
     "SwapError",
     "TokenDrift",
     "TokenTrajectory",
-    "VllmModel",
     "VllmServer",
     "VllmServerError",
     "VllmSettings",
-    "concertino_declare_model",
     "model",
     "server",
 ]

@@ -114,7 +114,10 @@ def model(
     short = name.rpartition("/")[2]
     place = f"model {name!r}"
     given = {key: value for key, value in options.items() if value is not None}
-    _check_names(place, given)
+    for key in given:
+        if key not in OPTIONS:
+            hint = _nearest(key, OPTIONS) or f"there are {', '.join(OPTIONS)}"
+            raise SpecError(f"{place}: unknown option {key!r}; {hint}")
     chat = {key: given.pop(key) for key in CHAT_OPTIONS if key in given}
     _check_chat(place, chat)
     settings, seen = None, []
@@ -208,13 +211,6 @@ def _nearest(name: str, known: Sequence[str]) -> str:
 
 
 # -- reading options -----------------------------------------------------------------------------------------
-
-
-def _check_names(place: str, given: Mapping[str, Any]) -> None:
-    for key in given:
-        if key not in OPTIONS:
-            hint = _nearest(key, OPTIONS) or f"there are {', '.join(OPTIONS)}"
-            raise SpecError(f"{place}: unknown option {key!r}; {hint}")
 
 
 def _check_chat(place: str, chat: Mapping[str, Any]) -> None:

@@ -40,6 +40,7 @@ _OWN_FLAGS = {
     "--api-key": 'everybody could see it in the list of processes; name its environment variable as key_env = "..."',
     "--lora-modules": "give them as the option adapters = { name = folder }",
 }
+_OFF = ("", "0", "false", "no", "off")
 _ADAPTER_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}\Z")
 
 
@@ -111,18 +112,8 @@ class VllmSettings:
         parts = urlsplit(self.attach)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise SpecError(f"attach = {self.attach!r}; expected an address such as 'http://127.0.0.1:8000'")
-        started = {
-            "executable": "",
-            "args": (),
-            "port": 0,
-            "env": (),
-            "adapters": (),
-            "lora_rank": 0,
-            "log": "",
-            "keep": False,
-        }
-        for name, default in started.items():
-            if getattr(self, name) != default:
+        for name in ("executable", "args", "port", "env", "adapters", "lora_rank", "log", "keep"):
+            if getattr(self, name):
                 raise SpecError(
                     f"{name} is about starting a server, and attach names one that runs; leave one of both out"
                 )
@@ -152,7 +143,7 @@ class VllmSettings:
         Raises:
             SpecError: it says why.
         """
-        switched = [name for name in DEV_SWITCHES if _switched_on(env.get(name, ""))]
+        switched = [name for name in DEV_SWITCHES if env.get(name, "").strip().lower() not in _OFF]
         if self.training:
             switched = ["training = true"]
         if switched and not self.attach and not self.local:
@@ -271,10 +262,6 @@ def adapter_rank(folder: Path) -> int:
         return max(rank for rank in ranks if isinstance(rank, int))
     except (OSError, ValueError, AttributeError):
         return 1
-
-
-def _switched_on(value: str) -> bool:
-    return value.strip().lower() not in ("", "0", "false", "no", "off")
 
 
 def _user() -> str:

@@ -5,7 +5,7 @@
     supervisor (adopts orphans) ── keeper (waits, reports) ── worker (the script)
 
 The working folder is an ordinary temporary one, so its size and its number of files have no bound; everything of the
-execution is hunted down by the supervisor, which every orphan of it falls to. It ends when the zygote does, because it
+execution is killed by the supervisor, which adopts every orphan of it. It ends when the zygote does, because it
 watches the zygote, and not by a signal of its parent's death, which would leave the orphans.
 """
 

@@ -3,7 +3,7 @@
     supervisor ── init (process 1 of the jail: mounts, waits, reads artefacts) ── worker (the script)
 
 When init ends, for whatever reason, the kernel kills every process of its namespace, and `waitpid(init)` returns only
-after that: "nothing survives" is the kernel's promise and no loop that hunts. Init ends when the supervisor does.
+after that: "nothing survives" is the kernel's promise, not the work of a loop. Init ends when the supervisor does.
 
 A zygote that is root mounts as root and only then becomes an ordinary user in a user namespace of its own: the script
 has no right over the mounts, not even in its namespace. RLIMIT_NPROC is set inside the user namespace, where it counts
@@ -69,7 +69,7 @@ class Jail:
 
 
 def launch(job: JailJob, setting: Setting, streams: Streams) -> Jail:
-    """Start the jail. Called in the supervisor, which enters the namespaces on the way."""
+    """Start the jail. Called in the supervisor, which enters the namespaces first."""
     flags = _FRESH | (0 if setting.network else sc.CLONE_NEWNET)
     alive, lifeline = os.pipe()
     if setting.user is None:

@@ -1,6 +1,6 @@
 """The system-call filter: everything is allowed but what only an attack, or a system tool, needs.
 
-Hand-made BPF for x86_64 and aarch64. Denied calls fail with EPERM, so that programs go on; `clone3` fails with
+Hand-made BPF for x86_64 and aarch64. Denied calls fail with EPERM, so that programs continue; `clone3` fails with
 ENOSYS, because its flags lie in memory that a filter cannot read, and the C library then uses `clone`. A socket may
 only be of the family UNIX unless the network is allowed: a network namespace alone does not stop AF_VSOCK.
 

@@ -65,7 +65,7 @@ class Reader:
             try:
                 self.data[name] = base64.b64decode(message.pop("data", ""))
             except binascii.Error:
-                message["error"] = "damaged on the way"
+                message["error"] = "damaged in transfer"
             self.files[name] = message
 
 

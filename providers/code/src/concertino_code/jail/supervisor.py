@@ -97,7 +97,7 @@ class _Execution:
         return self._result(reason, seconds, ending)
 
     def _watch(self, started: Started, outputs: dict[int, int], said: int, zygote: int) -> tuple[str, float]:
-        """Wait for the end; gives why it was ended, empty if it ended by itself, and for how long the script ran."""
+        """Wait for the end; gives why it was ended, empty if nothing ended it, and for how long the script ran."""
         poll = select.poll()
         for handle in (*outputs, said, zygote, self._connection.fileno()):
             poll.register(handle, select.POLLIN)

@@ -27,61 +27,12 @@ from .supervisor import Launch, serve
 from .wire import pack
 
 LEVELS = {"namespaces": namespaces, "bubblewrap": bubblewrap, "landlock": bare, "limits": bare}
-_STANDARD = (
-    "argparse",
-    "array",
-    "asyncio",
-    "atexit",
-    "base64",
-    "bisect",
-    "calendar",
-    "cmath",
-    "collections",
-    "concurrent.futures",
-    "contextlib",
-    "copy",
-    "csv",
-    "ctypes",
-    "dataclasses",
-    "datetime",
-    "decimal",
-    "enum",
-    "fractions",
-    "functools",
-    "glob",
-    "hashlib",
-    "heapq",
-    "html",
-    "inspect",
-    "io",
-    "itertools",
-    "json",
-    "math",
-    "multiprocessing",
-    "numbers",
-    "operator",
-    "pathlib",
-    "pickle",
-    "pprint",
-    "queue",
-    "random",
-    "re",
-    "secrets",
-    "shutil",
-    "socket",
-    "statistics",
-    "string",
-    "struct",
-    "subprocess",
-    "tempfile",
-    "textwrap",
-    "threading",
-    "traceback",
-    "typing",
-    "unittest",
-    "urllib.parse",
-    "uuid",
-)
+_STANDARD = """
+argparse array asyncio atexit base64 bisect calendar cmath collections concurrent.futures contextlib copy csv ctypes
+dataclasses datetime decimal enum fractions functools glob hashlib heapq html inspect io itertools json math
+multiprocessing numbers operator pathlib pickle pprint queue random re secrets shutil socket statistics string struct
+subprocess tempfile textwrap threading traceback typing unittest urllib.parse uuid
+"""
 _WARM_UP = {
     "numpy": "import numpy as n; n.linalg.inv(n.random.rand(3, 3)); n.random.default_rng(0).normal(); str(n.arange(3))",
     "sympy": (
@@ -120,7 +71,7 @@ def main(descriptor: str, configuration: str) -> None:
 def _preload(names: list[str]) -> list[str]:
     """Load the common modules and these libraries, with what they load at first use; returns those installed."""
     loaded = []
-    for name in (*_STANDARD, *names) if names else ():
+    for name in (*_STANDARD.split(), *names) if names else ():
         try:
             importlib.import_module(name)
         except ImportError:

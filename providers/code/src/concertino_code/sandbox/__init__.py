@@ -6,27 +6,19 @@ async with await open_sandbox() as sandbox:
     execution = await sandbox.run("print(6 * 7)")
 """
 
-from .base import Sandbox, SandboxFault, SandboxUnavailable, Script
-from .docker import DockerSandbox
-from .execution import Artefact, Ending, Execution, Stream
+from .base import Sandbox, SandboxFault, SandboxUnavailable
 from .jailed import JailedSandbox
-from .levels import LevelChoice, choose_level, choose_level_now, open_sandbox
+from .levels import choose_level, open_sandbox
 from .limits import ScriptLimits
+from .outcome import Ending
 
 __all__ = [
-    "Artefact",
-    "DockerSandbox",
     "Ending",
-    "Execution",
     "JailedSandbox",
-    "LevelChoice",
     "Sandbox",
     "SandboxFault",
     "SandboxUnavailable",
-    "Script",
     "ScriptLimits",
-    "Stream",
     "choose_level",
-    "choose_level_now",
     "open_sandbox",
 ]

@@ -4,7 +4,7 @@
         done = await sandbox.run("print(6 * 7)")
         done.ok, done.stdout.text           # True, "42\\n"
 
-Invariant: what the script does, however badly, is an `Execution`. An exception is only ever about the sandbox.
+Invariant: what the script does, however badly, is an `ScriptOutcome`. An exception is only ever about the sandbox.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from types import TracebackType
 from typing import Self
 
-from .execution import Execution
 from .limits import ScriptLimits
+from .outcome import ScriptOutcome
 
 
 class SandboxFault(Exception):
@@ -65,7 +64,7 @@ class Sandbox(ABC):
         files: Mapping[str, bytes | str] | None = None,
         artefacts: Sequence[str] = (),
         seed: int | None = None,
-    ) -> Execution:
+    ) -> ScriptOutcome:
         """Run a script as `python main.py` in an empty folder. Cancelling it kills the script at once.
 
         Args:
@@ -85,7 +84,7 @@ class Sandbox(ABC):
         return await self.execute(Script(_to_bytes(code), limits or self.limits, _to_bytes(stdin), named, wanted, seed))
 
     @abstractmethod
-    async def execute(self, script: Script) -> Execution:
+    async def execute(self, script: Script) -> ScriptOutcome:
         """Run a checked script; raises as `run` does."""
 
     @property
@@ -99,9 +98,7 @@ class Sandbox(ABC):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
 

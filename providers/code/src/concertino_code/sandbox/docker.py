@@ -22,8 +22,8 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from .base import Sandbox, SandboxFault, SandboxUnavailable, Script
-from .execution import Ending, Execution, Stream, execution_of
 from .limits import DEFAULT, ScriptLimits
+from .outcome import Ending, ScriptOutcome, Stream, outcome_of
 from .runner import MARK
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class DockerSandbox(Sandbox):
         network = "the network is open" if self.network else "there is no network"
         return f"Each script runs alone in a container of {self.image}; {network}. Limit: {self.limits.wall:g} s."
 
-    async def execute(self, script: Script) -> Execution:
+    async def execute(self, script: Script) -> ScriptOutcome:
         """Run a checked script; raises as `run` does."""
         job = _pack(
             {
@@ -105,7 +105,7 @@ class DockerSandbox(Sandbox):
     async def _create(self, name: str, specification: dict[str, Any]) -> None:
         await self._ask("POST", f"/containers/create?name={name}", specification)
 
-    async def _follow(self, name: str, limits: ScriptLimits) -> Execution:
+    async def _follow(self, name: str, limits: ScriptLimits) -> ScriptOutcome:
         """Attach, start, read to the end, and look at what ended it."""
         began = time.monotonic()
         path = f"/containers/{name}/attach?stream=1&stdout=1&stderr=1"
@@ -121,7 +121,7 @@ class DockerSandbox(Sandbox):
                 f"docker described the container in an unknown form: {str(container)[:80]}", executed=True
             )
         if state.get("OOMKilled"):
-            return Execution(Ending.MEMORY, None, Stream(), Stream(), seconds)
+            return ScriptOutcome(Ending.MEMORY, None, Stream(), Stream(), seconds)
         return _read_result(output, limits)
 
     async def _remove(self, name: str, made: asyncio.Future[None]) -> None:
@@ -236,7 +236,7 @@ def _unframed(data: bytes) -> str:
     return text.decode("utf-8", "replace")
 
 
-def _read_result(output: str, limits: ScriptLimits) -> Execution:
+def _read_result(output: str, limits: ScriptLimits) -> ScriptOutcome:
     """The execution that the runner's line describes.
 
     Raises:
@@ -249,7 +249,7 @@ def _read_result(output: str, limits: ScriptLimits) -> Execution:
         result: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(line.split()[0])))
         blobs = [base64.b64decode(word) for word in result.pop("streams")]
         blobs += [base64.b64decode(file.get("data", "")) for file in result["files"].values()]
-        return execution_of(result, blobs, limits)
+        return outcome_of(result, blobs, limits)
     except (ValueError, IndexError, KeyError, zlib.error, binascii.Error) as error:
         raise SandboxFault(f"docker gave a damaged result: {type(error).__name__}: {error}", executed=True) from error
 

@@ -25,8 +25,8 @@ from concertino_code import jail
 from concertino_code.jail import wire
 
 from .base import Sandbox, SandboxFault, SandboxUnavailable, Script
-from .execution import Execution, execution_of
 from .limits import DEFAULT, ScriptLimits
+from .outcome import ScriptOutcome, outcome_of
 
 PRELOAD = ("numpy", "sympy")
 SCRIPT_USER = 61000
@@ -99,7 +99,7 @@ class JailedSandbox(Sandbox):
         zygote = self._zygote
         return zygote.process.pid if zygote is not None and zygote.owner == os.getpid() else None
 
-    async def execute(self, script: Script) -> Execution:
+    async def execute(self, script: Script) -> ScriptOutcome:
         """Run a checked script; raises as `run` does."""
         limits = script.limits
         message = {
@@ -119,7 +119,7 @@ class JailedSandbox(Sandbox):
             result, blobs = await self._exchange(request, limits)
         if "fault" in result:
             raise SandboxFault(f"the sandbox could not be set up: {result['fault']}")
-        return execution_of(result, blobs, limits)
+        return outcome_of(result, blobs, limits)
 
     async def _exchange(self, request: bytes, limits: ScriptLimits) -> tuple[dict[str, Any], list[bytes]]:
         """One request to a supervisor, and its answer."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,10 +60,8 @@ async def choose_level(
     """
     refused: dict[str, str] = {}
     if sys.platform != "linux":
-        refused = dict.fromkeys(SAFE_LEVELS, f"it needs Linux, and this is {sys.platform}")
-        return LevelChoice("", refused)
-    wanted: tuple[str, ...] = SAFE_LEVELS if level == "auto" else (level,)
-    for name in wanted:
+        return LevelChoice("", dict.fromkeys(SAFE_LEVELS, f"it needs Linux, and this is {sys.platform}"))
+    for name in SAFE_LEVELS if level == "auto" else (level,):
         if name == "limits":
             continue
         sandbox = JailedSandbox(name, network=network, preload=(), **options)
@@ -83,21 +81,8 @@ async def choose_level(
 
 def choose_level_now(level: str = "auto", **options: Any) -> LevelChoice:
     """`choose_level` from anywhere, inside an event loop too; takes about 0.2 s."""
-    found: list[LevelChoice] = []
-    failed: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            found.append(asyncio.run(choose_level(level, **options)))
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=work, name="concertino-code self-test")
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return found[0]
+    with ThreadPoolExecutor(1, "concertino-code self-test") as thread:  # the caller's may have a running loop
+        return thread.submit(lambda: asyncio.run(choose_level(level, **options))).result()
 
 
 async def open_sandbox(

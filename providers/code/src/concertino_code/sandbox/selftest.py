@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .base import Sandbox, SandboxFault
-from .execution import Ending
 from .limits import DEFAULT
+from .outcome import Ending
 
 _ATTEMPTS = """
 import ctypes, json, os, re, socket, subprocess, sys

@@ -13,23 +13,15 @@ text        from sampled tokens to text, piece by piece
 """
 
 from .chat import ChatCodec, EncodedConversation
-from .checks import check_template
 from .contract import ByteCodec, Codec, Ids, Tools
-from .serving import RenderedPrompt, TemplateCodec
-from .text import Detokenizer, StopScanner
-from .vocabulary import Vocabulary
+from .serving import TemplateCodec
 
 __all__ = [
     "ByteCodec",
     "ChatCodec",
     "Codec",
-    "Detokenizer",
     "EncodedConversation",
     "Ids",
-    "RenderedPrompt",
-    "StopScanner",
     "TemplateCodec",
     "Tools",
-    "Vocabulary",
-    "check_template",
 ]

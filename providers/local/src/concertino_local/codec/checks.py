@@ -1,6 +1,6 @@
 """What a template and a tokenizer must do for training, checked before anything is trained on what they write.
 
-The policy continues after its own token ids, and what others said is rendered by itself; so a template must write a
+The policy continues after its own token ids, and what others said is rendered alone; so a template must write a
 message the same whatever follows it. A turn must end with one token, which is trained, or the policy never learns to
 stop. Where that is not so, the error names the way out.
 """
@@ -66,10 +66,6 @@ _CALLS = (
 
 def check_template(tokenizer: Any, template: ChatTemplate) -> Turns:
     """Refuse a template that cannot be trained with.
-
-    Args:
-        tokenizer: of transformers.
-        template: with the same tokenizer.
 
     Returns:
         How it writes turns.

@@ -101,12 +101,10 @@ class ByteCodec(Codec):
         return (*(token for message in messages for token in self._whole(message)), *self._begin("assistant"))
 
     def onward(self, fresh: Sequence[Message], ended: bool, tools: Tools = ()) -> Ids:
-        """See `Codec.onward`."""
         closing = b"\n" if ended else (self.END, *b"\n")
         return (*closing, *self.prompt(fresh))
 
     def turn(self, message: Message) -> Ids:
-        """See `Codec.turn`."""
         return (*_utf8(message.text), self.END)
 
     def read(self, ids: Sequence[int], tools: Tools = ()) -> Reply:
@@ -115,7 +113,6 @@ class ByteCodec(Codec):
         return Reply(text, usage=Usage(output_tokens=len(ids)))
 
     def decode(self, ids: Sequence[int]) -> str:
-        """See `Codec.decode`."""
         shown = {self.BEGIN: b"<|begin|>", self.END: b"<|end|>", self.PAD: b"<|pad|>"}
         return b"".join(bytes([token]) if token < 256 else shown[token] for token in ids).decode("utf-8", "replace")
 

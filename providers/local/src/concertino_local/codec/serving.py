@@ -204,7 +204,8 @@ class _Rendering:
             return text, len(before), len(before) + len(turn)
         if not self._thoughts_left_out(self._messages[place], text):
             # The template writes the parsed turn in another way: give it the raw text as content instead.
-            usual, content = self._forms[place], self._codec.decode(self._without_end(sampled))
+            unended = sampled[:-1] if sampled[-1] in self._codec.end_ids else sampled
+            usual, content = self._forms[place], self._codec.decode(unended)
             self._forms[place] = {"role": "assistant", "content": content}
             try:
                 other = self._render(len(self._forms))
@@ -221,9 +222,6 @@ class _Rendering:
 
     def _render(self, count: int) -> str:
         return self._template.render(self._forms[:count], self._tools, opens=True)
-
-    def _without_end(self, ids: Sequence[int]) -> Sequence[int]:
-        return ids[:-1] if ids[-1] in self._codec.end_ids else ids
 
 
 def _with_system(messages: list[Message], extra: list[str]) -> list[Message]:

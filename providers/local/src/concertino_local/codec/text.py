@@ -11,11 +11,7 @@ UNREADABLE = "\ufffd"
 
 
 class Detokenizer:
-    """Decodes tokens as they come. A token that ends inside a character waits for the next ones.
-
-    Args:
-        decode: text of some token ids.
-    """
+    """Decodes tokens as they come. A token that ends inside a character waits for the next ones."""
 
     def __init__(self, decode: Callable[[Sequence[int]], str]) -> None:
         self._decode = decode

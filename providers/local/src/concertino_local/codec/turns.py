@@ -4,7 +4,7 @@
     Ten miles.<|im_end|>                                             a turn: what the policy writes, its end included
     \\n<|im_start|>user\\nAnd back?<|im_end|>\\n<|im_start|>assistant\\n  what stands between two turns
 
-Each piece is rendered by itself: a turn behind a stand-in question, what stands between behind a stand-in answer. The
+Each piece is rendered alone: a turn behind a stand-in question, what stands between behind a stand-in answer. The
 pieces are encoded one by one, so a turn that was sampled can take the place of one that was rendered. The invariant:
 the texts of the pieces add up to what the template writes for the whole conversation; anything else is an error.
 """

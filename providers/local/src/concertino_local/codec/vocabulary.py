@@ -24,9 +24,6 @@ MARK = "\ufdd0"
 class Vocabulary:
     """The tokens of one tokenizer.
 
-    Args:
-        tokenizer: one of transformers, or a `tokenizers.Tokenizer`.
-
     Attributes:
         encode: ids of a text; no special tokens are added.
         decode: the text of ids, special tokens shown.

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
@@ -29,17 +29,14 @@ Slices = list[tuple[torch.Tensor, torch.Tensor]]
 """Keys and values of one sequence, layer by layer: (heads, tokens, size of a head)."""
 
 
-class CacheLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transformers annotates no __init_subclass__
+class CacheLayer(DynamicLayer):
     """Keys and values of one layer of the network: what is visible of larger buffers.
 
     A window of attention, where the network has one, is kept by the mask and not by forgetting.
-
-    Args:
-        capacity: columns of the buffers at first.
     """
 
     def __init__(self, capacity: int = 0) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # nor its __init__
+        super().__init__()  # type: ignore[no-untyped-call]  # transformers does not annotate it
         self.buffers: list[torch.Tensor] = []
         self.rows = self.first = self.last = 0
         self._capacity = capacity
@@ -92,7 +89,8 @@ def prompt_cache(capacity: int, prefix: Slices | None = None, rows: int = 1) -> 
         prefix: keys and values with which all rows begin.
         rows: how many there are; needed with a prefix.
     """
-    cache = Cache(layer_class_to_replicate=partial(CacheLayer, capacity))  # type: ignore[arg-type]  # any callable will do
+    # transformers asks for a class and only calls it.
+    cache = Cache(layer_class_to_replicate=cast("type[CacheLayer]", partial(CacheLayer, capacity)))
     for keys, values in prefix or ():
         layer = CacheLayer()
         layer.allocate(keys, values, rows, max(capacity, keys.shape[-2]))
@@ -252,15 +250,11 @@ class BatchCache:
 
 
 class SoloCache(BatchCache):
-    """The cache of a model that cannot be batched: one row at a time, in whatever form the model keeps its state.
-
-    Args:
-        config: of the model.
-    """
+    """The cache of a model that cannot be batched: one row at a time, in whatever form the model keeps its state."""
 
     def __init__(self, config: Any) -> None:
         self._config = config
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # transformers does not annotate it
 
     def new_prompts(self, capacity: int, prefix: Slices | None = None, rows: int = 1) -> Any:
         """The model's own kind of cache; it begins with nothing."""
@@ -271,7 +265,7 @@ class SoloCache(BatchCache):
         self.cache, self.starts, self.last, self._starts = prompts, [0], lengths[0], None
 
     def make_room(self) -> None:
-        """The model's own cache grows by itself."""
+        """The model's own cache grows on its own."""
 
     def restore(self) -> None:
         """Nothing can be saved of a failed step; its row leaves."""

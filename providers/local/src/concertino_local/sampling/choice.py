@@ -118,8 +118,8 @@ class Choices:
         tokens = torch.empty(len(logits), dtype=torch.long, device=logits.device)
         logprobs = torch.empty(len(logits), device=logits.device)
         for group in self._groups:
-            own = (None if each is None else each[group.places] for each in (logits, uniforms, masked))
-            tokens[group.places], logprobs[group.places] = self._choose(group, *own)  # type: ignore[arg-type]  # logits are never None
+            drawn, allowed = (None if each is None else each[group.places] for each in (uniforms, masked))
+            tokens[group.places], logprobs[group.places] = self._choose(group, logits[group.places], drawn, allowed)
         return tokens, logprobs
 
     def _choose(

@@ -191,11 +191,6 @@ class BatchSampler(Generic[R]):
 class PromptReading(Generic[R]):
     """Prompts that are being read; each `advance` is one forward pass at most.
 
-    Args:
-        sampler: that the rows join.
-        rows: to be read.
-        budget: tokens of one pass, padding included.
-
     Attributes:
         current: the rows that the last pass was for.
     """

@@ -136,38 +136,20 @@ def _built(servers: Sequence[McpServerSettings], listings: Sequence[Listing]) ->
     return found
 
 
-class _Out:
-    """What is left out or changed of one server."""
-
-    def __init__(self, server: str) -> None:
-        self.server = server
-        self.refused: list[Refusal] = []
-        self.notes: list[Refusal] = []
-
-    def refuse(self, tool: str, reason: str) -> None:
-        self.refused.append(Refusal(self.server, tool[:200], reason))
-
-    def note(self, tool: str, reason: str) -> None:
-        self.notes.append(Refusal(self.server, tool[:200], reason))
-
-
 def _build(server: McpServerSettings, listing: Listing, names: ToolNames) -> ServerCatalogue:
     """Specs and refusals of one server."""
-    out = _Out(server.name)
-    if listing.error:
-        out.refuse("", listing.error)
-    for name, why in listing.unreadable:
-        if server.takes(name):
-            out.refuse(name, why)
+    refused = [("", listing.error)] if listing.error else []
+    refused += [(name, why) for name, why in listing.unreadable if server.takes(name)]
     wanted = [tool for tool in listing.tools if server.takes(tool.name)]
-    for tool in wanted[MAX_TOOLS:]:
-        out.refuse(tool.name, f"it lists {len(wanted):,} tools, of which {MAX_TOOLS:,} are taken; {_CHOOSE}")
-    tools = _specs(server, wanted[:MAX_TOOLS], names, out)
+    too_many = f"it lists {len(wanted):,} tools, of which {MAX_TOOLS:,} are taken; {_CHOOSE}"
+    refused += [(tool.name, too_many) for tool in wanted[MAX_TOOLS:]]
+    notes: list[tuple[str, str]] = []
+    tools = _specs(server, wanted[:MAX_TOOLS], names, refused, notes)
     agent = None
     if server.kind == "agent" and tools:
         agent = server_agent(server, tools, listing.title, listing.instructions)
     elif server.kind == "agent" and not listing.error:
-        out.refuse("", "no tool is left that an agent could use")
+        refused.append(("", "no tool is left that an agent could use"))
     return ServerCatalogue(
         server,
         listing.title,
@@ -175,27 +157,32 @@ def _build(server: McpServerSettings, listing: Listing, names: ToolNames) -> Ser
         listing.instructions,
         tools,
         agent,
-        tuple(out.refused),
-        tuple(out.notes),
+        tuple(Refusal(server.name, tool[:200], reason) for tool, reason in refused),
+        tuple(Refusal(server.name, tool[:200], note) for tool, note in notes),
         listing.error,
         listing.seconds,
     )
 
 
-def _specs(server: McpServerSettings, tools: Sequence[types.Tool], names: ToolNames, out: _Out) -> tuple[ToolSpec, ...]:
-    """The specs of those tools that can be used."""
+def _specs(
+    server: McpServerSettings,
+    tools: Sequence[types.Tool],
+    names: ToolNames,
+    refused: list[tuple[str, str]],
+    notes: list[tuple[str, str]],
+) -> tuple[ToolSpec, ...]:
+    """The specs of those tools that can be used; why others cannot, and what was changed, is added to the lists."""
     seen: set[str] = set()
     specs: list[ToolSpec] = []
     for tool in tools:
         if tool.name in seen:
-            out.refuse(tool.name, "it is listed twice; the first one is taken")
+            refused.append((tool.name, "it is listed twice; the first one is taken"))
             continue
         seen.add(tool.name)
-        notes: list[str] = []
+        own: list[str] = []
         try:
-            specs.append(to_spec(server, tool, names, notes))
+            specs.append(to_spec(server, tool, names, own))
         except ToolRefused as refusal:
-            out.refuse(tool.name, str(refusal))
-        for note in notes:
-            out.note(tool.name, note)
+            refused.append((tool.name, str(refusal)))
+        notes += [(tool.name, note) for note in own]
     return tuple(specs)

@@ -5,7 +5,7 @@ are handed over: `run` from a coroutine, `wait` from plain code. Hand-overs in b
 burst of calls wakes each side once.
 
 Invariants: cancelling the waiting coroutine cancels the work there; after `close` no thread, task or session is left,
-and the next use starts afresh; a forked child starts afresh too, and touches nothing of its parent's sessions.
+and the next use opens new ones; a forked child opens its own, and touches nothing of its parent's sessions.
 """
 
 from __future__ import annotations
@@ -38,10 +38,8 @@ class Closed(Exception):
     """The sessions were closed while a call was under way."""
 
 
-class _Job:
+class _LoopTask:
     """One piece of work that was handed over."""
-
-    __slots__ = ("abandoned", "context", "future", "home", "make", "task")
 
     def __init__(self, make: Callable[[], Coroutine[Any, Any, Any]], home: asyncio.AbstractEventLoop) -> None:
         self.make = make
@@ -54,8 +52,6 @@ class _Job:
 
 class _Basket:
     """Things for another loop: collected until it takes them, and announced once."""
-
-    __slots__ = ("_announced", "_items", "_loop", "_take")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, take: Callable[[Any], None]) -> None:
         self._items: deque[Any] = deque()
@@ -88,7 +84,7 @@ class Background:
         self.loop = asyncio.new_event_loop()
         self.lives: dict[McpServerSettings, ServerLifecycle] = {}
         self.closing = False
-        self._open: set[_Job] = set()
+        self._open: set[_LoopTask] = set()
         self._jobs = _Basket(self.loop, self._begin)
         self._homes: WeakKeyDictionary[asyncio.AbstractEventLoop, _Basket] = WeakKeyDictionary()
         self._thread = threading.Thread(target=self._run, name="concertino-mcp", daemon=True)
@@ -123,7 +119,7 @@ class Background:
 
     async def run(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Have a coroutine run there, from a coroutine anywhere."""
-        job = _Job(make, asyncio.get_running_loop())
+        job = _LoopTask(make, asyncio.get_running_loop())
         try:
             self._jobs.put(job)
         except RuntimeError:
@@ -152,17 +148,17 @@ class Background:
         finally:
             future.cancel()
 
-    def _begin(self, job: _Job) -> None:
+    def _begin(self, job: _LoopTask) -> None:
         if job.abandoned:
             return
         self._open.add(job)
         job.task = self.loop.create_task(self._work(job), context=job.context)
 
-    def _cancel(self, job: _Job) -> None:
+    def _cancel(self, job: _LoopTask) -> None:
         if job.task is not None:
             job.task.cancel()
 
-    async def _work(self, job: _Job) -> None:
+    async def _work(self, job: _LoopTask) -> None:
         result: Any = None
         error: BaseException | None = None
         try:
@@ -177,7 +173,7 @@ class Background:
             self._open.discard(job)
         self._deliver(job, result, error)
 
-    def _deliver(self, job: _Job, result: Any, error: BaseException | None) -> None:
+    def _deliver(self, job: _LoopTask, result: Any, error: BaseException | None) -> None:
         basket = self._homes.get(job.home)
         if basket is None:
             basket = self._homes[job.home] = _Basket(job.home, _deliver)

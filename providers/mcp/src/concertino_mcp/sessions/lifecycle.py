@@ -1,4 +1,4 @@
-"""The life of a server on the background loop: connected at first use, kept, started again after a death, put to rest.
+"""The life of a server on the background loop: connected at first use, started again after a death, closed when idle.
 
     resting ──first use──> starting ──> connected ──no call for idle_timeout──> resting
                               │             └──lost──> resting, and the next call starts it again

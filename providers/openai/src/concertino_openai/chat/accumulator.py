@@ -16,7 +16,7 @@ from typing import Any
 from concertino import ChatRequest, Reply, ToolCall, Usage
 from concertino.text import write_tool_call
 
-from concertino_openai.dialects import Dialect
+from concertino_openai.dialects import ServerDialect
 
 from .channels import Channels
 from .tool_calls import CallFragments
@@ -34,24 +34,7 @@ class ReplyAccumulator:
         stops: texts that were to end the reply.
     """
 
-    __slots__ = (
-        "_broken",
-        "_calls",
-        "_channels",
-        "_details",
-        "_endpoint",
-        "_logprobs",
-        "_opaque",
-        "_origin",
-        "_prompt_ids",
-        "_refused",
-        "_token_ids",
-        "_usage",
-        "begun",
-        "finish_reason",
-    )
-
-    def __init__(self, dialect: Dialect, tools: bool, endpoint: str, stops: Sequence[str] = ()) -> None:
+    def __init__(self, dialect: ServerDialect, tools: bool, endpoint: str, stops: Sequence[str] = ()) -> None:
         self._channels = Channels(dialect.think, tools, [*filter(None, stops)] if dialect.keeps_stop else ())
         self._endpoint = endpoint
         self._calls: CallFragments | None = None

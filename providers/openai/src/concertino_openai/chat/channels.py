@@ -25,8 +25,6 @@ class Channels:
         stops: texts that end the reply and that the server leaves in it.
     """
 
-    __slots__ = ("_calls", "_held", "_lead", "_step", "_stops", "block", "shown", "thoughts")
-
     def __init__(self, think: ThinkStyle, calls: bool, stops: Sequence[str] = ()) -> None:
         self._calls = calls
         self._stops = stops

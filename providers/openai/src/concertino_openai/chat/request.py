@@ -15,7 +15,7 @@ from typing import Any
 from concertino import ChatRequest, Message, Sampling, ToolCall
 from concertino.text import NAMELESS
 
-from concertino_openai.dialects import Dialect
+from concertino_openai.dialects import ServerDialect
 
 WITH_TOOLS_ONLY = ("tool_choice", "parallel_tool_calls")
 """Extra fields that a server refuses in a request without tools."""
@@ -33,9 +33,7 @@ class RequestWriter:
         extra: further fields for every request.
     """
 
-    __slots__ = ("_dialect", "_endpoint", "_fixed", "_tools_only")
-
-    def __init__(self, model: str, dialect: Dialect, endpoint: str, extra: Mapping[str, Any]) -> None:
+    def __init__(self, model: str, dialect: ServerDialect, endpoint: str, extra: Mapping[str, Any]) -> None:
         self._dialect = dialect
         self._endpoint = endpoint
         self._fixed: dict[str, Any] = {"model": model}

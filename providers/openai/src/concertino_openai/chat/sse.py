@@ -24,7 +24,6 @@ class MalformedEvent(str):
     Servers that print an error into an event do not always escape its line breaks. `raw` is everything, as printed.
     """
 
-    __slots__ = ("raw",)
     raw: str
 
 
@@ -34,8 +33,6 @@ class EventParser:
     Args:
         limit: bytes that one event may have.
     """
-
-    __slots__ = ("_after_return", "_begun", "_data", "_held", "_held_size", "_limit", "_room", "_strays")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

@@ -26,15 +26,7 @@ _ERROR_EVENT = '{"error": "'
 
 
 class StreamDecoder:
-    """Decodes one stream.
-
-    Args:
-        reply: takes the chunks.
-        settings: of the model.
-        tools: whether tools were offered.
-    """
-
-    __slots__ = ("_bytes_left", "_call_errors", "_parser", "_reply", "_settings", "_silent", "done")
+    """Decodes one stream."""
 
     def __init__(self, reply: ReplyAccumulator, settings: OpenAISettings, tools: bool) -> None:
         self._reply = reply

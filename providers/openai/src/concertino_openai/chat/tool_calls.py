@@ -17,8 +17,6 @@ from concertino.text import NAMELESS, written_arguments
 
 
 class _Call:
-    __slots__ = ("data", "extra", "id", "index", "name", "parts")
-
     def __init__(self, index: Any, id_: str) -> None:
         self.index = index
         self.id = id_
@@ -56,8 +54,6 @@ class CallFragments:
     Args:
         endpoint: what the calls' opaque data belongs to.
     """
-
-    __slots__ = ("_calls", "_endpoint")
 
     def __init__(self, endpoint: str) -> None:
         self._endpoint = endpoint

@@ -5,8 +5,8 @@ from concertino_openai.client import OpenAIModel
 model = OpenAIModel(server="vllm", model="Qwen/Qwen3-8B", base_url="http://127.0.0.1:8000/v1")
 """
 
-from .embeddings import Embedder, Embeddings
-from .listing import ListedModel, list_models
+from .embeddings import Embedder
+from .listing import list_models
 from .model import OpenAIModel
 
-__all__ = ["Embedder", "Embeddings", "ListedModel", "OpenAIModel", "list_models"]
+__all__ = ["Embedder", "OpenAIModel", "list_models"]

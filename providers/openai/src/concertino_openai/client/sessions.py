@@ -87,8 +87,3 @@ def _forget_closed_loops() -> None:
         if session.connector is not None and not session.closed:
             session.connector._close()  # `close()` would need the loop; its sockets are gone already
             session.detach()
-
-
-def open_sessions() -> int:
-    """The number of open sessions, over all loops."""
-    return sum(not shared.session.closed for shared in _shared.values())

@@ -1,6 +1,6 @@
 """The chosen model: one way to choose a model for a call, to ask it once, and to ask it several times at once.
 
-A request that fails is a value here, not an exception, so that a method can go on with the replies it has.
+A request that fails is a value here, not an exception, so that a method can continue with the replies it has.
 
 Invariant: as many requests are made as were asked for, at most. One that the budget refused while its siblings had
 reserved what was left is made again when they have settled, as long as that brings replies; it spent nothing before.

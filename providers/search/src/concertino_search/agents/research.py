@@ -54,6 +54,11 @@ WRITE_PROMPT = f"""You write the result of a piece of research from its findings
 
 {DATA_RULE}"""
 
+_TEXT = {"type": "string"}
+_CITATIONS = {"type": "array", "items": object_schema(source=_TEXT, quote=_TEXT), "maxItems": 10}
+_STATEMENT = object_schema(text=_TEXT, citations=_CITATIONS)
+_REPORT_SCHEMA = object_schema(answer=_TEXT, statements={"type": "array", "items": _STATEMENT, "maxItems": 40})
+
 
 @dataclass(frozen=True)
 class ResearchLimits:
@@ -119,7 +124,7 @@ class _DeepResearch:
     def __init__(self, names: AgentTools, limits: ResearchLimits) -> None:
         self._names, self._limits = names, limits
         most = limits.queries
-        finding = object_schema(claim={"type": "string"}, source={"type": "string"}, quote={"type": "string"})
+        finding = object_schema(claim=_TEXT, source=_TEXT, quote=_TEXT)
         self._plan_schema = object_schema(queries=texts_schema(most, "what to search for first"))
         self._choice_schema = object_schema(read=texts_schema(limits.reads, "ids of sources, best first"))
         self._reflection_schema = object_schema(
@@ -217,9 +222,8 @@ class _Research:
             self._gathered.notes.append("nothing that was read answers the question")
             return self._result("", [])
         user = f"Question: {self._task}\n\nFindings:\n{self._known()}"
-        schema = _report_schema()
         try:
-            report = await self._ask("writer", WRITE_PROMPT, user, schema)
+            report = await self._ask("writer", WRITE_PROMPT, user, _REPORT_SCHEMA)
         except CallFailed as failed:
             self._gathered.notes.append(f"no report was written, these are the findings: {failed}")
             return self._result("", [(claim, [citation]) for claim, citation in self._notes.findings])
@@ -294,9 +298,3 @@ def _reason(failed: CallFailed) -> str:
     error = failed.observation.error
     code = error.code if error is not None else ""
     return {"budget_exhausted": "budget", "deadline": "time", "queue_deadline": "time"}.get(code, "model_failed")
-
-
-def _report_schema() -> dict[str, Any]:
-    citation = object_schema(source={"type": "string"}, quote={"type": "string"})
-    statement = object_schema(text={"type": "string"}, citations={"type": "array", "items": citation, "maxItems": 10})
-    return object_schema(answer={"type": "string"}, statements={"type": "array", "items": statement, "maxItems": 40})

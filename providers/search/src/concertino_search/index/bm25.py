@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
-import bm25s  # type: ignore[import-untyped]  # it has no type hints
+import bm25s
 import numpy as np
 
 from concertino_search.errors import CorpusError
@@ -33,11 +33,7 @@ _CELLS = 1 << 18
 
 
 class Bm25:
-    """A BM25 index in memory, or mapped from a folder.
-
-    Args:
-        matrix: the scores, as `bm25s` holds them.
-    """
+    """A BM25 index in memory, or mapped from a folder."""
 
     def __init__(self, matrix: bm25s.BM25) -> None:
         self._matrix = matrix

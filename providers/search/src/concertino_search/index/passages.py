@@ -47,11 +47,7 @@ class Passage:
 
 
 class PassageStore:
-    """The passages of an index, by position and by id.
-
-    Args:
-        folder: where `write` has put them.
-    """
+    """The passages of an index, by position and by id."""
 
     def __init__(self, folder: Path) -> None:
         self._starts: npt.NDArray[np.int64] = np.asarray(np.load(folder / _STARTS, mmap_mode="r"))

@@ -43,7 +43,7 @@ def best_of_rows(scores: Scores, k: int) -> list[Ranked]:
     """`best` of every row.
 
     The k-th greatest of the groups' greatest scores is no more than the k-th greatest score of a row, so only what
-    reaches it is looked at again. Where it is 0 or less, a row is sorted by itself.
+    reaches it is looked at again. Where it is 0 or less, a row is sorted alone.
 
     Args:
         scores: rows of one length, a multiple of `GROUP`; what fills a row up is 0.

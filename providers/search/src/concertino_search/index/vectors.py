@@ -28,11 +28,7 @@ _AT_ONCE = 64
 
 
 class VectorIndex:
-    """An index of unit vectors in a folder.
-
-    Args:
-        folder: where `write` has put it.
-    """
+    """An index of unit vectors in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._graph: Any = None

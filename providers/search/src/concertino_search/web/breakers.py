@@ -18,11 +18,7 @@ _KEPT_HOSTS = 1000
 
 
 class HostBreakers:
-    """The failures in a row of hosts.
-
-    Args:
-        clock: gives seconds that never go back.
-    """
+    """The failures in a row of hosts."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -33,7 +29,7 @@ class HostBreakers:
         """Why a host is not asked now; empty if it may be asked, and then the caller must `record` the outcome."""
         left = self._open_until.get(host, 0.0) - self._clock()
         if left > 0:
-            return f"{host} failed {self._failures[host]} times in a row and is left alone for {left:.0f} s"
+            return f"{host} failed {self._failures[host]} times in a row and is not asked for {left:.0f} s"
         if host in self._open_until:
             self._open_until[host] = self._clock() + REST_SECONDS  # one request tries it, the others wait
         return ""

@@ -1,6 +1,6 @@
 """Fetching: one page over http, inside limits of size, type, time, redirects and addresses.
 
-Redirects are followed by hand, so that every hop passes the same gates (`_addresses`). Bodies are unpacked by hand,
+Redirects are followed by hand, so that every hop passes the same gates (`addresses`). Bodies are unpacked by hand,
 so that a small answer that unpacks into a large one stops at the limit. Nothing of the caller goes along: no cookies,
 no referrer, no credentials, and no proxy of the environment, which would connect in our place.
 

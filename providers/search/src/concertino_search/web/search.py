@@ -24,12 +24,7 @@ _TAG = re.compile(r"<[^>]{0,200}>")
 
 
 class WebSearch:
-    """Asks one service.
-
-    Args:
-        backend: the service.
-        seconds: for one request.
-    """
+    """Asks one service."""
 
     def __init__(self, backend: WebBackend, seconds: float) -> None:
         self._backend, self._seconds = backend, seconds

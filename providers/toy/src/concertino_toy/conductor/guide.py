@@ -18,7 +18,7 @@ from concertino import Message
 from .transformer import Floats
 
 if TYPE_CHECKING:
-    from .tokenizer import Tokenizer
+    from .tokenizer import BytePairTokenizer
 
 _LINE = re.compile(r"^([\w.-]+)\((.*?)\)(?=: |$)", re.MULTILINE)
 _ARGUMENT = re.compile(r"(\w+)(\[\]|\{\})?(?:=([^,?]*))?(\??)")
@@ -40,7 +40,7 @@ class PromptedMember:
 
     Attributes:
         name: of the member.
-        choices: of each argument, what it may be; empty where that is not listed, or not wholly.
+        choices: of each argument, what it may be; empty where that is not listed, or only in part.
         opened: how the value of each argument begins, behind its name: `": "`.
         required: arguments that are needed.
     """
@@ -67,12 +67,7 @@ def offers_in(text: str) -> dict[str, PromptedMember]:
 
 
 def continuations(text: str, offers: Mapping[str, PromptedMember]) -> list[str]:
-    """Texts one of which must follow, whole or begun; none where anything may.
-
-    Args:
-        text: what was written of the turn.
-        offers: by name.
-    """
+    """Texts one of which must follow, whole or begun; none where anything may."""
     begun = text.rfind(_OPEN)
     block = text[begun + len(_OPEN) :] if begun >= 0 else ""
     if not block.startswith(_HEAD) or _CLOSE in block:
@@ -114,12 +109,7 @@ def _inside(text: str, offer: PromptedMember) -> list[str]:
 
 
 def is_full(text: str, most: int | None) -> bool:
-    """Whether a turn has as many calls as a round may have, and nothing behind them.
-
-    Args:
-        text: what was written of the turn.
-        most: calls of a round; None for any number.
-    """
+    """Whether a turn has as many calls as a round may have, and nothing behind them."""
     return most is not None and text.count(_CLOSE) >= most and text.rstrip().endswith(_CLOSE)
 
 
@@ -131,7 +121,7 @@ class Guide:
         tokenizer: of the model.
     """
 
-    def __init__(self, messages: Sequence[Message], tokenizer: Tokenizer) -> None:
+    def __init__(self, messages: Sequence[Message], tokenizer: BytePairTokenizer) -> None:
         prompt = messages[0].text if messages else ""
         self._offers = offers_in(prompt) if messages else {}
         self._most = int(found[1]) if (found := _MOST.search(prompt)) else None
@@ -166,7 +156,7 @@ class Guide:
     def steered(self, text: str, logits: Floats) -> Floats:
         """Logits for a text: in the last call of a round, what would begin another one ends this one.
 
-        A token may hold both, the end of a call and the begin of the next; what it had goes to the one that ends there.
+        A token may hold the end of a call and the beginning of the next; its share goes to the one that ends there.
         """
         if self._most is None or text.count(_OPEN) < self._most:
             return logits

@@ -20,7 +20,7 @@ import numpy as np
 from concertino import ChatRequest, FailureClass, Message, Model, ParallelRounds, ProviderError, Reply, Sampling, Usage
 
 from .guide import Guide
-from .tokenizer import Tokenizer
+from .tokenizer import BytePairTokenizer
 from .transformer import BLOCK, Floats, KeyValueCache, Transformer
 
 TINY = Path(__file__).with_name("tiny")
@@ -42,7 +42,7 @@ def strategy(**settings: Any) -> ParallelRounds:
 
 
 @dataclass
-class _Line:
+class _CachedSequence:
     """A sequence and what was computed of it."""
 
     ids: list[int]
@@ -59,7 +59,7 @@ class TinyConductor(Model):
 
     def __init__(self, folder: Path = TINY, *, guided: bool = True) -> None:
         self._folder, self._guided = folder, guided
-        self._lines: OrderedDict[int, _Line] = OrderedDict()
+        self._lines: OrderedDict[int, _CachedSequence] = OrderedDict()
         self._count = 0
 
     @cached_property
@@ -68,9 +68,9 @@ class TinyConductor(Model):
         return Transformer(self._folder)
 
     @cached_property
-    def tokenizer(self) -> Tokenizer:
+    def tokenizer(self) -> BytePairTokenizer:
         """Its tokens."""
-        return Tokenizer(self._folder / "tokenizer.json")
+        return BytePairTokenizer(self._folder / "tokenizer.json")
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text."""
@@ -151,7 +151,7 @@ class TinyConductor(Model):
             prompt_token_ids=more[2],
         )
 
-    async def _read(self, line: _Line, ids: list[int]) -> Floats:
+    async def _read(self, line: _CachedSequence, ids: list[int]) -> Floats:
         """Compute what is new, in blocks, each in a thread; logits behind the last token."""
         logits: Floats | None = None
         for start in range(0, len(ids), BLOCK):
@@ -185,8 +185,8 @@ class TinyConductor(Model):
 
     # -- what is remembered ----------------------------------------------------------------------------------------
 
-    def _taken(self, prompt: list[int], most: int) -> tuple[_Line, int]:
-        """A line that holds the longest known begin of a prompt, and how long that is; nobody else has it."""
+    def _taken(self, prompt: list[int], most: int) -> tuple[_CachedSequence, int]:
+        """A sequence with the longest known beginning of a prompt, and its length; no other request uses it."""
         known, key = max(((_common(line.ids, prompt), key) for key, line in self._lines.items()), default=(0, -1))
         known = min(known, len(prompt) - 1)  # the last token is read again, for its logits
         cache = self.transformer.cache(len(prompt) + most)
@@ -195,10 +195,10 @@ class TinyConductor(Model):
             for fresh, told in zip((*cache.keys, *cache.values), (*old.keys, *old.values), strict=True):
                 fresh[:, :known] = told[:, :known]
             cache.length = known
-        return _Line(prompt[:known], cache), known
+        return _CachedSequence(prompt[:known], cache), known
 
-    def _keep(self, line: _Line) -> None:
-        """Remember a line, in place of a line that it continues, or of the oldest."""
+    def _keep(self, line: _CachedSequence) -> None:
+        """Remember a sequence, in place of one that it continues, or of the oldest."""
         for key, other in list(self._lines.items()):
             if _common(other.ids, line.ids) == len(other.ids):
                 del self._lines[key]
@@ -266,7 +266,7 @@ class _Sampler:
 
 
 class _Writing:
-    """The text of a reply while it grows; what may be the begin of a stop text is held back."""
+    """The text of a reply while it grows; what may be the beginning of a stop text is held back."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = [stop for stop in stops if stop]
@@ -277,7 +277,7 @@ class _Writing:
         self.stopped = False
 
     def add(self, data: bytes) -> str:
-        """Go on; returns what can be shown."""
+        """Append bytes; returns the text that can be shown."""
         self.text += self._decoder.decode(data)
         found = [place for stop in self._stops if (place := self.text.find(stop)) >= 0]
         if found:

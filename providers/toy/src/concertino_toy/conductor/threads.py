@@ -12,7 +12,7 @@ from functools import cache
 from threading import Lock
 
 import numpy  # noqa: F401  # its BLAS must be there before it is looked for
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+from threadpoolctl import ThreadpoolController
 
 _LOCK = Lock()
 _controller = cache(ThreadpoolController)

@@ -27,11 +27,8 @@ def byte_letters() -> list[str]:
     return [letters[byte] for byte in range(256)]
 
 
-class Tokenizer:
+class BytePairTokenizer:
     """The tokens of one tokenizer.
-
-    Args:
-        path: of its `tokenizer.json`.
 
     Raises:
         ValueError: it is a tokenizer of another form.

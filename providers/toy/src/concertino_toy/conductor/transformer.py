@@ -61,9 +61,6 @@ class KeyValueCache:
 class Transformer:
     """One model.
 
-    Args:
-        folder: with `config.json` and `model.safetensors`.
-
     Raises:
         ValueError: the model is of another architecture.
     """
@@ -98,7 +95,7 @@ class Transformer:
         )
 
     def logits(self, ids: list[int], cache: KeyValueCache, *, every: bool = False) -> Floats:
-        """Go on with a sequence.
+        """Compute the next tokens of a sequence.
 
         Args:
             ids: the tokens behind those in the cache; one or more, at most `BLOCK`.

@@ -30,14 +30,7 @@ def collect(
     slips: float = 0.06,
     texts: Callable[[Random], Writer] = problem_writer,
 ) -> list[list[Said]]:
-    """Run the leader over exercises, really, by the executor.
-
-    Args:
-        numbers: of the exercises.
-        seed: of the exercises.
-        slips: share of rounds with a malformed call.
-        texts: chooses, for each exercise, who writes its problems.
-    """
+    """Run the leader over exercises, really, by the executor."""
 
     async def run_all() -> list[list[Said]]:
         found: list[list[Said]] = []

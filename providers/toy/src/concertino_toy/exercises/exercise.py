@@ -60,14 +60,7 @@ class Exercise:
 def draw_exercise(
     number: int, *, seed: int = 0, fault_rate: float = 0.2, texts: Callable[[Random], Writer] = wording.problem_writer
 ) -> Exercise:
-    """Draw an exercise.
-
-    Args:
-        number: another number, another exercise.
-        seed: another seed, another exercise.
-        fault_rate: share of calls that fail, 0 to 1.
-        texts: chooses who writes the problems; word problems by default.
-    """
+    """Draw an exercise."""
     # The order of the draws below is part of the data: another order gives other exercises and other figures.
     rng = Random(f"conductor {seed} {number}")
     write = texts(rng)

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from concertino import Budget, Executor, Model, Orchestrator, Run, Sampling, Status
-
-from concertino_toy.reading import boxed_in
+from concertino.text import boxed
 
 from .exercise import Exercise, draw_exercise
 
@@ -43,7 +42,7 @@ class TrialFigures:
 
 def boxes(run: Run) -> tuple[str, ...]:
     """The answers of a run, numbers without the commas of thousands."""
-    return tuple(text.replace(",", "") for text in boxed_in(run.answer or ""))
+    return tuple(text.replace(",", "") for text in boxed(run.answer or ""))
 
 
 def is_clean(run: Run) -> bool:
@@ -53,14 +52,7 @@ def is_clean(run: Run) -> bool:
 
 
 def try_out(model: Model, numbers: Iterable[int], *, seed: int = 1, fault_rate: float = 0.2) -> TrialFigures:
-    """Let a model lead, greedily, over exercises.
-
-    Args:
-        model: that leads.
-        numbers: of the exercises.
-        seed: of the exercises; another one than in training.
-        fault_rate: share of calls that fail.
-    """
+    """Let a model lead, greedily, over exercises."""
 
     async def run_all() -> list[tuple[Exercise, Run]]:
         found: list[tuple[Exercise, Run]] = []

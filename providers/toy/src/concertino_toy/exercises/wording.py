@@ -143,7 +143,7 @@ OUTROS = (
 
 
 def new_word(rng: Random, least: int = 2, most: int = 3) -> str:
-    """A word that nobody has heard; now and then one that nobody can speak."""
+    """A made-up word; now and then one that cannot be pronounced."""
     if rng.random() < 0.15:
         return "".join(rng.choice(_LETTERS) for _ in range(rng.randint(2, 6)))
     return "".join(rng.choice(_SYLLABLES) for _ in range(rng.randint(least, most)))
@@ -198,7 +198,7 @@ def _size(rng: Random) -> str:
 
 
 def _manner(rng: Random) -> str:
-    """How a model was made, or what it is for; mostly in words that nobody has heard."""
+    """How a model was made, or what it is for; mostly in made-up words."""
     return rng.choice(_MODEL_WORDS) if rng.random() < 0.4 else new_word(rng, 2, 4)
 
 
@@ -208,7 +208,7 @@ def problem_writer(rng: Random) -> Callable[[Random], str]:
 
 
 def wordy_text(rng: Random) -> str:
-    """A long problem, most of whose words nobody has heard."""
+    """A long problem, most of whose words are made up."""
     return problem_text(rng, rng.randint(5, 14), strange=0.6)
 
 
@@ -219,12 +219,12 @@ def english_text(rng: Random) -> str:
 
 
 def problem_text(rng: Random, count: int | None = None, strange: float = 0.15) -> str:
-    """A word problem that nobody needs to understand.
+    """A word problem without a meaning.
 
     Args:
         rng: by which it is drawn.
         count: of its sentences before the question; few by default.
-        strange: share of sentences whose words nobody has heard.
+        strange: share of sentences of made-up words.
     """
     sentences = []
     for _ in range(count or rng.choice((1, 1, 1, 1, 2, 2, 3, 5))):
@@ -263,7 +263,7 @@ def _with_cents(rng: Random, below: int) -> str:
 
 
 def _amount(rng: Random) -> str:
-    """A number on the way to an answer, as it is written."""
+    """An intermediate number, as it is written."""
     share = rng.random()
     if share < 0.65:
         return str(rng.randrange(2, 100))
@@ -317,7 +317,7 @@ def _written(rng: Random, number: str) -> str:
 
 
 def _steps(rng: Random, *, long: bool = False) -> str:
-    """Sums on the way to an answer, which are not it."""
+    """Intermediate sums, none of which is the answer."""
     style, kind = rng.randrange(6), rng.choice(("one", "one", "mixed", "english", "english"))
     count = rng.randint(4, 11) if long else rng.choice((1, 1, 1, 2, 2, 3, 4, 7))
     lines = [
@@ -330,7 +330,7 @@ def _steps(rng: Random, *, long: bool = False) -> str:
 
 
 def _grouped(rng: Random, value: str) -> str:
-    """A number as prose writes it: with commas, where it has thousands and one is minded to."""
+    """A number as prose writes it: half of the time with commas between thousands."""
     return f"{int(value):,}" if value.isdigit() and rng.random() < 0.5 else value
 
 

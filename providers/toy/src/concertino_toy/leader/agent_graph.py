@@ -18,7 +18,15 @@ from dataclasses import dataclass, field, replace
 
 from concertino import ChatRequest
 
-from .conversation import OPINIONS, CallResponse, Conversation, MemberSchema, WrittenCall, read_conversation
+from .conversation import (
+    OPINIONS,
+    CallResponse,
+    ConversationState,
+    MemberSchema,
+    WrittenCall,
+    read_conversation,
+    system_text,
+)
 from .evidence import ProblemState
 from .policy import TRIES_PER_MODEL, by_size, read_parts, with_results
 from .rounds import boxes, describe
@@ -40,7 +48,7 @@ def is_graph(system: str) -> bool:
 
 def write_graph(request: ChatRequest) -> str:
     """The graph, or the answer where it is known."""
-    system = "\n".join(message.text for message in request.messages if message.role == "system")
+    system = system_text(request)
     conversation = _read(request, system)
     parts = read_parts(conversation)
     refusals = sum(bool(_REFUSED.match(message.text)) for message in request.messages if message.role == "user")
@@ -64,7 +72,7 @@ def write_graph(request: ChatRequest) -> str:
     return _one_agent(conversation, parts, solver, low=False)
 
 
-def _better(part: ProblemState, names: Sequence[str], conversation: Conversation, prepended: bool) -> list[str]:
+def _better(part: ProblemState, names: Sequence[str], conversation: ConversationState, prepended: bool) -> list[str]:
     """Of the two models for a problem, the one that is more trusted than who answered, if it failed but once."""
     answered = max((names.index(a.model) for a in part.attempts if a.answer and a.model in names), default=-1)
     failed = [attempt.model for attempt in part.attempts if not attempt.answer]
@@ -74,7 +82,7 @@ def _better(part: ProblemState, names: Sequence[str], conversation: Conversation
     return [name for name in better if not part.settled and failed.count(name) < TRIES_PER_MODEL]
 
 
-def _length_of(part: ProblemState, conversation: Conversation, prepended: bool) -> str:
+def _length_of(part: ProblemState, conversation: ConversationState, prepended: bool) -> str:
     """The text that a solver of a problem has to read: the whole question, where that is put in front."""
     return conversation.question if prepended else part.text
 
@@ -87,7 +95,7 @@ def _chained(parts: Sequence[ProblemState]) -> bool:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def _read(request: ChatRequest, system: str) -> Conversation:
+def _read(request: ChatRequest, system: str) -> ConversationState:
     """The conversation: what each agent of an earlier graph returned."""
     plain = read_conversation(request)
     exchanges = []
@@ -152,7 +160,7 @@ class _Graph:
     """The agents for what is not answered yet."""
 
     def __init__(
-        self, conversation: Conversation, parts: Sequence[ProblemState], solver: MemberSchema, *, prepended: bool
+        self, conversation: ConversationState, parts: Sequence[ProblemState], solver: MemberSchema, *, prepended: bool
     ) -> None:
         self._conversation, self._parts, self._solver, self._prepended = conversation, parts, solver, prepended
         self._agents: list[_Agent] = []
@@ -191,7 +199,9 @@ class _Graph:
         before = [value[2:-1] for value in known.values() if value.startswith("${")]
         # What stands in front of every input need not be written again.
         short = self._prepended and len(self._parts) > 1
-        text = f"Problem {part.number}: as the original task states it." if short else _shield(part.text)
+        # Doubled signs keep what stands in the problem from being read as a reference.
+        stated = part.text.replace("${", "$${")
+        text = f"Problem {part.number}: as the original task states it." if short else stated
         told = with_results(replace(part, text=text), self._parts, known)
         ids = []
         for model in self._models(part, opinions):
@@ -245,7 +255,9 @@ def _written(agents: Sequence[_Agent], parts: Sequence[ProblemState]) -> str:
     return "\n".join([*lines, *(["<edge>", *edges, "</edge>"] if edges else [])])
 
 
-def _one_agent(conversation: Conversation, parts: Sequence[ProblemState], solver: MemberSchema, *, low: bool) -> str:
+def _one_agent(
+    conversation: ConversationState, parts: Sequence[ProblemState], solver: MemberSchema, *, low: bool
+) -> str:
     """The whole question to one solver, or `unknown` when all of them failed."""
     assert solver.models is not None
     subtask, key, names = solver.models
@@ -267,11 +279,6 @@ def _one_agent(conversation: Conversation, parts: Sequence[ProblemState], solver
 def _direct(parts: Sequence[ProblemState]) -> str:
     joined = "\n".join(boxes(parts))
     return f"<thinking>\n{describe(parts)}\n</thinking>\n<answer>{joined}</answer>"
-
-
-def _shield(text: str) -> str:
-    """A text in which nothing is taken for a reference."""
-    return text.replace("${", "$${")
 
 
 def _element(name: str, text: str) -> str:

@@ -1,7 +1,7 @@
 """A conversation in the ParaManager format, as the leader sees it: members, question, rounds, budget.
 
 Everything is read from the messages, so the leader keeps no state and can be asked about any prefix
-of a run. MemberSchema names are never assumed: a *solver* is a function with a subtask and a choice of models,
+of a run. Names of members are never assumed: a *solver* is a function with a subtask and a choice of models,
 a *calculator* takes an expression, a *reader* takes a text. What cannot be read is left out; the rest
 still counts.
 """
@@ -75,7 +75,7 @@ class MemberSchema:
 
 
 @dataclass(frozen=True)
-class Conversation:
+class ConversationState:
     """The conversation so far.
 
     Attributes:
@@ -124,7 +124,7 @@ class Conversation:
         return next(iter(self.responses_to(call)[::-1]), None)
 
 
-def read_conversation(request: ChatRequest) -> Conversation:
+def read_conversation(request: ChatRequest) -> ConversationState:
     """Read the messages of a request."""
     messages = list(request.messages)
     listed = jsons(line for m in messages if m.role == "system" for line in _lines(_TOOLS, m.text))
@@ -133,13 +133,18 @@ def read_conversation(request: ChatRequest) -> Conversation:
     # What members answered may quote any tag: only the text around it is the orchestrator's own.
     said = [_RESPONSE.sub("", m.text) if m.role != "assistant" else "" for m in messages]
     budgets = jsons(_lines(_BUDGET, "\n".join(said)))
-    return Conversation(
+    return ConversationState(
         actions={action.name: action for action in map(schema_of, [*listed, *request.tools]) if action.name},
         question=_BUDGET.sub("", messages[first].text).strip() if first < len(messages) else "",
         exchanges=tuple(_exchanges(after)),
         budget={k: v for k, v in (budgets or [{}])[-1].items() if isinstance(v, int | float)},
         concluding=bool(after) and "<answer>" in said[-1] and "</answer>" in said[-1],
     )
+
+
+def system_text(request: ChatRequest) -> str:
+    """All system messages of a request."""
+    return "\n".join(message.text for message in request.messages if message.role == "system")
 
 
 def _exchanges(messages: Sequence[Message]) -> Iterable[tuple[tuple[WrittenCall, CallResponse | None], ...]]:

@@ -19,12 +19,13 @@ from .conversation import (
     OPINIONS,
     SUBTASKS,
     CallResponse,
-    Conversation,
+    ConversationState,
     MemberSchema,
     WrittenCall,
     jsons,
     read_conversation,
     response_of,
+    system_text,
 )
 from .evidence import ProblemState
 from .policy import NextCalls, by_size, read_parts, with_results
@@ -53,7 +54,7 @@ def is_plan(system: str) -> bool:
 
 def write_turn(request: ChatRequest) -> str:
     """The next turn: a plan with its first calls, further calls, or the answers."""
-    system = "\n".join(message.text for message in request.messages if message.role == "system")
+    system = system_text(request)
     verbs = _VERB.findall(system)
     conversation = within_limits(_read(request, system, verbs), system, MOST_CALLS)
     parts = read_parts(conversation)
@@ -70,7 +71,7 @@ def write_turn(request: ChatRequest) -> str:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def _read(request: ChatRequest, system: str, verbs: Sequence[str]) -> Conversation:
+def _read(request: ChatRequest, system: str, verbs: Sequence[str]) -> ConversationState:
     plain = read_conversation(request)
     actions = {}
     for name, listed, about in _TOOL.findall(system):
@@ -85,17 +86,14 @@ def _read(request: ChatRequest, system: str, verbs: Sequence[str]) -> Conversati
             parameters["model"] = {"enum": choices[1].split(" | ")}
         actions[name] = MemberSchema(name, parameters, tuple(needed))
     if not any(action.models for action in actions.values()):
-        for name in verbs:  # what is behind a tag is taken for a solver with one model
-            actions = {**actions, name: _with_one_model(actions[name])} if name in actions else actions
+        for name in actions.keys() & set(verbs):  # what is behind a tag is taken for a solver with one model
+            parameters = {**actions[name].parameters, "model": {"enum": [""]}}
+            actions[name] = replace(actions[name], parameters=parameters)
     last = request.messages[-1]
     own = _SEEN.sub("", last.text) if last.role == "user" else ""
     concluding = len(request.messages) > 2 and "</answer>" in own and not own.startswith("PARSE_ERR")
     exchanges = tuple(_exchanges(request.messages, actions, verbs))
     return replace(plain, actions=actions, exchanges=exchanges, concluding=concluding)
-
-
-def _with_one_model(action: MemberSchema) -> MemberSchema:
-    return replace(action, parameters={**action.parameters, "model": {"enum": [""]}})
 
 
 def _exchanges(
@@ -144,7 +142,7 @@ def _tasks(parts: Sequence[ProblemState]) -> Iterator[str]:
         yield f"- Dependencies: {', '.join(needs) or 'none'}"
 
 
-def _calls(calls: Sequence[WrittenCall], conversation: Conversation, verbs: Sequence[str]) -> list[str]:
+def _calls(calls: Sequence[WrittenCall], conversation: ConversationState, verbs: Sequence[str]) -> list[str]:
     """Calls as queries, where all of them are; else as nodes without edges."""
     if len({call.name for call in calls}) == 1 and calls[0].name in verbs:
         texts = [next(iter(call.arguments.values())) for call in calls if len(call.arguments) == 1]
@@ -153,7 +151,7 @@ def _calls(calls: Sequence[WrittenCall], conversation: Conversation, verbs: Sequ
     return _nodes([(f"s{number}", call, ()) for number, call in enumerate(calls, 1)])
 
 
-def _chain(parts: Sequence[ProblemState], conversation: Conversation) -> list[str] | None:
+def _chain(parts: Sequence[ProblemState], conversation: ConversationState) -> list[str] | None:
     """The graph of missing problems that use each other's results; None where none does, or nobody can join replies."""
     solver, combiner = conversation.solver, conversation.combiner
     missing = {part.number for part in parts if not part.answered}

@@ -124,13 +124,13 @@ class ProblemState:
 
 
 def judge_arithmetic(dispute: Dispute, result: object) -> None:
-    """Discredit whoever's value is not the calculator's."""
+    """Discredit each reply whose value is not the calculator's."""
     for attempt in (dispute.first, dispute.second):
         attempt.discredited |= attempt.steps[dispute.quantity].value != str(result)
 
 
 def judge_reading(dispute: Dispute, stated: str) -> None:
-    """Discredit whoever's formula is not what the text states; a stated number may be named or copied."""
+    """Discredit each reply whose formula is not what the text states; a stated number may be named or copied."""
     for attempt in (dispute.first, dispute.second):
         step = attempt.steps[dispute.quantity]
         same = stated.isdecimal() and step.numbers in (stated, str(int(stated) % MODULUS))
@@ -139,6 +139,6 @@ def judge_reading(dispute: Dispute, stated: str) -> None:
 
 
 def judge_notes(dispute: Dispute) -> None:
-    """Discredit whoever took a value from a note, where the text says that notes are to be ignored."""
+    """Discredit each reply that took a value from a note, where the text says that notes are to be ignored."""
     for attempt in (dispute.first, dispute.second):
         attempt.discredited |= "note" in attempt.steps[dispute.quantity].formula

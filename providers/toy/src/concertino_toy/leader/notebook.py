@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from concertino import ChatRequest
 
-from .conversation import CallResponse, Conversation, WrittenCall, read_conversation
+from .conversation import CallResponse, ConversationState, WrittenCall, read_conversation
 from .evidence import ProblemState, SolverReply
 from .policy import read_parts, with_results
 from .rounds import boxes, describe, ending_call
@@ -40,7 +40,7 @@ def write_call(request: ChatRequest, repeats: int) -> str:
 
     Args:
         request: the prompt and the tools.
-        repeats: how often this very prompt was answered before, in vain.
+        repeats: how often this prompt was answered before without success.
     """
     text = next(message.text for message in request.messages if message.role == "user")
     shown = _CLOSING.sub("", text.removeprefix("Problem: "))
@@ -52,7 +52,7 @@ def write_call(request: ChatRequest, repeats: int) -> str:
     return f"<think>\n{describe(parts)}\n</think>\n{call.text()}"
 
 
-def _read_documents(text: str, parts: Sequence[ProblemState], conversation: Conversation) -> None:
+def _read_documents(text: str, parts: Sequence[ProblemState], conversation: ConversationState) -> None:
     solver = conversation.solver
     for reply in _DOCUMENT.split(text):
         told = _ABOUT.search(reply)
@@ -61,7 +61,7 @@ def _read_documents(text: str, parts: Sequence[ProblemState], conversation: Conv
             part.attempts.append(SolverReply("", WrittenCall(solver.name, {}), CallResponse("OK", reply)))
 
 
-def _next(parts: Sequence[ProblemState], conversation: Conversation, repeats: int) -> WrittenCall | None:
+def _next(parts: Sequence[ProblemState], conversation: ConversationState, repeats: int) -> WrittenCall | None:
     """A call about the first part without an answer."""
     solver = conversation.solver
     part = next((part for part in parts if not part.answered), None)
@@ -72,7 +72,7 @@ def _next(parts: Sequence[ProblemState], conversation: Conversation, repeats: in
     return solver.asking(with_results(part, parts, known), order[repeats % len(order)])
 
 
-def _end(parts: Sequence[ProblemState], conversation: Conversation) -> WrittenCall:
+def _end(parts: Sequence[ProblemState], conversation: ConversationState) -> WrittenCall:
     named = (action for action in conversation.actions.values() if action.name.endswith("answer"))
     final = conversation.combiner or next(named, None)
     return ending_call(final, parts) if final else WrittenCall("answer", {"text": "\n".join(boxes(parts))})

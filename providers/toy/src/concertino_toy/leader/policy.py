@@ -14,7 +14,7 @@ from concertino_toy.problems.grammar import GrammarError, read, results_used, se
 from concertino_toy.problems.ontology import Quantity
 from concertino_toy.reading import PROBLEM_HEADING
 
-from .conversation import Conversation, MemberSchema, WrittenCall
+from .conversation import ConversationState, MemberSchema, WrittenCall
 from .evidence import Dispute, ProblemState, SolverReply, judge_arithmetic, judge_notes, judge_reading
 from .repair import repair
 
@@ -25,7 +25,7 @@ _NEVER_ASKED = ("dependency_failed",)
 """Codes of calls that reached nobody and that nothing in them made fail."""
 
 
-def read_parts(conversation: Conversation) -> list[ProblemState]:
+def read_parts(conversation: ConversationState) -> list[ProblemState]:
     """The parts of the question, with every attempt that the conversation holds."""
     found = sections(conversation.question)
     several = len(found) > 1
@@ -53,7 +53,7 @@ def read_parts(conversation: Conversation) -> list[ProblemState]:
 class NextCalls:
     """The choice of one round's calls."""
 
-    def __init__(self, conversation: Conversation, parts: list[ProblemState]) -> None:
+    def __init__(self, conversation: ConversationState, parts: list[ProblemState]) -> None:
         self._conversation, self._parts = conversation, parts
         self._budget = conversation.budget
         self._at_once = conversation.calls_at_once
@@ -149,12 +149,12 @@ class NextCalls:
         return with_results(part, self._parts, known)
 
     def _check(self, part: ProblemState) -> WrittenCall | None:
-        """The call that would decide the part's dispute, None if there is none or it was made in vain."""
+        """The call that would decide the part's dispute, None if there is none or it was made without success."""
         dispute = part.dispute()
         call = _check_call(part, dispute, self._conversation) if dispute else None
         made = self._conversation.responses_to(call) if call else []
-        in_vain = len(made) >= TRIES_PER_MODEL or any(response.status == "OK" for response in made)
-        return None if in_vain else call
+        useless = len(made) >= TRIES_PER_MODEL or any(response.status == "OK" for response in made)
+        return None if useless else call
 
 
 def by_size(names: Sequence[str], text: str) -> list[str]:
@@ -173,7 +173,7 @@ def with_results(part: ProblemState, parts: Iterable[ProblemState], known: Mappi
     return "\n\n".join([part.text, *given])
 
 
-def _check_call(part: ProblemState, dispute: Dispute, conversation: Conversation) -> WrittenCall | None:
+def _check_call(part: ProblemState, dispute: Dispute, conversation: ConversationState) -> WrittenCall | None:
     """Ask the calculator about numbers, the reader about what the text states."""
     parameter = "expression" if dispute.kind == "arithmetic" else "text"
     tool = conversation.taking(parameter)
@@ -181,7 +181,7 @@ def _check_call(part: ProblemState, dispute: Dispute, conversation: Conversation
     return WrittenCall(tool.name, {parameter: asked}) if tool else None
 
 
-def _weigh(part: ProblemState, conversation: Conversation) -> None:
+def _weigh(part: ProblemState, conversation: ConversationState) -> None:
     """Apply the verdicts of the checks that were made; each ends its dispute or ends the weighing."""
     while dispute := part.dispute():
         call = _check_call(part, dispute, conversation)
@@ -240,7 +240,7 @@ def _part_of(call: WrittenCall, parts: list[ProblemState]) -> ProblemState | Non
     return next((part for part in parts if numbers and part.number == numbers[0]), None)
 
 
-def _checks(call: WrittenCall, conversation: Conversation) -> bool:
+def _checks(call: WrittenCall, conversation: ConversationState) -> bool:
     """Whether a call went to the calculator, the reader or the combiner."""
     others = (conversation.taking("expression"), conversation.taking("text"), conversation.combiner)
     return any(tool and tool.name == call.name for tool in others)

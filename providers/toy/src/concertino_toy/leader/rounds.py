@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from concertino import ChatRequest
 
-from concertino_toy.reading import boxed
+from concertino_toy.reading import write_boxes
 
-from .conversation import OPINIONS, Conversation, MemberSchema, WrittenCall, read_conversation
+from .conversation import OPINIONS, ConversationState, MemberSchema, WrittenCall, read_conversation, system_text
 from .evidence import ProblemState
 from .policy import NextCalls, read_parts
 
@@ -27,7 +27,7 @@ _FINAL = ("text", "answer")
 
 def is_serial(request: ChatRequest) -> bool:
     """Whether a conversation wants one call in each turn, and has no final action without arguments."""
-    system = _system(request)
+    system = system_text(request)
     named = [*read_conversation(request).actions]
     one = re.search(r"\b(?:one|a single) call\b", system, re.I)
     return one is not None and not any(name.endswith("final_answer") for name in named)
@@ -35,14 +35,14 @@ def is_serial(request: ChatRequest) -> bool:
 
 def write_round(request: ChatRequest) -> str:
     """The next round, or the final answer where the last message asks for it."""
-    conversation = within_limits(read_conversation(request), _system(request))
+    conversation = within_limits(read_conversation(request), system_text(request))
     parts = read_parts(conversation)
     if conversation.concluding:
         return conclusion(parts)
     return round_text(parts, NextCalls(conversation, parts).calls(), conversation)
 
 
-def within_limits(conversation: Conversation, system: str, at_once: int | None = None) -> Conversation:
+def within_limits(conversation: ConversationState, system: str, at_once: int | None = None) -> ConversationState:
     """A conversation with the limits that its system message tells: turns, and calls in one of them."""
     turns, calls = _TURNS.search(system), _AT_ONCE.search(system)
     most = at_once or conversation.calls_at_once
@@ -53,14 +53,14 @@ def within_limits(conversation: Conversation, system: str, at_once: int | None =
     )
 
 
-def round_text(parts: Sequence[ProblemState], calls: Sequence[WrittenCall], conversation: Conversation) -> str:
+def round_text(parts: Sequence[ProblemState], calls: Sequence[WrittenCall], conversation: ConversationState) -> str:
     """A round of these calls; without any, the one that ends the run."""
     return _turn(parts, calls or [WrittenCall(conversation.final, {})], ending=not calls)
 
 
 def write_serial_turn(request: ChatRequest) -> str:
     """The next call, or the one that ends the run with the answer."""
-    system = _system(request)
+    system = system_text(request)
     conversation = within_limits(read_conversation(request), system, at_once=1)
     named = _ENDING.search(system)
     final = conversation.actions.get(named[1].rstrip(".")) if named else None
@@ -98,7 +98,7 @@ def opinions(part: ProblemState) -> list[str]:
 
 def boxes(parts: Sequence[ProblemState]) -> list[str]:
     """One box per value of the answers; `unknown` for a part without one."""
-    return boxed(value for part in parts for value in part.answer or ("unknown",))
+    return write_boxes(value for part in parts for value in part.answer or ("unknown",))
 
 
 def conclusion(parts: Sequence[ProblemState]) -> str:
@@ -120,10 +120,6 @@ def _turn(parts: Sequence[ProblemState], calls: Sequence[WrittenCall], *, ending
     strategy = "Nothing is left to ask, or to spend: conclude." if ending else describe_calls(calls)
     headings = f"### State Analysis\n{describe(parts)}\n\n### Strategy Planning and Tool Selection\n{strategy}"
     return "\n".join([f"<reasoning>\n{headings}\n</reasoning>", *(call.text() for call in calls)])
-
-
-def _system(request: ChatRequest) -> str:
-    return "\n".join(message.text for message in request.messages if message.role == "system")
 
 
 def _state(part: ProblemState) -> str:

@@ -29,7 +29,7 @@ from concertino_toy.simulated.roles import task_of, wanted_form
 from concertino_toy.simulated.skills import INSTANT, Pace, Skill
 
 from . import agent_graph, dependency_plan, notebook, rounds
-from .conversation import Conversation, WrittenCall, read_conversation
+from .conversation import ConversationState, WrittenCall, read_conversation, system_text
 from .policy import NextCalls, read_parts
 
 _MOST_PROMPTS = 10_000
@@ -53,7 +53,7 @@ class ScriptedLeader(SimulatedModel):
 
     async def compose(self, request: ChatRequest) -> str:
         """The next turn, in the format that the request asks for."""
-        system = "\n".join(message.text for message in request.messages if message.role == "system")
+        system = system_text(request)
         if agent_graph.is_graph(system):
             return agent_graph.write_graph(request)
         if dependency_plan.is_plan(system):
@@ -69,7 +69,9 @@ class ScriptedLeader(SimulatedModel):
         if rounds.is_serial(request):
             return rounds.write_serial_turn(request)
         if self._slip and not conversation.exchanges and not conversation.concluding:
-            return self._slipping(conversation)
+            parts = read_parts(conversation)
+            calls = self._misspell(NextCalls(conversation, parts).calls(), conversation)
+            return rounds.round_text(parts, calls, conversation)
         return rounds.write_round(request)
 
     def _seen(self, request: ChatRequest) -> int:
@@ -80,14 +82,7 @@ class ScriptedLeader(SimulatedModel):
         self._prompts[key] += 1
         return self._prompts[key] - 1
 
-    def _slipping(self, conversation: Conversation) -> str:
-        """The first round, with a misspelt argument in it."""
-        parts = read_parts(conversation)
-        return rounds.round_text(
-            parts, self._misspell(NextCalls(conversation, parts).calls(), conversation), conversation
-        )
-
-    def _misspell(self, calls: list[WrittenCall], conversation: Conversation) -> list[WrittenCall]:
+    def _misspell(self, calls: list[WrittenCall], conversation: ConversationState) -> list[WrittenCall]:
         """Swap two letters in one argument's name or in one model's name."""
         chance = Random(f"{self._seed} {conversation.question}")
         if conversation.solver is None or conversation.solver.models is None or not calls:

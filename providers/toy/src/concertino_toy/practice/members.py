@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from concertino import CallFailed, Context, Cost, ErrorInfo, Observation, Pool, Status, ToolSpec, UsageError
 
-from concertino_toy.reading import boxed
+from concertino_toy.reading import write_boxes
 
 from .facts import fact, rumour
 from .questions import about
@@ -201,7 +201,7 @@ def _combiner() -> ToolSpec:
         found = about_numbers(ask)
         if not found:
             raise CallFailed.because("no number is named", code="unclear")
-        return " ".join(boxed(found))
+        return " ".join(write_boxes(found))
 
     schema: dict[str, Any] = {"type": "object", "properties": {"ask": {"type": "string"}}, "required": ["ask"]}
     return ToolSpec("gather", "joins results to the answer", schema, gather, retry_safe=True)

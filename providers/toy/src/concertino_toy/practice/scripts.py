@@ -22,14 +22,9 @@ _LONGEST = 2000
 
 def workflow_pool() -> Pool:
     """The pool of the workflows: the script tool. The environment is a member of each task's world."""
-    return Pool([printing_python()])
-
-
-def printing_python() -> ToolSpec:
-    """A tool named `python` that runs scripts of one statement, `print(literal)`; it executes nothing."""
     schema = {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]}
     text = "Run a script of one statement, print(...) with literals."
-    return ToolSpec("python", text, schema, run_print, retry_safe=True)
+    return Pool([ToolSpec("python", text, schema, run_print, retry_safe=True)])
 
 
 def run_print(code: str) -> dict[str, Any]:

@@ -213,7 +213,7 @@ def read(text: str, *, strict: bool = True) -> Question:
 def focus(text: str) -> str:
     """What a text is about: the sub-task at its end, where it has one.
 
-    A sub-task that states and asks something stands by itself. One that only names a problem of the task in front of it
+    A sub-task that states and asks something stands alone. One that only names a problem of the task in front of it
     ("Problem 2: as above") is that problem, with what else the sub-task says. Any other leaves the text whole.
     """
     *before, own = _SUBTASK.split(text)

@@ -29,7 +29,7 @@ class SolutionStep(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Solution:
+class SolvedQuestion:
     """All answers in the order of the questions, and the steps in the order of work."""
 
     answers: tuple[int, ...]
@@ -40,7 +40,7 @@ Waver = Callable[[SolutionStep], int]
 Believe = Callable[[Lure], bool]
 
 
-def solve(question: Question, *, believe: Believe | None = None, waver: Waver | None = None) -> Solution:
+def solve(question: Question, *, believe: Believe | None = None, waver: Waver | None = None) -> SolvedQuestion:
     """Work out every answer.
 
     Raises:
@@ -50,16 +50,16 @@ def solve(question: Question, *, believe: Believe | None = None, waver: Waver | 
     steps: list[SolutionStep] = []
     results: dict[int, tuple[Quantity, int]] = {}
     for problem in question.problems:
-        work = _Work(problem, results, believe, waver, steps)
+        work = _ProblemWork(problem, results, believe, waver, steps)
         found = [work.answer(ask) for ask in problem.asks]
         answers += found
         quantities = [(ask, value) for ask, value in zip(problem.asks, found, strict=True) if isinstance(ask, Quantity)]
         if quantities:
             results[problem.number] = quantities[0]
-    return Solution(tuple(answers), tuple(steps))
+    return SolvedQuestion(tuple(answers), tuple(steps))
 
 
-class _Work:
+class _ProblemWork:
     """One problem being solved."""
 
     def __init__(

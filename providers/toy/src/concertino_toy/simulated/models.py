@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator
 from concertino import ChatRequest, FailureClass, Model, ModelSpec, Prices, ProviderError, Reply, Usage
 
 from concertino_toy.problems.grammar import GrammarError, Question, focus, read
-from concertino_toy.reading import boxed
+from concertino_toy.reading import write_boxes
 
 from .roles import Form, play, task_of, wanted_form
 from .skills import OPERATIONS, CannotDo, Fault, Pace, Skill
@@ -140,7 +140,7 @@ def solve_prompt(prompt: str, key: str, skill: Skill, form: Form | None = None) 
     except (GrammarError, CannotDo) as error:
         return f"<reasoning>\nI cannot answer this: {error}\n</reasoning>\n<answer>\nunknown\n</answer>"
     lines = [*_remarks(question), *(f"- {step}" for step in solution.steps)]
-    return "\n".join(["<reasoning>", *lines, "</reasoning>", "<answer>", *boxed(solution.answers), "</answer>"])
+    return "\n".join(["<reasoning>", *lines, "</reasoning>", "<answer>", *write_boxes(solution.answers), "</answer>"])
 
 
 def _remarks(question: Question) -> list[str]:

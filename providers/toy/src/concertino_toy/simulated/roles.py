@@ -17,7 +17,7 @@ from typing import Literal
 from concertino import Message
 
 from concertino_toy.problems.grammar import MODULUS, Ask, Needle, Question
-from concertino_toy.problems.solver import Solution, SolutionStep
+from concertino_toy.problems.solver import SolutionStep, SolvedQuestion
 
 from .skills import Skill
 
@@ -79,7 +79,7 @@ def write_script(question: Question, skill: Skill, key: str) -> str:
     return "\n".join([*lines, f'print({", ".join(asked)}, sep=", ")'])
 
 
-def _asked(asks: Sequence[Ask], solution: Solution, names: dict[str, str]) -> list[str]:
+def _asked(asks: Sequence[Ask], solution: SolvedQuestion, names: dict[str, str]) -> list[str]:
     """For each question the variable that answers it; the value, where an earlier problem had it."""
     values = solution.answers[len(solution.answers) - len(asks) :]
     return [names.get(str(ask), str(value)) for ask, value in zip(asks, values, strict=True)]

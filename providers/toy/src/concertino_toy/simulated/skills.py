@@ -17,7 +17,7 @@ from random import Random
 from typing import Literal
 
 from concertino_toy.problems.grammar import MODULUS, Lure, Question
-from concertino_toy.problems.solver import Solution, SolutionStep, solve
+from concertino_toy.problems.solver import SolutionStep, SolvedQuestion, solve
 
 OPERATIONS = frozenset({"copy", "more", "times", "sum", "difference", "total", "recall"})
 """All that the grammar needs; `more` adds or takes away, `total` sums a category, `recall` finds a needle."""
@@ -79,7 +79,7 @@ class Skill:
         if unknown := self.operations - OPERATIONS:
             raise ValueError(f"Skill(operations): unknown {sorted(unknown)}; known: {sorted(OPERATIONS)}")
 
-    def attempt(self, question: Question, key: str) -> Solution:
+    def attempt(self, question: Question, key: str) -> SolvedQuestion:
         """Work on a question as well as it can. `key` identifies the request.
 
         Raises:

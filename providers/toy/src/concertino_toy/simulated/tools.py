@@ -14,9 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 from concertino import tool
+from concertino.text import boxed
 
 from concertino_toy.problems.grammar import MODULUS, Problem, read
-from concertino_toy.reading import boxed, boxed_in
+from concertino_toy.reading import write_boxes
 
 MAX_CHARACTERS = 2000
 MAX_DEPTH = 100
@@ -104,7 +105,8 @@ def combine(opinions: list[list[str]]) -> str:
         opinions: one list per problem: the replies of those who solved it, the most trusted last. The answer that most
             of them give counts; among equals, the later one.
     """
-    return "\n".join(boxed(value for number, replies in enumerate(opinions, 1) for value in _opinion(number, replies)))
+    values = (value for number, replies in enumerate(opinions, 1) for value in _opinion(number, replies))
+    return "\n".join(write_boxes(values))
 
 
 def _opinion(number: int, replies: list[str]) -> tuple[str, ...]:
@@ -117,7 +119,7 @@ def _opinion(number: int, replies: list[str]) -> tuple[str, ...]:
 
 def answers_in(reply: str) -> tuple[str, ...]:
     """The boxed answers of a reply; none if one of the boxes is empty."""
-    boxes = boxed_in(reply)
+    boxes = tuple(boxed(reply))
     return boxes if all(boxes) else ()
 
 

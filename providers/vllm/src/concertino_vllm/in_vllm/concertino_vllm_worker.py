@@ -3,7 +3,7 @@
 This file is not a part of the package: it lies in a folder of its own, which the server finds by PYTHONPATH, and knows
 only vLLM. It does three things that `reload_weights` does not. An error comes back as data, where an exception would
 end the engine. Layers that were given nothing are named. And a tied output layer is prepared again: on CPU, vLLM packs
-it once, and would go on with the old one after a reload, without a word.
+it once, and would use the old one after a reload, without a warning.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _refresh_tied(model: Any) -> list[str]:
 
 def _finish(worker: Any) -> None:
     """End a load that broke off: what it had taken in must not be mixed into the next one."""
-    from vllm.model_executor.model_loader.reload import layerwise  # type: ignore[import-not-found]
+    from vllm.model_executor.model_loader.reload import layerwise
 
     layerwise.finalize_layerwise_reload(worker.model_runner.get_model(), worker.vllm_config.model_config)
 

@@ -2,8 +2,8 @@
 
 A change of weights is one step for everyone who looks: requests that came before it are answered by the old version,
 those that come during it wait and are answered by the new one, and a failed change leaves the old version. vLLM itself
-keeps the prefix cache of the old weights across a reload, without a word; here it is emptied and checked each time. An
-adapter is loaded under a name that was never used, so nothing of the cache can be of another one.
+keeps the prefix cache of the old weights across a reload without a warning; here it is emptied and checked each time.
+An adapter is loaded under a name that was never used, so nothing of the cache can be of another one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import shutil
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self
 
 from concertino import ModelSpec, ProviderError, Sampling, UsageError
@@ -23,7 +22,7 @@ from concertino import ModelSpec, ProviderError, Sampling, UsageError
 from concertino_vllm.declaration import server as server_behind
 from concertino_vllm.errors import NotSupported, SwapError, VllmServerError
 from concertino_vllm.loop_end import at_loop_end
-from concertino_vllm.serving.client import ServerClient, load_folder
+from concertino_vllm.serving.client import VllmClient, load_folder
 from concertino_vllm.serving.metrics import ServerMetrics
 from concertino_vllm.serving.server import ServerLease, VllmServer
 from concertino_vllm.serving.state import ServerAddress, ServerHealth, StartProgress
@@ -33,7 +32,7 @@ from .weights import absolute, check_adapter, check_weights, folder_of, is_same,
 
 PROBE_TOKENS = 320
 """Ids of the prompt that is asked after each change: more than two blocks of the cache on any device."""
-_NO_CONTROL = "{}: the server has no such endpoint; whoever starts it has to set {}=1, on a loopback address"
+_NO_CONTROL = "{}: the server has no such endpoint; start it with {}=1, on a loopback address"
 KEPT = 2
 """Versions of an adapter that stay loaded."""
 
@@ -71,7 +70,7 @@ class PolicyServer:
                 "no key; use a tunnel to a loopback address, or trust_network=True if the network is yours alone"
             )
         self._lease: ServerLease | None = None
-        self._wires: list[ServerClient] = []  # at most one, with the server as it is now
+        self._wires: list[VllmClient] = []  # at most one, with the server as it is now
         self._probed: set[str] = set()
         self._asleep = 0
 
@@ -79,9 +78,7 @@ class PolicyServer:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def start(self, on_progress: Callable[[StartProgress], None] | None = None) -> None:
@@ -156,7 +153,7 @@ class PolicyServer:
         await (await self._control()).post(f"/pause?mode={mode}")
 
     async def resume(self) -> None:
-        """Let it go on."""
+        """End the pause."""
         await (await self._control()).post("/resume")
 
     async def paused(self) -> bool:
@@ -214,7 +211,7 @@ class PolicyServer:
                 raise
             await _to_the_end(self._swap(wire, endpoint.model, folder, before, version))
 
-    async def _swap(self, wire: ServerClient, model: str, folder: Path, before: Path | None, version: int) -> None:
+    async def _swap(self, wire: VllmClient, model: str, folder: Path, before: Path | None, version: int) -> None:
         """With the server paused: the change, or the way back."""
         served = self.server.served
         overwritten = before is not None and is_same(before, folder)
@@ -229,8 +226,8 @@ class PolicyServer:
         served.version, served.weights, served.broken = version, folder, ""
         self._tidy(folder)
 
-    async def _exchange(self, wire: ServerClient, model: str, folder: Path, version: int) -> None:
-        """Load, empty the cache, go on, check; with the server paused, and paused still if loading fails."""
+    async def _exchange(self, wire: VllmClient, model: str, folder: Path, version: int) -> None:
+        """Load, empty the cache, resume, check; with the server paused, and paused still if loading fails."""
         await load_folder(wire, folder, extended=self.server.settings.extended)
         await self._reset(wire)
         await wire.post("/update_weight_version", {"new_version": str(version)})
@@ -277,7 +274,7 @@ class PolicyServer:
             server.served.broken = f"nothing answers: the server ended while it loaded weights, and {failure}"
             raise SwapError(server.served.broken, None) from failure
 
-    async def _refuse_stale_output(self, wire: ServerClient, folder: Path) -> None:
+    async def _refuse_stale_output(self, wire: VllmClient, folder: Path) -> None:
         """On CPU, vLLM keeps using the old output layer of a tied model; only our extension prepares it again."""
         if not self.server.settings.extended and await asyncio.to_thread(is_tied, folder):
             config = (await wire.get("/server_info?config_format=json", seconds=60))["vllm_config"]
@@ -288,7 +285,7 @@ class PolicyServer:
                     "(training = true, without attach and --worker-extension-cls)"
                 )
 
-    async def _let_go(self, wire: ServerClient) -> None:
+    async def _let_go(self, wire: VllmClient) -> None:
         with contextlib.suppress(ProviderError):
             await wire.post("/resume", seconds=30)
 
@@ -296,7 +293,7 @@ class PolicyServer:
         health = await self.server.health()
         return not self.server.settings.attach and health.state != "ready"
 
-    async def _reset(self, wire: ServerClient) -> None:
+    async def _reset(self, wire: VllmClient) -> None:
         for wait in (0.0, 0.05, 0.2, 0.5):
             await asyncio.sleep(wait)
             if (await wire.post("/reset_prefix_cache", seconds=60))["success"]:
@@ -305,13 +302,13 @@ class PolicyServer:
 
     # -- checking ----------------------------------------------------------------------------------------------
 
-    async def _probe_first(self, wire: ServerClient, model: str) -> None:
+    async def _probe_first(self, wire: VllmClient, model: str) -> None:
         """Have the probe in the cache, so that a cache which outlives the change shows."""
         if wire.base not in self._probed:
             self._probed.add(wire.base)
             await self._probe(wire, model)
 
-    async def _check(self, wire: ServerClient, model: str) -> None:
+    async def _check(self, wire: VllmClient, model: str) -> None:
         """The first answer of new weights: with numbers that are numbers, and nothing out of the old cache."""
         answer = await self._probe(wire, model)
         if not all(math.isfinite(value) for value in answer.logprobs):
@@ -319,7 +316,7 @@ class PolicyServer:
         if answer.cached_tokens:
             raise ProviderError(f"{answer.cached_tokens} ids of a prompt still come from the cache of the old weights")
 
-    async def _probe(self, wire: ServerClient, model: str) -> PolicyGeneration:
+    async def _probe(self, wire: VllmClient, model: str) -> PolicyGeneration:
         listed = (await wire.get("/v1/models"))["data"]
         longest = (
             next((card.get("max_model_len") for card in listed if card.get("max_model_len")), None) or PROBE_TOKENS
@@ -382,14 +379,14 @@ class PolicyServer:
             async with self.server.asked() as endpoint:
                 await self._unload(await self._at(endpoint), keep=0)
 
-    async def _reset_if_free(self, wire: ServerClient) -> None:
+    async def _reset_if_free(self, wire: VllmClient) -> None:
         await wire.post("/pause?mode=wait")
         try:
             await self._reset(wire)
         finally:
             await wire.post("/resume", seconds=30)
 
-    async def _unload(self, wire: ServerClient, keep: int) -> None:
+    async def _unload(self, wire: VllmClient, keep: int) -> None:
         """All but the newest, and but those that a request still uses; these go the next time."""
         served = self.server.served
         mine = sorted(
@@ -441,13 +438,13 @@ class PolicyServer:
             self._lease = self.server.lease()
             await at_loop_end(self, PolicyServer.close, partial(_close_all, self._wires))
 
-    async def _at(self, endpoint: ServerAddress) -> ServerClient:
+    async def _at(self, endpoint: ServerAddress) -> VllmClient:
         if not self._wires or self._wires[0].base != endpoint.url:
-            old, self._wires[:] = list(self._wires), [ServerClient(endpoint.url, self.server.settings.key())]
+            old, self._wires[:] = list(self._wires), [VllmClient(endpoint.url, self.server.settings.key())]
             await _close_all(old)
         return self._wires[0]
 
-    async def _control(self) -> ServerClient:
+    async def _control(self) -> VllmClient:
         await self._take()
         return await self._at(await self.server.ready())
 
@@ -465,7 +462,7 @@ class PolicyServer:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _close_all(wires: list[ServerClient]) -> None:
+async def _close_all(wires: list[VllmClient]) -> None:
     while wires:
         await wires.pop().close()
 

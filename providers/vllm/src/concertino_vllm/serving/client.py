@@ -1,6 +1,6 @@
 """Plain JSON requests to a server, with failures as `ProviderError`s that say which endpoint answered what.
 
-One `ServerClient` belongs to one event loop. It never repeats a request. A cancelled request closes its connection,
+One `VllmClient` belongs to one event loop. It never repeats a request. A cancelled request closes its connection,
 which makes vLLM stop the generation.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from concertino import FailureClass, ProviderError
@@ -18,13 +17,8 @@ if TYPE_CHECKING:
     import aiohttp
 
 
-class ServerClient:
-    """Requests to one address.
-
-    Args:
-        base: the address, without `/v1`.
-        key: the server's key, "" for none.
-    """
+class VllmClient:
+    """Requests to one address."""
 
     def __init__(self, base: str, key: str = "") -> None:
         self.base = base
@@ -34,9 +28,7 @@ class ServerClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def get(self, path: str, *, seconds: float | None = 30.0) -> Any:
@@ -113,7 +105,7 @@ def _refused(where: str, status: int, text: str) -> ProviderError:
     return ProviderError(f"{where}: {status} {message[:500]}", failure=failure, status=status)
 
 
-async def load_folder(wire: ServerClient, folder: Path, *, extended: bool) -> None:
+async def load_folder(wire: VllmClient, folder: Path, *, extended: bool) -> None:
     """Have the workers load a folder of weights. The prefix cache is not touched.
 
     Raises:

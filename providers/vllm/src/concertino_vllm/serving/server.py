@@ -4,7 +4,7 @@ It starts at the first request (or by `start`), in a thread of its own, so that 
 caller owns the start. It stops when the last lease on it is released. A server that died is started again by the next
 request, with the weights and adapters it had; one that keeps dying is not.
 
-A `VllmServer` belongs to no event loop. Invariant: whoever is inside `asked()` talks to a server that answered its
+A `VllmServer` belongs to no event loop. Invariant: code inside `asked()` talks to a server that answered its
 health check, and the weights do not change meanwhile.
 """
 
@@ -29,7 +29,7 @@ from concertino.executor import awaitable
 from concertino_vllm.errors import VllmServerError
 from concertino_vllm.settings import VllmSettings
 
-from .client import ServerClient
+from .client import VllmClient
 from .end_causes import explain_end, quote, read_end
 from .gate import RequestGate
 from .metrics import ServerMetrics, read_metrics
@@ -40,7 +40,7 @@ from .state import ServedState, ServerAddress, ServerHealth, StartProgress, Stat
 logger = logging.getLogger("concertino.vllm")
 
 ENDS, ENDS_WITHIN = 3, 600.0
-"""A server that ended by itself so often within so many seconds is not started again."""
+"""A server that ended unasked so often within so many seconds is not started again."""
 FAILED_FOR = 30.0
 """Seconds for which a failed start is answered with the same error, instead of another start."""
 _REFUSALS = frozenset({FailureClass.CALLER, FailureClass.AUTH, FailureClass.THROTTLED})
@@ -154,7 +154,7 @@ class VllmServer:
         if await _within(1.0 if broke else 0.0, process.exited):
             return True
         with contextlib.suppress(ProviderError):
-            async with ServerClient(address_of(process, self.settings), self.settings.key()) as wire:
+            async with VllmClient(address_of(process, self.settings), self.settings.key()) as wire:
                 await wire.get("/health", seconds=5)
                 return False
         if not await _within(5.0, process.exited):
@@ -176,7 +176,7 @@ class VllmServer:
         log = str(process.log) if process else ""
         message = self.served.broken
         try:
-            async with ServerClient(endpoint.url, self.settings.key()) as wire:
+            async with VllmClient(endpoint.url, self.settings.key()) as wire:
                 await wire.get("/health", seconds=10)
         except ProviderError as error:
             message = str(await self.explained(error))
@@ -189,7 +189,7 @@ class VllmServer:
             ProviderError: it does not answer, or is not vLLM.
         """
         endpoint = await self.ready()
-        async with ServerClient(endpoint.url) as wire:
+        async with VllmClient(endpoint.url) as wire:
             try:
                 return read_metrics(str(await wire.get("/metrics")))
             except ValueError as error:
@@ -257,7 +257,7 @@ class VllmServer:
     # -- ending ------------------------------------------------------------------------------------------------
 
     def _ended(self, process: VllmProcess, _: object) -> None:
-        """It ended after it was ready, by itself or because it was told to."""
+        """It ended after it was ready, unasked or because it was told to."""
         with self._lock:
             if process is not self._process or self._state != "ready":
                 return
@@ -265,7 +265,7 @@ class VllmServer:
             self._count_end(process)
 
     def _count_end(self, process: VllmProcess) -> None:
-        """It ended by itself, or had to be ended: after too many such ends it is not started again."""
+        """It ended unasked, or had to be ended: after too many such ends it is not started again."""
         log, now = str(process.log), time.monotonic()
         why = explain_end(process.exited.result() if process.exited.done() else None, read_end(log))
         self._times.append(now)
@@ -315,7 +315,7 @@ class VllmServer:
         served.discard()
 
     def new_state(self) -> Path:
-        """An empty folder for weights that are only needed here; removed when nobody needs the server."""
+        """An empty folder for weights that are only needed here; removed when the server is not needed any more."""
         folder = self.served.new_folder()
         if self._process is not None:
             self._process.remove_if_orphaned(folder.parent)

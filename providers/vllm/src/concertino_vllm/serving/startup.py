@@ -20,7 +20,7 @@ from concertino.executor import awaitable
 from concertino_vllm.errors import VllmServerError
 from concertino_vllm.settings import VllmSettings
 
-from .client import ServerClient, load_folder
+from .client import VllmClient, load_folder
 from .end_causes import explain_end, last_line, quote, read_end
 from .process import PortTaken, VllmProcess
 from .state import ServedState, ServerAddress, StartProgress
@@ -66,7 +66,7 @@ class Startup:
 
     async def _attach(self) -> ServerAddress:
         try:
-            async with ServerClient(self.settings.base, self.settings.key()) as wire:
+            async with VllmClient(self.settings.base, self.settings.key()) as wire:
                 await wire.get("/health", seconds=10)
                 model, root = await _base_model(wire)
                 return ServerAddress(self.settings.base, self.settings.model or model, root)
@@ -109,7 +109,7 @@ class Startup:
         url = address_of(process, self.settings)
         began, due = time.monotonic(), 10.0
         exited = awaitable(process.exited)
-        async with ServerClient(url, settings.key()) as wire:
+        async with VllmClient(url, settings.key()) as wire:
             work: asyncio.Future[tuple[str, str]] = asyncio.create_task(self._prepare(wire))
             try:
                 either: tuple[asyncio.Future[Any], ...] = (work, exited)
@@ -146,7 +146,7 @@ class Startup:
         logger.info("vLLM with %s is ready at %s after %.0f s", settings.model, url, time.monotonic() - began)
         return ServerAddress(url, model, root)
 
-    async def _prepare(self, wire: ServerClient) -> tuple[str, str]:
+    async def _prepare(self, wire: VllmClient) -> tuple[str, str]:
         """Wait for the health check, ask once, give weights and adapters back; the model's name and origin."""
         while True:
             try:
@@ -159,7 +159,7 @@ class Startup:
         await self._give_back(wire)
         return model, root
 
-    async def _give_back(self, wire: ServerClient) -> None:
+    async def _give_back(self, wire: VllmClient) -> None:
         """After an end: the weights and adapters it had."""
         served = self.served
         if served.weights is not None:
@@ -194,7 +194,7 @@ def not_started(error: BaseException) -> VllmServerError:
     return failed
 
 
-async def _base_model(wire: ServerClient) -> tuple[str, str]:
+async def _base_model(wire: VllmClient) -> tuple[str, str]:
     """The name that a server serves its model under, adapters left out, and what it was loaded from."""
     cards = (await wire.get("/v1/models"))["data"]
     base = next((card for card in cards if not card.get("parent")), None)
@@ -203,7 +203,7 @@ async def _base_model(wire: ServerClient) -> tuple[str, str]:
     return str(base["id"]), str(base.get("root") or "")
 
 
-async def _warm_up(wire: ServerClient, model: str) -> None:
+async def _warm_up(wire: VllmClient, model: str) -> None:
     """Ask for a few tokens, greedily and sampled: the first requests compile code, which takes up to half a minute."""
     for temperature in (0, 1):
         body = {"model": model, "prompt": [1, 2, 3], "max_tokens": 2, "temperature": temperature, "logprobs": 1}

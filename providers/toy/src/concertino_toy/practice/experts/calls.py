@@ -10,7 +10,7 @@ from typing import Any
 from concertino import Message
 from concertino.text import ReadingError, read_json, write_tool_call
 
-from concertino_toy.reading import ObservedLine, boxed, call_blocks
+from concertino_toy.reading import ObservedLine, call_blocks, write_boxes
 
 from .expert import Expert, turns_of
 from .progress import PartAttempt, PlannedCall, QuestionProgress
@@ -20,14 +20,13 @@ _PARAGRAPH = re.compile(r"\$\{question\.(\d+)\}")
 
 def answer_text(progress: QuestionProgress, quoted: bool = False) -> str:
     """The answer as it is asked for: a box for each part."""
-    return " ".join(boxed(progress.answers(quoted)))
+    return " ".join(write_boxes(progress.answers(quoted)))
 
 
 class CallingExpert(Expert):
     """What both have in common: how calls are written, and how one knows later what a call was for."""
 
     def read(self, progress: QuestionProgress, messages: Sequence[Message]) -> int:
-        """See `Expert.read`."""
         turns = turns_of(messages)
         for text, seen in turns:
             for call, observed in zip(calls_in(text), seen, strict=False):
@@ -87,7 +86,6 @@ class RoundsExpert(CallingExpert):
     """For `ParallelRounds(prompt="brief", references=True)`."""
 
     def turn(self, progress: QuestionProgress, messages: Sequence[Message]) -> str:
-        """See `Expert.turn`."""
         moves = progress.moves()
         if messages[-1].role == "user" and "<answer>" in messages[-1].text:
             return f"<answer>{answer_text(progress, quoted=True)}</answer>"
@@ -108,7 +106,6 @@ class SerialExpert(CallingExpert):
     """For `SerialCalls(prompt="brief", references=True)`."""
 
     def turn(self, progress: QuestionProgress, messages: Sequence[Message]) -> str:
-        """See `Expert.turn`."""
         moves = progress.moves()[:1]
         if messages[-1].role == "user" and "<answer>" in messages[-1].text and len(messages) > 2:
             return f"<answer>{answer_text(progress, quoted=True)}</answer>"

@@ -24,11 +24,6 @@ _EXPERTS: dict[str, type[Expert]] = {
 def practice_expert(pool: Pool, strategy: Strategy, **habits: Any) -> Model:
     """The scripted expert of the practice domain that writes in a strategy's format.
 
-    Args:
-        pool: whose members it asks.
-        strategy: whose format it writes.
-        habits: of `Habits`.
-
     Raises:
         UsageError: there is no expert for the strategy.
     """

@@ -19,12 +19,7 @@ from .progress import Habits, QuestionProgress, members_of
 
 
 class Expert(Model):
-    """A scripted expert over one pool.
-
-    Args:
-        pool: whose members it knows, by their descriptions.
-        habits: how it works.
-    """
+    """A scripted expert over one pool."""
 
     def __init__(self, pool: Pool, habits: Habits | None = None) -> None:
         self.members = members_of(pool)
@@ -41,7 +36,9 @@ class Expert(Model):
         turns = self.read(progress, messages)
         text = self.turn(progress, messages)
         key = (progress.question, turns)
-        if not self._mending(messages) and self.habits.draws("slips", *key):
+        # The turn after a malformed one corrects it, so it must not be malformed itself.
+        mending = messages[-1].role == "user" and "PARSE_ERR" in messages[-1].text
+        if not mending and self.habits.draws("slips", *key):
             return self.slip(text, draw("slip", self.habits.seed, *key))
         return text
 
@@ -56,10 +53,6 @@ class Expert(Model):
     @abstractmethod
     def slip(self, text: str, share: float) -> str:
         """The same turn, malformed; `share`, from 0 to 1, says how."""
-
-    def _mending(self, messages: Sequence[Message]) -> bool:
-        """Whether the last message reports a malformed turn, so this one must be well-formed."""
-        return messages[-1].role == "user" and "PARSE_ERR" in messages[-1].text
 
 
 def question_of(messages: Sequence[Message]) -> str:

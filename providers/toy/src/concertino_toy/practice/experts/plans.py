@@ -23,7 +23,6 @@ class PlanExpert(Expert):
     """For `DependencyPlan(prompt="brief")`: single calls for what is ready, a graph where parts need each other."""
 
     def read(self, progress: QuestionProgress, messages: Sequence[Message]) -> int:
-        """See `Expert.read`."""
         turns = turns_of(messages)
         for text, seen in turns:
             nodes: list[tuple[int | None, str]] = [(int(n) - 1, name) for n, name, _ in _NODE.findall(text)]
@@ -36,7 +35,6 @@ class PlanExpert(Expert):
         return len(turns)
 
     def turn(self, progress: QuestionProgress, messages: Sequence[Message]) -> str:
-        """See `Expert.turn`."""
         moves = [] if "No more calls" in messages[-1].text else progress.moves()
         head = f"<think>{thought(progress, moves)}</think>"
         if not moves:
@@ -74,8 +72,8 @@ def asked(progress: QuestionProgress, part: int, reference: str = "{{s{}}}") -> 
 
 
 def _node(progress: QuestionProgress, move: PlannedCall) -> str:
-    after = progress.parts[move.part].after
-    depends = f' depends="s{after + 1}"' if after is not None and not progress.value(after) else ""
+    after = _needed(progress, move.part)
+    depends = f' depends="s{after + 1}"' if after is not None else ""
     return f'<node id="s{move.part + 1}"{depends}>{move.member.name}("{asked(progress, move.part)}")</node>'
 
 
@@ -89,7 +87,6 @@ class GraphExpert(Expert):
     """For `AgentGraph(prompt="brief")`, over a pool with a combiner: one agent for each part, and one that joins."""
 
     def read(self, progress: QuestionProgress, messages: Sequence[Message]) -> int:
-        """See `Expert.read`."""
         turns = turns_of(messages)
         for text, seen in turns:
             names = {f"A{number}": (int(number) - 1, name) for number, name, _ in _AGENT.findall(text)}
@@ -101,7 +98,6 @@ class GraphExpert(Expert):
         return len(turns)
 
     def turn(self, progress: QuestionProgress, messages: Sequence[Message]) -> str:
-        """See `Expert.turn`."""
         moves = progress.moves()
         moves += waiting_parts(progress, moves)
         head = f"<thinking>{thought(progress, moves)}</thinking>"

@@ -145,7 +145,7 @@ class QuestionProgress:
         return [self.value(index) or UNKNOWN for index in asked]
 
     def given_up(self, part: int) -> bool:
-        """Whether nobody is asked any more."""
+        """Whether no further member is asked."""
         failed = sum(not attempt.ok for attempt in self.attempts[part])
         first = self.parts[part].after
         if first is not None and self.given_up(first):

@@ -64,7 +64,7 @@ class Artefact:
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class ScriptOutcome:
     """The record of one execution.
 
     Attributes:
@@ -88,7 +88,7 @@ class Execution:
 
     @property
     def ok(self) -> bool:
-        """Whether the script ended by itself with exit status 0."""
+        """Whether the script ended with exit status 0."""
         return self.ending is Ending.OK
 
     def explain(self) -> str:
@@ -121,7 +121,7 @@ def _last_line(stream: Stream) -> str:
     return lines[-1].strip() if lines else ""
 
 
-def execution_of(result: Mapping[str, Any], blobs: Sequence[bytes], limits: ScriptLimits) -> Execution:
+def outcome_of(result: Mapping[str, Any], blobs: Sequence[bytes], limits: ScriptLimits) -> ScriptOutcome:
     """The record of what a supervisor, or the runner in a container, answered."""
     out_head, out_tail, err_head, err_tail, *data = (bytes(blob) for blob in blobs)
     totals = result["totals"]
@@ -130,7 +130,7 @@ def execution_of(result: Mapping[str, Any], blobs: Sequence[bytes], limits: Scri
         name: Artefact(content, about.get("error", ""))
         for (name, about), content in zip(result["files"].items(), data, strict=True)
     }
-    return Execution(
+    return ScriptOutcome(
         ending,
         code,
         Stream(out_head, out_tail, totals[0]),
@@ -150,6 +150,6 @@ def _ending(result: Mapping[str, Any], limits: ScriptLimits) -> tuple[Ending, in
         return Ending.WALL, None
     code: int = result.get("code", -9)  # its process 1 was killed from outside the jail
     spent = result.get("cpu", 0.0) >= max(1, round(limits.cpu)) - 0.1
-    if code == -24 or (code == -9 and spent):  # SIGXCPU says it by itself; a kill may have other reasons
+    if code == -24 or (code == -9 and spent):  # SIGXCPU alone says it; a kill may have other reasons
         return Ending.CPU, None
     return (Ending.OK if code == 0 else Ending.SIGNAL if code < 0 else Ending.EXIT), code
