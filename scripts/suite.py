@@ -31,6 +31,7 @@ SUITES = {
     "soak": "soak",
     "all": "not soak",
 }
+WITHOUT_LIMITS = ["-o", "session_timeout=", "--timeout=0"]  # a session timeout of 0 would end after the first test
 MOST_RERUNS = 3
 WORK = ROOT / ".make"
 RERUNS = WORK / "reruns.json"
@@ -51,7 +52,7 @@ def run(suite: str, arguments: list[str], coverage: bool) -> int:
     jobs = os.environ.get("JOBS", "3")
     files = [] if narrowed else [file for file in tree_files() if re.fullmatch(r"test_.*\.py", file.name)]
     alone = [str(file) for file in files if says_alone(file)]
-    once = ["-o", "session_timeout=0", "--timeout=0"] if suite == "soak" else []
+    once = WITHOUT_LIMITS if suite == "soak" else []
     started = time.monotonic()
     first = _NO_TESTS
     if suite != "soak":

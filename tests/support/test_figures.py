@@ -1,4 +1,4 @@
-"""What `make house` counts: rooms, circles, levels, layers, and places that repeat each other."""
+"""What `make house` counts: entries, circles, levels, layers, and places that repeat each other."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def house(tmp_path: Path) -> Imports:
     return Imports(tmp_path / "house")
 
 
-def test_imports_in_functions_and_for_types_are_edges_between_rooms(house: Imports) -> None:
-    assert set(house.between_rooms("house")) == {("high", "low"), ("low", "middle"), ("middle", "low")}
-    assert house.rooms("house") == {"high", "low", "middle"}
+def test_imports_in_functions_and_for_types_are_edges_between_entries(house: Imports) -> None:
+    assert set(house.between_entries("house")) == {("high", "low"), ("low", "middle"), ("middle", "low")}
+    assert house.entries("house") == {"high", "low", "middle"}
 
 
-def test_a_circle_names_its_rooms_and_one_import_that_opens_it(house: Imports) -> None:
+def test_a_circle_names_its_entries_and_one_import_that_opens_it(house: Imports) -> None:
     (circle,) = house.circles()
-    assert (circle.package, circle.rooms, circle.has_packages) == ("house", ("low", "middle"), True)
+    assert (circle.package, circle.entries, circle.has_packages) == ("house", ("low", "middle"), True)
     assert len(circle.edges) == 1
 
 
 def test_a_circle_is_one_level(house: Imports) -> None:
-    assert levels(house.between_rooms("house")) == 2
+    assert levels(house.between_entries("house")) == 2
     assert levels([("a", "b"), ("b", "c"), ("a", "c")]) == 3
 
 
@@ -48,7 +48,7 @@ def test_an_import_that_leads_up_is_found_with_its_line(house: Imports) -> None:
     assert {pair: [(edge.file.name, edge.line) for edge in edges] for pair, edges in against.items()} == {
         "middle -> low": [("middle.py", 1)]
     }
-    assert Layers(("low", "high")).rooms_without(house) == {"middle"}
+    assert Layers(("low", "high")).entries_without_layer(house) == {"middle"}
 
 
 def written(folder: Path, name: str, lines: list[str]) -> Path:

@@ -101,7 +101,9 @@ def test_a_first_failure_that_should_end_the_run_ends_it(work: Path, monkeypatch
 def test_a_soak_that_passed_is_not_run_again_and_its_figures_are_kept(pytester: pytest.Pytester) -> None:
     record = pytester.path / "soak.json"
     pytester.makeconftest("pytest_plugins = ['soak']")
-    pytester.makeini(f"[pytest]\nmarkers =\n  soak: a\nsoak_record = {record}\npythonpath = {_folders()}\n")
+    pytester.makeini(
+        f"[pytest]\nsession_timeout = 0.001\nmarkers =\n  soak: a\nsoak_record = {record}\npythonpath = {_folders()}\n"
+    )
     pytester.makepyfile(
         """
         import pytest
@@ -115,11 +117,12 @@ def test_a_soak_that_passed_is_not_run_again_and_its_figures_are_kept(pytester: 
             assert False
         """
     )
-    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1, failed=1)
+    options = ["-p", "no:cacheprovider", *suite.WITHOUT_LIMITS]
+    pytester.runpytest_subprocess(*options).assert_outcomes(passed=1, failed=1)
     entries = json.loads(record.read_text(encoding="utf-8"))
     long = entries["test_a_soak_that_passed_is_not_run_again_and_its_figures_are_kept.py::test_long"]
     assert (long["outcome"], long["figures"]) == ("passed", {"rounds": 3})
-    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(failed=1, deselected=1)
+    pytester.runpytest_subprocess(*options).assert_outcomes(failed=1, deselected=1)
 
 
 def _folders() -> str:
