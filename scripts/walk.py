@@ -132,12 +132,12 @@ async def _ask(walk: Walk) -> None:
             return await super().chat(request)
 
     def profile(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and _counts(frame.f_code):
+        if event == "call" and not ended and _counts(frame.f_code):
             walk.calls[frame.f_code] += 1
             walk.changes_of_file += frame.f_code.co_filename != last[0]
             last[0] = frame.f_code.co_filename
 
-    last = [""]
+    last, ended = [""], False
     script = Model([("add", {"a": 1, "b": 2}), ("add", {"a": 3, "b": 4})], "<answer>3 and 7</answer>")
     orchestrator, pool = ct.Orchestrator(script), ct.Pool.of(add)
     threading.setprofile(profile)
@@ -145,6 +145,7 @@ async def _ask(walk: Walk) -> None:
     try:
         run = await orchestrator.run("1 + 2? 3 + 4?", pool=pool)
     finally:
+        ended = True  # threads of the SDK that live on keep the profiler that they were started with
         sys.setprofile(None)
         threading.setprofile(None)
     assert run.answer == "3 and 7", run
