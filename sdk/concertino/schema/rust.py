@@ -80,6 +80,8 @@ class RustBackend:
 
     def errors(self, instance: Any) -> list[Error]:
         """What is wrong with a value that is not valid; for one with very much work the first error, or only that."""
+        if _has_empty_key(instance):  # the library leaves empty keys out of its paths, which then lead elsewhere
+            return [Error((), "schema", self._document.root, instance)]
         if self._costs_less(MAX_LISTED_WORK, instance):
             found = list(self._compiled.iter_errors(instance))
         elif self._document.words.isdisjoint(("anyOf", "oneOf")) and self._costs_less(MAX_WORK, instance):
@@ -115,6 +117,19 @@ class RustBackend:
         elif isinstance(kind, (_Kind.AdditionalProperties, _Kind.UnevaluatedProperties)):
             names = tuple(kind.unexpected)
         return Error(path, str(steps[-1]), self._document.at(tuple(steps[:-1])), instance, names, alternatives)
+
+
+def _has_empty_key(value: Any) -> bool:
+    pending = [value]
+    while pending:
+        match pending.pop():
+            case dict() as inner:
+                if "" in inner:
+                    return True
+                pending.extend(inner.values())
+            case list() as inner:
+                pending.extend(inner)
+    return False
 
 
 def _first(compiled: jsonschema_rs.Validator, instance: Any) -> jsonschema_rs.ValidationError:

@@ -336,6 +336,15 @@ def test_a_huge_value_full_of_errors_is_explained_in_bounded_time(backend: Liter
         assert time.thread_time() - started < 10
 
 
+@pytest.mark.parametrize("backend", ["auto", "python"])
+@pytest.mark.parametrize("value", [{"": "x"}, {"a": {"": {"b": "y"}}}])
+def test_a_violation_below_an_empty_key_is_reported(value: Any, backend: Literal["auto", "python"]) -> None:
+    number = {"type": "integer"}
+    schema = {"properties": {"": number, "a": {"properties": {"": {"properties": {"b": number}}}}}, "type": "object"}
+    validator = compile_schema(schema, backend=backend)
+    assert explain(validator.check(value), validator).startswith("(root): expected " if backend == "auto" else "/")
+
+
 def test_schemas_that_compare_items_say_how_many_to_guard_for() -> None:
     assert compile_schema({"uniqueItems": True}).max_items == 10_000
     assert compile_schema({"properties": {"a": {"contains": {}}}}).max_items == 10_000
