@@ -84,11 +84,7 @@ Examples:
 @pool_options
 @click.option("--model", metavar="NAME", help="The model that leads; by default the role 'orchestrator'.")
 @click.option(
-    "--strategy",
-    default="parallel-rounds",
-    metavar="NAME",
-    show_default=True,
-    help="The paradigm, or a workflow's file.",
+    "--strategy", metavar="NAME", help="The strategy, or a workflow's file; by default parallel calls in rounds."
 )
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the strategy.")
 @click.option("--budget", default="", metavar="LIMITS", help="Such as usd=0.5,seconds=60,calls=20.")
@@ -145,7 +141,7 @@ def _start(
     *,
     choice: PoolChoice,
     model: str | None,
-    strategy: str,
+    strategy: str | None,
     settings: tuple[str, ...],
     budget: str,
     duplicates: str,

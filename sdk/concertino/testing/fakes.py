@@ -114,8 +114,8 @@ class FakeAgent(AgentSpec):
 
 
 def _memory(spec: ToolSpec) -> _Behaviour:
-    behaviour: _Behaviour = spec.function  # type: ignore[assignment]
-    return behaviour
+    assert isinstance(spec.function, _Behaviour)
+    return spec.function
 
 
 def fake_tool(
