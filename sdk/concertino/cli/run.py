@@ -1,4 +1,4 @@
-"""`concertino run`: a question in, an answer out, and on the way whatever can be shown of it.
+"""`concertino run`: asks the orchestrator a question and shows the run.
 
 Fresh or resumed, a run is an `Orchestrator`, a pool and a function that begins it; `show_run` does the rest and is
 shared with `concertino demo`.
@@ -242,7 +242,7 @@ def show_run(begin: Begin, path: Path | None, display: Display, resume_with: Poo
 
 
 def _resume_command(path: Path | None, choice: PoolChoice | None) -> str:
-    """How to go on, as the end of a message."""
+    """How to resume, as the end of a message."""
     if path is None or choice is None:
         return ""
     return f"; resume with: concertino run --resume {shlex.quote(str(path))} {choice}".rstrip()

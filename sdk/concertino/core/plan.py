@@ -59,7 +59,7 @@ class Call:
         name: the member's name as the orchestrator wrote it.
         arguments: data, or the raw JSON text that the model wrote; may hold `Ref`s and `Template`s.
         id: unique inside the plan; `""` lets the plan number it from 1.
-        after: ids of calls that must have succeeded before it starts, beside those it refers to.
+        after: ids of calls that must have succeeded before it starts, in addition to those that it refers to.
         error: set by a strategy that could not read this call: it is not run, and observed as PARSE_ERR with this
             code and text.
         repairs: names of the repairs that the strategy needed to read it.
