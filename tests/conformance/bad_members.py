@@ -15,15 +15,8 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 import concertino as ct
-from concertino.testing import (
-    MemberSubject,
-    ScriptedModel,
-    blocking_tool,
-    fake_agent,
-    fake_tool,
-    make_pool,
-    stubborn_tool,
-)
+from concertino.testing import ScriptedModel, blocking_tool, fake_agent, fake_tool, make_pool, stubborn_tool
+from concertino.testing.check import MemberSubject
 from good_members import GOOD_AGENT, GOOD_MODEL, GOOD_TOOL, Counting, count_letter, vote
 from pydantic import AfterValidator, Field
 

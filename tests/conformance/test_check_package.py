@@ -225,7 +225,7 @@ def test_a_class_that_is_not_a_strategy_is_a_failed_row(install: Install) -> Non
 
 
 def test_an_unknown_name_gives_near_ones(install: Install) -> None:
-    with pytest.raises(UsageError, match=r"no installed plugin is called 'wrods'; did you mean words"):
+    with pytest.raises(UsageError, match=r"no installed plugin is called 'wrods'; did you mean 'words'"):
         check_package("wrods", manager=install("words", GOOD))
     with pytest.raises(UsageError, match="there are none"):
         check_package("x", manager=PluginManager(Settings(), installed=False))

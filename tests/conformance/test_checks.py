@@ -14,19 +14,15 @@ from typing import Any
 import concertino as ct
 import pytest
 from concertino.testing import (
-    MemberSubject,
-    ModelSubject,
-    fake_tool,
-)
-from concertino.testing import (
     agent_checks as _agent_checks,
 )
+from concertino.testing import fake_tool
 from concertino.testing import (
     leftovers as _leftovers,
 )
 from concertino.testing.agent_checks import AGENT_CHECKS
 from concertino.testing.call_checks import CALL_CHECKS
-from concertino.testing.check import Check, perform, requirement_of
+from concertino.testing.check import Check, MemberSubject, ModelSubject, perform, requirement_of
 from concertino.testing.declaration_checks import DECLARATION_CHECKS, MODEL_DECLARATION_CHECKS
 from concertino.testing.model_checks import MODEL_CHECKS
 

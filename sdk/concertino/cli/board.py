@@ -112,7 +112,7 @@ class Board:
         self._clock = time.monotonic()
 
     def apply(self, record: Mapping[str, Any]) -> None:
-        """Take one record. Unknown kinds are passed over: a later version may write more of them."""
+        """Take one record. Unknown kinds are ignored: a later version may write more of them."""
         self._advance(record)
         match record["t"]:
             case "run":
@@ -212,7 +212,7 @@ class Board:
         return sum(self._asked.values()) + sum(row.seconds(row.started) for row in self.rows())
 
     def now(self) -> float:
-        """Seconds since the run began, going on between records until the end."""
+        """Seconds since the run began, continuing between records until the end."""
         return self._seconds if self.end is not None else self._seconds + time.monotonic() - self._clock
 
     def rows(self) -> Iterator[Row]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def check(package: str, only: str, strict: bool, as_json: bool) -> None:
     """Check an installed plugin against the conformance kit, by its import name or distribution.
 
-    Members run with the examples of `concertino_examples`, which is beside the plugin's hooks. Strategies are
+    Members run with the examples of `concertino_examples`, which is in the module of the plugin's hooks. Strategies are
     driven with replies and observations that are made up. A line `give` says what an author could add, a line `skip`
     why a requirement does not apply.
 

@@ -66,7 +66,7 @@ class QuietView(PlainView):
 
 
 def choose_view(board: Board, *, live: bool | None, as_json: bool = False, events: bool = False) -> View:
-    """The view for an output: live on a terminal, plain lines elsewhere, nothing beside JSON."""
+    """The view for an output: live on a terminal, plain lines elsewhere, nothing with JSON."""
     if events:
         return EventView(board)
     if as_json:

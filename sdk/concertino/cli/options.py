@@ -109,14 +109,17 @@ def _pair(text: str, option: str, form: str) -> tuple[str, str]:
     return name, value
 
 
-def make_strategy(name: str, settings: tuple[str, ...]) -> Strategy:
-    """A strategy with settings given as `key=value`; values are JSON where they can be read as such, else text.
+def make_strategy(name: str | None, settings: tuple[str, ...]) -> Strategy:
+    """A strategy, by default the default one, with settings given as `key=value`.
+
+    A value is read as JSON where that is possible, else it is a text.
 
     Raises:
         UsageError: no such strategy or setting, or a value of the wrong kind.
     """
-    from concertino.strategies import installed_strategy, load_strategy
+    from concertino.strategies import DEFAULT_STRATEGY, installed_strategy, load_strategy
 
+    name = name or DEFAULT_STRATEGY
     if name.endswith((".toml", ".json")):
         if settings:
             raise UsageError(f"--set {settings[0]}: the settings of a workflow are in its file, {name}")

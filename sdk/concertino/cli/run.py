@@ -1,4 +1,4 @@
-"""`concertino run`: a question in, an answer out, and on the way whatever can be shown of it.
+"""`concertino run`: asks the orchestrator a question and shows the run.
 
 Fresh or resumed, a run is an `Orchestrator`, a pool and a function that begins it; `show_run` does the rest and is
 shared with `concertino demo`.
@@ -84,11 +84,7 @@ Examples:
 @pool_options
 @click.option("--model", metavar="NAME", help="The model that leads; by default the role 'orchestrator'.")
 @click.option(
-    "--strategy",
-    default="parallel-rounds",
-    metavar="NAME",
-    show_default=True,
-    help="The paradigm, or a workflow's file.",
+    "--strategy", metavar="NAME", help="The strategy, or a workflow's file; by default parallel calls in rounds."
 )
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the strategy.")
 @click.option("--budget", default="", metavar="LIMITS", help="Such as usd=0.5,seconds=60,calls=20.")
@@ -145,7 +141,7 @@ def _start(
     *,
     choice: PoolChoice,
     model: str | None,
-    strategy: str,
+    strategy: str | None,
     settings: tuple[str, ...],
     budget: str,
     duplicates: str,
@@ -246,7 +242,7 @@ def show_run(begin: Begin, path: Path | None, display: Display, resume_with: Poo
 
 
 def _resume_command(path: Path | None, choice: PoolChoice | None) -> str:
-    """How to go on, as the end of a message."""
+    """How to resume, as the end of a message."""
     if path is None or choice is None:
         return ""
     return f"; resume with: concertino run --resume {shlex.quote(str(path))} {choice}".rstrip()

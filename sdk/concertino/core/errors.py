@@ -11,7 +11,7 @@ what was expected, where, and the next step.
     │   ├── PlanError               duplicate id, cycle, reference to an unknown call
     │   └── BudgetError             a budget that no call fits, or that cannot be enforced
     ├── PluginError                 an installed distribution is broken
-    ├── RunError                    a run could not go on; its trace is intact; the CLI exits 1
+    ├── RunError                    a run could not continue; its trace is intact; the CLI exits 1
     ├── TraceError                  a trace cannot be written, read or resumed
     └── CallFailed                  raised in a call: a model or member did not answer, or it cannot be done
     ProviderError                   raised *by plugins*: says how a remote failure may be retried

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -58,7 +59,7 @@ class Call:
         name: the member's name as the orchestrator wrote it.
         arguments: data, or the raw JSON text that the model wrote; may hold `Ref`s and `Template`s.
         id: unique inside the plan; `""` lets the plan number it from 1.
-        after: ids of calls that must have succeeded before it starts, beside those it refers to.
+        after: ids of calls that must have succeeded before it starts, in addition to those that it refers to.
         error: set by a strategy that could not read this call: it is not run, and observed as PARSE_ERR with this
             code and text.
         repairs: names of the repairs that the strategy needed to read it.
@@ -139,8 +140,7 @@ class Plan:
         self.barriers = {}
         ids = {call.id for call in numbered}
         if len(ids) < len(numbered):
-            seen: set[str] = set()
-            twice = next(call.id for call in numbered if call.id in seen or seen.add(call.id))  # type: ignore[func-returns-value]
+            twice = next(name for name, count in Counter(call.id for call in numbered).items() if count > 1)
             raise PlanError(f"two calls have the id {twice!r}; ids must differ")
         for call in numbered:
             if call.after or call.order_after or not isinstance(call.arguments, str):

@@ -1,7 +1,7 @@
 """What things cost, and what was used.
 
-Three words, one meaning each. `Cost`, of a tool or an agent, is what one call costs. `Prices`, of a
-model and say what its tokens cost. `Usage` is what was consumed, by one call or by a whole run; usages add up.
+Three words, one meaning each. `Cost` is what one call of a tool or an agent costs. `Prices` are what the tokens of a
+model cost. `Usage` is what was consumed, by one call or by a whole run; usages add up.
 
 Two currencies run side by side. *Units* are ParaManager's abstract cost units (its Table of tools, Eq. 17), fixed per
 call and known beforehand. *usd* is money. An unknown price stays unknown: it is counted in `Usage.unpriced`, never

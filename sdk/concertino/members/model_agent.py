@@ -1,6 +1,6 @@
 """Models that the orchestrator may ask like any other agent: an expert under a name, with a description and a price.
 
-ToolOrchestra's action space holds models beside tools. Here a model becomes an agent of one argument that passes the
+ToolOrchestra's action space holds models and tools. Here a model becomes an agent of one argument that passes the
 task on and returns the reply. What the orchestrator reads about it is the *model's* description and price in the pool
 at hand, so describing, repricing or replacing the model changes what is read, and nothing else.
 """

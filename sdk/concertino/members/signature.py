@@ -202,11 +202,9 @@ def _through_pydantic(
         for name, (annotation, default) in fields.items()
     }
     try:
-        model = pydantic.create_model(  # type: ignore[call-overload]
-            label.replace(".", "_"),
-            __config__=pydantic.ConfigDict(arbitrary_types_allowed=False, extra="forbid", protected_namespaces=()),
-            **given,
-        )
+        config = pydantic.ConfigDict(arbitrary_types_allowed=False, extra="forbid", protected_namespaces=())
+        options: dict[str, Any] = {"__config__": config, **given}
+        model: type[pydantic.BaseModel] = pydantic.create_model(label.replace(".", "_"), **options)
         schema = model.model_json_schema()
     except Exception as error:
         raise SpecError(f"{label}: no JSON schema can be made from its parameters: {error}") from error

@@ -71,6 +71,6 @@ def _declarations(distribution: importlib.metadata.Distribution, name: str, vers
         for entry in entries:
             package = re.split(r"[.:\s]", entry.value, maxsplit=1)[0]
             yield Declaration(entry.name, name, version, entry.value, entry.load, package)
-    except Exception as error:  # importlib.metadata raises whatever the damaged text makes it trip over
+    except Exception as error:  # importlib.metadata raises any exception on a damaged text
         fault = f"its entry_points.txt cannot be read ({type(error).__name__}: {error}); reinstall it"
         yield Declaration(name, name, version, "", lambda: None, "", fault)

@@ -484,10 +484,6 @@ def _check_command(item: Any) -> str:
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
-    from concertino.schema import near_names
+    from concertino.schema import suggestion  # only a message needs it
 
-    known = list(known)
-    near = near_names(name, known)
-    if near:
-        return f"did you mean {' or '.join(map(repr, near))}?"
-    return f"there are {', '.join(known[:8])}" if known else "there are none"
+    return suggestion(name, known)

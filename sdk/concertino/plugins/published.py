@@ -65,7 +65,7 @@ def check_declared(hook: str, result: object, provider: str, name: str) -> Model
     """The spec that a provider made of a declaration, under its full name.
 
     Raises:
-        PluginFault: it is no `ModelSpec`, or one of another name.
+        PluginFault: it is not a `ModelSpec`, or has another name.
     """
     if not isinstance(result, ModelSpec):
         raise PluginFault(f"{hook}() returned {show(result)}; expected a ModelSpec")

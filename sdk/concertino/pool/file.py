@@ -21,7 +21,7 @@ them.
     policy = "fallback"
     [orchestrators.planner]                 # an agent that leads its own run
     description = "Plans and carries out a trip."
-    strategy = "agent-graph"
+    model = "vllm/coder"
     [providers.search]                      # what a provider itself takes, instead of that in concertino.toml
     corpus = "pages.jsonl"
 

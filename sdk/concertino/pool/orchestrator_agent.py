@@ -91,7 +91,7 @@ def orchestrator_agent(
         only: patterns of the members that it may call; all but itself by default.
         sampling: of its model.
         timeout: seconds for one call, the whole run in it included.
-        cost: what one call costs beside what it spends; one unit by default.
+        cost: what one call costs in addition to what it spends; one unit by default.
     """
 
     async def lead(arguments: dict[str, Any], *, ctx: Context) -> str:

@@ -238,13 +238,9 @@ class Pool:
 
     @staticmethod
     def _unknown(kind: str, name: str, known: Sequence[str]) -> str:
-        from concertino.schema import near_names
+        from concertino.schema import suggestion
 
-        near = near_names(name, known)
-        hint = (
-            f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(known[:8]) or 'none'}"
-        )
-        return f"the pool has no {kind} {name!r}; {hint}"
+        return f"the pool has no {kind} {name!r}; {suggestion(name, known)}"
 
     # -- changing --------------------------------------------------------------------------------------------------
 

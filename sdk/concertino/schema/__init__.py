@@ -16,7 +16,7 @@ back-references. Values are plain JSON as `guard_instance` defines it.
 
 from .errors import InstanceRefused, SchemaRefused
 from .guard import guard_instance
-from .names import near_names
+from .names import near_names, suggestion
 from .validator import Validator, admit, compile_schema
 from .violations import Violation, explain
 
@@ -30,4 +30,5 @@ __all__ = [
     "explain",
     "guard_instance",
     "near_names",
+    "suggestion",
 ]

@@ -76,10 +76,10 @@ def _plain_copy(schema: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
                 pending.append((value, made, (*path, key)))
             else:
                 made = _plain_scalar(value, (*path, key))
-            if type(copy) is dict:
+            if isinstance(copy, dict):
                 copy[key] = made
             else:
-                copy.append(made)  # type: ignore[union-attr] # a list wherever it is not a dict
+                copy.append(made)
             if nodes > MAX_SCHEMA_NODES:
                 raise SchemaRefused(
                     "too_many_nodes",

@@ -59,7 +59,7 @@ def dialect_of(schema: dict[str, Any]) -> int:
 
 def sub_schemas(schema: dict[str, Any], dialect: int) -> Iterator[tuple[Path, Any]]:
     """Every direct sub-schema, with its path inside the schema; what is not shaped like a schema is left out."""
-    if "$ref" in schema and dialect <= 7:  # nothing beside it counts, but definitions can be referred to
+    if "$ref" in schema and dialect <= 7:  # its other keywords do not count, but definitions can be referred to
         schema = {"definitions": schema.get("definitions")}
     for keyword in _HOLDERS & schema.keys():
         value = schema[keyword]
@@ -88,7 +88,7 @@ class Document:
     def __init__(self, root: dict[str, Any]) -> None:
         self.root = root
         self.dialect = dialect_of(root)
-        root.pop("$schema", None)  # a library that meets it again behind a reference may start anew without our limits
+        root.pop("$schema", None)  # a library that meets it again behind a reference may start again without our limits
         self.words: set[str] = set()
         self.patterns: dict[str, Pattern] = {}
         self.places: dict[str, Path] = {}

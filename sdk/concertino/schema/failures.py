@@ -32,7 +32,7 @@ class Error(NamedTuple):
 
 
 class KeywordFailure(NamedTuple):
-    """A keyword that does not hold, ready for words: `detail` is what the wording needs beside schema and value."""
+    """A keyword that does not hold, ready for words: `detail` is what the wording needs in addition."""
 
     path: Path
     keyword: str

@@ -25,6 +25,14 @@ def _keys(name: str) -> tuple[str, str, frozenset[str]]:
     return folded.replace("/", ""), last, frozenset(last)
 
 
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the names that were probably meant, else what there is."""
+    known = list(known)
+    if near := near_names(name, known):
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    return f"there are {', '.join(known[:8]) or 'none'}"
+
+
 def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     """The known names closest to `name`, best first, at most `limit`, none if nothing is close."""
     whole, last, letters = _keys(name[:200])

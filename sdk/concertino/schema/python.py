@@ -63,6 +63,14 @@ def _matches(pattern: str, text: str) -> bool:
     raise InstanceRefused("too_costly", (), hint)
 
 
+class _NamesRefused(jsonschema.ValidationError):
+    """An error about some names of properties."""
+
+    def __init__(self, message: str, names: tuple[str, ...] = (), **options: Any) -> None:
+        super().__init__(message, **options)
+        self.names = names
+
+
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> _Found:
     if type(instance) is str and not _matches(pattern, instance):
         yield jsonschema.ValidationError("pattern")
@@ -82,9 +90,7 @@ def _additional_properties(validator: Any, member: Any, instance: Any, schema: A
     patterns, named = schema.get("patternProperties", ()), schema.get("properties", ())
     others = [name for name in instance if name not in named and not any(_matches(each, name) for each in patterns)]
     if member is False and others:
-        error = jsonschema.ValidationError("additionalProperties")
-        error.names = tuple(others)  # type: ignore[attr-defined] # ours, for `_error`
-        yield error
+        yield _NamesRefused("additionalProperties", tuple(others))
     elif member is not False:
         for name in others:
             yield from validator.descend(instance[name], member, path=name)
@@ -94,9 +100,7 @@ def _property_names(validator: Any, member: Any, instance: Any, schema: Any) -> 
     for name in instance if type(instance) is dict else ():
         inner = next(iter(validator.descend(name, member)), None)
         if inner is not None:
-            error = jsonschema.ValidationError("propertyNames", context=(inner,))
-            error.names = (name,)  # type: ignore[attr-defined] # ours, for `_error`
-            yield error
+            yield _NamesRefused("propertyNames", (name,), context=(inner,))
 
 
 def _multiple_of(validator: Any, factor: Any, instance: Any, schema: Any) -> _Found:
@@ -240,7 +244,7 @@ class PythonBackend:
             if path and type(path[-1]) is int and list(error.absolute_schema_path)[-2:] == ["items", "not"]:
                 return Error(path[:-1], "items", {"items": False}, value_at(root, path[:-1]))
             return Error(path, "false", False, error.instance)
-        names: tuple[str, ...] = getattr(error, "names", ())
+        names = error.names if isinstance(error, _NamesRefused) else ()
         alternatives: tuple[tuple[Error, ...], ...] = ()
         if keyword == "unevaluatedProperties":  # its message alone names them
             names = _listed(error.message)

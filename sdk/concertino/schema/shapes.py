@@ -34,7 +34,7 @@ def _next_step(document: Document, word: str, value: Any) -> str:
     if word == "items" and document.dialect == LATEST and type(value) is list:
         return "use `prefixItems` for a list of schemas, or declare the older `$schema`"
     if word == "required" and type(value) is bool:
-        return "list the required names beside `properties`"
+        return "list the required names next to `properties`"
     if word == "type" and type(value) is str:
         meant = _MEANT.get(value.lower())
         nearest = [meant] if meant else near_names(value, _TYPES, 1)

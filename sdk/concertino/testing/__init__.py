@@ -7,7 +7,7 @@
     ToolConformance, AgentConformance, ModelConformance, StrategyConformance, check_package
                                               the contracts of members, models and strategies, as tests
 
-pytest finds the fixtures `scripted_model`, `concertino_no_installed_plugins` and `concertino_nothing_left` by itself.
+pytest finds the fixtures `scripted_model`, `concertino_no_installed_plugins` and `concertino_nothing_left`.
 """
 
 from .calling import call, make_context, make_pool, run_call

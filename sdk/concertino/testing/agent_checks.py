@@ -69,8 +69,8 @@ async def a_model_that_fails_is_no_crash(subject: MemberSubject) -> None:
             )
         if is_accident(seen) and seen.error is not None:
             raise CheckFailed(
-                f"its model failed, and {arguments} ended with {seen.error.message!r}; let CallFailed pass, or go on "
-                "without the reply"
+                f"its model failed, and {arguments} ended with {seen.error.message!r}; let CallFailed pass, or "
+                "continue without the reply"
             )
 
 

@@ -69,7 +69,7 @@ async def calls_at_once_are_independent(subject: MemberSubject) -> None:
             _expect(observation, arguments, expected)
         except CheckFailed as failed:
             raise CheckFailed(
-                f"among {AT_ONCE} calls at once, {failed}; keep no state between calls, and block nobody"
+                f"among {AT_ONCE} calls at once, {failed}; keep no state between calls, and do not block the loop"
             ) from failed
 
 

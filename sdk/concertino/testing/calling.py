@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from concertino.core.budget import Budget
@@ -24,8 +25,12 @@ from concertino.pool.pool import Pool
 
 def make_pool(*members: Spec, **roles: Model) -> Pool:
     """A pool of members, with model objects bound to roles: `make_pool(agent, worker=ScriptedModel("42"))`."""
-    models = [ModelSpec(f"model-{role}", lambda model=model: model) for role, model in roles.items()]  # type: ignore[misc]
+    models = [ModelSpec(f"model-{role}", partial(_same, model)) for role, model in roles.items()]
     return Pool.of(*members, *models, **{role: f"model-{role}" for role in roles})
+
+
+def _same(model: Model) -> Model:
+    return model
 
 
 async def run_call(

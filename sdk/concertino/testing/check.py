@@ -121,7 +121,7 @@ class StrategySubject:
             `lookup` that takes a text and an `add` that takes two numbers.
         questions: of runs.
         calls: for each turn that is written, its calls; by default calls of the tools with made-up arguments.
-        texts: replies that the format reads, beside those that the strategy writes.
+        texts: replies that the format reads, in addition to those that the strategy writes.
         results: what members return, by visible name: a value, or a function of the arguments. By default a number.
     """
 
@@ -221,12 +221,7 @@ def strategy_subject_from(strategy: type[Strategy], given: Any, where: str) -> S
     Raises:
         UsageError: it is not a mapping, holds an unknown key, or the strategy needs settings and none are given.
     """
-    given = {} if given is None else given
-    known = [each.name for each in fields(StrategySubject)]
-    if not isinstance(given, Mapping):
-        raise UsageError(f"{where} is {given!r}; expected a mapping with {', '.join(known)}")
-    if unknown := sorted(set(given) - set(known)):
-        raise UsageError(f"{where} has the unknown key {unknown[0]!r}; known: {', '.join(known)}")
+    given = _known(where, {} if given is None else given, StrategySubject, "a mapping")
     if isinstance(given.get("strategy"), Mapping):
         return StrategySubject(**{**given, "strategy": strategy.from_json(given["strategy"])})
     if "strategy" in given:
@@ -249,18 +244,25 @@ def subject_from(target: ToolSpec | ModelSpec, given: Any) -> MemberSubject | Mo
     Raises:
         UsageError: it is neither, or holds an unknown key.
     """
-    given = {"examples": given} if isinstance(given, (list, tuple)) else given
-    kind = ModelSubject if isinstance(target, ModelSpec) else MemberSubject
-    own = {"name": target.name, "make_model": target.factory} if isinstance(target, ModelSpec) else {"spec": target}
-    known = [each.name for each in fields(kind) if each.name not in own]
     where = f"concertino_examples[{target.name!r}]"
+    given = {"examples": given} if isinstance(given, (list, tuple)) else given
+    expected = "a list of examples, or a mapping"
+    if isinstance(target, ModelSpec):
+        given = _known(where, given, ModelSubject, expected, "name", "make_model")
+        return ModelSubject(target.name, target.factory, **given)
+    given = _known(where, given, MemberSubject, expected, "spec")
+    _check_shape(where, given)
+    return MemberSubject(target, **given)
+
+
+def _known(where: str, given: Any, kind: type[Any], expected: str, *own: str) -> Mapping[str, Any]:
+    """A mapping that holds nothing but attributes of a kind of subject, without its `own`."""
+    known = [each.name for each in fields(kind) if each.name not in own]
     if not isinstance(given, Mapping):
-        raise UsageError(f"{where} is {given!r}; expected a list of examples, or a mapping with {', '.join(known)}")
+        raise UsageError(f"{where} is {given!r}; expected {expected} with {', '.join(known)}")
     if unknown := sorted(set(given) - set(known)):
         raise UsageError(f"{where} has the unknown key {unknown[0]!r}; known: {', '.join(known)}")
-    if kind is MemberSubject:
-        _check_shape(where, given)
-    return kind(**own, **given)
+    return given
 
 
 def _check_shape(where: str, given: Mapping[str, Any]) -> None:

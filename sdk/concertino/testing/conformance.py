@@ -196,7 +196,7 @@ class StrategyConformance(_Conformance):
         tools: the members that a run offers; by default a `lookup` of a text and an `add` of two numbers.
         questions: of runs.
         calls: for each turn that is written, its calls; by default calls of the tools with made-up arguments.
-        texts: replies that the format reads, beside those that the strategy writes.
+        texts: replies that the format reads, in addition to those that the strategy writes.
         results: what members return, by visible name: a value, or a function of the arguments.
     """
 

@@ -1,6 +1,6 @@
 """Checks of what a member declares: they need no example and run nothing of it.
 
-What an orchestrator knows of a member is its name, its description and its schema, so these are held to what a model
+What an orchestrator knows of a member is its name, its description and its schema. So the checks require what a model
 needs in order to choose and to call: words that say what it does, a description of each parameter, a schema that is
 small, closed to arguments that do not exist, and says every rule that the code enforces.
 """

@@ -2,7 +2,7 @@
 
 A fake answers with `returns` (a value, or a function of the arguments), raises `raises`, or takes the next item of
 `sequence`, of which exceptions are raised: a flaky member is a sequence. The three faulty tools do what plugins do
-wrong: one never ends, one blocks, one ignores its cancellation; each has a life of its own limit, so that a test
+wrong: one never ends, one blocks, one ignores its cancellation; each ends after its own limit, so that a test
 which leaves one behind still comes to an end.
 
 Invariant: a fake remembers every call in `calls`, in the order of starting. A copy (`with_`) shares the memory.
@@ -114,8 +114,8 @@ class FakeAgent(AgentSpec):
 
 
 def _memory(spec: ToolSpec) -> _Behaviour:
-    behaviour: _Behaviour = spec.function  # type: ignore[assignment]
-    return behaviour
+    assert isinstance(spec.function, _Behaviour)
+    return spec.function
 
 
 def fake_tool(

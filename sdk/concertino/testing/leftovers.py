@@ -1,6 +1,6 @@
 """What is left running: tasks of the event loop, threads, and child processes, compared before and after.
 
-What a library starts once and keeps is no leftover, so a caller takes the first look after a warm-up. The same holds
+What a library starts once and keeps is not a leftover, so a caller takes the first look after a warm-up. The same holds
 for the threads of the event loop itself (`asyncio.to_thread`): how many it has is chance, so only what still works in
 them counts. Things may need a moment to end; `assert_none` waits that long before it complains.
 """

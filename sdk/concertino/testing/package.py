@@ -1,7 +1,7 @@
-"""`check_package`: everything that an installed distribution publishes, held to conformance.
+"""`check_package`: checks everything that an installed distribution publishes.
 
-A distribution may say more of its members in a mapping `concertino_examples` beside its hooks, by short name: a list
-of examples, or a mapping with attributes of `MemberSubject`, `ModelSubject` or `StrategySubject`.
+A distribution may say more of its members in a mapping `concertino_examples` in the module of its hooks, by short
+name: a list of examples, or a mapping with attributes of `MemberSubject`, `ModelSubject` or `StrategySubject`.
 
     concertino_examples = {
         "count_letter": {"examples": [({"text": "banana", "letter": "a"}, 3)], "rejected": [{"text": "banana"}]},
@@ -24,6 +24,7 @@ from concertino.core.errors import PluginError, UsageError
 from concertino.members.specs import AgentSpec, ModelSpec, Spec
 from concertino.plugins import PluginManager, default_manager
 from concertino.plugins.status import PluginInfo
+from concertino.schema import suggestion
 from concertino.strategies.base.machine import Strategy
 
 from .agent_checks import AGENT_CHECKS
@@ -76,16 +77,11 @@ def check_package(
 
 
 def _providers(name: str, manager: PluginManager) -> list[PluginInfo]:
-    from concertino.schema import near_names
-
     known = manager.plugins()
     found = [info for info in known if _canonical(name) in {_canonical(other) for other in _names(info)}]
     if not found:
         names = sorted({other for info in known for other in _names(info)})
-        near = near_names(name, names)
-        there_are = f"there are {', '.join(info.name for info in known) or 'none'}"
-        hint = f"did you mean {' or '.join(near)}?" if near else there_are
-        raise UsageError(f"no installed plugin is called {name!r}; {hint}")
+        raise UsageError(f"no installed plugin is called {name!r}; {suggestion(name, names)}")
     return found
 
 
@@ -171,7 +167,7 @@ def _check_strategy(name: str, strategy: type, given: Any) -> Iterator[CheckRow]
 def _examples(
     info: PluginInfo, specs: Mapping[str, Spec], strategies: Mapping[str, type]
 ) -> tuple[dict[str, Any], str]:
-    """Subjects by full name, from the mapping beside the hooks; or what is wrong with it."""
+    """Subjects by full name, from the mapping in the module of the hooks; or what is wrong with it."""
     try:
         given = _mapping(info)
         by_name = {name: full for full in (*specs, *strategies) for name in (full, full.partition("/")[2])}

@@ -199,7 +199,7 @@ def any_observation_is_shown(subject: StrategySubject) -> None:
 
 
 def it_is_written_down_at_every_step(subject: StrategySubject) -> None:
-    """At every step a fork, and a restored dump, go on as the original does, and share nothing with it."""
+    """At every step a fork and a restored dump continue as the original does, and share nothing with it."""
     driver = Driver(subject)
     for seed in range(-1, RUNS):
         voice = driver.good_voice() if seed < 0 else driver.random_voice(seed)

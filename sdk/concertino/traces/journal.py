@@ -106,7 +106,7 @@ class Journal:
     def resume(
         cls, path: str | os.PathLike[str], *, durability: Durability = "process"
     ) -> tuple[Journal, list[dict[str, Any]]]:
-        """Open an existing journal to go on writing, and return the intact records after its header.
+        """Open an existing journal to continue it, and return the intact records after its header.
 
         What follows the last intact record is cut off and reported in `journal.damage`; unless it is only a
         torn last line, it is first copied to `<journal>.damaged-<offset>`.

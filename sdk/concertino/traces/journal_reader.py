@@ -1,8 +1,8 @@
-"""Reading a journal, whole, record by record, or while it is still being written.
+"""Reading a journal, whole or while it is still being written.
 
-    stream = iter_journal("run.trace")
-    for record in stream: ...
-    if stream.damage: print(stream.damage)
+    file = read_journal("run.trace")
+    for record in file.records: ...
+    if file.damage: print(file.damage)
 
 Reading takes no lock and changes nothing. Invariant: records come in order and without a gap; at the first
 line that does not prove itself reading stops, and `damage` says where and how much is lost. A journal whose
@@ -39,22 +39,6 @@ class JournalFile:
     def unpack(self, value: Any) -> Any:
         """The value behind a blob reference, any other value as it is; BlobError if it is not intact."""
         return unpack(value, BlobStore(self.path))
-
-
-class JournalStream:
-    """The records of a journal, read as they are used; `damage` is known when an iteration has ended."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.header = _first_record(_Cursor(path))
-        self.damage: Damage | None = None
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        cursor = _Cursor(self.path)
-        records = cursor.records()
-        next(records, None)  # the header
-        yield from records
-        self.damage = cursor.damage
 
 
 class _Cursor:
@@ -102,11 +86,6 @@ def read_journal(path: str | os.PathLike[str]) -> JournalFile:
     header = _first_record(_Cursor(cursor.path))
     records = list(cursor.records())
     return JournalFile(cursor.path, header, records[1:], cursor.damage, cursor.offset)
-
-
-def iter_journal(path: str | os.PathLike[str]) -> JournalStream:
-    """Read a journal record by record, holding one record in memory; raises like `read_journal`, at once."""
-    return JournalStream(Path(path))
 
 
 def tail_journal(

@@ -141,7 +141,7 @@ def test_check_reports_conformance(cli: Any) -> None:
 def test_check_of_something_unknown_is_wrong_usage(cli: Any) -> None:
     done = cli("check", "bend")
     assert done.exit_code == 2
-    assert "did you mean band?" in done.stderr
+    assert "did you mean 'band'?" in done.stderr
 
 
 def test_an_interrupted_check_shows_what_was_checked(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:

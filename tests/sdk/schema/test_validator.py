@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import pytest
 from concertino.schema import (
-    BackendMissing,
     InstanceRefused,
     SchemaRefused,
     Validator,
@@ -17,6 +16,7 @@ from concertino.schema import (
     compile_schema,
     explain,
 )
+from concertino.schema.errors import BackendMissing
 
 WEATHER = {
     "type": "object",

@@ -12,7 +12,7 @@ import pytest
 from concertino.traces.journal import Journal
 from concertino.traces.journal_errors import JournalError, JournalTooNew
 from concertino.traces.journal_line import FORMAT_VERSION, encode_json, frame, parse_line
-from concertino.traces.journal_reader import iter_journal, read_journal, tail_journal
+from concertino.traces.journal_reader import read_journal, tail_journal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -105,7 +105,6 @@ def test_resume_keeps_a_copy_of_intact_bytes_behind_a_damaged_record(path: Path,
 def test_reading_never_changes_a_damaged_file(path: Path, log: bytes) -> None:
     path.write_bytes(log[:-5])
     read_journal(path)
-    list(iter_journal(path))
     assert path.read_bytes() == log[:-5]
 
 
@@ -137,7 +136,7 @@ def test_a_damaged_header_is_an_error_because_nothing_can_be_trusted(path: Path,
 def test_a_log_cut_inside_its_header_says_that_nothing_is_recorded(path: Path, log: bytes) -> None:
     for cut in range(log.index(b"\n") + 1):
         path.write_bytes(log[:cut])
-        for read in (read_journal, iter_journal, Journal.resume):
+        for read in (read_journal, Journal.resume):
             with pytest.raises(JournalError, match="nothing is recorded in it"):
                 read(path)
 
@@ -181,7 +180,7 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
 def test_a_journal_from_a_later_version_names_both_versions_and_the_way_out(path: Path) -> None:
     content = frame(encode_json({"t": "header", "v": FORMAT_VERSION + 1}), 0) + b"what comes is unknown\n"
     path.write_bytes(content)
-    for read in (read_journal, iter_journal, Journal.resume):
+    for read in (read_journal, Journal.resume):
         with pytest.raises(JournalTooNew) as caught:
             read(path)
         text = str(caught.value)
@@ -226,17 +225,7 @@ def test_half_characters_survive(code: int, parts: list[str]) -> None:
     assert parse_line(frame(encode_json({"x": content}), 0), 0)["x"] == content
 
 
-# -- streaming and following -------------------------------------------------------------------------------
-
-
-def test_a_stream_gives_header_records_and_damage_and_can_be_read_again(path: Path, log: bytes) -> None:
-    path.write_bytes(log[:-3])
-    stream = iter_journal(path)
-    assert stream.header == {**HEADER, "n": 0}
-    for _ in range(2):
-        assert [r["i"] for r in stream] == list(range(1, RECORDS))
-        assert stream.damage is not None
-        assert stream.damage.torn
+# -- following ---------------------------------------------------------------------------------------------
 
 
 def test_a_follower_sees_the_header_first_and_every_record_as_it_comes(path: Path) -> None:

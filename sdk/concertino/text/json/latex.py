@@ -48,6 +48,6 @@ def refuse_hidden_commands(value: Any, maths_fields: Collection[str], text: str)
         elif maths and isinstance(item, str) and (hidden := _COMMAND_IN_VALUE.search(item)):
             letter = next(name for name, control in _CONTROL.items() if hidden.group()[0] == control)
             position = text.find("\\" + letter + hidden.group()[1:])
-            # A control character written raw is no escape, so it hides nothing.
+            # A raw control character is not an escape, so it hides nothing.
             if position >= 0:
                 raise latex_escape(text, position, letter)

@@ -34,7 +34,7 @@ def too_deep(text: str, position: int) -> ReadingError:
 
 def lone_surrogate(text: str, position: int) -> ReadingError:
     """Half of a surrogate pair."""
-    problem = "found half of a surrogate pair, which is no character; write the character itself."
+    problem = "found half of a surrogate pair, which is not a character; write the character itself."
     return refusal("lone-surrogate", problem, text, position)
 
 

@@ -98,7 +98,7 @@ def _read_filling(reader: AlmostJsonReader, start: int) -> Any:
     """Read a value that nothing but wrapping surrounds."""
     value, end = reader.value(start)
     if (stop := behind_wrapping(reader.text, end)) != len(reader.text):
-        reader.refuse("text stands behind the JSON value; write the value and nothing else.", stop)
+        reader.refuse("text follows the JSON value; write the value and nothing else.", stop)
     note_surroundings(reader, reader.text[:start], reader.text[end:])
     return value
 

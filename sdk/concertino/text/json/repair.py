@@ -1,6 +1,6 @@
 """The structure of almost-JSON: objects and arrays, their separators and their limits.
 
-A recursive reader over the tokens of `_tokens.py`. It keeps going only where one continuation is possible:
+A recursive reader over the tokens of `tokens.py`. It keeps going only where one continuation is possible:
 a comma may be missing between two complete members, or stand too many before a closing bracket; everything
 else that is out of place is refused there. The recursion is bounded by `MAX_DEPTH`, every character is read
 a bounded number of times, and nothing is ever closed on the model's behalf.

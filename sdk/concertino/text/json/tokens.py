@@ -148,7 +148,7 @@ class TokenReader:
             self.refuse_end("string", start)
         if _DOUBTFUL_ESCAPE.match(text, position + 1):
             shown = quoted(text[position : position + 2])
-            problem = f"{shown} is no JSON escape and could mean two things; double its backslash or drop it."
+            problem = f"{shown} is not a JSON escape and could mean two things; double its backslash or drop it."
             self.refuse(problem, position, "ambiguous-escape")
         self.repairs.add("stray-backslash")
         return "\\", position + 1
@@ -210,7 +210,7 @@ class TokenReader:
         token = match.group() if match else ""
         if start + len(token) == len(self.text):
             self.refuse_end("number", start)
-        self.refuse(f"{quoted(token)} is no JSON number; write digits like 7, -0.5 or 1e5.", start)
+        self.refuse(f"{quoted(token)} is not a JSON number; write digits like 7, -0.5 or 1e5.", start)
 
     def refuse_not_finite(self, position: int) -> None:
         if literal := _NOT_FINITE.match(self.text, position):
