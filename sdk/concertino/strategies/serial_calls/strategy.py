@@ -32,11 +32,10 @@ from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.machine import Ask, Done, RunLimits, Strategy, TaskContext
 from concertino.strategies.base.observations import render_each, render_remaining, render_round
 from concertino.strategies.base.references import Sources, fill_call, place_of
-from concertino.text.json import ReadingError, read_json
 
 from . import prompts
 from .choices import choices_by_tool
-from .format import SerialTurn, read_turn, write_turn
+from .format import SerialTurn, arguments_of, read_turn, write_turn
 from .notebook import Kind, Notebook, answer_of, code_of
 from .released_prompts import Cutter, Variant, estimating_cutter, offered_tools, released_prompt
 
@@ -269,14 +268,9 @@ class SerialCallsMachine(Conversation):
 
     def _own_answer(self, call: Call) -> str:
         """The argument of a call of the strategy's own answer tool, `""` for any other call."""
-        arguments: Any = call.arguments
         if self.settings.by_member or call.name != self.settings.answer_tool or call.error is not None:
             return ""
-        if isinstance(arguments, str):
-            try:
-                arguments = read_json(arguments).value
-            except ReadingError:
-                return ""
+        arguments = arguments_of(call)
         text = next((v for key in ("text", "answer") if (v := arguments.get(key)) is not None), "")
         return answer_of(text)
 
@@ -403,11 +397,5 @@ class SerialCallsMachine(Conversation):
 
 def _alias(call: Call) -> str:
     """Who was asked for the answer."""
-    arguments: Any = call.arguments
-    if isinstance(arguments, str):
-        try:
-            arguments = read_json(arguments).value
-        except ReadingError:
-            return ""
-    alias = arguments.get("model", "")
+    alias = arguments_of(call).get("model", "")
     return alias if isinstance(alias, str) else ""
