@@ -4,7 +4,7 @@
     code      the last fenced block
     tests     <test><input> … </input><output> … </output></test>, or **Test Input:** … **Test Output:** …
     answer    the last of \\boxed{…}, <answer> … </answer>, and a line `#### …`
-    actions   a JSON list behind the last `####`, `**Actions List**:` or `<answer>`; or the last list of the text
+    actions   a JSON list after the last `####`, `**Actions List**:` or `<answer>`; or the last list of the text
     calls     <tool_call> blocks, as in a serial turn
 
 Each form has a writer whose text the reader reads back. Reading takes any text, in time linear in its length, and
