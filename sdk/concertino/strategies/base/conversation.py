@@ -80,6 +80,20 @@ class Conversation(Machine):
         self.messages.append(message if with_calls else replace(message, tool_calls=()))
         self.asked = len(self.messages)
 
+    def _hand_back(self, text: str, why: str, at_most: int) -> None:
+        """Have the model write again after a text that could not be used; the run ends after so many in a row.
+
+        Args:
+            text: what the model reads; nothing where empty.
+            why: completes "2 texts in a row …", for the detail of the end.
+        """
+        self.fruitless += 1
+        if self.fruitless >= at_most:
+            texts = f"{self.fruitless} texts in a row" if self.fruitless > 1 else "the text"
+            self._end(Done(None, "format", f"{texts} {why}"))
+        elif text:
+            self.messages.append(Message("user", text))
+
     def finish(self, stop: str, detail: str = "") -> None:
         """End from outside."""
         if self.phase != "done":

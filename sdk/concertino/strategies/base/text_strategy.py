@@ -127,7 +127,8 @@ class TextMachine(Conversation):
         elif parsed.answer is not None:
             self._end(Done(parsed.answer, "answered"))
         else:
-            self._not_understood(self.settings.ask_again(parsed.issues))
+            text, most = self.settings.ask_again(parsed.issues), self.settings.max_unreadable_replies
+            self._hand_back(text, "could not be read", most)
 
     def _parsed(self, text: str) -> ParsedReply:
         """What the strategy reads, with calls numbered as in a plan; calls without a valid plan are an issue."""
@@ -141,13 +142,6 @@ class TextMachine(Conversation):
         limit = self.settings.max_parallel
         error = ("too_many_calls", f"at most {limit} calls in one reply; repeat this one in the next")
         return Plan([call if place < limit else replace(call, error=error) for place, call in enumerate(calls)])
-
-    def _not_understood(self, text: str) -> None:
-        self.fruitless += 1
-        if self.fruitless >= self.settings.max_unreadable_replies:
-            self._end(Done(None, "format", f"{self.fruitless} replies in a row could not be read"))
-        else:
-            self.messages.append(Message("user", text))
 
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
         """Show the observations."""

@@ -294,14 +294,8 @@ class DependencyPlanMachine(Conversation):
         self._end(Done(join_parts(answers), stop))
 
     def _again(self, text: str, detail: str) -> None:
-        """Let the model write again, a few times."""
-        self.fruitless += 1
-        if self.fruitless >= self.settings.max_unreadable_replies:
-            times = f"{self.fruitless} texts in a row" if self.fruitless > 1 else "the text"
-            why = detail.replace("\n", " ")
-            self._end(Done(None, "format", f"{times} could not be run; the last: {why}"))
-        else:
-            self.messages.append(Message("user", text))
+        why = f"could not be run; the last: {' '.join(detail.splitlines())}"
+        self._hand_back(text, why, self.settings.max_unreadable_replies)
 
     # -- copies ----------------------------------------------------------------------------------------------------
 

@@ -201,11 +201,8 @@ class ParallelRoundsMachine(Conversation):
         if answer:
             self._end(Done(answer, "answered"))
             return
-        self.fruitless += 1
-        if self.fruitless >= self.settings.max_unreadable_replies:
-            self._end(Done(None, "format", f"{self.fruitless} texts in a row held no readable call"))
-            return
-        self.messages.append(Message("user", prompts.UNCLOSED if unclosed else prompts.NO_CALL))
+        text = prompts.UNCLOSED if unclosed else prompts.NO_CALL
+        self._hand_back(text, "held no readable call", self.settings.max_unreadable_replies)
 
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
         """Show the observations."""

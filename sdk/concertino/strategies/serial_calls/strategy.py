@@ -280,14 +280,11 @@ class SerialCallsMachine(Conversation):
         if answer and self.settings.form == "chat" and not (self.settings.strict and not turn.ok):
             self._end(Done(answer, "answered"))
             return
-        self.fruitless += 1
-        wrong = [issue for issue in turn.issues if not issue.repaired] or list(turn.issues)
-        if self.fruitless >= self.settings.max_unreadable_replies:
-            last = f"; the last: {wrong[0].message}" if wrong else ""
-            self._end(Done(None, "format", f"{self.fruitless} texts in a row held no readable call{last}"))
-            return
-        if self.settings.form == "chat":
-            self.messages.append(Message("user", prompts.hand_back([issue.message for issue in wrong])))
+        wrong = [issue.message for issue in turn.issues if not issue.repaired] or [i.message for i in turn.issues]
+        why = "held no readable call" + (f"; the last: {wrong[0]}" if wrong else "")
+        # The released prompt has no place for an error, so the next turn asks the same.
+        text = prompts.hand_back(wrong) if self.settings.form == "chat" else ""
+        self._hand_back(text, why, self.settings.max_unreadable_replies)
 
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
         """Show what came back, and end with an answer."""
@@ -314,10 +311,8 @@ class SerialCallsMachine(Conversation):
         if len(refused) < len(observations):
             self.fruitless = 0
             return
-        self.fruitless += 1
-        if self.fruitless >= self.settings.max_unreadable_replies:
-            texts = f"{self.fruitless} texts in a row held no call that could run"
-            self._end(Done(None, "format", f"{texts}; the last: {refused[0]}"))
+        why = f"held no call that could run; the last: {refused[0]}"
+        self._hand_back("", why, self.settings.max_unreadable_replies)
 
     def _note(self, call: Call, content: Any) -> None:
         """A result into the notebook; the result of the answer tool ends the run, unless it is empty."""
