@@ -88,7 +88,6 @@ class TextStrategy(Strategy):
         return "No further calls are allowed. Give the final answer now."
 
     def begin(self, context: TaskContext) -> TextMachine:
-        """A machine at the start of a run."""
         settings = replace(
             self,
             max_rounds=min(self.max_rounds, context.rounds or self.max_rounds),
@@ -97,7 +96,6 @@ class TextStrategy(Strategy):
         return TextMachine(settings, context)
 
     def restore(self, dumped: Mapping[str, Any]) -> TextMachine:
-        """A machine from `dump`."""
         return TextMachine.restored(type(self).from_json(dumped["settings"]), dumped)
 
     @property
@@ -116,7 +114,6 @@ class TextMachine(Conversation):
         self.messages = [Message("system", settings.system_prompt(context)), Message("user", context.question)]
 
     def on_reply(self, reply: Reply) -> None:
-        """Read the model's text."""
         parsed = self._parsed(reply.text)
         self._heard(reply)
         self._read_as(parsed.calls, parsed.issues, understood=bool(parsed.calls) or parsed.answer is not None)
@@ -144,7 +141,6 @@ class TextMachine(Conversation):
         return Plan([call if place < limit else replace(call, error=error) for place, call in enumerate(calls)])
 
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
-        """Show the observations."""
         assert self.plan is not None
         text = self.settings.show(self.plan.calls, observations, remaining)
         self.plan, self.phase, self.round = None, "ask", self.round + 1

@@ -119,7 +119,6 @@ class RoleWorkflow(Workflow, Strategy):
         return RoleWorkflowMachine(self, context)
 
     def restore(self, dumped: Mapping[str, Any]) -> RoleWorkflowMachine:
-        """A machine from `dump`."""
         machine = RoleWorkflowMachine.__new__(RoleWorkflowMachine)
         machine._load(self.from_json(dumped["settings"]), dumped)
         return machine

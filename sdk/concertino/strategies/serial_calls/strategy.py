@@ -222,7 +222,6 @@ class SerialCallsMachine(Conversation):
     # -- replies and observations ----------------------------------------------------------------------------------
 
     def on_reply(self, reply: Reply) -> None:
-        """Read the model's text."""
         if self.phase == "answer":
             self._take_answer(reply)
             return
@@ -287,7 +286,6 @@ class SerialCallsMachine(Conversation):
         self._hand_back(text, why, self.settings.max_unreadable_replies)
 
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
-        """Show what came back, and end with an answer."""
         assert self.plan is not None
         calls = self.plan.calls
         self.plan = None
@@ -372,7 +370,6 @@ class SerialCallsMachine(Conversation):
     # -- copies ----------------------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
-        """Plain JSON data."""
         return {
             **super().dump(),
             "plan": None if self.plan is None else self.plan.to_json(),
