@@ -25,7 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # the trials; worker processes import the faulty tools from there as well
 
 import concertino as ct  # noqa: E402
-from concertino.executor import Breaker, BreakerPolicy, Executor, Limits, RetryPolicy  # noqa: E402
+from concertino.executor import BreakerPolicy, Executor, Limits, RetryPolicy  # noqa: E402
+from concertino.executor.breaker import Breaker  # noqa: E402
 
 from tests.sdk.executor import budget_trials, deadline_trials, orphan_trials  # noqa: E402
 from tests.sdk.executor.faulty import FAULTS, NEIGHBOURS, POOL  # noqa: E402

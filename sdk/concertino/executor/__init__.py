@@ -12,16 +12,15 @@ hooks        before and after a call              scope           what the calls
 runtime      what all executions share            isolation/      threads, processes, orphans, stalls
 """
 
-from .breaker import Breaker, BreakerPolicy
+from .breaker import BreakerPolicy
 from .executor import Executor
 from .isolation.child_process import ChildProcess, awaitable, minimal_environment
 from .limits import Limits
 from .plan_run import PlanRun
 from .retry import RetryPolicy
-from .scope import Duplicates, Memory, Scope, Sink
+from .scope import Duplicates, Memory, Scope
 
 __all__ = [
-    "Breaker",
     "BreakerPolicy",
     "ChildProcess",
     "Duplicates",
@@ -31,7 +30,6 @@ __all__ = [
     "PlanRun",
     "RetryPolicy",
     "Scope",
-    "Sink",
     "awaitable",
     "minimal_environment",
 ]

@@ -124,7 +124,8 @@ def truncate(content: Any, text: str, limit: int) -> tuple[Any, int]:
     """Cut content that is longer than `limit` characters in the middle.
 
     Args:
-        content, text: what `to_content` gave.
+        content: the data that `to_content` gave.
+        text: the text that it gave.
         limit: characters that are shown.
 
     Returns:

@@ -7,13 +7,13 @@ included). The numbers of nested calls and requests survive a crash, so a resume
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from concertino.core.budget import Amount
 from concertino.core.errors import SpecError
 from concertino.core.events import Progressed, idempotency_key
-from concertino.core.model import ChatRequest, Message, Reply, Sampling
+from concertino.core.model import ChatRequest, Message, Reply
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
 from concertino.members.context import Context, ContextModel
@@ -34,17 +34,7 @@ class PoolModel(ContextModel):
         self._context = context
         self.name = name
 
-    async def chat(
-        self,
-        messages: str | Sequence[Message],
-        *,
-        tools: Sequence[dict[str, Any]] = (),
-        sampling: Sampling | None = None,
-        schema: Mapping[str, Any] | None = None,
-    ) -> Reply:
-        if isinstance(messages, str):
-            messages = [Message("user", messages)]
-        request = ChatRequest(messages, tools, sampling or Sampling(), schema=schema)
+    async def ask(self, request: ChatRequest) -> Reply:
         return await self._context._ask(self.name, request)
 
 

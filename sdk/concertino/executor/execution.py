@@ -403,7 +403,7 @@ class Execution(ABC):
             self._leave_queue()
             runtime.deadlines.remove(self.deadline, self)
         loop = scope.loop
-        now = owner.now or loop.time()
+        now = owner.now or loop.time()  # one reading of the clock for all calls that begin together
         self.started = now - scope.started
         timeout = self.bound.timeout
         if timeout is not None and now + timeout < self.deadline:
@@ -703,6 +703,7 @@ class Execution(ABC):
         if has_own_ledger:
             self.ledger.close()
         if self.reservation is not None:
+            # Nobody knows what an interrupted attempt cost, so the budget pays for the most that it can have cost.
             uncertain = attempts.count > 0 and (cut_short or _is_unknown(observation))
             self.reservation.ledger.settle(self.reservation, own, at_reservation=uncertain)
         if has_own_ledger:

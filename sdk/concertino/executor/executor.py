@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from concertino.core.budget import Budget
-from concertino.core.events import Event, Stalled
+from concertino.core.events import Event
 from concertino.core.observation import CallFailed, Observation, Status
 from concertino.core.plan import Call, Plan
 from concertino.members.routing import RouterSpec
@@ -263,21 +263,6 @@ class Executor:
 
     # -- misbehaviour ----------------------------------------------------------------------------------------------
 
-    @property
-    def stalls(self) -> list[Stalled]:
-        """When the event loop was blocked, by which call and where."""
-        return self.runtime.misbehaviour.stalls
-
-    @property
-    def abandoned_calls(self) -> set[asyncio.Task[None]]:
-        """Tasks of calls that could not be ended and still run."""
-        return self.runtime.misbehaviour.abandoned_calls
-
-    @property
-    def closed_calls(self) -> int:
-        """How many calls ignored their cancellation and ended when their coroutine was closed."""
-        return self.runtime.misbehaviour.closed_calls
-
     def health(self) -> dict[str, Any]:
         """What went wrong so far.
 
@@ -285,11 +270,12 @@ class Executor:
         quarantined members; breakers that are not closed.
         """
         tools, providers = self.bindings.tools.values(), self.bindings.providers.values()
+        noted = self.runtime.misbehaviour
         return {
-            "closed_calls": self.closed_calls,
-            "abandoned_calls": len(self.abandoned_calls),
+            "closed_calls": noted.closed_calls,
+            "abandoned_calls": len(noted.abandoned_calls),
             "abandoned_threads": abandoned(),
-            "stalls": [stall.to_json() for stall in self.stalls],
+            "stalls": [stall.to_json() for stall in noted.stalls],
             "quarantined": {bound.name: bound.quarantine for bound in tools if bound.quarantine},
             "breakers": {p.name: p.breaker.state for p in providers if p.breaker.state != "closed"},
         }

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from concertino.members.specs import ModelSpec
 
 _LEAST_TOKENS = 16
+"""What a request shrinks to at least; a smaller rest of the budget refuses it, since no reply would fit."""
 
 
 @lru_cache(maxsize=64)
@@ -145,6 +146,7 @@ class ModelCall(Execution):
         """One attempt. What a failed one consumed is remembered."""
         model = self.bound.opened.open()
         try:
+            # A stream costs more than a plain reply, so it is asked for only where somebody listens.
             return await (model.chat(self.chat) if self.listener is None else self._heard(model, self.listener))
         except ProviderError as error:
             if error.usage is not None:

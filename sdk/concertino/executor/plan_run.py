@@ -125,6 +125,7 @@ class PlanRun(CallOwner):
 
     def begin(self) -> None:
         """Start every call that waits for nothing, all at one instant, so that they can share a timer."""
+        # Reading the clock once gives the calls one deadline, and so one timer.
         self.now = self.scope.loop.time()
         plan = self.plan
         writers = [index for index, call in enumerate(plan.calls) if self._writes(call)]
@@ -282,7 +283,7 @@ class PlanRun(CallOwner):
         else:
             settling.append((index, observation))
             if len(settling) > 1:
-                return  # a follower that was refused at once; the loop below, further up the stack, takes it
+                return  # a follower that was refused at once: the loop below, further up the stack, settles it
             while settling:
                 self._pass_on(settling)
                 settling.popleft()

@@ -164,6 +164,6 @@ class RetryPolicy:
             return max(0.0, failure.retry_after)
         import tenacity
 
-        state = tenacity.RetryCallState(retry_object=None, fn=None, args=(), kwargs={})  # type: ignore[arg-type]
+        state = tenacity.RetryCallState(tenacity.Retrying(), None, (), {})
         state.attempt_number = attempt
         return float(self.wait()(state))

@@ -125,6 +125,7 @@ async def ask_router(
 def _should_fall_back(observation: Observation, deadline: float, scope: Scope) -> bool:
     """Whether another model may succeed where one failed: not when the run was stopped, or the time is over."""
     code = observation.error.code if observation.error else ""
+    # In the last moments before the deadline no other model could answer.
     return code != "cancelled" and scope.loop.time() < deadline - 0.05
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 from concertino.core.events import Stalled
 
+from .isolation.orphans import silence
 from .isolation.threads import Crew
 from .limits import Limits
 from .retry import RetryPolicy
@@ -93,7 +94,7 @@ class Misbehaviour:
         self.abandoned_calls.add(task)
         task.add_done_callback(self.abandoned_calls.discard)
         asyncio.tasks._unregister_task(task)
-        task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio offers no public way
+        silence(task)
 
 
 class Runtime:

@@ -81,7 +81,8 @@ class Scope:
     Attributes:
         started: time on the event loop's clock at which the run began (resumed: would have begun in one go).
         deadline: time on the event loop's clock at which the run ends, infinity for never.
-        before, after: hooks around calls.
+        before: hooks before calls.
+        after: hooks after calls.
         seen: id of the first call of this run with a given name and arguments.
         finished: observations of the orchestrator's own calls, in the order of finishing.
         transcript: the orchestrator's messages so far; agents that review a run read them.

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from concertino.core.budget import Amount
-from concertino.core.model import Message, Reply, Sampling
+from concertino.core.model import ChatRequest, Message, Reply, Sampling
 from concertino.core.observation import Observation
 from concertino.core.plan import Call, Plan
 
@@ -27,7 +27,6 @@ class ContextModel(ABC):
 
     name: str
 
-    @abstractmethod
     async def chat(
         self,
         messages: str | Sequence[Message],
@@ -43,6 +42,13 @@ class ContextModel(ABC):
                 and continue without.
             UsageError: tools and a schema together.
         """
+        if isinstance(messages, str):
+            messages = [Message("user", messages)]
+        return await self.ask(ChatRequest(messages, tools, sampling or Sampling(), schema=schema))
+
+    @abstractmethod
+    async def ask(self, request: ChatRequest) -> Reply:
+        """As `chat`, with a request that is made already."""
 
 
 class Context(ABC):

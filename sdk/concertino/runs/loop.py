@@ -212,6 +212,7 @@ class RunLoop:
             machine.finish("deadline", f"its {self.budget.seconds:g} s are over")
             return
         scope.transcript = step.messages
+        # A machine that never names complete calls gains nothing from a stream, which costs more than a plain reply.
         if self.settings.eager and type(machine).complete_calls is not Machine.complete_calls:
             self.ahead = EagerDispatcher(machine, executor, scope, self.round + 1)
         try:

@@ -98,11 +98,6 @@ class Run:
         """Observations of the orchestrator's calls, round by round."""
         return [seen for round_ in self.rounds for seen in round_.observations]
 
-    @property
-    def all_observations(self) -> list[Observation]:
-        """All observations, those inside agents too, in the order of finishing."""
-        return [event.observation for event in self.events if isinstance(event, CallEnded)]
-
     def statuses(self) -> dict[Status, int]:
         """How often each status occurred among the orchestrator's calls."""
         counts = dict.fromkeys(Status, 0)

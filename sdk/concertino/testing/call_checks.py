@@ -97,7 +97,7 @@ async def a_call_does_not_block_the_event_loop(subject: MemberSubject) -> None:
             pool = with_member(subject.make_pool(), subject.spec)
             await executor.run([Call(subject.spec.name, arguments)], pool, question=subject.question)
             await asyncio.sleep(_REPORTING)
-            stalls = executor.stalls
+            stalls = executor.runtime.misbehaviour.stalls
         if stalls:
             raise CheckFailed(
                 f"{arguments} blocked the event loop for {stalls[0].seconds:.2f} s at {stalls[0].where}; await "
@@ -153,7 +153,8 @@ async def a_deadline_is_honoured(subject: MemberSubject) -> None:
         started = time.monotonic()
         (seen,) = await executor.run([Call(spec.name, arguments)], with_member(pool, spec), question=subject.question)
         seconds = time.monotonic() - started
-        given_up = len(executor.abandoned_calls) + executor.closed_calls
+        noted = executor.runtime.misbehaviour
+        given_up = len(noted.abandoned_calls) + noted.closed_calls
     if seen.status is not Status.TIMEOUT and subject.slow is None:
         raise CheckFailed(
             f"its models never answered, and {arguments} ended as {seen.status} after {seconds:.2f} s; let "

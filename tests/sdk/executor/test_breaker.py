@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import concertino as ct
 import pytest
-from concertino.executor import Breaker, BreakerPolicy, Executor, RetryPolicy
+from concertino.executor import BreakerPolicy, Executor, RetryPolicy
+from concertino.executor.breaker import Breaker
 
 from .virtual_clock import run_virtually
 

@@ -77,7 +77,7 @@ async def test_a_run_interrupted_anywhere_ends_as_if_it_had_not_been(
     resumed = await led_by(*TURNS[replies:]).resume(path, pool=pool)
     assert (resumed.answer, resumed.stop) == (run.answer, run.stop)
     assert [seen.content for seen in resumed.observations] == [seen.content for seen in run.observations]
-    again = {seen.call_id: seen for seen in resumed.all_observations}
+    again = {seen.call_id: seen for seen in resumed.trace.observations()}
     assert all(again[seen.call_id].replayed for seen in done if seen.call_id in again)
     assert resumed.usage._replace(seconds=0) == run.usage._replace(seconds=0)
     assert ct.Trace.load(path).finished

@@ -591,3 +591,12 @@ def test_it_is_found_by_its_name_and_begins_as_coder_and_tester() -> None:
     assert RoleWorkflow() == coder_tester()
     assert isinstance(RoleWorkflow().until, PassTests)
     assert planner_programmer("maze").until == ReachGoal("planner", "maze")
+
+
+def test_a_turn_with_a_call_that_the_role_may_not_make_is_not_written() -> None:
+    with pytest.raises(ct.UsageError, match="role 'coder' has no tools"):
+        coder_tester().write_turn([ct.Call("python", {"code": "1"})], part="coder")
+    workflow = reasoner_programmer(tool="sandbox/python")
+    with pytest.raises(ct.UsageError, match="role 'programmer' may not call 'search'; it may call sandbox/python"):
+        workflow.write_turn([ct.Call("search", {"code": "1"})], part="programmer")
+    assert "print(1)" in workflow.write_turn([ct.Call("python", {"code": "print(1)"})], part="programmer")

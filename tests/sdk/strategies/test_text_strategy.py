@@ -88,7 +88,7 @@ def test_an_unreadable_reply_is_handed_back_until_patience_is_over() -> None:
     assert machine.step().fresh == 1
     assert machine.reading.understood is False
     machine.on_reply(ct.Reply("well"))
-    assert machine.step() == Done(None, "format", "2 replies in a row could not be read")
+    assert machine.step() == Done(None, "format", "2 texts in a row could not be read")
 
 
 def test_a_readable_reply_renews_the_patience() -> None:

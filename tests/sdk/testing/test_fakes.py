@@ -111,8 +111,8 @@ async def test_a_blocking_tool_is_blamed_for_the_stall() -> None:
     tool = blocking_tool(seconds=0.6)
     async with Executor(Limits(stall=0.1)) as executor:
         await executor.run([Call("blocking")], Pool.of(tool))
-        await wait_until(lambda: executor.stalls)
-        assert [stall.name for stall in executor.stalls] == ["blocking"]
+        await wait_until(lambda: executor.runtime.misbehaviour.stalls)
+        assert [stall.name for stall in executor.runtime.misbehaviour.stalls] == ["blocking"]
 
 
 async def test_a_stubborn_tool_is_closed_and_counted() -> None:

@@ -78,7 +78,8 @@ class ChildProcess:
         started: the child's process id; ConnectionError if the guard died before the child started.
         exited: the exit code, negative for a signal, as soon as the child itself has ended.
         ended: the same, once nothing that it started is left.
-        stdin, stdout: the pipes that were asked for.
+        stdin: the pipe, if one was asked for.
+        stdout: the pipe, if one was asked for.
     """
 
     def __init__(

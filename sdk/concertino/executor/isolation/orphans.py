@@ -89,3 +89,8 @@ def unwatch(loop: asyncio.AbstractEventLoop) -> None:
         del _watched[loop]
         if not loop.is_closed() and loop.get_task_factory() is known[2]:
             loop.set_task_factory(known[1])
+
+
+def silence(task: asyncio.Task[Any]) -> None:
+    """Have asyncio not report a task that is destroyed before its end."""
+    task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio offers no public way

@@ -17,7 +17,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from .orphans import unwatch, watch
+from .orphans import silence, unwatch, watch
 
 _IDLE_SECONDS = 5.0
 _LEAVING_SECONDS = 0.05
@@ -227,7 +227,7 @@ class LoopThread:
             with contextlib.suppress(BaseException):  # one plugin's exit must not end the loop of the others
                 self.loop.run_forever()
         for task in asyncio.all_tasks(self.loop):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # it did not obey, and ends here
+            silence(task)  # it did not obey, and ends here
         self.loop.close()
 
     async def run(self, name: str, make: Callable[[], Awaitable[Any]]) -> Any:

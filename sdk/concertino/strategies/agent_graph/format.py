@@ -85,7 +85,7 @@ class GraphReading(NamedTuple):
 
     @property
     def faults(self) -> list[FormatIssue]:
-        """FormatIssues because of which nothing is run."""
+        """Issues that keep the graph from running."""
         return [issue for issue in self.issues if not issue.repaired]
 
 
@@ -150,7 +150,7 @@ def _direct_answer(text: str, elements: GraphElements, dom: DoM, issues: FormatI
         if not issues.faults:
             wanted = "an <agent> or an <answer>" if dom == "low" else "<agent> blocks and one <edge> block"
             what = "an empty <answer>" if answer is not None else "no agent and no answer"
-            issues.refuse("no_graph", f"the text holds {what}; write {wanted} behind </thinking>", 0, len(text))
+            issues.refuse("no_graph", f"the text holds {what}; write {wanted} after </thinking>", 0, len(text))
         return None
     if dom == "high":
         words = "a direct answer where a graph is wanted; write at least one <agent>"

@@ -96,11 +96,9 @@ class AgentGraph(Strategy):
         return (write_answer(answer, thought),)
 
     def begin(self, context: TaskContext) -> AgentGraphMachine:
-        """A machine at the start of a run."""
         return AgentGraphMachine(self, context)
 
     def restore(self, dumped: Mapping[str, Any]) -> AgentGraphMachine:
-        """A machine from `dump`."""
         return AgentGraphMachine.restored(AgentGraph.from_json(dumped["settings"]), dumped)
 
 
@@ -122,7 +120,6 @@ class AgentGraphMachine(Conversation):
     # -- replies and observations ----------------------------------------------------------------------------------
 
     def on_reply(self, reply: Reply) -> None:
-        """Read the model's text."""
         self._heard(reply)
         read = self._read(reply.text, reply.finish_reason == "length")
         calls = () if read.plan is None else read.plan.calls

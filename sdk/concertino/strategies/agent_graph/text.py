@@ -105,7 +105,7 @@ class _Cutter:
         return self._skip_leading(begin)
 
     def _skip_leading(self, begin: int) -> int:
-        """Behind the thoughts that stand before the first element; marks of CDATA in them mean nothing."""
+        """After the thoughts that stand before the first element; marks of CDATA in them mean nothing."""
         while (block := _BLOCK.search(self.text, begin)) and block.group(1) in THOUGHTS:
             name, inside = block.group(1), block.end()
             end = self.text.find(f"</{name}>", inside)
@@ -284,14 +284,14 @@ class _Cutter:
         if len(sources) != len(targets):
             at = ends[_odd_one(ends)][0]
             text = (
-                f"{len(sources)} <from> and {len(targets)} <to>: each <from> needs its own <to> right behind it; "
+                f"{len(sources)} <from> and {len(targets)} <to>: each <from> needs its own <to> right after it; "
                 f"<{at.name}> has no partner here"
             )
             self.issues.refuse("unpaired_edge", text, at.start, at.end)
             return
         if any(tag.name != ("from", "to")[place % 2] for place, (tag, _) in enumerate(ends)):
             first, last = ends[0][0], ends[-1][0]
-            text = "write each <to> right behind its <from>; they were paired in the order of the text"
+            text = "write each <to> right after its <from>; they were paired in the order of the text"
             self.issues.mend("grouped_edges", text, first.start, self._behind(last))
         self.found.pairs += zip(sources, targets, strict=True)
 
@@ -310,12 +310,12 @@ class _Cutter:
         return self.index.leaf(tag.end, closing.start)
 
     def _behind(self, tag: Tag) -> int:
-        """Behind the element that a tag opens, once it is known to be closed."""
+        """After the element that a tag opens, once it is known to be closed."""
         closing = None if tag.empty else self.index.first(tag.name, tag.end, closing=True)
         return closing.end if closing is not None else tag.end
 
     def _skip(self, tag: Tag) -> int:
-        """Behind an element that is not read."""
+        """After an element that is not read."""
         return self._behind(tag) if self._leaf(tag) is not None else self._resume(tag)
 
     def _resume(self, tag: Tag) -> int:
@@ -326,7 +326,7 @@ class _Cutter:
     # -- issues -----------------------------------------------------------------------------------------------------
 
     def _unclosed(self, tag: Tag) -> None:
-        text = f"<{tag.name}> is not closed; write </{tag.name}> behind its content"
+        text = f"<{tag.name}> is not closed; write </{tag.name}> after its content"
         self.issues.refuse("unclosed_tag", text, tag.start, tag.end)
 
     def _unexpected(self, tag: Tag, where: str) -> None:

@@ -47,7 +47,6 @@ class Conversation(Machine):
         self.messages: list[Message] = []
 
     def step(self) -> Step:
-        """The next step."""
         if self.phase == "act":
             assert self.plan is not None
             return Act(self.plan, self.round + 1, self.last_reading.issues if self.last_reading is not None else ())
@@ -55,7 +54,6 @@ class Conversation(Machine):
 
     @property
     def reading(self) -> Reading | None:
-        """What the last text was read as."""
         return self.last_reading
 
     def _read_as(
@@ -80,8 +78,21 @@ class Conversation(Machine):
         self.messages.append(message if with_calls else replace(message, tool_calls=()))
         self.asked = len(self.messages)
 
+    def _hand_back(self, text: str, why: str, at_most: int) -> None:
+        """Have the model write again after a text that could not be used; the run ends after so many in a row.
+
+        Args:
+            text: what the model reads; nothing where empty.
+            why: completes "2 texts in a row …", for the detail of the end.
+        """
+        self.fruitless += 1
+        if self.fruitless >= at_most:
+            texts = f"{self.fruitless} texts in a row" if self.fruitless > 1 else "the text"
+            self._end(Done(None, "format", f"{texts} {why}"))
+        elif text:
+            self.messages.append(Message("user", text))
+
     def finish(self, stop: str, detail: str = "") -> None:
-        """End from outside."""
         if self.phase != "done":
             self._end(Done(None, stop, detail))
 
@@ -91,7 +102,6 @@ class Conversation(Machine):
     # -- copies ----------------------------------------------------------------------------------------------------
 
     def fork(self) -> Self:
-        """An independent copy."""
         twin = object.__new__(type(self))
         twin.__dict__.update({k: list(v) if type(v) is list else v for k, v in self.__dict__.items()})
         return twin

@@ -26,7 +26,7 @@ class Tag(NamedTuple):
         start, end: where it stands in the text.
         closing: `</name>`.
         empty: `<name/>`.
-        attributes: what stands behind the name.
+        attributes: what follows the name.
     """
 
     name: str
@@ -83,12 +83,12 @@ class TagIndex:
         )
 
     def next(self, position: int) -> Tag | None:
-        """The first tag at or behind a position."""
+        """The first tag at or after a position."""
         place = bisect_left(self._starts, position)
         return self.tags[place] if place < len(self.tags) else None
 
     def first(self, name: str, position: int, *, closing: bool) -> Tag | None:
-        """The first opening or closing tag of a name at or behind a position."""
+        """The first opening or closing tag of a name at or after a position."""
         starts, tags = self._by_name.get((name, closing), ([], []))
         place = bisect_left(starts, position)
         return tags[place] if place < len(tags) else None

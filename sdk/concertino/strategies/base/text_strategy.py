@@ -88,7 +88,6 @@ class TextStrategy(Strategy):
         return "No further calls are allowed. Give the final answer now."
 
     def begin(self, context: TaskContext) -> TextMachine:
-        """A machine at the start of a run."""
         settings = replace(
             self,
             max_rounds=min(self.max_rounds, context.rounds or self.max_rounds),
@@ -97,7 +96,6 @@ class TextStrategy(Strategy):
         return TextMachine(settings, context)
 
     def restore(self, dumped: Mapping[str, Any]) -> TextMachine:
-        """A machine from `dump`."""
         return TextMachine.restored(type(self).from_json(dumped["settings"]), dumped)
 
     @property
@@ -116,7 +114,6 @@ class TextMachine(Conversation):
         self.messages = [Message("system", settings.system_prompt(context)), Message("user", context.question)]
 
     def on_reply(self, reply: Reply) -> None:
-        """Read the model's text."""
         parsed = self._parsed(reply.text)
         self._heard(reply)
         self._read_as(parsed.calls, parsed.issues, understood=bool(parsed.calls) or parsed.answer is not None)
@@ -127,7 +124,8 @@ class TextMachine(Conversation):
         elif parsed.answer is not None:
             self._end(Done(parsed.answer, "answered"))
         else:
-            self._not_understood(self.settings.ask_again(parsed.issues))
+            text, most = self.settings.ask_again(parsed.issues), self.settings.max_unreadable_replies
+            self._hand_back(text, "could not be read", most)
 
     def _parsed(self, text: str) -> ParsedReply:
         """What the strategy reads, with calls numbered as in a plan; calls without a valid plan are an issue."""
@@ -142,15 +140,7 @@ class TextMachine(Conversation):
         error = ("too_many_calls", f"at most {limit} calls in one reply; repeat this one in the next")
         return Plan([call if place < limit else replace(call, error=error) for place, call in enumerate(calls)])
 
-    def _not_understood(self, text: str) -> None:
-        self.fruitless += 1
-        if self.fruitless >= self.settings.max_unreadable_replies:
-            self._end(Done(None, "format", f"{self.fruitless} replies in a row could not be read"))
-        else:
-            self.messages.append(Message("user", text))
-
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
-        """Show the observations."""
         assert self.plan is not None
         text = self.settings.show(self.plan.calls, observations, remaining)
         self.plan, self.phase, self.round = None, "ask", self.round + 1

@@ -204,7 +204,7 @@ class _TurnReader:
                 place += 1
                 continue
             if name == "observation":
-                words = "results come from the tools; stop behind your calls"
+                words = "results come from the tools; stop after your calls"
                 self.issues.mend("own_observation", words, tag.start(), len(self.text))
                 return
             closing = self._next(name, place, closed=True)
@@ -217,7 +217,7 @@ class _TurnReader:
         self._stray(behind, len(self.text))
 
     def _start_of(self, place: int) -> int:
-        """Where a tag begins; the end of the text behind the last."""
+        """Where a tag begins; the end of the text after the last."""
         return self.tags[place].start() if place < len(self.tags) else len(self.text)
 
     def _next(self, name: str, place: int, *, closed: bool) -> int | None:
@@ -227,7 +227,7 @@ class _TurnReader:
         return places[found] if found < len(places) else None
 
     def _take(self, name: str, place: int, closing: int | None, end: int, graph: bool) -> bool:
-        """Take one element; False if all behind it belongs to it, unclosed."""
+        """Take one element; False if all after it belongs to it, unclosed."""
         tag = self.tags[place]
         inner, span = self.text[tag.end() : end], (tag.start(), end)
         if closing is None and not self._may_be_open(name, place):
@@ -253,13 +253,13 @@ class _TurnReader:
         tag = self.tags[place]
         if self.cut_off or place + 1 < len(self.tags) or (name not in self.verbs and name != "answer"):
             return False
-        words = f"<{name}> is not closed; write </{name}> behind it"
+        words = f"<{name}> is not closed; write </{name}> after it"
         self.issues.mend("unclosed_tag", words, tag.start(), tag.end())
         return not self.issues.strict
 
     def _unclosed(self, name: str, tag: re.Match[str], inner: str) -> None:
         why = "the text ended (length limit) inside" if self.cut_off else "not closed:"
-        words = f"{why} <{name}>; write </{name}> behind its content"
+        words = f"{why} <{name}>; write </{name}> after its content"
         if name in self.verbs:
             self.issues.broken("unclosed_tag", words, tag.start(), tag.end())
             self._add(Call(self.verbs[name], error=("bad_format", words)))

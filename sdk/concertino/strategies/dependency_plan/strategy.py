@@ -134,7 +134,6 @@ class DependencyPlan(Strategy):
         return DependencyPlanMachine(settings, context, resolve_verbs(self.tools, Offers(context.tools)))
 
     def restore(self, dumped: Mapping[str, Any]) -> DependencyPlanMachine:
-        """A machine from `dump`."""
         return DependencyPlanMachine.restored(DependencyPlan.from_json(dumped["settings"]), dumped)
 
 
@@ -213,7 +212,6 @@ class DependencyPlanMachine(Conversation):
     # -- replies and observations ----------------------------------------------------------------------------------
 
     def on_reply(self, reply: Reply) -> None:
-        """Read the model's text."""
         self._heard(reply)
         cut_off = reply.finish_reason == "length"
         if self.phase == "answer":
@@ -266,7 +264,6 @@ class DependencyPlanMachine(Conversation):
         return by_levels(plan) if self.settings.schedule == "levels" else plan
 
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
-        """Show the observations."""
         assert self.plan is not None
         brief = self.settings.prompt == "brief"
         names = [call.id if brief else call.name for call in self.plan.calls]
@@ -294,14 +291,8 @@ class DependencyPlanMachine(Conversation):
         self._end(Done(join_parts(answers), stop))
 
     def _again(self, text: str, detail: str) -> None:
-        """Let the model write again, a few times."""
-        self.fruitless += 1
-        if self.fruitless >= self.settings.max_unreadable_replies:
-            times = f"{self.fruitless} texts in a row" if self.fruitless > 1 else "the text"
-            why = detail.replace("\n", " ")
-            self._end(Done(None, "format", f"{times} could not be run; the last: {why}"))
-        else:
-            self.messages.append(Message("user", text))
+        why = f"could not be run; the last: {' '.join(detail.splitlines())}"
+        self._hand_back(text, why, self.settings.max_unreadable_replies)
 
     # -- copies ----------------------------------------------------------------------------------------------------
 

@@ -99,7 +99,6 @@ class ParallelRounds(Strategy):
         return write_round(thought, [(prompts.FINAL, {})]), f"<answer>{answer}</answer>"
 
     def restore(self, dumped: Mapping[str, Any]) -> ParallelRoundsMachine:
-        """A machine from `dump`."""
         return ParallelRoundsMachine.restored(ParallelRounds.from_json(dumped["settings"]), dumped)
 
 
@@ -154,7 +153,6 @@ class ParallelRoundsMachine(Conversation):
     # -- replies and observations ----------------------------------------------------------------------------------
 
     def on_reply(self, reply: Reply) -> None:
-        """Read the model's text."""
         if self.phase == "answer":
             self._take_answer(reply)
             return
@@ -201,14 +199,10 @@ class ParallelRoundsMachine(Conversation):
         if answer:
             self._end(Done(answer, "answered"))
             return
-        self.fruitless += 1
-        if self.fruitless >= self.settings.max_unreadable_replies:
-            self._end(Done(None, "format", f"{self.fruitless} texts in a row held no readable call"))
-            return
-        self.messages.append(Message("user", prompts.UNCLOSED if unclosed else prompts.NO_CALL))
+        text = prompts.UNCLOSED if unclosed else prompts.NO_CALL
+        self._hand_back(text, "held no readable call", self.settings.max_unreadable_replies)
 
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
-        """Show the observations."""
         assert self.plan is not None
         calls = self.plan.calls
         if self.settings.references:
@@ -278,7 +272,6 @@ class ParallelRoundsMachine(Conversation):
     # -- copies ----------------------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
-        """Plain JSON data."""
         return {
             **super().dump(),
             "plan": None if self.plan is None else self.plan.to_json(),

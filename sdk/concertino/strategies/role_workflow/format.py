@@ -4,7 +4,7 @@
     code      the last fenced block
     tests     <test><input> … </input><output> … </output></test>, or **Test Input:** … **Test Output:** …
     answer    the last of \\boxed{…}, <answer> … </answer>, and a line `#### …`
-    actions   a JSON list behind the last `####`, `**Actions List**:` or `<answer>`; or the last list of the text
+    actions   a JSON list after the last `####`, `**Actions List**:` or `<answer>`; or the last list of the text
     calls     <tool_call> blocks, as in a serial turn
 
 Each form has a writer whose text the reader reads back. Reading takes any text, in time linear in its length, and
@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from concertino.core.errors import UsageError
 from concertino.core.format_issue import FormatIssue
@@ -26,6 +27,7 @@ from concertino.strategies.serial_calls import format as serial
 from concertino.text.json import ReadingError, read_json
 from concertino.text.tool_calls import cut_blocks
 
+T = TypeVar("T")
 Form = Literal["text", "code", "tests", "answer", "actions", "calls"]
 FORMS: tuple[Form, ...] = ("text", "code", "tests", "answer", "actions", "calls")
 
@@ -314,11 +316,11 @@ def _end_of_answer(text: str, sign: re.Match[str]) -> int | None:
 
 def _read_actions(reader: _RoleTextReader) -> list[Any] | None:
     text = reader.text
-    sign = None
-    for sign in _ACTION_SIGN.finditer(text, reader.start):  # noqa: B007 - the last one counts
-        pass
+    sign = _last(_ACTION_SIGN.finditer(text, reader.start))
     begin = sign.end() if sign else reader.start
-    span = _list_behind(text, begin) if sign else _last_list(text, begin)
+    # After a sign the list comes first; without one, a list in the middle may be an example.
+    lists = _lists(text, begin)
+    span = next(lists, None) if sign else _last(lists)
     if span is None:
         if reader.cut_off:
             reader.cut(begin)
@@ -342,8 +344,13 @@ def _read_actions(reader: _RoleTextReader) -> list[Any] | None:
     return list(value)
 
 
-def _list_behind(text: str, begin: int) -> tuple[int, int] | None:
-    """The first bracketed list."""
+def _last(found: Iterable[T]) -> T | None:
+    last = deque(found, maxlen=1)
+    return last[0] if last else None
+
+
+def _lists(text: str, begin: int) -> Iterator[tuple[int, int]]:
+    """The outermost bracketed lists."""
     depth, start = 0, -1
     for bracket in _BRACKETS.finditer(text, begin):
         if bracket.group() == "[":
@@ -352,22 +359,7 @@ def _list_behind(text: str, begin: int) -> tuple[int, int] | None:
         elif depth:
             depth -= 1
             if depth == 0:
-                return start, bracket.end()
-    return None
-
-
-def _last_list(text: str, begin: int) -> tuple[int, int] | None:
-    """The last bracketed list."""
-    depth, start, last = 0, -1, None
-    for bracket in _BRACKETS.finditer(text, begin):
-        if bracket.group() == "[":
-            start = bracket.start() if depth == 0 else start
-            depth += 1
-        elif depth:
-            depth -= 1
-            if depth == 0:
-                last = start, bracket.end()
-    return last
+                yield start, bracket.end()
 
 
 def _bare_words(text: str) -> list[str] | None:
@@ -427,11 +419,6 @@ def write_actions(actions: Sequence[Any]) -> str:
 
 def _escaped(sign: re.Match[str]) -> str:
     return f"\\u{ord(sign.group()):04x}"
-
-
-def write_call(name: str, arguments: Any) -> str:
-    """A call of a role that reads `calls`."""
-    return serial.write_turn("", name, arguments)
 
 
 def write_value(form: Form, value: Any, thought: str = "") -> str:

@@ -119,6 +119,17 @@ Find out who is wrong. If the script was, mend or rewrite it; if not, keep its m
 """A reasoner and a programmer with a Python tool."""
 
 _ACTIONS = 'End with a line that holds the actions as a JSON list behind ####, for example: #### ["U", "R"]'
+_SCRIPT_TO_CHECK = f"""This is to be seen now:
+{{observation}}
+
+A colleague wrote this script:
+{{programmer.value}}
+
+It printed:
+{{programmer.result}}
+
+Check the printed actions against the rules and the goal. Take them if they are right, correct them if not. \
+{_ACTIONS}"""
 _PLANNING = (
     "Print the actions as one JSON list and nothing else. If you are not sure of the whole way, print a safe beginning "
     "of it. Write the whole script in one block that begins with ```python and ends with ```."
@@ -159,17 +170,7 @@ This is to be seen now:
 
 {{question}}
 
-This is to be seen now:
-{{observation}}
-
-A colleague wrote this script:
-{{programmer.value}}
-
-It printed:
-{{programmer.result}}
-
-Check the printed actions against the rules and the goal. Take them if they are right, correct them if not. \
-{_ACTIONS}""",
+{_SCRIPT_TO_CHECK}""",
         again=f"""Decide which actions to take from here.
 
 {{question}}
@@ -178,17 +179,7 @@ What was done before:
 
 {{history}}
 
-This is to be seen now:
-{{observation}}
-
-A colleague wrote this script:
-{{programmer.value}}
-
-It printed:
-{{programmer.result}}
-
-Check the printed actions against the rules and the goal. Take them if they are right, correct them if not. \
-{_ACTIONS}""",
+{_SCRIPT_TO_CHECK}""",
     ),
 )
 """A planner and a programmer with a Python tool, in an environment."""

@@ -96,7 +96,6 @@ class RoleWorkflowMachine(Machine):
     # -- what is wanted --------------------------------------------------------------------------------------------
 
     def step(self) -> Step:
-        """The next step."""
         if self.phase == "done":
             return self.final
         if self.phase == "ask":
@@ -112,7 +111,6 @@ class RoleWorkflowMachine(Machine):
 
     @property
     def reading(self) -> Reading | None:
-        """What the last text was read as."""
         return self.last_reading
 
     def turn_state(self) -> TurnState:
@@ -142,7 +140,6 @@ class RoleWorkflowMachine(Machine):
     # -- replies and observations ----------------------------------------------------------------------------------
 
     def on_reply(self, reply: Reply) -> None:
-        """Read what a role wrote; a text that cannot be read is handed back, a few times."""
         role = self.role
         read = read_role_text(reply, role.reads, strict=self.settings.strict)
         refusals = [issue.message for issue in read.issues if not issue.repaired]
@@ -408,7 +405,6 @@ class RoleWorkflowMachine(Machine):
         return twin
 
     def dump(self) -> dict[str, Any]:
-        """Plain JSON data."""
         plain = {name: getattr(self, name) for name in _PLAIN}
         return {
             **plain,

@@ -26,10 +26,11 @@ from concertino.core.errors import UsageError
 from concertino.core.plan import Call
 from concertino.schema import near_names
 from concertino.strategies.base.machine import RunLimits, Strategy, TaskContext
+from concertino.text.tool_calls import write_tool_call
 
 from . import prompts
 from .document import faults_of, from_document, read_document_text, to_document
-from .format import write_call, write_value
+from .format import write_value
 from .role import Agree, PassTests, ReachGoal, Role, Until, Workflow
 from .run import RoleWorkflowMachine
 
@@ -88,7 +89,7 @@ class RoleWorkflow(Workflow, Strategy):
         if refused is not None:
             raise UsageError(f"role {role.name!r} may not call {refused!r}; it may call {', '.join(role.tools)}")
         if role.reads == "calls":
-            return "\n".join([*filter(None, [thought]), *(write_call(call.name, call.data) for call in calls)])
+            return "\n".join([*filter(None, [thought]), *(write_tool_call(call.name, call.data) for call in calls)])
         if len(calls) != 1:
             raise UsageError(f"role {role.name!r} makes one call in each turn; got {len(calls)}")
         return write_value(role.reads, calls[0].data.get(role.argument), thought)
@@ -118,7 +119,6 @@ class RoleWorkflow(Workflow, Strategy):
         return RoleWorkflowMachine(self, context)
 
     def restore(self, dumped: Mapping[str, Any]) -> RoleWorkflowMachine:
-        """A machine from `dump`."""
         machine = RoleWorkflowMachine.__new__(RoleWorkflowMachine)
         machine._load(self.from_json(dumped["settings"]), dumped)
         return machine

@@ -227,12 +227,7 @@ def _check_names(turn: _TurnDraft, tools: Collection[str], choices: Mapping[str,
 
 def _unlisted(call: Call, offered: Mapping[str, Sequence[str]]) -> str:
     """What is wrong with an argument that takes an alias, `""` if nothing; other arguments are the executor's."""
-    arguments: Any = call.arguments
-    if isinstance(arguments, str):
-        try:
-            arguments = read_json(arguments).value
-        except ReadingError:
-            return ""
+    arguments = arguments_of(call)
     for name, aliases in offered.items():
         value = arguments.get(name)
         if value is None or value in aliases:
@@ -241,6 +236,17 @@ def _unlisted(call: Call, offered: Mapping[str, Sequence[str]]) -> str:
         hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(aliases[:12])}"
         return f"{name}={str(value)[:60]!r} of {call.name[:60]} is not one of its choices; {hint}"
     return ""
+
+
+def arguments_of(call: Call) -> Mapping[str, Any]:
+    """The arguments of a call as data; none where their text is unreadable, which the executor reports."""
+    arguments: Any = call.arguments
+    if isinstance(arguments, str):
+        try:
+            arguments = read_json(arguments).value
+        except ReadingError:
+            return {}
+    return arguments if isinstance(arguments, Mapping) else {}
 
 
 def _finished(turn: _TurnDraft, blocks: Sequence[TextBlock]) -> SerialTurn:

@@ -79,7 +79,7 @@ class Notebook:
 
 
 def _woven(old: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
-    """Each new document before an equal share of the old ones; behind the old ones where more are new than known."""
+    """Each new document before an equal share of the old ones; after the old ones where more are new than known."""
     if not new or len(old) < len(new):
         return (*old, *new)
     share = len(old) // len(new)

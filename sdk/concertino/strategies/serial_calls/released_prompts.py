@@ -3,7 +3,7 @@
 Everything else of concertino is worded by concertino. The bytes here are those of NVlabs/ToolOrchestra (Apache-2.0),
 the repository of arXiv 2511.21689, with their mistakes:
 
-    train    training/lead_agent/llm_agent/generation_quick3.py   a space behind the system sentence, "approriate"
+    train    training/lead_agent/llm_agent/generation_quick3.py   a space after the system sentence, "approriate"
     hle      evaluation/eval_hle.py                               "Choose an appropriate tool.'" with a stray quote
     frames   evaluation/eval_frames.py                            a heading for code also where there is none
 
@@ -94,7 +94,7 @@ class Wording:
         system: the system message.
         closing: how the user message ends.
         document: characters of a document that are shown.
-        ellipsis: what stands behind a document.
+        ellipsis: what stands after a document.
         code: tokens of code and attempts together.
         context: tokens of everything.
         less_problem: the tokens of the problem are taken off `context`.

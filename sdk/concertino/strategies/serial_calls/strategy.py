@@ -32,11 +32,10 @@ from concertino.strategies.base.conversation import Conversation
 from concertino.strategies.base.machine import Ask, Done, RunLimits, Strategy, TaskContext
 from concertino.strategies.base.observations import render_each, render_remaining, render_round
 from concertino.strategies.base.references import Sources, fill_call, place_of
-from concertino.text.json import ReadingError, read_json
 
 from . import prompts
 from .choices import choices_by_tool
-from .format import SerialTurn, read_turn, write_turn
+from .format import SerialTurn, arguments_of, read_turn, write_turn
 from .notebook import Kind, Notebook, answer_of, code_of
 from .released_prompts import Cutter, Variant, estimating_cutter, offered_tools, released_prompt
 
@@ -223,7 +222,6 @@ class SerialCallsMachine(Conversation):
     # -- replies and observations ----------------------------------------------------------------------------------
 
     def on_reply(self, reply: Reply) -> None:
-        """Read the model's text."""
         if self.phase == "answer":
             self._take_answer(reply)
             return
@@ -269,14 +267,9 @@ class SerialCallsMachine(Conversation):
 
     def _own_answer(self, call: Call) -> str:
         """The argument of a call of the strategy's own answer tool, `""` for any other call."""
-        arguments: Any = call.arguments
         if self.settings.by_member or call.name != self.settings.answer_tool or call.error is not None:
             return ""
-        if isinstance(arguments, str):
-            try:
-                arguments = read_json(arguments).value
-            except ReadingError:
-                return ""
+        arguments = arguments_of(call)
         text = next((v for key in ("text", "answer") if (v := arguments.get(key)) is not None), "")
         return answer_of(text)
 
@@ -286,17 +279,13 @@ class SerialCallsMachine(Conversation):
         if answer and self.settings.form == "chat" and not (self.settings.strict and not turn.ok):
             self._end(Done(answer, "answered"))
             return
-        self.fruitless += 1
-        wrong = [issue for issue in turn.issues if not issue.repaired] or list(turn.issues)
-        if self.fruitless >= self.settings.max_unreadable_replies:
-            last = f"; the last: {wrong[0].message}" if wrong else ""
-            self._end(Done(None, "format", f"{self.fruitless} texts in a row held no readable call{last}"))
-            return
-        if self.settings.form == "chat":
-            self.messages.append(Message("user", prompts.hand_back([issue.message for issue in wrong])))
+        wrong = [issue.message for issue in turn.issues if not issue.repaired] or [i.message for i in turn.issues]
+        why = "held no readable call" + (f"; the last: {wrong[0]}" if wrong else "")
+        # The released prompt has no place for an error, so the next turn asks the same.
+        text = prompts.hand_back(wrong) if self.settings.form == "chat" else ""
+        self._hand_back(text, why, self.settings.max_unreadable_replies)
 
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:
-        """Show what came back, and end with an answer."""
         assert self.plan is not None
         calls = self.plan.calls
         self.plan = None
@@ -320,10 +309,8 @@ class SerialCallsMachine(Conversation):
         if len(refused) < len(observations):
             self.fruitless = 0
             return
-        self.fruitless += 1
-        if self.fruitless >= self.settings.max_unreadable_replies:
-            texts = f"{self.fruitless} texts in a row held no call that could run"
-            self._end(Done(None, "format", f"{texts}; the last: {refused[0]}"))
+        why = f"held no call that could run; the last: {refused[0]}"
+        self._hand_back("", why, self.settings.max_unreadable_replies)
 
     def _note(self, call: Call, content: Any) -> None:
         """A result into the notebook; the result of the answer tool ends the run, unless it is empty."""
@@ -383,7 +370,6 @@ class SerialCallsMachine(Conversation):
     # -- copies ----------------------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
-        """Plain JSON data."""
         return {
             **super().dump(),
             "plan": None if self.plan is None else self.plan.to_json(),
@@ -403,11 +389,5 @@ class SerialCallsMachine(Conversation):
 
 def _alias(call: Call) -> str:
     """Who was asked for the answer."""
-    arguments: Any = call.arguments
-    if isinstance(arguments, str):
-        try:
-            arguments = read_json(arguments).value
-        except ReadingError:
-            return ""
-    alias = arguments.get("model", "")
+    alias = arguments_of(call).get("model", "")
     return alias if isinstance(alias, str) else ""
