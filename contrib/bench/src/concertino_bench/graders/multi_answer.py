@@ -20,7 +20,7 @@ from concertino_bench.tasks.task import Task
 
 from .answer_keys import among
 from .answers import bare, boxes, final_answer, marked, spoken
-from .base import shown
+from .base import json_of, shown
 from .exact_match import normalise
 from .matching import match
 
@@ -119,16 +119,10 @@ def _named_line(line: str, names: Sequence[str]) -> tuple[str, str]:
 def _json(text: str) -> Any:
     if not text.startswith(("[", "{")):
         return None
-    from concertino.text.json import ReadingError, read_json
-
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        pass
-    try:
-        return read_json(text).value
-    except ReadingError:
-        return None
+        return json_of(text)
 
 
 def _accepted(task: Task) -> list[tuple[str, ...]]:

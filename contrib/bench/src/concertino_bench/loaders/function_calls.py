@@ -58,7 +58,6 @@ def bfcl(*, path: str | Path, category: str = "", answers: str | Path = "", spli
         category: of the file; else the column `category`, else from the file's name.
         answers: the file with the gold, joined by id; else the column `ground_truth`, else the file of the same name
             in the folder `possible_answer` beside it.
-        split: what every task's split is; else the column `split`.
 
     Returns:
         The tasks; a question of several turns has them numbered.

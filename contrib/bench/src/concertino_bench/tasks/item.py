@@ -275,11 +275,8 @@ def _use(pool: Pool, name: str, uses: Sequence[tuple[Observation, Usage]]) -> Me
         status = observation.status.value
         statuses[status] = statuses.get(status, 0) + 1
         seconds.append(round(observation.ended - observation.started, 6))
-    return MemberUse(_kind(pool, name), len(seconds), statuses, total, tuple(seconds))
-
-
-def _kind(pool: Pool, name: str) -> str:
-    return pool[name].kind if name in pool else "unknown"
+    kind = pool[name].kind if name in pool else "unknown"
+    return MemberUse(kind, len(seconds), statuses, total, tuple(seconds))
 
 
 def _minus(usage: Usage, below: Usage | None) -> Usage:
