@@ -1,8 +1,8 @@
 """Code with tests: hand in a program; the examples say what is wrong, hidden tests say whether it is right.
 
 The invariants: what a caller sees follows from the examples alone, hidden tests are neither shown nor counted there;
-programs run in a sandbox or not at all; and the state is the program that was handed in last, so whoever writes himself
-a state gains nothing by it.
+programs run in a sandbox or not at all; and the state is the program that was handed in last, so a caller that
+writes its own state gains nothing.
 """
 
 from __future__ import annotations

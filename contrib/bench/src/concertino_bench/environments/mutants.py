@@ -1,7 +1,7 @@
 """Mutants of a reference program: copies with one small fault, by which the tests of a tester are measured.
 
 The invariant: a mutant differs from the program in exactly one place of its syntax tree. Some mutants behave as the
-program does all the same; who counts must leave those out.
+program does all the same; a caller that counts must leave those out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def mutants(program: str, most: int = MOST) -> list[str]:
     """Mutants of a program, at most so many.
 
     Raises:
-        SyntaxError: it is no program.
+        SyntaxError: it is not a program.
     """
     places = sum(1 for node in ast.walk(ast.parse(program)) if _mutated(node) is not None)
     chosen = sorted({round(number * (places - 1) / max(1, most - 1)) for number in range(most)}) if places else []

@@ -53,13 +53,15 @@ class EnvironmentWorld:
     def members(self) -> Sequence[ToolSpec]:
         """The member through which this world is acted in."""
         kind = AgentSpec if self._scripted else ToolSpec
-        text = f"Act in the task and see what comes of it. {self._summary} Without an action: see how things stand."
+        text = f"Act in the task and see the result. {self._summary} Without an action: see how things stand."
         schema = {
             "type": "object",
             "properties": {
                 "action": {"description": self._summary},
                 "task": {"type": "string", "description": "for programs: begin again"},
-                "state": {"description": "for programs: the state to act on; leave it out to go on from where you are"},
+                "state": {
+                    "description": "for programs: the state to act on; leave it out to continue from where you are"
+                },
             },
             "additionalProperties": False,
         }
@@ -101,7 +103,7 @@ class EnvironmentWorld:
         return self._judge(environment, arguments, ran)
 
     def _taken_up(self, arguments: Mapping[str, Any]) -> ActingEnvironment:
-        """An environment in the state that is to be acted on; nobody else's."""
+        """An environment in the state that is to be acted on; not shared."""
         environment = self._make()
         environment.reset()
         if "task" in arguments:

@@ -5,8 +5,8 @@
 Two processes: the tests run in one, the program in the other, a fresh interpreter. A call of the program's function is
 a message, its result plain data. The invariants: neither the tests nor the word of the report is ever in the program's
 process, and nothing that it sends is run; so it can only answer, and its answers are compared where it has no say. An
-object that is no plain data stays where it is, and what it equals is not for itself to say. What a test hands over that
-cannot be sent is a fault of neither: the script reports that.
+object that is not plain data stays where it is, and does not decide itself what it equals. A test value that cannot be
+sent is a fault of neither side: the script reports it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _OPERATIONS: Any = {
     "awaited": awaited,
     "plain": plain,
 }
-"""What the tests may do with an object of the program, besides calling it."""
+"""What the tests may do with an object of the program, apart from calling it."""
 _ALIASES = {"np": "numpy", "pd": "pandas"}
 _NOTHING: Any = object()
 
@@ -116,7 +116,7 @@ def told(error: BaseException) -> str:
 
 
 def pack(value: Any, own: Any) -> Any:
-    """A value as JSON; `own` says what stands for one that is no plain data."""
+    """A value as JSON; `own` says what stands for one that is not plain data."""
     kind, name = type(value), type(value).__name__
     if value is None or kind in (bool, str, float):
         return value
@@ -142,7 +142,7 @@ def pack(value: Any, own: Any) -> Any:
 
 
 def unpack(data: Any, other: Any) -> Any:
-    """The inverse of `pack`; `other` makes what stands for a value that is no plain data."""
+    """The inverse of `pack`; `other` makes what stands for a value that is not plain data."""
     if isinstance(data, list):
         return [unpack(item, other) for item in data]
     if not isinstance(data, dict):
@@ -219,7 +219,7 @@ class Program:
         try:
             exec(code, self.space)
         except BaseException as error:
-            self.wire.say("failed", "the program fails by itself: " + told(error))
+            self.wire.say("failed", "the program fails when it is loaded: " + told(error))
             return False
         if entry and entry not in self.space:
             self.wire.say("failed", "the program does not define " + entry)
@@ -331,7 +331,7 @@ class Tests:
         return pack(value, self.own)
 
     def own(self, value: Any) -> Any:
-        """What stands for an object that is no plain data."""
+        """What stands for an object that is not plain data."""
         if isinstance(value, Remote):
             return {"t": "object", "v": value._where}
         if isinstance(value, (types.FunctionType, types.MethodType)):
@@ -366,7 +366,7 @@ class Tests:
         return self.ask("apply", name, [self.pack(value) for value in values], ours=ours)
 
     def ask(self, what: str, *given: Any, ours: bool = False, arguments: Any = ()) -> Any:
-        """What comes of a message; functions that it borrowed are called meanwhile."""
+        """The result of a message; functions that the program borrowed are called meanwhile."""
         if self.gone:
             raise Gone
         self.wire.say(what, *given)
@@ -565,7 +565,7 @@ def start(source: str) -> Tests:
     """The program's process.
 
     Raises:
-        OSError: there can be none.
+        OSError: the system refuses it.
     """
     hide()
     (down, ours), (theirs, up) = os.pipe(), os.pipe()

@@ -99,7 +99,7 @@ def read_programs(text: str, entry: str = "", prompt: str = "") -> list[str]:
     Args:
         text: everything that was said.
         entry: the function that is tested; of several blocks of code the last that defines it counts.
-        prompt: code that the text may go on from.
+        prompt: code that the text may continue.
     """
     text = spoken(text).replace("\r\n", "\n")
     if not text.strip():

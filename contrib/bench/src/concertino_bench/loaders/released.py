@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from concertino import Message, ToolCall
-from concertino.schema import compile_schema, explain
+from concertino.schema import InstanceRefused, compile_schema, explain
 from concertino.strategies import Notebook
 
 from concertino_bench.tasks.task import DataError
@@ -171,7 +171,11 @@ def checked(row: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> di
     """
     filled = {name: value for name, value in row.items() if value is not None}
     validator = compile_schema(schema)
-    if violations := validator.check(filled):
+    try:
+        violations = validator.check(filled)
+    except InstanceRefused as error:
+        raise DataError(f"{place}: {error}; correct the row") from error
+    if violations:
         first = explain(violations, validator).partition("\n")[0]
         raise DataError(f"{place}: {first}; correct the row")
     return filled

@@ -214,7 +214,7 @@ class Item:
             known["members"] = {name: _use_from_json(use) for name, use in data.get("members", {}).items()}
             return cls(**known)
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"no item of a results file: {type(error).__name__}: {error}") from error
+            raise ValueError(f"not an item of a results file: {type(error).__name__}: {error}") from error
 
 
 _PLAIN = {

@@ -395,7 +395,7 @@ def _value(node: ast.AST) -> Any:
     """The value of an arithmetic expression.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
         ArithmeticError: it has no value.
     """
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):

@@ -56,7 +56,7 @@ def perform(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer(given: dict[str, Any]) -> dict[str, Any]:
-    """What came of the call, whatever the function did."""
+    """The result of the call, whatever the function did."""
     try:
         return perform(given)
     except Exception as error:
@@ -72,7 +72,7 @@ def answer(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(packed: str) -> None:
-    """Read what is given, and write one line: the mark, and what came of it."""
+    """Read what is given, and write one line: the mark, and the result."""
     given = json.loads(zlib.decompress(base64.b85decode(packed)))
     done = base64.b85encode(zlib.compress(json.dumps(answer(given)).encode())).decode()
     print(f"{given['mark']}{done}")  # noqa: T201 - this is the script's output
