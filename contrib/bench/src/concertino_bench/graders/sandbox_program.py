@@ -526,6 +526,7 @@ class Remote:
 
 def _declare() -> None:
     """The operators of `Remote`."""
+    # Python looks operators up on the class and never through `__getattr__`, so each has to be there.
     for name in (*_BINARY, *_ORDER):
         own = name.rstrip("_")
         setattr(Remote, f"__{own}__", lambda self, other, name=name: self._binary(name, self, other))

@@ -97,11 +97,11 @@ class ReleasedRecord:
             messages.append(Message("assistant", self.predicted))
         return messages
 
-    def notebooks(self, *, woven: bool = False) -> list[Notebook]:
+    def notebooks(self) -> list[Notebook]:
         """What the orchestrator was shown at the start of each turn; the last one is the state at the end."""
         notebooks = [Notebook()]
         for turn in self.turns:
-            notebooks.append(_noted(notebooks[-1], turn, woven))
+            notebooks.append(_noted(notebooks[-1], turn))
         return notebooks
 
 
@@ -121,10 +121,10 @@ def _predicted(response: Mapping[str, Any]) -> str:
     return str(response.get("pred") or "").strip()
 
 
-def _noted(notebook: Notebook, turn: ReleasedTurn, woven: bool) -> Notebook:
+def _noted(notebook: Notebook, turn: ReleasedTurn) -> Notebook:
     response = turn.response
     if "search_results_data" in response:
-        return notebook.with_documents(response["search_results_data"], woven=woven)
+        return notebook.with_documents(response["search_results_data"], woven=False)
     if "exec_result" in response:
         return notebook.with_code(str(response.get("generated_code", "")), str(response["exec_result"]))
     return notebook.with_attempt(str(turn.arguments.get("model", "")), _predicted(response))

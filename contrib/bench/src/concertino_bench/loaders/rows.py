@@ -424,6 +424,7 @@ class _Window:
                 self.fail(f"invalid JSON ({error.msg}) at {brief(self.text[self.at : self.at + 40])}")
             except (ValueError, RecursionError) as error:
                 self.fail(_json_fault(error, "", cut=False))
+            # A number at the end of what was read may have further digits.
             if end == len(self.text) and not self.ended:
                 self.grow()
                 continue
