@@ -46,21 +46,13 @@ class CallMatch(Grader):
     kinds = ("calls",)
 
     def check(self, task: Task) -> None:
-        """Make sure that the task has gold, or a category without it, and functions that have names.
-
-        Raises:
-            ValueError: it has not.
-        """
+        """Make sure that the task has gold, or a category without it, and functions that have names."""
         known = _functions(task)
         if "relevance" not in str(task.metadata.get("category") or ""):
             _gold(task, known)
 
     async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
-        """Grade the calls that were made; those written in the text if none was made.
-
-        Raises:
-            ValueError: the task has neither gold nor a category without it, or gold that is not a list of calls.
-        """
+        """Grade the calls that were made; those written in the text if none was made."""
         known = _functions(task)
         category = str(task.metadata.get("category") or "")
         seen = _made(submission, known) if submission.calls else read_calls(submission.text, known.parameters)

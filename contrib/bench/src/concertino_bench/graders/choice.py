@@ -71,11 +71,7 @@ class ChoiceGrader(TextGrader):
     kinds = ("choice",)
 
     def judge(self, task: Task, text: str) -> Grade:
-        """Grade a text.
-
-        Raises:
-            ValueError: the task's answer is neither a letter of a choice nor the text of one.
-        """
+        """Grade a text."""
         choices = _choices(task)
         expected = _expected(task, choices)
         found, how = read_letter(text, choices)

@@ -71,12 +71,7 @@ class LlmJudge(Grader):
         self.needs = (f"model:{role}",)
 
     async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
-        """Ask the judge.
-
-        Raises:
-            ValueError: the task has no answers.
-            PoolError: the pool has no judge.
-        """
+        """Ask the judge."""
         if not task.answers:
             raise ValueError(f"{task.id} has no answers; the grader `llm-judge` needs one to compare with")
         answer = spoken(submission.text).strip()

@@ -36,11 +36,7 @@ class MultiAnswer(TextGrader):
     kinds = ("answers",)
 
     def judge(self, task: Task, text: str) -> Grade:
-        """Grade a text; the marks say which answers were right.
-
-        Raises:
-            ValueError: the task has no answers, or as many keys or aliases as it should not.
-        """
+        """Grade a text; the marks say which answers were right."""
         accepted = _accepted(task)
         keys = task.metadata.get("keys")
         if keys is not None:
