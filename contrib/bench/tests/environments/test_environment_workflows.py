@@ -1,5 +1,6 @@
 """The shipped role workflows in whole runs: scripted models, real scripts, every environment, each way to end."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -319,7 +320,7 @@ def test_the_words_of_a_forked_machine_are_rewarded_on_the_state_that_they_were_
             if call.name == "python":
                 content: Any = {"stdout": json.dumps(right_action(task)) + "\n"}
             else:
-                content = spec.function(call.arguments)
+                content = asyncio.run(spec.function(call.arguments))
             seen.append(ct.Observation(str(number), call.name, ct.Status.OK, content))
         machine.observe(seen)
 

@@ -41,7 +41,7 @@ RIGHT = "def double(x):\n    return 2 * x"
         ("def double(x):\n    return 4", "wrong", "1 of 2 tests pass; test 2 fails: AssertionError"),
         ("def triple(x):\n    return 3 * x", "wrong", "0 of 2 tests pass"),
         ("import os\nos._exit(0)", "wrong", "the program ended before its tests were done"),
-        ("raise SystemExit(0)", "wrong", "the program fails by itself: SystemExit"),
+        ("raise SystemExit(0)", "wrong", "the program fails when it is loaded: SystemExit"),
         (f"{RIGHT}\nimport sys\nsys.modules['os'].abort()", "wrong", "the program crashed the interpreter"),
         ("def double(x) return", "unparsable", "the program is not Python: SyntaxError"),
         ("I am sorry, I cannot.", "unparsable", "the program is not Python"),

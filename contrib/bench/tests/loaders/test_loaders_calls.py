@@ -227,8 +227,11 @@ def test_a_class_whose_functions_are_missing_is_an_error(tmp_path: Path) -> None
         ({"question": [[]]}, "at least one message"),
         ({"function": [{"title": "x"}]}, "expected 'name', 'description' and 'parameters'"),
         ({"function": [{"name": "x", "parameters": []}]}, "the parameters of 'x' are not an object"),
-        ({"function": [{"name": "a b"}]}, "function 'a b' can be no tool"),
-        ({"function": [{"name": "x", "parameters": {"properties": []}}]}, "function 'x' can be no tool .*/properties"),
+        ({"function": [{"name": "a b"}]}, "function 'a b' cannot be a tool"),
+        (
+            {"function": [{"name": "x", "parameters": {"properties": []}}]},
+            "function 'x' cannot be a tool .*/properties",
+        ),
         ({"function": None}, "no column 'involved_classes' or|column 'function' is null"),
         ({"ground_truth": {}}, "ground_truth is {}; expected a list of calls"),
     ],

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from concertino_bench import DataError, Task, loaders
 from concertino_bench.loaders.grade_school import gsm8k
-from concertino_bench.loaders.rows import SUFFIXES, read_rows
+from concertino_bench.loaders.rows import EXTENSIONS, read_rows
 from concertino_bench.masbench import make_task
 from concertino_bench.masbench.rows import to_row
 from hypothesis import HealthCheck, given, settings
@@ -204,7 +204,7 @@ def test_a_path_that_is_no_file_is_refused_before_anything_is_read(name: str, wr
         load(name, path.with_name("question.jsonl"))
     with pytest.raises(DataError, match="no such file; check the path"):
         load(name, Path("/nowhere/at/all.jsonl"))
-    with pytest.raises(DataError, match=r"suffix '\.parquet'; expected one of .*: write it as JSON Lines first"):
+    with pytest.raises(DataError, match=r"extension '\.parquet'; expected one of .*: write it as JSON Lines first"):
         load(name, written({}, name="rows.parquet"))
     with pytest.raises(DataError, match="an address; expected a local file: download it"):
         load(name, "https://example.org/rows.jsonl")  # type: ignore[arg-type]
@@ -418,7 +418,7 @@ def trouble_of(read: Callable[..., Iterator[Any]], *arguments: Any) -> str:
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.binary(max_size=200) | st.text('[]{}",:\\ \n\r0aé', max_size=80).map(str.encode), st.sampled_from(SUFFIXES))
+@given(st.binary(max_size=200) | st.text('[]{}",:\\ \n\r0aé', max_size=80).map(str.encode), st.sampled_from(EXTENSIONS))
 def test_any_bytes_give_rows_or_the_one_error(tmp_path: Path, content: bytes, suffix: str) -> None:
     file = tmp_path / f"rows{suffix}"
     file.write_bytes(content)

@@ -133,7 +133,7 @@ def test_a_wrong_declaration_says_what_was_expected_and_where(text: str, message
         ({"id": "number"}, "no column 'number'"),
         ({"metadata": ["x"]}, "column 'x' is null"),
         ({"template": "{text} {nr} {missing}"}, "no column 'missing'"),
-        ({"template": "{note}"}, r"column 'note' is an object .*; expected a text or a number, for it stands in"),
+        ({"template": "{note}"}, r"column 'note' is an object .*; expected a text or a number, since it stands in"),
         ({"split": Column("note")}, "column 'note' is an object"),
         ({"answer": "note"}, "column 'note' is an object"),
     ],
@@ -148,7 +148,7 @@ def test_a_declaration_that_is_missing_or_no_toml_is_refused(tmp_path: Path) -> 
     with pytest.raises(DataError, match=r"no such file; did you mean 'quiz\.toml'\?"):
         load_toml(tmp_path / "quizz.toml")
     (tmp_path / "quiz.yaml").write_text("a: 1\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"suffix '\.yaml'; expected one of \.toml"):
+    with pytest.raises(DataError, match=r"extension '\.yaml'; expected one of \.toml"):
         load_toml(tmp_path / "quiz.yaml")
     with pytest.raises(DataError, match=r"questions\.jsonl: no such file"):
         load_toml(tmp_path / "quiz.toml").load()

@@ -56,7 +56,7 @@ def test_a_torn_last_line_is_left_out_with_a_note(tmp_path: Path, make_results: 
     ("damage", "words"),
     [
         ('{"t": "item", "key": [', "not JSON"),
-        ('{"t": "item"}', "no item of a results file"),
+        ('{"t": "item"}', "not an item of a results file"),
         ("[]", 'expected {"t"'),
         ("", "not JSON"),
         ('{"t": "item", "key": ["a", "b", 0], "kind": "k", "verdict": "great", "reason": "r"}', "great"),

@@ -1,6 +1,6 @@
 """Environments for role workflows and training, after AT-GRPO: tasks that are acted in, oracles, and reward terms.
 
-A task holds its instance; its environment is an object that is reset, acted in, written down and taken up again; its
+A task holds its instance; its environment is an object that is reset, acted in, saved and restored; its
 world offers the environment to any strategy as a member of the pool.
 
     domains      the five by name: tasks, environments, oracles, worlds, task sets

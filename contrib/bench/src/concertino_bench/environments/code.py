@@ -1,8 +1,8 @@
 """Code with tests: hand in a program; the examples say what is wrong, hidden tests say whether it is right.
 
 The invariants: what a caller sees follows from the examples alone, hidden tests are neither shown nor counted there;
-programs run in a sandbox or not at all; and the state is the program that was handed in last, so whoever writes himself
-a state gains nothing by it.
+programs run in a sandbox or not at all; and the state is the program that was handed in last, so a caller that
+writes its own state gains nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from .mutants import mutants
 
 _MOST_CHARS = 50_000
 _MOST_TESTS = 8
+_MOST_VERDICTS = 100
 _EXPECTED = 'expected a whole Python program as a text, or {"code": "..."}'
 
 
@@ -44,9 +45,8 @@ class ProgramVerdict(NamedTuple):
 class Verdicts:
     """The results of programs, the last hundred: restoring a state does not run its program once more."""
 
-    def __init__(self, most: int = 100) -> None:
+    def __init__(self) -> None:
         self._known: OrderedDict[str, ProgramVerdict] = OrderedDict()
-        self._most = most
 
     def get(self, program: str | None) -> ProgramVerdict | None:
         """The verdict on a program, if it is known."""
@@ -55,7 +55,7 @@ class Verdicts:
     def put(self, program: str, verdict: ProgramVerdict) -> None:
         """Remember one."""
         self._known[program] = verdict
-        if len(self._known) > self._most:
+        if len(self._known) > _MOST_VERDICTS:
             self._known.popitem(last=False)
 
 

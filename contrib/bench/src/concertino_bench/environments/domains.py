@@ -194,7 +194,7 @@ def environment_of(task: Task, run: Runner | None = None) -> ActingEnvironment:
         run: what runs scripts, for code and maths; worlds use the pool's tool instead.
 
     Raises:
-        ValueError: it is no such task.
+        ValueError: it is not such a task.
     """
     domain = _domain(task.metadata.get("environment", ""))
     return domain.make(task.metadata["instance"], **({"run": run} if domain.scripted else {}))

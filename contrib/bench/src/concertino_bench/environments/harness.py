@@ -1,9 +1,9 @@
 """The script that runs programs on inputs in a sandbox, and what it prints, read.
 
 Invariants: no expected result stands in the script, so a program cannot look its results up; each run has a time limit
-of its own, and its line is printed at once, so a run that hangs costs itself only; after two, the rest of that program
-counts as late unrun. Whatever a script prints, reading its
-lines never raises; a run without a line counts as cut off.
+of its own, and its line is printed at once, so a run that hangs costs itself only; after two such runs the rest of that
+program counts as late and is not run. Reading what a script printed never raises; a run without a line counts as cut
+off.
 """
 
 from __future__ import annotations

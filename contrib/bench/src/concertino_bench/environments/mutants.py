@@ -1,14 +1,14 @@
 """Mutants of a reference program: copies with one small fault, by which the tests of a tester are measured.
 
 The invariant: a mutant differs from the program in exactly one place of its syntax tree. Some mutants behave as the
-program does all the same; who counts must leave those out.
+program does all the same; a caller that counts must leave those out.
 """
 
 from __future__ import annotations
 
 import ast
 
-MOST = 10
+_MOST = 10
 """Mutants of one program, spread over its places."""
 
 _COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -33,14 +33,14 @@ _COUNTED: dict[type[ast.operator], type[ast.operator]] = {
 _NAMED = {"max": "min", "min": "max", "sum": "len", "sorted": "list", "abs": "int", "set": "list", "len": "max"}
 
 
-def mutants(program: str, most: int = MOST) -> list[str]:
-    """Mutants of a program, at most so many.
+def mutants(program: str) -> list[str]:
+    """Up to ten mutants of a program.
 
     Raises:
-        SyntaxError: it is no program.
+        SyntaxError: it is not a program.
     """
     places = sum(1 for node in ast.walk(ast.parse(program)) if _mutated(node) is not None)
-    chosen = sorted({round(number * (places - 1) / max(1, most - 1)) for number in range(most)}) if places else []
+    chosen = sorted({round(number * (places - 1) / (_MOST - 1)) for number in range(_MOST)}) if places else []
     found = []
     for wanted in chosen:
         tree = ast.parse(program)

@@ -116,14 +116,14 @@ def keeps_passing(before: Collection[int], now: Collection[int]) -> float:
     return len(set(before) & set(now)) / len(set(before)) if before else 1.0
 
 
-def coverage(mutation_score: float | None, goal: float = MUTATION_GOAL) -> float:
-    """A.1.2: min(1, mutation score / goal), 0 to 1; 0 where there was no mutation analysis."""
-    return 0.0 if mutation_score is None else min(1.0, _unit("mutation_score", mutation_score) / goal)
+def coverage(mutation_score: float | None) -> float:
+    """A.1.2: min(1, mutation score / MUTATION_GOAL), 0 to 1; 0 where there was no mutation analysis."""
+    return 0.0 if mutation_score is None else min(1.0, _unit("mutation_score", mutation_score) / MUTATION_GOAL)
 
 
-def numbers_equal(a: Fraction, b: Fraction, delta: float = DELTA) -> bool:
-    """A.1.1: whether two numbers differ by at most delta, or by that share of the second one if it is above 1."""
-    return abs(a - b) <= delta * max(Fraction(1), abs(b))
+def numbers_equal(a: Fraction, b: Fraction) -> bool:
+    """A.1.1: whether two numbers differ by at most DELTA, or by that share of the second one if it is above 1."""
+    return abs(a - b) <= DELTA * max(Fraction(1), abs(b))
 
 
 # -- putting them together ---------------------------------------------------------------------------------------------

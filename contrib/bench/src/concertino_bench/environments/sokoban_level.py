@@ -46,7 +46,7 @@ class Level:
 
     @cached_property
     def floor(self) -> frozenset[Cell]:
-        """All cells that are no wall."""
+        """All cells without a wall."""
         return self.cells(".$*@+ ")
 
     @cached_property

@@ -97,6 +97,7 @@ def solve_level(rows: Sequence[str], most: int = 200_000, *, prune: bool = True)
         _, _, node = heapq.heappop(queue)
         player, boxes = node
         reach = board.reach(player, boxes)
+        # Positions between which the player can walk are one; the smallest cell that it reaches stands for all.
         key = (min(reach), boxes)
         if key in closed:
             continue

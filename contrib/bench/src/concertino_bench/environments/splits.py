@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 def split_of(canonical: str) -> Split:
     """Which split an instance is for."""
+    # Not `hash`, which differs from process to process.
     digest = hashlib.blake2b(canonical.encode(), digest_size=4).digest()
     return "train" if int.from_bytes(digest) < TRAIN_SHARE * 2**32 else "test"
 

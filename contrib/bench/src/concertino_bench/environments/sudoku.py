@@ -29,7 +29,7 @@ def parse(text: str) -> list[int]:
     """A grid from its signs, row by row: 1 to 9, then A for 10 and so on; 0 or . is empty, blanks are left out.
 
     Raises:
-        ValueError: a sign that is none, or a number of cells that is not a grid.
+        ValueError: an unknown sign, or a number of cells that is not a grid.
     """
     signs = [sign.upper() for sign in text if not sign.isspace()]
     unknown = next((sign for sign in signs if sign not in _SIGNS + "0"), None)

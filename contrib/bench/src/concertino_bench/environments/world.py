@@ -53,20 +53,21 @@ class EnvironmentWorld:
     def members(self) -> Sequence[ToolSpec]:
         """The member through which this world is acted in."""
         kind = AgentSpec if self._scripted else ToolSpec
-        text = f"Act in the task and see what comes of it. {self._summary} Without an action: see how things stand."
+        text = f"Act in the task and see the result. {self._summary} Without an action: see how things stand."
         schema = {
             "type": "object",
             "properties": {
                 "action": {"description": self._summary},
                 "task": {"type": "string", "description": "for programs: begin again"},
-                "state": {"description": "for programs: the state to act on; leave it out to go on from where you are"},
+                "state": {
+                    "description": "for programs: the state to act on; leave it out to continue from where you are"
+                },
             },
             "additionalProperties": False,
         }
-        function: Any = self._act_with_scripts if self._scripted else self._act
         options: dict[str, Any] = {"context": "ctx"} if self._scripted else {}
         options = {"takes_mapping": True, "writes": True, "max_chars": _MOST_CHARS, **options}
-        return [kind(self._name, text, schema, function, **options)]
+        return [kind(self._name, text, schema, self._act, **options)]
 
     def state(self) -> dict[str, Any]:
         """Whether the goal is reached, why not, and counts of what was done; plain JSON data."""
@@ -85,23 +86,26 @@ class EnvironmentWorld:
 
     # -- acting ----------------------------------------------------------------------------------------------------
 
-    def _act(self, arguments: Mapping[str, Any]) -> Any:
+    async def _act(self, arguments: Mapping[str, Any], *, ctx: Context | None = None) -> Any:
         environment = self._taken_up(arguments)
         if "action" not in arguments:
             return self._shown(environment, arguments)
-        self._scripts(environment, arguments["action"])
-        return self._judge(environment, arguments, [])
-
-    async def _act_with_scripts(self, arguments: Mapping[str, Any], *, ctx: Context) -> Any:
-        environment = self._taken_up(arguments)
-        if "action" not in arguments:
-            return self._shown(environment, arguments)
-        scripts = self._scripts(environment, arguments["action"])
-        ran = [_ran(await ctx.call(self._python, {"code": script})) for script in scripts]
-        return self._judge(environment, arguments, ran)
+        action = arguments["action"]
+        try:
+            scripts = environment.scripts(action) if ctx else ()
+            ran = [_ran(await ctx.call(self._python, {"code": script})) for script in scripts] if ctx else []
+            stepped = environment.judge(action, ran)
+        except UnreadableAction:
+            self._unreadable += 1
+            raise
+        self._environment, self._reached = environment, environment.reached
+        self._steps += 1
+        self._illegal += bool(environment.last.illegal)
+        self._rewards.append(stepped.reward)
+        return self._shown(environment, arguments, stepped)
 
     def _taken_up(self, arguments: Mapping[str, Any]) -> ActingEnvironment:
-        """An environment in the state that is to be acted on; nobody else's."""
+        """An environment in the state that is to be acted on; not shared."""
         environment = self._make()
         environment.reset()
         if "task" in arguments:
@@ -111,25 +115,6 @@ class EnvironmentWorld:
         else:
             environment.restore(self._environment.snapshot())
         return environment
-
-    def _scripts(self, environment: ActingEnvironment, action: Any) -> tuple[str, ...]:
-        try:
-            return environment.scripts(action)
-        except UnreadableAction:
-            self._unreadable += 1
-            raise
-
-    def _judge(self, environment: ActingEnvironment, arguments: Mapping[str, Any], ran: list[Ran]) -> Any:
-        try:
-            stepped = environment.judge(arguments["action"], ran)
-        except UnreadableAction:
-            self._unreadable += 1
-            raise
-        self._environment, self._reached = environment, environment.reached
-        self._steps += 1
-        self._illegal += bool(environment.last.illegal)
-        self._rewards.append(stepped.reward)
-        return self._shown(environment, arguments, stepped)
 
     def _shown(
         self, environment: ActingEnvironment, arguments: Mapping[str, Any], stepped: Stepped | None = None

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
+from concertino.text.json import ReadingError, read_json
+
 from concertino_bench.tasks.task import Task
 
 
@@ -21,3 +25,11 @@ def shown(text: str, limit: int = 120) -> str:
     """A text for a reason: one line, its end cut off if it is long."""
     line = " ".join(text[: 4 * limit].split())
     return line if len(line) <= limit and len(text) <= 4 * limit else f"{line[: limit - 1]}…"
+
+
+def json_of(text: str, expect: Literal["object", "any"] = "object") -> Any:
+    """The JSON value that a text holds, repaired where that is safe; None without one."""
+    try:
+        return read_json(text, expect=expect).value
+    except ReadingError:
+        return None

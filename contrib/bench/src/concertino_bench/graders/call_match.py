@@ -5,12 +5,11 @@ calls have to match one to one, in any order, and in number. Values: texts are c
 marks `,./-_*^`; a whole number will do for a float, not the other way round; true is not a number; lists keep their
 order; the names of an object have accepted values each. A function's dots may have become underscores.
 
-The invariant: gold is never held against its own schema, for some of it breaks it; the schema only says which numbers
-are floats.
+The invariant: gold is never validated against its own schema, since some of it is invalid there; the schema only says
+which numbers are floats.
 
 A call counts as made if it was carried out: one that was not understood, failed or ran out of time is not part of the
-answer, and a run that has no other is *unparsable*, for it may be the tool's fault. To call nothing is another matter:
-there the attempt is wrong too.
+answer, and a run that has no other is *unparsable*, since it may be the tool's fault. A run without any call is wrong.
 
 A task's metadata: `ground_truth`, `functions`, `category`. Irrelevance is right with an answer and without any call,
 relevance with at least one. Silence, and a run whose leader did not answer, are not a refusal; an error message that
@@ -47,21 +46,13 @@ class CallMatch(Grader):
     kinds = ("calls",)
 
     def check(self, task: Task) -> None:
-        """Make sure that the task has gold, or a category without it, and functions that have names.
-
-        Raises:
-            ValueError: it has not.
-        """
+        """Make sure that the task has gold, or a category without it, and functions that have names."""
         known = _functions(task)
         if "relevance" not in str(task.metadata.get("category") or ""):
             _gold(task, known)
 
     async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
-        """Grade the calls that were made; those written in the text if none was made.
-
-        Raises:
-            ValueError: the task has neither gold nor a category without it, or gold that is none.
-        """
+        """Grade the calls that were made; those written in the text if none was made."""
         known = _functions(task)
         category = str(task.metadata.get("category") or "")
         seen = _made(submission, known) if submission.calls else read_calls(submission.text, known.parameters)
@@ -199,7 +190,7 @@ def _plain(text: str) -> str:
 
 
 def _from_source(value: str) -> Any:
-    """A literal of Java or JavaScript as JSON data; what is none stays a text."""
+    """A literal of Java or JavaScript as JSON data; anything else stays a text."""
     text = value.strip()
     if text in ("true", "false", "null"):
         return {"true": True, "false": False, "null": None}[text]

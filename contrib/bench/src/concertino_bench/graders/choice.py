@@ -1,8 +1,9 @@
 r"""The letter of a choice, A to J or as far as there are choices, out of what models really write.
 
 Looked for, in this order: a marked answer (`\boxed{C}`, `<answer>`), "the answer is (C)" and its kin, a text that is or
-begins with a letter, a last line that is one, the words of exactly one choice. A text that goes on to invent a next
-question is cut there. The invariant: "none of the above" and silence are *unparsable*; no letter is guessed.
+begins with a letter, a last line that is one, the words of exactly one choice. A text that continues
+with an invented question is cut there. The invariant: "none of the above" and silence are *unparsable*; no letter is
+guessed.
 """
 
 from __future__ import annotations
@@ -70,11 +71,7 @@ class ChoiceGrader(TextGrader):
     kinds = ("choice",)
 
     def judge(self, task: Task, text: str) -> Grade:
-        """Grade a text.
-
-        Raises:
-            ValueError: the task's answer is neither a letter of a choice nor the text of one.
-        """
+        """Grade a text."""
         choices = _choices(task)
         expected = _expected(task, choices)
         found, how = read_letter(text, choices)

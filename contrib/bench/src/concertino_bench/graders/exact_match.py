@@ -53,12 +53,6 @@ def likeness(answer: str, gold: str) -> Likeness:
     return Likeness(0.0, _f1(ours.split(), theirs.split()), float(inside))
 
 
-def best_likeness(answer: str, accepted: tuple[str, ...]) -> Likeness:
-    """The largest of each measure over several gold texts."""
-    seen = [likeness(answer, gold) for gold in accepted]
-    return Likeness(*(max(column) for column in zip(*seen, strict=True)))
-
-
 class ExactMatch(TextGrader):
     """Right if the answer equals a gold text after normalisation."""
 
@@ -95,7 +89,8 @@ def _judge(task: Task, text: str, threshold: float | None) -> Grade:
     if not found.text:
         where = f"the answer in {found.marker} is empty" if found.marker else "the text is empty"
         return Grade(Verdict.UNPARSABLE, where, accepted)
-    seen = best_likeness(found.text, accepted)
+    compared = [likeness(found.text, gold) for gold in accepted]
+    seen = Likeness(*(max(column) for column in zip(*compared, strict=True)))
     right = seen.em == 1.0 if threshold is None else seen.f1 >= threshold
     reason = _reason(found.text, accepted, seen) if threshold is None else _overlap(seen, threshold)
     verdict = Verdict.RIGHT if right else Verdict.WRONG

@@ -33,11 +33,7 @@ class FinalState(Grader):
     kinds = ("state",)
 
     def check(self, task: Task) -> None:
-        """Make sure that the task has a state or a digest, and facts that are texts.
-
-        Raises:
-            ValueError: it has not.
-        """
+        """Make sure that the task has a state or a digest, and facts that are texts."""
         if "digest" not in task.metadata and "state" not in task.metadata:
             raise ValueError(
                 f"{task.id}: expected metadata['state'] or metadata['digest']; the grader `final-state` needs one"
@@ -45,11 +41,7 @@ class FinalState(Grader):
         _required(task)
 
     async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
-        """Grade the submission's state, and what its text tells.
-
-        Raises:
-            ValueError: the task has neither a state nor a digest, or a state that is not JSON data.
-        """
+        """Grade the submission's state, and what its text tells."""
         self.check(task)
         if isinstance(submission.state, WorldState) and "digest" in task.metadata:
             return _graded(task, submission)

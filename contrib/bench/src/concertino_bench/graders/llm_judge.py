@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from concertino import CallFailed, ChatRequest, Message, ProviderError, Sampling
-from concertino.text.json import ReadingError, read_json
 
 from concertino_bench.tasks.grade import Grade, Grader, GraderServices, Submission, Verdict
 from concertino_bench.tasks.task import Task
 
 from .answers import spoken
-from .base import shown
+from .base import json_of, shown
 
 _LONGEST = 16_000
 _INSTRUCTIONS = """\
@@ -72,12 +71,7 @@ class LlmJudge(Grader):
         self.needs = (f"model:{role}",)
 
     async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
-        """Ask the judge.
-
-        Raises:
-            ValueError: the task has no answers.
-            PoolError: the pool has no judge.
-        """
+        """Ask the judge."""
         if not task.answers:
             raise ValueError(f"{task.id} has no answers; the grader `llm-judge` needs one to compare with")
         answer = spoken(submission.text).strip()
@@ -91,7 +85,7 @@ class LlmJudge(Grader):
                 reply = await services.ask(self.role, request)
             except (ProviderError, CallFailed) as error:
                 return Grade(Verdict.UNPARSABLE, f"the judge did not answer: {shown(str(error))}", task.answers)
-            data = reply.data if reply.data is not None else _read(reply.text)
+            data = reply.data if reply.data is not None else json_of(reply.text)
             if _is_verdict(data):
                 self._keep(key, data)
             else:
@@ -146,13 +140,6 @@ def _is_verdict(data: Any) -> bool:
     return (
         isinstance(data, Mapping) and data.get("verdict") in ("right", "wrong") and isinstance(data.get("reason"), str)
     )
-
-
-def _read(text: str) -> Any:
-    try:
-        return read_json(text).value
-    except ReadingError:
-        return None
 
 
 def _texts(aliases: Any) -> list[str]:

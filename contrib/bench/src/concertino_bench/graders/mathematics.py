@@ -79,20 +79,12 @@ class Mathematics(Grader):
         return await loop.run_in_executor(self._threads, self.judge, task, submission.text)
 
     def check(self, task: Task) -> None:
-        """See that a task has an answer that can be compared with.
-
-        Raises:
-            ValueError: it has not; says what is missing.
-        """
+        """See that a task has an answer that can be compared with."""
         for gold in golds(task):
             _gold(task, gold)
 
     def judge(self, task: Task, text: str) -> Grade:
-        """Grade a text. Blocks for up to the seconds of a comparison.
-
-        Raises:
-            ValueError: the task has no answer, or one that holds nothing to compare.
-        """
+        """Grade a text. Blocks for up to the seconds of a comparison."""
         accepted = golds(task)
         theirs = [_gold(task, gold) for gold in accepted]
         read = read_answer(text)
@@ -101,7 +93,7 @@ class Mathematics(Grader):
         if read.whole and (quick := _quickly(theirs, read.latex)) is not None:
             return _grade(accepted, read.latex, quick, "")
         if read.whole:
-            theirs = [gold for gold in theirs if not _clash(gold, read.latex)]
+            theirs = [gold for gold in theirs if {_kind(gold), _kind(read.latex)} != {"tuple", "set"}]
             if not theirs:
                 return _grade(accepted, read.latex, False, "one is ordered and the other is not")
         ask = functools.partial(self._comparer.compare, whole=read.whole, rounding=self.rounding)
@@ -196,22 +188,14 @@ def _quickly(theirs: list[str], ours: str) -> bool | None:
     """Equality of equal texts and of plain integers; None where it takes more."""
     if any(gold.replace(" ", "") == ours.replace(" ", "") for gold in theirs):
         return True
-    values = [None if _is_list(text) else plain_number(text) for text in (ours, *theirs)]
+    values = [None if re.search(r",\s", text) else plain_number(text) for text in (ours, *theirs)]
     if any(value is None or value.denominator != 1 for value in values):
         return None
     return values[0] in values[1:]
 
 
-def _is_list(latex: str) -> bool:
-    return re.search(r",\s", latex) is not None
-
-
-def _clash(gold: str, ours: str) -> bool:
-    """Whether one is an ordered tuple and the other a set."""
-    return {_kind(gold), _kind(ours)} == {"tuple", "set"}
-
-
 def _kind(latex: str) -> str:
+    """Whether it is an ordered "tuple" or a "set"; empty for anything else."""
     latex = latex.replace("\\left", "").replace("\\right", "").rpartition("=")[2].strip()
     if latex.startswith("\\{") and latex.endswith("\\}"):
         return "set"

@@ -20,7 +20,7 @@ from concertino_bench.tasks.task import Task
 
 from .answer_keys import among
 from .answers import bare, boxes, final_answer, marked, spoken
-from .base import shown
+from .base import json_of, shown
 from .exact_match import normalise
 from .matching import match
 
@@ -36,11 +36,7 @@ class MultiAnswer(TextGrader):
     kinds = ("answers",)
 
     def judge(self, task: Task, text: str) -> Grade:
-        """Grade a text; the marks say which answers were right.
-
-        Raises:
-            ValueError: the task has no answers, or as many keys or aliases as it should not.
-        """
+        """Grade a text; the marks say which answers were right."""
         accepted = _accepted(task)
         keys = task.metadata.get("keys")
         if keys is not None:
@@ -119,16 +115,10 @@ def _named_line(line: str, names: Sequence[str]) -> tuple[str, str]:
 def _json(text: str) -> Any:
     if not text.startswith(("[", "{")):
         return None
-    from concertino.text.json import ReadingError, read_json
-
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        pass
-    try:
-        return read_json(text).value
-    except ReadingError:
-        return None
+        return json_of(text)
 
 
 def _accepted(task: Task) -> list[tuple[str, ...]]:

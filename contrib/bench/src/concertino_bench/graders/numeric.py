@@ -69,11 +69,7 @@ class Numeric(TextGrader):
         self.absolute, self.relative = Fraction(absolute), Fraction(relative)
 
     def judge(self, task: Task, text: str) -> Grade:
-        """Grade a text.
-
-        Raises:
-            ValueError: the task's answer is not a number.
-        """
+        """Grade a text."""
         expected = read_answer(task.answer)
         if not isinstance(expected, Number):
             raise ValueError(f"{task.id}: the answer {task.answer!r} is not a number; the grader `numeric` needs one")

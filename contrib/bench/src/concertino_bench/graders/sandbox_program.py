@@ -1,12 +1,12 @@
 # It runs in a jail, where system calls are what counts: no pathlib; and a value has as many forms as Python has types.
-# ruff: noqa: C901, PTH108, PTH109, PTH110, PTH123, SIM105, SIM115
+# ruff: noqa: PTH108, PTH109, PTH110, PTH123, SIM105, SIM115
 """The script that tries a program with its tests in a sandbox. This file runs there and imports nothing of ours.
 
 Two processes: the tests run in one, the program in the other, a fresh interpreter. A call of the program's function is
 a message, its result plain data. The invariants: neither the tests nor the word of the report is ever in the program's
 process, and nothing that it sends is run; so it can only answer, and its answers are compared where it has no say. An
-object that is no plain data stays where it is, and what it equals is not for itself to say. What a test hands over that
-cannot be sent is a fault of neither: the script reports that.
+object that is not plain data stays where it is, and does not decide itself what it equals. A test value that cannot be
+sent is a fault of neither side: the script reports it.
 """
 
 from __future__ import annotations
@@ -30,26 +30,47 @@ from typing import Any
 _LONGEST = 1 << 26
 _LISTS = {each.__name__: each for each in (tuple, set, frozenset, collections.deque)}
 _PAIRS = {each.__name__: each for each in (dict, collections.OrderedDict, collections.Counter)}
-_BYTES = {each.__name__: each for each in (bytes, bytearray)}
-_TEXTS = {each.__name__: each for each in (decimal.Decimal, fractions.Fraction)}
-_TIMES = {each.__name__: each for each in (datetime.datetime, datetime.date, datetime.time)}
-_BASES: Any = (int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset)
-_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
-_ORDER = ("lt", "le", "gt", "ge")
-_UNARY: Any = {
-    "len": len,
-    "bool": bool,
-    "str": str,
-    "repr": repr,
-    "abs": abs,
-    "float": float,
-    "int": int,
-    "round": round,
-    "neg": operator.neg,
-    "index": operator.index,
-    "iter": iter,
-    "next": next,
+_WRITTEN: Any = {
+    bytes: (bytes.hex, bytes.fromhex),
+    bytearray: (bytearray.hex, bytearray.fromhex),
+    complex: (lambda value: [value.real, value.imag], lambda parts: complex(*parts)),
+    decimal.Decimal: (str, decimal.Decimal),
+    fractions.Fraction: (str, fractions.Fraction),
+    datetime.datetime: (datetime.datetime.isoformat, datetime.datetime.fromisoformat),
+    datetime.date: (datetime.date.isoformat, datetime.date.fromisoformat),
+    datetime.time: (datetime.time.isoformat, datetime.time.fromisoformat),
+    datetime.timedelta: (lambda v: [v.days, v.seconds, v.microseconds], lambda v: datetime.timedelta(*v)),
 }
+"""How values of one type are written as JSON, and read again."""
+_READ = {kind.__name__: read for kind, (_, read) in _WRITTEN.items()}
+_BASES: Any = (int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset)
+_UNARY = ("abs", "bool", "float", "int", "iter", "len", "next", "repr", "round", "str")
+_SIGNS = ("neg", "index")
+_ORDER = ("lt", "le", "gt", "ge")
+_ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
+_BINARY = (*_ARITHMETIC, "and_", "or_", "xor", "lshift", "rshift")
+
+
+def awaited(coroutine: Any) -> Any:
+    """What a coroutine gives."""
+    import asyncio
+
+    return asyncio.run(coroutine)
+
+
+def plain(value: Any) -> Any:
+    """The plain data of an object whose class is derived from theirs; an empty list if there are none."""
+    return next(([base(value)] for base in _BASES if isinstance(value, base)), [])
+
+
+_OPERATIONS: Any = {
+    **{name: getattr(builtins, name) for name in (*_UNARY, "getattr", "setattr", "isinstance")},
+    **{name: getattr(operator, name) for name in (*_SIGNS, *_BINARY, *_ORDER)},
+    **{name: getattr(operator, name) for name in ("eq", "contains", "getitem", "setitem")},
+    "awaited": awaited,
+    "plain": plain,
+}
+"""What the tests may do with an object of the program, apart from calling it."""
 _ALIASES = {"np": "numpy", "pd": "pandas"}
 _NOTHING: Any = object()
 
@@ -95,7 +116,7 @@ def told(error: BaseException) -> str:
 
 
 def pack(value: Any, own: Any) -> Any:
-    """A value as JSON; `own` says what stands for one that is no plain data."""
+    """A value as JSON; `own` says what stands for one that is not plain data."""
     kind, name = type(value), type(value).__name__
     if value is None or kind in (bool, str, float):
         return value
@@ -107,16 +128,8 @@ def pack(value: Any, own: Any) -> Any:
         return {"t": name, "v": [pack(item, own) for item in value]}
     if kind is _PAIRS.get(name):
         return {"t": name, "v": [[pack(key, own), pack(item, own)] for key, item in value.items()]}
-    if kind is _BYTES.get(name):
-        return {"t": name, "v": value.hex()}
-    if kind is _TEXTS.get(name):
-        return {"t": name, "v": str(value)}
-    if kind is _TIMES.get(name):
-        return {"t": name, "v": value.isoformat()}
-    if kind is datetime.timedelta:
-        return {"t": name, "v": [value.days, value.seconds, value.microseconds]}
-    if kind is complex:
-        return {"t": name, "v": [value.real, value.imag]}
+    if kind in _WRITTEN:
+        return {"t": name, "v": _WRITTEN[kind][0](value)}
     if kind is range:
         return {"t": name, "v": [pack(item, own) for item in (value.start, value.stop, value.step)]}
     numpy: Any = sys.modules.get("numpy")
@@ -129,7 +142,7 @@ def pack(value: Any, own: Any) -> Any:
 
 
 def unpack(data: Any, other: Any) -> Any:
-    """The inverse of `pack`; `other` makes what stands for a value that is no plain data."""
+    """The inverse of `pack`; `other` makes what stands for a value that is not plain data."""
     if isinstance(data, list):
         return [unpack(item, other) for item in data]
     if not isinstance(data, dict):
@@ -139,18 +152,12 @@ def unpack(data: Any, other: Any) -> Any:
         return _LISTS[kind](unpack(value, other))
     if kind in _PAIRS:
         return _PAIRS[kind]({unpack(key, other): unpack(item, other) for key, item in value})
-    if kind in _BYTES:
-        return _BYTES[kind].fromhex(value)
-    if kind in _TEXTS:
-        return _TEXTS[kind](value)
-    if kind in _TIMES:
-        return _TIMES[kind].fromisoformat(value)
+    if kind in _READ:
+        return _READ[kind](value)
     if kind == "int":
         return int(value, 16)
-    if kind == "timedelta":
-        return datetime.timedelta(*value)
-    if kind in ("complex", "range"):
-        return {"complex": complex, "range": range}[kind](*unpack(value, other))
+    if kind == "range":
+        return range(*unpack(value, other))
     if kind == "builtin":
         return vars(builtins)[value]
     if kind == "numpy":
@@ -212,7 +219,7 @@ class Program:
         try:
             exec(code, self.space)
         except BaseException as error:
-            self.wire.say("failed", "the program fails by itself: " + told(error))
+            self.wire.say("failed", "the program fails when it is loaded: " + told(error))
             return False
         if entry and entry not in self.space:
             self.wire.say("failed", "the program does not define " + entry)
@@ -266,44 +273,9 @@ class Program:
         ]
         return result
 
-    def do_get(self, where: int, name: str) -> Any:
-        """An attribute."""
-        return getattr(self.objects[where], name)
-
-    def do_set(self, where: int, name: str, value: Any) -> None:
-        """Set an attribute."""
-        setattr(self.objects[where], name, self.unpack(value))
-
-    def do_item(self, where: int, key: Any) -> Any:
-        """An item."""
-        return self.objects[where][self.unpack(key)]
-
-    def do_put(self, where: int, key: Any, value: Any) -> None:
-        """Set an item."""
-        self.objects[where][self.unpack(key)] = self.unpack(value)
-
-    def do_unary(self, where: int, name: str) -> Any:
-        """A function of the object alone."""
-        return _UNARY[name](self.objects[where])
-
-    def do_binary(self, name: str, one: Any, other: Any) -> Any:
-        """An operation on two objects."""
-        return getattr(operator, name)(self.unpack(one), self.unpack(other))
-
-    def do_instance(self, where: int, value: Any) -> bool:
-        """Whether an object is an instance of a class."""
-        return isinstance(self.unpack(value), self.objects[where])
-
-    def do_later(self, where: int) -> Any:
-        """What a coroutine gives."""
-        import asyncio
-
-        return asyncio.run(self.objects[where])
-
-    def do_plain(self, where: int) -> Any:
-        """The plain data of an object whose class is derived from theirs; an empty list if there are none."""
-        value = self.objects[where]
-        return next(([base(value)] for base in _BASES if isinstance(value, base)), [])
+    def do_apply(self, name: str, values: Any) -> Any:
+        """An operation on objects."""
+        return _OPERATIONS[name](*map(self.unpack, values))
 
 
 class Borrowed:
@@ -359,7 +331,7 @@ class Tests:
         return pack(value, self.own)
 
     def own(self, value: Any) -> Any:
-        """What stands for an object that is no plain data."""
+        """What stands for an object that is not plain data."""
         if isinstance(value, Remote):
             return {"t": "object", "v": value._where}
         if isinstance(value, (types.FunctionType, types.MethodType)):
@@ -387,10 +359,14 @@ class Tests:
 
     async def later(self, where: int) -> Any:
         """What a coroutine of the program gives."""
-        return self.ask("later", where)
+        return self.ask("apply", "awaited", [{"t": "object", "v": where}])
+
+    def apply(self, name: str, *values: Any, ours: bool = False) -> Any:
+        """The result of an operation on objects, at least one of them the program's."""
+        return self.ask("apply", name, [self.pack(value) for value in values], ours=ours)
 
     def ask(self, what: str, *given: Any, ours: bool = False, arguments: Any = ()) -> Any:
-        """What comes of a message; functions that it borrowed are called meanwhile."""
+        """The result of a message; functions that the program borrowed are called meanwhile."""
         if self.gone:
             raise Gone
         self.wire.say(what, *given)
@@ -507,23 +483,23 @@ class Remote:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self._tests.ask("get", self._where, name, ours=self._ours)
+        return self._tests.apply("getattr", self, name, ours=self._ours)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self._tests.ask("set", self._where, name, self._tests.pack(value))
+        self._tests.apply("setattr", self, name, value)
 
     def __getitem__(self, key: Any) -> Any:
-        return self._tests.ask("item", self._where, self._tests.pack(key), ours=self._ours)
+        return self._tests.apply("getitem", self, key, ours=self._ours)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._tests.ask("put", self._where, self._tests.pack(key), self._tests.pack(value))
+        self._tests.apply("setitem", self, key, value)
 
     def __instancecheck__(self, value: Any) -> bool:
-        return isinstance(value, Remote) and bool(self._tests.ask("instance", self._where, self._tests.pack(value)))
+        return isinstance(value, Remote) and bool(self._tests.apply("isinstance", value, self))
 
     def __contains__(self, value: Any) -> bool:
         if self._ours:
-            return bool(self._tests.ask("binary", "contains", self._tests.pack(self), self._tests.pack(value)))
+            return bool(self._tests.apply("contains", self, value))
         return any(each == value for each in iter(self))
 
     def __eq__(self, other: object) -> bool:
@@ -537,30 +513,27 @@ class Remote:
         return hash(self._where if base is _NOTHING else base)
 
     def _base(self) -> Any:
-        found = self._tests.ask("plain", self._where)
+        found = self._tests.apply("plain", self)
         return found[0] if isinstance(found, list) and found and not isinstance(found[0], Remote) else _NOTHING
 
     def _binary(self, name: str, one: Any, other: Any) -> Any:
         remote = isinstance(one, Remote) and isinstance(other, Remote)
         if remote or self._ours:
-            return self._tests.ask("binary", name, self._tests.pack(one), self._tests.pack(other), ours=self._ours)
+            return self._tests.apply(name, one, other, ours=self._ours)
         one, other = (each._base() if isinstance(each, Remote) else each for each in (one, other))
         return NotImplemented if one is _NOTHING or other is _NOTHING else getattr(operator, name)(one, other)
 
 
 def _declare() -> None:
     """The operators of `Remote`."""
+    # Python looks operators up on the class and never through `__getattr__`, so each has to be there.
     for name in (*_BINARY, *_ORDER):
-        called = name + "_" if name in ("and", "or") else name
-        setattr(Remote, f"__{name}__", lambda self, other, called=called: self._binary(called, self, other))
+        own = name.rstrip("_")
+        setattr(Remote, f"__{own}__", lambda self, other, name=name: self._binary(name, self, other))
         if name in _BINARY:
-            setattr(Remote, f"__r{name}__", lambda self, other, called=called: self._binary(called, other, self))
-    for name in _UNARY:
-        setattr(
-            Remote,
-            f"__{name}__",
-            lambda self, *_, name=name: self._tests.ask("unary", self._where, name, ours=self._ours),
-        )
+            setattr(Remote, f"__r{own}__", lambda self, other, name=name: self._binary(name, other, self))
+    for name in (*_UNARY, *_SIGNS):
+        setattr(Remote, f"__{name}__", lambda self, *_, name=name: self._tests.apply(name, self, ours=self._ours))
 
 
 def ending(code: int | None) -> str:
@@ -593,7 +566,7 @@ def start(source: str) -> Tests:
     """The program's process.
 
     Raises:
-        OSError: there can be none.
+        OSError: the system refuses it.
     """
     hide()
     (down, ours), (theirs, up) = os.pipe(), os.pipe()

@@ -56,19 +56,11 @@ class UnitTests(Grader):
         self.needs = (f"tool:{tool}",)
 
     def check(self, task: Task) -> None:
-        """Make sure that the task has tests, in Python.
-
-        Raises:
-            ValueError: it has not.
-        """
+        """Make sure that the task has tests, in Python."""
         _tests(task)
 
     async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
-        """Run the program with its tests; `passed` in the values is the share of tests that pass.
-
-        Raises:
-            ValueError: the task has no tests, or its language is not Python.
-        """
+        """Run the program with its tests; `passed` in the values is the share of tests that pass."""
         tests, entry, prompt = (
             _tests(task),
             str(task.metadata.get("entry_point") or ""),
@@ -99,7 +91,7 @@ def read_programs(text: str, entry: str = "", prompt: str = "") -> list[str]:
     Args:
         text: everything that was said.
         entry: the function that is tested; of several blocks of code the last that defines it counts.
-        prompt: code that the text may go on from.
+        prompt: code that the text may continue.
     """
     text = spoken(text).replace("\r\n", "\n")
     if not text.strip():

@@ -12,13 +12,11 @@ import re
 import unicodedata
 from typing import Any, NamedTuple
 
-from concertino.text.json import ReadingError, read_json
-
 from concertino_bench.tasks.grade import Grade, TextGrader, Verdict
 from concertino_bench.tasks.task import Task
 
 from .answers import marked, sentences, spoken
-from .base import golds, shown
+from .base import golds, json_of, shown
 
 
 class Verbatim(TextGrader):
@@ -92,12 +90,8 @@ def _read(text: str) -> Any:
     """The JSON value that a text is, or that stands in it; None without one."""
     spans = [(text.find(opened), text.rfind(closed)) for opened, closed in ("{}", "[]")]
     start, end = min((span for span in spans if 0 <= span[0] < span[1]), default=(0, -1))
-    for part in (text.strip(), text[start : end + 1]):
-        try:
-            return read_json(part, expect="any").value
-        except ReadingError:
-            pass
-    return None
+    whole = json_of(text.strip(), "any")
+    return json_of(text[start : end + 1], "any") if whole is None else whole
 
 
 def _canonical(value: Any) -> str:

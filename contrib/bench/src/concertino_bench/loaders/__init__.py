@@ -11,6 +11,8 @@ predictions     recorded answers            catalogue       the loaders as task 
 selection       subsets and splits          hygiene         what two sets share
 
 A loader reads a local file that its keyword `path` names; nothing is fetched. Rows, tasks and memory: one at a time.
+Its keyword `split` is what every task's split is; without it, the column `split` says it. Whatever is wrong with a file
+or a row is a `DataError`.
 """
 
 from __future__ import annotations

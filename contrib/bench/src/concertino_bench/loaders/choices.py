@@ -23,13 +23,9 @@ def mmlu_pro(*, path: str | Path, split: str = "") -> Iterator[Task]:
 
     Args:
         path: rows with `question`, `options` (2 to 26 texts) and `answer` (a letter) or `answer_index` (from 0).
-        split: what every task's split is; else the column `split`.
 
     Returns:
         The tasks; metadata holds `stem`, `choices`, and `category` and `src` where a row has them.
-
-    Raises:
-        DataError: the file or a row is wrong, an answer is not an option, or letter and index differ.
     """
     return stream(path, lambda row: _task(row, split))
 

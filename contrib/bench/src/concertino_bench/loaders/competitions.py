@@ -30,10 +30,6 @@ def math(*, path: str | Path, split: str = "") -> Iterator[Task]:
 
     Args:
         path: rows with `problem` and `answer` or `solution`, and maybe `level`, `subject`, `unique_id`.
-        split: what every task's split is; else the column `split`.
-
-    Raises:
-        DataError: the file or a row is wrong.
     """
     return stream(path, lambda row: _problem("math", row, split, "math", _answer(row)))
 
@@ -43,10 +39,6 @@ def aime(*, path: str | Path, split: str = "") -> Iterator[Task]:
 
     Args:
         path: rows with `problem` (or `question`) and `answer`, in any of the usual capitals.
-        split: what every task's split is; else the column `split`.
-
-    Raises:
-        DataError: the file or a row is wrong, or an answer is out of range.
     """
     return stream(path, lambda row: _problem("aime", row, split, "number", _contest_answer(row)))
 
@@ -56,10 +48,6 @@ def amc(*, path: str | Path, split: str = "") -> Iterator[Task]:
 
     Args:
         path: rows with `problem` (or `question`) and `answer`; `27.0` is 27.
-        split: what every task's split is; else the column `split`.
-
-    Raises:
-        DataError: the file or a row is wrong.
     """
     return stream(path, lambda row: _either("amc", row, split))
 

@@ -1,7 +1,7 @@
 """The schema dialect of the function-calling leaderboard, as real JSON schemas.
 
 Its types are Python's (`dict`, `float`, `tuple`, `any`), Java's and JavaScript's (`String`, `ArrayList`, `long`,
-`HashMap`). Each becomes a type of JSON Schema; `any`, and a type that nobody knows, becomes no type at all, which any
+`HashMap`). Each becomes a type of JSON Schema; `any` and an unknown type become no type at all, which any
 value fits. Everything else of a schema stays.
 
 The invariant: `json_schema` gives a schema of type object that refers to nothing of the one it was given.

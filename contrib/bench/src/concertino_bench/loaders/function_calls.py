@@ -5,7 +5,7 @@ and argument the accepted values; `""` means that it may be left out; None in ca
 of messages). In multi-turn categories `ground_truth` is Python text, and `turn_calls` holds the same calls as data.
 
 The functions do not exist: in a task's world each is a tool that says it was called, and the world keeps what was
-called with which arguments. Gold is never held against its own schema, for some of it breaks it.
+called with which arguments. Gold is never validated against its own schema, since some of it is invalid there.
 
 The invariants: no text of a file is executed; a function's dots become `_` where a provider wants it, so two names that
 differ only there are refused.
@@ -58,7 +58,6 @@ def bfcl(*, path: str | Path, category: str = "", answers: str | Path = "", spli
         category: of the file; else the column `category`, else from the file's name.
         answers: the file with the gold, joined by id; else the column `ground_truth`, else the file of the same name
             in the folder `possible_answer` beside it.
-        split: what every task's split is; else the column `split`.
 
     Returns:
         The tasks; a question of several turns has them numbered.
@@ -232,7 +231,7 @@ def _functions(row: DataRow, documents: _Documents) -> list[dict[str, Any]]:
         try:
             _tool(function, [], partial(_warn, row, function["name"])).validator  # noqa: B018
         except ct.SpecError as error:
-            raise row.error(f"function {function['name']!r} can be no tool ({error}); correct the row") from error
+            raise row.error(f"function {function['name']!r} cannot be a tool ({error}); correct the row") from error
     _refuse_clashes(row, [function["name"] for function in functions])
     return functions
 

@@ -24,13 +24,9 @@ def gsm8k(*, path: str | Path, split: str = "") -> Iterator[Task]:
 
     Args:
         path: rows with `question` and `answer` (or `ground_truth`), and maybe `id`.
-        split: what every task's split is; else the column `split`.
 
     Returns:
         The tasks; metadata holds `solution`, the gold text as it is, and `gold`, the number as it is written there.
-
-    Raises:
-        DataError: the file or a row is wrong.
     """
     return stream(path, lambda row: _task(row, split))
 

@@ -172,5 +172,6 @@ def _sizes_allow(one: frozenset[int], other: frozenset[int], threshold: float) -
 
 def _rarest(grams: frozenset[int], counts: Counter[int], threshold: float) -> list[int]:
     """As many of the rarest grams as another set must share one of, if it shares `threshold` of all."""
+    # 0.55 * 100 is 55.00000000000001 in floating point, and would be rounded up to 56.
     needed = ceil(threshold * len(grams) - 1e-9)
     return sorted(grams, key=lambda gram: (counts[gram], gram))[: len(grams) - needed + 1]

@@ -58,10 +58,6 @@ def multihop(name: str, *, path: str | Path, paragraphs: bool = False, split: st
         path: rows with `question` and `answer` (a text, or a list of which the first is the answer and the others are
             aliases).
         paragraphs: write the paragraphs above the question.
-        split: what every task's split is; else the column `split`.
-
-    Raises:
-        DataError: the file or a row is wrong.
     """
     warned = False
 
@@ -181,10 +177,6 @@ def fanoutqa(*, path: str | Path, split: str = "") -> Iterator[Task]:
 
     Args:
         path: rows with `question`, `answer` (a text, number, list or object) and `decomposition`.
-        split: what every task's split is; else the column `split`.
-
-    Raises:
-        DataError: the file or a row is wrong.
     """
     return stream(path, lambda row: _fan_out(row, split))
 

@@ -75,9 +75,6 @@ def masbench_rows(*, path: str | Path, split: str = "") -> Iterator[Task]:
     Args:
         path: rows with `prompt_json` and `reward_model_json`; the published Parquet files, written as JSON Lines.
         split: for published rows, which do not tell it.
-
-    Raises:
-        DataError: the file or a row is wrong.
     """
     from concertino_bench.masbench.rows import from_row
 
@@ -95,14 +92,10 @@ def toolorchestra(*, path: str | Path, category: str = "", split: str = "") -> I
         path: rows with `index` (or `id`), `problem` (or `question`), `answer`, and maybe `category`, `tools`,
             `model_mapping`, `tool_pricing`, `pref_vec`, `example`.
         category: only rows of this one; both by default.
-        split: what every task's split is; else the column `split`.
 
     Returns:
         The tasks; metadata holds `category`, `domain`, `tools`, `models` (by alias), `prices` ($ per million tokens),
         `preference` and, for `func_call`, `example`, the task as tau2-bench writes it.
-
-    Raises:
-        DataError: the file or a row is wrong.
     """
     if category not in CATEGORIES:
         raise DataError(f"category={category!r}; expected 'qa', 'func_call', or nothing for both")
@@ -167,14 +160,10 @@ def gap(*, path: str | Path, split: str = "") -> Iterator[Task]:
 
     Args:
         path: rows of one of the three shapes.
-        split: what every task's split is; else the column `split`.
 
     Returns:
         The tasks; metadata holds `aliases`, `data_source`, and for traces `trace` (the recorded output) and
         `instruction`.
-
-    Raises:
-        DataError: the file or a row is wrong, or a trace has no `<answer>`.
     """
     return stream(path, lambda row: _gap_task(row, split))
 

@@ -188,7 +188,7 @@ def _rendered(row: DataRow, template: str) -> str:
         if is_number(value):
             return number_text(value)
         if not isinstance(value, str):
-            row.wrong(match[1], "a text or a number, for it stands in the template")
+            row.wrong(match[1], "a text or a number, since it stands in the template")
         return value
 
     return _COLUMN.sub(fill, template)

@@ -37,13 +37,9 @@ def asynchow(*, path: str | Path, durations: Durations = "shortest", split: str 
         path: rows with `title`, `steps`, `edges`, `durations_s` and `makespan_s` ([shortest, longest] seconds each), or
             one of the published files, such as `async_benchmark.pkl`, of which nothing but plain data is loaded.
         durations: which of the two, where a step's duration is a range.
-        split: what every task's split is; else the column `split`.
 
     Returns:
         The tasks; metadata holds `title`, `steps` and `seconds` by step id, and `edges` between steps.
-
-    Raises:
-        DataError: the file or a row is wrong, a plan has a cycle, or an edge leads to no step.
     """
     if durations not in _WHICH:
         raise DataError(f"durations={durations!r}; expected 'shortest' or 'longest'")

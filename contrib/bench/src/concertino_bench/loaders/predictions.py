@@ -48,9 +48,6 @@ def read_predictions(path: str | Path) -> Iterator[Prediction]:
         path: rows with the answer as `output` or `solution`, the task as `question_id`, `task_id` or `name`, and maybe
             `model`, `is_correct` (or `upstream_is_correct`, `is_solved`), `gold`; or several models by name, as columns
             or in the column `models`.
-
-    Raises:
-        DataError: the file or a row is wrong.
     """
     return (each for row in read_rows(path) for each in _predictions(row))
 

@@ -28,10 +28,6 @@ def humaneval(*, path: str | Path, split: str = "") -> Iterator[Task]:
 
     Args:
         path: rows with `task_id`, `prompt`, `entry_point`, `test` and maybe `canonical_solution`.
-        split: what every task's split is; else the column `split`.
-
-    Raises:
-        DataError: the file or a row is wrong.
     """
     return stream(path, lambda row: _completion("humaneval", row, split))
 
@@ -42,10 +38,6 @@ def mbpp(*, path: str | Path, split: str = "") -> Iterator[Task]:
     Args:
         path: rows with `task_id`, `text` (or `prompt`), `code`, `test_list` and maybe `test_setup_code`; or rows in the
             shape of HumanEval, with `name`.
-        split: what every task's split is; else the column `split`.
-
-    Raises:
-        DataError: the file or a row is wrong.
     """
     return stream(path, lambda row: _from_asserts(row, split) if "test_list" in row.data else _mbpp(row, split))
 

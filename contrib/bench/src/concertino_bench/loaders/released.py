@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from concertino import Message, ToolCall
-from concertino.schema import compile_schema, explain
+from concertino.schema import InstanceRefused, compile_schema, explain
 from concertino.strategies import Notebook
 
 from concertino_bench.tasks.task import DataError
@@ -97,11 +97,11 @@ class ReleasedRecord:
             messages.append(Message("assistant", self.predicted))
         return messages
 
-    def notebooks(self, *, woven: bool = False) -> list[Notebook]:
+    def notebooks(self) -> list[Notebook]:
         """What the orchestrator was shown at the start of each turn; the last one is the state at the end."""
         notebooks = [Notebook()]
         for turn in self.turns:
-            notebooks.append(_noted(notebooks[-1], turn, woven))
+            notebooks.append(_noted(notebooks[-1], turn))
         return notebooks
 
 
@@ -121,10 +121,10 @@ def _predicted(response: Mapping[str, Any]) -> str:
     return str(response.get("pred") or "").strip()
 
 
-def _noted(notebook: Notebook, turn: ReleasedTurn, woven: bool) -> Notebook:
+def _noted(notebook: Notebook, turn: ReleasedTurn) -> Notebook:
     response = turn.response
     if "search_results_data" in response:
-        return notebook.with_documents(response["search_results_data"], woven=woven)
+        return notebook.with_documents(response["search_results_data"], woven=False)
     if "exec_result" in response:
         return notebook.with_code(str(response.get("generated_code", "")), str(response["exec_result"]))
     return notebook.with_attempt(str(turn.arguments.get("model", "")), _predicted(response))
@@ -171,7 +171,11 @@ def checked(row: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> di
     """
     filled = {name: value for name, value in row.items() if value is not None}
     validator = compile_schema(schema)
-    if violations := validator.check(filled):
+    try:
+        violations = validator.check(filled)
+    except InstanceRefused as error:
+        raise DataError(f"{place}: {error}; correct the row") from error
+    if violations:
         first = explain(violations, validator).partition("\n")[0]
         raise DataError(f"{place}: {first}; correct the row")
     return filled

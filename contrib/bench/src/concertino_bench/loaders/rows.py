@@ -25,7 +25,7 @@ from concertino.schema import near_names
 
 from concertino_bench.tasks.task import DataError
 
-SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
+EXTENSIONS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 """What is read, each also with `.gz` behind it."""
 
 _CHUNK = 1 << 16
@@ -180,33 +180,35 @@ def read_rows(path: str | Path) -> Iterator[DataRow]:
     Raises:
         DataError: there is no such file, it is of another format, or, later, a row cannot be read, or there is none.
     """
-    return _rows(path, checked(path, SUFFIXES))
+    return _rows(path, checked(path, EXTENSIONS))
 
 
-def checked(path: str | Path, suffixes: tuple[str, ...]) -> Path:
-    """The path of a file that is there and has one of these suffixes, maybe with `.gz`.
+def checked(path: str | Path, extensions: tuple[str, ...]) -> Path:
+    """The path of a file that is there and has one of these file extensions, also with `.gz`.
 
     Raises:
-        DataError: it is an address, missing, a folder, or has another suffix.
+        DataError: it is an address, missing, a folder, or has another extension.
     """
     if str(path).startswith(("http://", "https://", "hf://", "s3://")):
         raise DataError(f"{path}: an address; expected a local file: download it, and give its path")
     file = Path(path)
     if file.is_dir():
-        inside = [name.name for name in sorted(file.iterdir()) if _suffix(name) in suffixes]
+        inside = [name.name for name in sorted(file.iterdir()) if _extension(name) in extensions]
         hint = f"name one of its files, such as {inside[0]!r}" if inside else "name a file"
         raise DataError(f"{path}: a folder; expected one file: {hint}")
     if not file.exists():
         beside = [name.name for name in file.parent.iterdir()] if file.parent.is_dir() else []
         near = near_names(file.name, beside, 1)
         raise DataError(f"{path}: no such file; {f'did you mean {near[0]!r}?' if near else 'check the path'}")
-    if _suffix(file) not in suffixes:
+    if _extension(file) not in extensions:
         parquet = f": {_TO_JSONL}" if file.suffix == ".parquet" else ": convert or rename it"
-        raise DataError(f"{path}: suffix {file.suffix!r}; expected one of {', '.join(suffixes)} (or with .gz){parquet}")
+        raise DataError(
+            f"{path}: extension {file.suffix!r}; expected one of {', '.join(extensions)} (or with .gz){parquet}"
+        )
     return file
 
 
-def _suffix(file: Path) -> str:
+def _extension(file: Path) -> str:
     return Path(file.name.removesuffix(".gz")).suffix.lower()
 
 
@@ -243,7 +245,7 @@ def _rows(path: str | Path, file: Path) -> Iterator[DataRow]:
         if raw.peek(3)[:3] == codecs.BOM_UTF8:
             raw.read(3)
         number = 0
-        for number, (line, data) in enumerate(_parsed(path, _suffix(file), raw), 1):
+        for number, (line, data) in enumerate(_parsed(path, _extension(file), raw), 1):
             if not isinstance(data, dict):
                 raise DataError(f"{path}:{line}: {kind_of(data)} ({brief(data)}); expected a JSON object in each row")
             yield DataRow(str(path), line, number, data)
@@ -263,12 +265,12 @@ def _refuse_foreign(path: str | Path, raw: BufferedReader) -> None:
         raise DataError(f"{path}: a Git LFS pointer, not the data; expected the data: fetch it with `git lfs pull`")
 
 
-def _parsed(path: str | Path, suffix: str, raw: BufferedReader) -> Iterator[tuple[int, Any]]:
-    if suffix in (".csv", ".tsv"):
-        return _csv_rows(path, raw, "\t" if suffix == ".tsv" else ",")
-    if suffix == ".json" and raw.peek(_CHUNK).lstrip()[:1] == b"[":
+def _parsed(path: str | Path, extension: str, raw: BufferedReader) -> Iterator[tuple[int, Any]]:
+    if extension in (".csv", ".tsv"):
+        return _csv_rows(path, raw, "\t" if extension == ".tsv" else ",")
+    if extension == ".json" and raw.peek(_CHUNK).lstrip()[:1] == b"[":
         return _elements(path, raw)
-    return _json_lines(path, raw, whole=suffix == ".json")
+    return _json_lines(path, raw, whole=extension == ".json")
 
 
 # -- JSON Lines --------------------------------------------------------------------------------------------------------
@@ -422,6 +424,7 @@ class _Window:
                 self.fail(f"invalid JSON ({error.msg}) at {brief(self.text[self.at : self.at + 40])}")
             except (ValueError, RecursionError) as error:
                 self.fail(_json_fault(error, "", cut=False))
+            # A number at the end of what was read may have further digits.
             if end == len(self.text) and not self.ended:
                 self.grow()
                 continue

@@ -54,21 +54,12 @@ def split(tasks: Iterable[Task], share: float, seed: int = 0) -> tuple[list[Task
     Raises:
         ValueError: `share` is not between 0 and 1.
     """
-    parts: tuple[list[Task], list[Task]] = ([], [])
-    for task in tasks:
-        parts[not in_first_part(task, share, seed)].append(task)
-    return parts
-
-
-def in_first_part(task: Task, share: float, seed: int = 0) -> bool:
-    """Whether `split` puts a task into the first part: the same for streams, which `split` would hold in memory.
-
-    Raises:
-        ValueError: `share` is not between 0 and 1.
-    """
     if not 0 < share < 1:
         raise ValueError(f"share={share}; expected a number above 0 and below 1")
-    return _place(task, seed) < share * _END
+    parts: tuple[list[Task], list[Task]] = ([], [])
+    for task in tasks:
+        parts[_place(task, seed) >= share * _END].append(task)
+    return parts
 
 
 def _place(task: Task, seed: int) -> int:

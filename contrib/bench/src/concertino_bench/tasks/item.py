@@ -214,7 +214,7 @@ class Item:
             known["members"] = {name: _use_from_json(use) for name, use in data.get("members", {}).items()}
             return cls(**known)
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"no item of a results file: {type(error).__name__}: {error}") from error
+            raise ValueError(f"not an item of a results file: {type(error).__name__}: {error}") from error
 
 
 _PLAIN = {
@@ -275,11 +275,8 @@ def _use(pool: Pool, name: str, uses: Sequence[tuple[Observation, Usage]]) -> Me
         status = observation.status.value
         statuses[status] = statuses.get(status, 0) + 1
         seconds.append(round(observation.ended - observation.started, 6))
-    return MemberUse(_kind(pool, name), len(seconds), statuses, total, tuple(seconds))
-
-
-def _kind(pool: Pool, name: str) -> str:
-    return pool[name].kind if name in pool else "unknown"
+    kind = pool[name].kind if name in pool else "unknown"
+    return MemberUse(kind, len(seconds), statuses, total, tuple(seconds))
 
 
 def _minus(usage: Usage, below: Usage | None) -> Usage:

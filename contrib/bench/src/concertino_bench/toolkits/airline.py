@@ -114,7 +114,7 @@ class Airline(Toolkit):
             nonfree_baggages: how many of them are paid for
             insurance: whether every passenger is insured
         """
-        user = self.find("users", user_id, "user") if user_id in self.db["users"] else _refuse("user not found")
+        user = self.get_user_details(user_id)
         taken = self.db["reservations"]
         reservation_id = next((new for new in RESERVATION_IDS[:2] if new not in taken), RESERVATION_IDS[2])
         legs = [self._priced(leg, cabin, len(passengers)) for leg in flights]
@@ -395,7 +395,7 @@ def _value(node: ast.AST) -> Any:
     """The value of an arithmetic expression.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
         ArithmeticError: it has no value.
     """
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from .drafts import Entry
 from .replaying import Operated
@@ -42,10 +42,6 @@ class Criterion:
     passed: bool
     reason: str
     missing: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON data."""
-        return {"name": self.name, "passed": self.passed, "reason": self.reason, "missing": list(self.missing)}
 
 
 @dataclass(frozen=True)
@@ -76,10 +72,6 @@ class Verification:
         """Why it is not solved, part by part; one sentence if it is."""
         wrong = [f"{c.name}: {c.reason}" for c in self.criteria if not c.passed]
         return "; ".join(wrong) or "the state is right, everything was said, everything was done"
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON data."""
-        return {"passed": self.passed, "criteria": [criterion.to_json() for criterion in self.criteria]}
 
 
 def execution_correctness(golden: str, found: str, changed: Iterable[Entry] | None = None) -> Criterion:

@@ -80,6 +80,7 @@ def _pairs(value: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _hash(text: str) -> str:
+    # A model may write half a surrogate pair into a record; that state still has a digest.
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

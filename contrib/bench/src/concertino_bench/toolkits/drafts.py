@@ -38,6 +38,7 @@ class Draft(dict[str, Any]):
 
     def _take(self, key: str) -> Any:
         value = dict.__getitem__(self, key)
+        # Only a container can be changed in place, so only a container is copied before it is handed out.
         if isinstance(value, _CONTAINERS) and key not in self._own:
             value = Draft(value) if isinstance(value, dict) else plain(value)
             dict.__setitem__(self, key, value)

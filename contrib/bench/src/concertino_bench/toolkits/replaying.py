@@ -135,36 +135,36 @@ Calls = Iterable[GoldenCall | Mapping[str, Any]]
 """Calls, as objects or as JSON."""
 
 
-def replay(toolkit: Toolkit, calls: Calls, *, before: Calls = (), checked: bool = True) -> ReplayedCalls:
+def replay(toolkit: Toolkit, calls: Calls, *, before: Calls = ()) -> ReplayedCalls:
     """Carry out calls from the database on.
 
     Args:
         toolkit: stays in the state it is in.
         calls: what to carry out; also the calls after one that failed.
         before: calls that make the first state; a failing one is an error.
-        checked: refuse arguments that break a function's schema.
 
     Raises:
-        ValueError: a call is none, or one of `before` failed.
+        ValueError: a call is not one, or one of `before` failed.
     """
     fresh = toolkit.fresh()
     for call in map(GoldenCall.of, before):
-        prepared(call, fresh.call(call.name, call.arguments, checked=checked))
+        prepared(call, fresh.call(call.name, call.arguments))
     initial = fresh.digest()
     golden = [GoldenCall.of(call) for call in calls]
-    steps = tuple(ReplayStep(call, fresh.call(call.name, call.arguments, checked=checked)) for call in golden)
+    steps = tuple(ReplayStep(call, fresh.call(call.name, call.arguments)) for call in golden)
     return ReplayedCalls(steps, fresh.digest(), initial)
 
 
-async def replay_async(toolkit: Toolkit, calls: Calls, *, before: Calls = (), checked: bool = True) -> ReplayedCalls:
-    """As `replay`, for toolkits too whose functions run elsewhere."""
+async def replay_async(toolkit: Toolkit, calls: Calls, *, checked: bool = True) -> ReplayedCalls:
+    """As `replay`, for toolkits too whose functions run elsewhere.
+
+    Args:
+        checked: refuse arguments that break a function's schema.
+    """
     fresh = toolkit.fresh()
-    for call in map(GoldenCall.of, before):
-        prepared(call, await fresh.use(call.name, call.arguments, checked=checked))
-    initial = fresh.digest()
     golden = [GoldenCall.of(call) for call in calls]
-    steps = tuple([ReplayStep(call, await fresh.use(call.name, call.arguments, checked=checked)) for call in golden])
-    return ReplayedCalls(steps, fresh.digest(), initial)
+    steps = [ReplayStep(call, await fresh.use(call.name, call.arguments, checked=checked)) for call in golden]
+    return ReplayedCalls(tuple(steps), fresh.digest(), toolkit.database.digest())
 
 
 def prepared(call: GoldenCall | Any, outcome: CallOutcome) -> None:

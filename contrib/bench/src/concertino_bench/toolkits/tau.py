@@ -120,7 +120,7 @@ def left_out(path: str | Path) -> list[LeftOut]:
 
 def _tau2_task(row: Mapping[str, Any], domain: str, data: str, toolkit: Toolkit, policy: str, folder: Path) -> Task:
     where = f"{folder / 'tasks.json'}: task {row['id']!r}"
-    first = _first_state(row, toolkit)
+    first = _with_changes(toolkit, _data_changes(row))
     before = _before(row)
     golden = _golden(row["evaluation_criteria"]["actions"] or [], toolkit, where)
     try:
@@ -191,8 +191,7 @@ def _data_changes(row: Mapping[str, Any]) -> dict[str, Any]:
     return changes
 
 
-def _first_state(row: Mapping[str, Any], toolkit: Toolkit) -> Toolkit:
-    changes = _data_changes(row)
+def _with_changes(toolkit: Toolkit, changes: Mapping[str, Any] | None) -> Toolkit:
     return type(toolkit)(_merged(toolkit.state(), changes)) if changes else toolkit
 
 
@@ -248,8 +247,7 @@ def _toolkit(task: Task) -> Toolkit:
     """The toolkit of a task of these sets, in the task's first state before its calls."""
     meta = task.metadata
     toolkit = _open(meta["domain"], meta["data"], meta["initial"])
-    changes = meta.get("data_changes")
-    return type(toolkit)(_merged(toolkit.state(), changes)) if changes else toolkit
+    return _with_changes(toolkit, meta.get("data_changes"))
 
 
 def _golden(actions: Calls, toolkit: Toolkit, where: str) -> list[GoldenCall]:

@@ -1,7 +1,7 @@
 """What one run of a task acts in: a toolkit of its own, as members of its pool and as a state to be graded.
 
 The invariant: a state that was given stays what it was, whatever the run does afterwards, and says itself what it takes
-to grade it: its digest, and which records were operated on the way, whoever in the pool did that.
+to grade it: its digest, and which records were operated on the way, by any member of the pool.
 """
 
 from __future__ import annotations

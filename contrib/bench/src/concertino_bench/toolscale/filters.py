@@ -62,7 +62,6 @@ async def attempt(
     *,
     strategy: Strategy | str = DEFAULT_STRATEGY,
     budget: Budget | None = None,
-    solver: str = "solver",
 ) -> SolverAttempt:
     """Filter 2: one attempt of a model with the tools of the domain and nothing else.
 
@@ -72,11 +71,10 @@ async def attempt(
         pool: has the solver.
         strategy: how it works.
         budget: what the attempt may use.
-        solver: its role.
     """
     own = toolkit.fresh()
     seen = Pool((*pool.models, *own.tools()), roles=pool.roles)
-    run = await Orchestrator(solver, strategy).run(question(own.instructions, row.request), pool=seen, budget=budget)
+    run = await Orchestrator("solver", strategy).run(question(own.instructions, row.request), pool=seen, budget=budget)
     answer = run.answer or ""
     verified = verify(
         done.digest,

@@ -31,22 +31,13 @@ class ToolscaleGrader(Grader):
     kinds: ClassVar[tuple[str, ...]] = ("toolscale",)
 
     def check(self, task: Task) -> None:
-        """Make sure that the task has a golden state, its operations, its facts and its domain.
-
-        Raises:
-            ValueError: it lacks some of them; names them.
-        """
+        """Make sure that the task has a golden state, its operations, its facts and its domain."""
         lacking = [name for name in _NEEDED if name not in task.metadata]
         if lacking:
             raise ValueError(f"{task.id}: metadata lacks {', '.join(lacking)}; this grader is for ToolScale tasks")
 
     async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
-        """Grade one submission.
-
-        Raises:
-            ValueError: the task has no golden state.
-            DataError: the domain that it names cannot be opened.
-        """
+        """Grade one submission."""
         self.check(task)
         meta = task.metadata
         if not (submission.text or submission.calls or submission.state is not None):

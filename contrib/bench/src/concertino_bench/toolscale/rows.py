@@ -64,7 +64,7 @@ class TaskRow:
             more = data.get("level", 0), data.get("axis", ""), dict(data.get("source", {}))
             return cls(str(data["id"]), str(data["request"]), golden, required, *more)
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"no task: {type(error).__name__}: {error}; expected id, request, golden") from error
+            raise ValueError(f"not a task: {type(error).__name__}: {error}; expected id, request, golden") from error
 
 
 def make_task(

@@ -10,7 +10,7 @@ import zlib
 from typing import Any
 
 
-class ToolRefused(Exception):
+class FunctionRefused(Exception):
     """A function refuses."""
 
 
@@ -34,7 +34,7 @@ def perform(given: dict[str, Any]) -> dict[str, Any]:
     """Run the function, and find out what it changed."""
     tables: dict[str, Any] = {name: TrackedTable(rows) for name, rows in given["state"].items()}
     before = _texts(tables)
-    scope: dict[str, Any] = {"__name__": "tools", "ToolError": ToolRefused}
+    scope: dict[str, Any] = {"__name__": "tools", "ToolError": FunctionRefused}
     silent = io.StringIO()
     with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
         exec(compile(given["code"], given["name"] + ".py", "exec"), scope)
@@ -56,11 +56,11 @@ def perform(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer(given: dict[str, Any]) -> dict[str, Any]:
-    """What came of the call, whatever the function did."""
+    """The result of the call, whatever the function did."""
     try:
         return perform(given)
     except Exception as error:
-        if isinstance(error, ToolRefused):
+        if isinstance(error, FunctionRefused):
             return {"error": str(error) or "refused"}
         trace, line = error.__traceback__, 0
         while trace is not None:
@@ -72,7 +72,7 @@ def answer(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(packed: str) -> None:
-    """Read what is given, and write one line: the mark, and what came of it."""
+    """Read what is given, and write one line: the mark, and the result."""
     given = json.loads(zlib.decompress(base64.b85decode(packed)))
     done = base64.b85encode(zlib.compress(json.dumps(answer(given)).encode())).decode()
     print(f"{given['mark']}{done}")  # noqa: T201 - this is the script's output

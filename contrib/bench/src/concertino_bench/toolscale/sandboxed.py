@@ -28,7 +28,7 @@ from .settings import SECONDS
 SandboxRunner: TypeAlias = Callable[[str], Awaitable[Observation]]
 """Runs a Python script in a sandbox; its observation is that of the tool `code/python`."""
 
-_MARK = "--- what came of the call ---"
+_MARK = "--- result of the call ---"
 _SCRIPT = Path(__file__).with_name("sandbox_program.py")
 
 

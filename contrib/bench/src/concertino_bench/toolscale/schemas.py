@@ -122,7 +122,7 @@ def schema_problems(data: Mapping[str, Any]) -> list[str]:
 
 
 def entry_problems(schema: Schema, table: str, entry: Any, key: str = "") -> list[str]:
-    """What is wrong with one entry by itself."""
+    """What is wrong with one entry alone."""
     known = schema.tables[table]
     violations = known.validator.check(entry)
     if violations:

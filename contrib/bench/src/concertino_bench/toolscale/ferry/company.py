@@ -33,9 +33,9 @@ You serve the customers of a ferry company. Today is {TODAY}. All prices are in 
 6. Send a goodwill credit only to a customer with a confirmed booking on a sailing that the company has cancelled:
    exactly 20 for each such booking, and only if the customer asks for it.
 7. Change an e-mail address, and give a lost item out, only for the customer whose number was given and whose name
-   matches it. Tell nobody anything of another customer.
+   matches it. Never tell anyone about another customer.
 8. If something is not possible, say so and say why; do not do something else instead without being asked.
-9. Tell the customer every price, refund and reference that comes of what you do.
+9. Tell the customer every price, refund and reference that results from what you do.
 """
 
 
@@ -214,7 +214,7 @@ class Ferry(Toolkit):
         if sailing_id == booking["sailing_id"]:
             raise ToolError(f"booking {booking_id} is on sailing {sailing_id} already")
         if (before["from"], before["to"]) != (after["from"], after["to"]):
-            raise ToolError(f"sailing {sailing_id} is of another route; cancel the booking and book anew")
+            raise ToolError(f"sailing {sailing_id} is of another route; cancel the booking and make a new one")
         _give_back(before, booking)
         self._take(after, booking)
         price = _price(after, booking)
@@ -346,7 +346,7 @@ class Ferry(Toolkit):
             email: the new address
         """
         if email.count("@") != 1 or "." not in email.rpartition("@")[2]:
-            raise ToolError(f"{email!r} is no e-mail address")
+            raise ToolError(f"{email!r} is not an e-mail address")
         self.find("customers", customer_id)["email"] = email
         return "changed"
 
