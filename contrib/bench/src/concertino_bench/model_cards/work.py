@@ -55,7 +55,6 @@ class Work:
     asked: dict[str, int] = field(default_factory=dict)
     unfinished: dict[str, str] = field(default_factory=dict)
     fresh: int = 0
-    writing: int = 0
     prices: Mapping[str, Prices | None] = field(default_factory=dict)
     begun: float = field(default_factory=time.monotonic)
 
@@ -73,9 +72,8 @@ class Work:
         if writer is not None and writer.asked:
             self.asked[writer.spec.name] = self.asked.get(writer.spec.name, 0) + writer.asked
         descriptions = tuple(description for description in found if description is not None)
-        incomplete = (
-            [f"{trace}: the trace is incomplete: {models.scope.sink_failed}"] if models.scope.sink_failed else []
-        )
+        failed = models.scope.sink_failed
+        incomplete = [f"{trace}: the trace is incomplete: {failed}"] if failed else []
         return Described(
             pool=pool.describe({description.model: description.text for description in descriptions}),
             descriptions=descriptions,
@@ -106,11 +104,7 @@ class Work:
         self, writer: Writer, profile: Profile, graded: Sequence[GradedAnswer], facts: str
     ) -> Description:
         """The description with what the writer says, or with a note on why it says nothing."""
-        self._tell_writing(profile.model, +1)
-        try:
-            said = await writer.write(profile, graded)
-        finally:
-            self._tell_writing(profile.model, -1)
+        said = await writer.write(profile, graded)
         by = writer.spec.name
         if said.note is None:
             silent = f"the figures alone: {by} did not write: {said.trouble}"
@@ -122,24 +116,16 @@ class Work:
             return Description(profile.model, facts, profile, "", said.at, notes)
         return Description(profile.model, join(kept, facts), profile, by, said.at, left_out)
 
-    # -- telling -------------------------------------------------------------------------------------------------------
-
     def _answered(self, model: str) -> None:
+        """Count an answer and report progress."""
         self.fresh += 1
-        self._tell(model)
-
-    def _tell_writing(self, model: str, step: int) -> None:
-        self.writing += step
-        self._tell(model)
-
-    def _tell(self, model: str) -> None:
         if self.on_progress is None:
             return
         known = sum(map(len, self.known.values()))
         total = sum(map(len, self.items.values()))
         seconds = time.monotonic() - self.begun
         try:
-            self.on_progress(DescriptionProgress(model, known + self.fresh, total, known, seconds, self.writing))
+            self.on_progress(DescriptionProgress(model, known + self.fresh, total, known, seconds))
         except Exception:  # who only looks on must not stop what is paid for
             logger.exception("on_progress failed and is not called any more")
             self.on_progress = None

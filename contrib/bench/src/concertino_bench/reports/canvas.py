@@ -21,6 +21,7 @@ from .texts import escaped
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.typing import RcKeyType
 
 INK, MUTED, LINE, PAPER = "#0b0b01", "#0b0b02", "#0b0b03", "#0b0b04"
 SERIES = 8
@@ -29,7 +30,7 @@ WIDTH = 10.0
 
 _NAMES = {INK: "ink", MUTED: "muted", LINE: "line", PAPER: "paper"}
 _NAMES |= {f"#0a0a{number:02x}": f"s{number}" for number in range(SERIES + 1)}
-_RC = {
+_RC: dict[RcKeyType, object] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "concertino",
     "text.parse_math": False,
@@ -82,8 +83,7 @@ def drawing() -> Iterator[None]:
             "the HTML page of a report needs matplotlib; pip install 'concertino-bench[report]' adds it, or write the "
             "report as Markdown, which needs nothing more"
         ) from error
-    with mpl.rc_context(), warnings.catch_warnings():
-        mpl.rcParams.update(_RC)  # type: ignore[arg-type]
+    with mpl.rc_context(_RC), warnings.catch_warnings():
         # The browser has fonts that matplotlib has not; it only measures with its own.
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
         warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support .* natively")
