@@ -32,7 +32,7 @@ class GraderValue(Metric):
     """The mean of a value of the grader. An item without it is 0 if its kind of task is measured so, else missing.
 
     Attributes:
-        kinds: kinds of tasks that are known to be measured so, beside those of the items at hand.
+        kinds: kinds of tasks that are known to be measured so, in addition to those of the given items.
     """
 
     kinds: frozenset[str] = field(default=frozenset(), kw_only=True)
@@ -57,7 +57,7 @@ def value_mean(name: str, among: Iterable[Item] = ()) -> GraderValue:
     where another item of its kind of task has the value; items of other kinds are missing.
 
     Args:
-        among: all items of the results, where the system at hand may have no value at all.
+        among: all items of the results, for a system none of whose items may have the value.
     """
     return replace(GRADER_VALUE, name=name, title=name, terms=_value_terms(name, frozenset())).among(among)
 

@@ -1,7 +1,7 @@
 """Two systems on the same tasks: how far apart they are, and whether chance explains it.
 
 The invariant: only keys count, task and sample, that both systems have, and of these only the ones in which a metric
-is known of both; how many others there were is said. Both systems see the same draws of tasks, so what makes a task
+is known of both; the others are counted. Both systems see the same draws of tasks, so what makes a task
 hard for both cancels out.
 """
 

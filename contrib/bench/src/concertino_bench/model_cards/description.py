@@ -1,4 +1,4 @@
-"""What describing gives: a description of each model, a pool that holds the texts, and how far it is meanwhile."""
+"""The result of describing: a description of each model, a pool with the texts; and the progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What is said of a model, and what it rests on.
+    """The description of a model, and its evidence.
 
     Attributes:
         model: its name.

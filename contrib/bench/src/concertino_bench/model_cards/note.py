@@ -1,7 +1,7 @@
-"""A note: what a writer said of a model, as remarks, each with the kinds of task that it says it rests on.
+"""A note: what a writer says about a model, as remarks, each with the kinds of task that it rests on.
 
-It is read tolerantly: lists under the headings *Strengths* and *Weaknesses*, or the same as JSON. A note is what was
-said; which of it is shown is decided by the guard.
+It is read tolerantly: lists under the headings *Strengths* and *Weaknesses*, or the same as JSON. A note is unfiltered;
+the guard decides which of it is shown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from concertino.text.json import ReadingError, read_json
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something that the writer said, and the kinds of task that it says it rests on; none stands for all."""
+    """A sentence of the writer, and the kinds of task that it rests on; none stands for all."""
 
     text: str
     kinds: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a writer said of a model, as it said it."""
+    """What a writer said about a model, unfiltered."""
 
     strengths: tuple[Remark, ...]
     weaknesses: tuple[Remark, ...]

@@ -1,4 +1,4 @@
-"""The work of describing: each model goes its own way (answers, profile, text), side by side with the others.
+"""The work of describing: answers, profile and text of each model, all models side by side.
 
 Invariant: a model is described by all of its answers or not at all. One whose answers are incomplete keeps its text and
 is named in `Described.unfinished`; what it did answer is kept and not asked again.
@@ -89,7 +89,7 @@ class Work:
         collected = await collector.collect(spec, items, self.known[spec.name])
         if collected.asked:
             self.asked[spec.name] = collected.asked
-        missing = _what_is_missing(collected, len(items))
+        missing = _why_undescribed(collected, len(items))
         if missing:
             self.unfinished[spec.name] = missing
             return None
@@ -103,7 +103,7 @@ class Work:
     async def _written(
         self, writer: Writer, profile: Profile, graded: Sequence[GradedAnswer], facts: str
     ) -> Description:
-        """The description with what the writer says, or with a note on why it says nothing."""
+        """The description with the writer's text, or with a note on why there is none."""
         said = await writer.write(profile, graded)
         by = writer.spec.name
         if said.note is None:
@@ -126,12 +126,12 @@ class Work:
         seconds = time.monotonic() - self.begun
         try:
             self.on_progress(DescriptionProgress(model, known + self.fresh, total, known, seconds))
-        except Exception:  # who only looks on must not stop what is paid for
+        except Exception:  # an observer must not stop work that is paid for
             logger.exception("on_progress failed and is not called any more")
             self.on_progress = None
 
 
-def _what_is_missing(collected: Collected, wanted: int) -> str:
+def _why_undescribed(collected: Collected, wanted: int) -> str:
     """Why a model cannot be described, empty if it can."""
     if collected.open:
         return f"{wanted - collected.open} of {wanted} answers are there, then {collected.reason}"

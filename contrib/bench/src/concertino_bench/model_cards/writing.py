@@ -1,6 +1,6 @@
 """The writer: a model that says where another one is strong and where it is weak.
 
-What it said is kept as it said it, under a key of the evidence, the writer and the instructions.
+Its note is kept unfiltered, under a key of the evidence, the writer and the instructions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TEXTS = "texts"
 
 
 class WriterReply(NamedTuple):
-    """The result of asking a writer: a note and when it was written, or what was in the way."""
+    """The result of asking a writer: a note and when it was written, or why there is none."""
 
     note: Note | None
     at: float = 0.0

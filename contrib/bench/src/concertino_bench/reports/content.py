@@ -120,7 +120,7 @@ def compute(
     """Compute everything that a report shows.
 
     Raises:
-        ValueError: there is no item, or an argument cannot be.
+        ValueError: there is no item, or an argument is out of range.
     """
     if not results.items:
         raise ValueError("results without items: expected at least one; has the evaluation begun?")

@@ -1,4 +1,4 @@
-"""The plots of a report, each from the report alone. A plot is an SVG with a legend and a caption in HTML's words."""
+"""The plots of a report, each from the report alone. A plot is an SVG with a legend and a caption in HTML."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def _statuses(report: ReportContent) -> Plot | None:
     more = sorted({each for of in report.statuses.values() for each in of} - set(known))
     legend = [Legend(status.value, colours[status]) for status in Status] + [Legend(each, -1) for each in more]
     rows = {name: {entry.label: of.get(entry.label, 0.0) for entry in legend} for name, of in report.statuses.items()}
-    words = "What became of the orchestrator's calls; at the end of a bar, how many calls."
+    words = "Statuses of the orchestrator's calls; at the end of a bar, how many calls."
     return _stacked("statuses", "Status of calls", rows, counts, legend, words)
 
 

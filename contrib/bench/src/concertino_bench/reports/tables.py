@@ -250,10 +250,10 @@ def summary(report: ReportContent) -> list[str]:
 
 
 def _leader(report: ReportContent) -> list[str]:
-    """Who is right most often, as far as that can be said."""
+    """Which system is right most often, if they can be compared."""
     asked = {name: {i.key.task for i in report.results.items if i.key.system == name} for name in report.systems}
     if len(asked) > 1 and not set.intersection(*asked.values()):
-        return ["The systems share no task, so who is right most often is not said."]
+        return ["The systems share no task, so their accuracies cannot be ranked."]
     order = sorted(report.systems, key=lambda name: -(report.values[name]["accuracy"].value or 0.0))
     best = report.values[order[0]]["accuracy"]
     shown = _whole(best, report.metric("accuracy"))

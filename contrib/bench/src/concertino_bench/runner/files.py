@@ -76,7 +76,7 @@ class EvaluationFile:
 
     Attributes:
         pool: the pool file, None where there is none.
-        concurrency: runs at once, None where it is not said.
+        concurrency: runs at once, None if the file has none.
     """
 
     evaluation: Evaluation
@@ -190,7 +190,7 @@ def make_system(entry: Mapping[str, Any], where: str, folder: Path | None = None
         folder: what paths among the options count from.
 
     Raises:
-        UsageError: a field cannot be, there is no such strategy, or no such option of it.
+        UsageError: a field is malformed, or the strategy or its option is unknown.
     """
     from concertino.plugins import default_manager
     from concertino.strategies import DEFAULT_STRATEGY, load_strategy, strategy_by_name
