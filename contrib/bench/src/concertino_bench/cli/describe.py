@@ -93,6 +93,7 @@ def _refuse_unsavable(pool: Pool, file: Path) -> None:
     """Find out before anything is asked whether the pool can be written to such a file."""
     from concertino import PoolError
 
+    # Saving is tried elsewhere: the file itself must not change before the models are described.
     with tempfile.TemporaryDirectory() as folder:
         trial = Path(folder) / f"pool{file.suffix}"
         try:

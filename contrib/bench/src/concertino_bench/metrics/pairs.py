@@ -192,7 +192,7 @@ def _paired(metric: Metric, groups_a: list[list[Item]], groups_b: list[list[Item
 
 def _lost(metric: Metric, item: Item) -> bool:
     """Whether a metric has no use for an item; what needs several samples is asked task by task instead."""
-    if metric.terms is None:
+    if metric.terms is None:  # an entropy, which has columns of its own
         return bool(metric.columns([[item]]).missing)
     terms = metric.terms([item])
     return terms is not None and bool(terms.missing) and not (metric.strict and terms.unknown)

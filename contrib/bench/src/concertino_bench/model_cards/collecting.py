@@ -130,6 +130,7 @@ class Collector:
             return code
         providers = {model.provider or model.name for model in self._scope.pool.behind(spec.name)}
         refused = code == "rejected" and not providers.isdisjoint(self._scope.switched_off)
+        # A deadline before the model's own timeout is that of the run. Clocks differ by less than 50 ms.
         in_time = spec.timeout is None or seen.ended - seen.started < spec.timeout - 0.05
         return code if refused or (code == "deadline" and in_time) else ""
 

@@ -113,10 +113,12 @@ def svg(made: Figure, name: str, title: str, description: str, tips: list[str]) 
     text = text[text.index("<svg") :]
     head, _, body = text.partition(">")
     box = re.search(r'viewBox="[^"]*"', head)
+    # Metadata, comments and styles would carry versions and a style sheet of matplotlib's into the page.
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.S)
     body = re.sub(r"<style[^>]*>.*?</style>", "", body, flags=re.S)
     body = re.sub(r"<!--.*?-->", "", body, flags=re.S)
     body = re.sub(r"#0[ab]0[ab][0-9a-f]{2}", lambda found: f"var(--{_NAMES.get(found[0], 'ink')})", body)
+    # The page chooses the font; only the size stays.
     body = re.sub(r"font: (?:bold |[a-z0-9]+ )?([\d.]+px) [^;\"]*", r"font-size: \1", body)
     body = re.sub(r'<g id="tip-(\d+)">', lambda found: _tip(found, tips), body)
     body = re.sub(r'\bid="', f'id="{name}-', body)

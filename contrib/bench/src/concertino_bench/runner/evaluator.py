@@ -138,6 +138,7 @@ async def evaluate(
     }
     folder = None if traces is None else Path(traces or Path(out).with_suffix(".traces"))
     with ResultsFile(out, header, tuple(redo)) as file:
+        # One run may call several members at once; the executor must not be what limits `concurrency` runs.
         own = executor or ct.Executor(limits=Limits(calls=max(256, 4 * concurrency)))
         runner = _Runner(evaluation, pools, jury, chosen, file, folder, own, on_progress, total=0)
         try:
