@@ -249,7 +249,7 @@ async def test_an_entry_that_is_sound_and_no_answer_is_asked_again(run: Describe
     Cache(tmp_path / "cache").write("answers", file.stem, {"colour": "red"})
     found = await run(pool, models=["m0"])
     assert models[0].asked == 11
-    assert "it is no answer" in found.problems[0]
+    assert "it is not an answer" in found.problems[0]
 
 
 # -- interruptions -----------------------------------------------------------------------------------------------------
