@@ -7,12 +7,16 @@ from concertino_bench import Grade, Task, Verdict
 from concertino_bench.graders import answers
 from concertino_bench.loaders.competitions import boxed
 from concertino_bench.masbench import generate, grade
-from concertino_bench.masbench.grader import boxes
 
 ONE = Task("one", "?", ("7",), "masbench")
 BIG = Task("big", "?", ("1234567",), "masbench")
 THREE = Task("three", "?", ("7", "12", "7654321"), "masbench")
 BOXES = "\\boxed{7} \\boxed{12} \\boxed{7654321}"
+
+
+def texts(text: str) -> list[str]:
+    """What stands in the boxes of a text."""
+    return [box.text for box in answers.boxes(text)]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +119,7 @@ def test_a_number_without_end_is_unparsable() -> None:
 
 
 def test_a_box_around_a_box_is_one_box() -> None:
-    assert boxes("\\boxed{\\boxed{7}} and \\boxed{a{b}c} and \\boxed{") == ["7", "a{b}c"]
+    assert texts("\\boxed{\\boxed{7}} and \\boxed{a{b}c} and \\boxed{") == ["7", "a{b}c"]
 
 
 TWO = Task("two", "?", ("7", "8"), "masbench")
@@ -136,8 +140,8 @@ def test_boxes_of_thoughts_and_of_tools_do_not_count(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["\\fbox{7}", "$\\boxed 7$", "\\boxed{7}", "\\boxed{\\boxed{7}}", "\\boxed 7. So."])
 def test_every_reader_of_boxes_reads_the_same(text: str) -> None:
-    assert (boxes(text), boxed(text), [found.text for found in answers.boxes(text)]) == (["7"], "7", ["7"])
+    assert (boxed(text), [found.text for found in answers.boxes(text)]) == ("7", ["7"])
 
 
 def test_a_box_without_braces_holds_a_number_or_a_command_and_no_word() -> None:
-    assert boxes("in \\boxed form: \\boxed \\frac{1}{2}, \\boxed -3,") == ["\\frac{1}{2}", "-3"]
+    assert texts("in \\boxed form: \\boxed \\frac{1}{2}, \\boxed -3,") == ["\\frac{1}{2}", "-3"]

@@ -15,7 +15,7 @@ from concertino.text import answer_key
 from concertino_bench import Item, Verdict
 from concertino_bench.metrics import METRICS, Metric, accuracy, majority_at, mean_at, pass_at, value_mean
 from concertino_bench.metrics.correctness import partial_credit, unparsable
-from concertino_bench.metrics.passes import pass_at_k
+from concertino_bench.metrics.samples import pass_at_k
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

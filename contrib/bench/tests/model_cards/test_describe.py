@@ -191,7 +191,7 @@ async def test_another_price_changes_only_the_money(run: Describe) -> None:
     (was, now) = (found.descriptions[0] for found in (first, again))
     assert now.profile.usd_per_task == pytest.approx(10 * PER_ANSWER)
     assert was.text.replace("$0.000030", "$0.00030") == now.text != was.text
-    assert (now.evidence, now.at) == (was.evidence, was.at)
+    assert (now.profile.evidence, now.at) == (was.profile.evidence, was.at)
 
 
 async def test_another_sampling_asks_again_and_a_repeat_asks_once_more(run: Describe) -> None:
@@ -249,7 +249,7 @@ async def test_an_entry_that_is_sound_and_no_answer_is_asked_again(run: Describe
     Cache(tmp_path / "cache").write("answers", file.stem, {"colour": "red"})
     found = await run(pool, models=["m0"])
     assert models[0].asked == 11
-    assert "it is no answer" in found.problems[0]
+    assert "it is not an answer" in found.problems[0]
 
 
 # -- interruptions -----------------------------------------------------------------------------------------------------

@@ -55,31 +55,11 @@ async def test_what_the_writer_says_stands_before_the_figures(run: Describe) -> 
     assert found.asked == {"acme/one": 10, "acme/author": 1}
 
 
-async def test_the_writer_is_asked_with_a_schema(run: Describe) -> None:
-    writer = Writing([STRONG])
-    await run(pool_of(writer))
-    schema = writer.requests[0].schema
-    assert schema is not None
-    assert schema["required"] == ["strengths", "weaknesses"]
-
-
-async def test_a_writer_that_keeps_to_no_schema_is_asked_in_plain_text(run: Describe) -> None:
+async def test_a_note_may_be_lists_under_headings(run: Describe) -> None:
     writer = Writing(text="Strengths:\n- The model adds numbers without slips. [sums]\n")
     (described,) = (await run(pool_of(writer))).descriptions
     assert described.text.startswith("Strong: The model adds numbers without slips. Measured on")
-    assert [request.schema is None for request in writer.requests] == [False, True]
-
-
-async def test_a_server_that_takes_no_schema_is_asked_in_plain_text(run: Describe) -> None:
-    class NoSchema(Writing):
-        async def chat(self, request: ct.ChatRequest) -> ct.Reply:
-            reply = await super().chat(request)
-            if request.schema is not None:
-                raise ct.ProviderError.from_http(400, "response_format is not supported")
-            return reply
-
-    (described,) = (await run(pool_of(NoSchema([STRONG])))).descriptions
-    assert described.written_by == "acme/author"
+    assert writer.asked == 1
 
 
 SILENT: dict[str, tuple[Callable[[], ct.Model], str]] = {
@@ -159,7 +139,7 @@ async def test_a_model_may_write_about_itself_and_is_counted_once(run: Describe)
     class Both(Writing):
         async def chat(self, request: ct.ChatRequest) -> ct.Reply:
             reply = await super().chat(request)
-            return reply if request.schema else ct.Reply(knows("sums")(question_of(request)))  # type: ignore[arg-type]
+            return reply if request.messages[0].role == "system" else ct.Reply(knows("sums")(question_of(request)))  # type: ignore[arg-type]
 
     both = Both([STRONG])
     found = await run(ct.Pool.of(spec("acme/one", both), writer="acme/one"))

@@ -1,4 +1,4 @@
-"""Baselines as systems of a bench, made for the pool at hand.
+"""Baselines as systems of an evaluation, made for one pool.
 
 Invariant: every system sees the same models of the same pool, at the same prices; what differs is the strategy and
 which members it may call.
@@ -41,8 +41,7 @@ class _Bench:
     @property
     def cheap_first(self) -> list[str]:
         """Full names of the models by price; those of unknown price last."""
-        known = [(model.prices is None, _price(model), model.name) for model in self.models]
-        return [name for _, _, name in sorted(known, key=lambda each: each[:2])]
+        return [model.name for model in sorted(self.models, key=_price_order)]
 
 
 def systems(
@@ -64,7 +63,7 @@ def systems(
         answers: how votes compare answers: `number`, `text` or `auto`.
         profile: what `knn-router` goes by: a `RouterProfile` or the file of one.
         workflow: the file of `static-workflow`.
-        allow_seen: `knn-router` answers questions that its profile was fitted to, too.
+        allow_seen: let `knn-router` answer questions that its profile was fitted to.
 
     Returns:
         One system for each name, and one for each model under `single-model:<model>`.
@@ -80,9 +79,10 @@ def systems(
     models = tuple(model for model in pool.models if not isinstance(model, RouterSpec))
     if not models:
         raise UsageError("the pool holds no model; baselines ask the models of a pool")
-    bench = _Bench(pool, models, "", answers, profile, workflow, allow_seen)
-    chosen = leader or pool.roles.get("orchestrator", "") or bench.cheap_first[0]
-    bench = _Bench(pool, models, pool.model(chosen).name, answers, profile, workflow, allow_seen)
+    # min keeps the first of equal keys, so the pool's order decides between models of one price
+    cheapest = min(models, key=_price_order).name
+    chosen = pool.model(leader or pool.roles.get("orchestrator", "") or cheapest).name
+    bench = _Bench(pool, models, chosen, answers, profile, workflow, allow_seen)
     found: list[System] = []
     for name in names or NAMES:
         lacks = _lacks(name, bench)
@@ -208,5 +208,6 @@ def visible(pool: Pool, models: Sequence[str]) -> list[str]:
     return [names[model] for model in models]
 
 
-def _price(model: ModelSpec) -> float:
-    return model.prices.input + model.prices.output if model.prices else 0.0
+def _price_order(model: ModelSpec) -> tuple[bool, float]:
+    """Cheap before expensive, and an unknown price last."""
+    return model.prices is None, model.prices.input + model.prices.output if model.prices else 0.0

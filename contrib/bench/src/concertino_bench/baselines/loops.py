@@ -1,4 +1,4 @@
-"""Loops of one leader, as configurations of the SDK's own strategies: nothing of them is written a second time."""
+"""Loops of one leader: the SDK's own strategies with other settings and a name of their own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class SingleWithTools(SerialCalls):
     """One model with tools, one call per turn (`SerialCalls` in a chat, at most 12 turns).
 
-    It is meant for a pool of tools without agents, so that the model has nobody to hand the work to.
+    It is meant for a pool of tools without agents, so that the model cannot delegate.
     """
 
     max_rounds: int = 12
@@ -55,7 +55,7 @@ class Prompted(ParallelRounds):
 
 
 def _own(strategy: ParallelRounds, machine: Any, dumped: Mapping[str, Any]) -> Machine:
-    """A restored machine with settings of the strategy's own class, so that it writes down the same name."""
+    """A restored machine with settings of the strategy's own class, so that its dumps keep the same name."""
     machine.settings = type(strategy).from_json(dumped["settings"])
     found: Machine = machine
     return found

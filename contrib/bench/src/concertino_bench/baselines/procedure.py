@@ -1,9 +1,9 @@
-"""A baseline is a fixed procedure: what it wants next follows from the question and from what came back so far.
+"""A baseline is a fixed procedure: its next step follows from the question and the results so far.
 
 So its machine keeps a log and nothing else, and `Procedure.decide` is a pure function of it. Copies, dumps and replays
 are right by construction: the same log gives the same step.
 
-Invariant: an entry of the log is never changed; a machine only ever appends one.
+Invariant: an entry of the log is never changed; a machine only appends.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Log:
         parallel: calls in one round; None without a limit.
         replies: texts of the leader, in order.
         rounds: results of each round of calls, in order.
-        notes: what the baseline settled when it began.
+        notes: what the baseline computed in `prepare`.
         sampling: how the run samples; None where that is not known.
     """
 
@@ -67,7 +67,7 @@ class Procedure(Strategy):
 
     @abstractmethod
     def decide(self, log: Log) -> Step:
-        """What is wanted next. Pure."""
+        """The next step. Pure."""
 
     def best(self, log: Log) -> str | None:
         """The answer of a run that ends early. Pure."""

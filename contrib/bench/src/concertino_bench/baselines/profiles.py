@@ -247,6 +247,7 @@ class RouterProfile:
     def _rarity(self) -> dict[str, float]:
         """Inverse document frequency of each word."""
         count = Counter(word for each in self.known for word in set(_words(each.question)))
+        # smoothed as in scikit-learn: a word of every question keeps the weight 1
         return {word: math.log((1 + len(self.known)) / (1 + seen)) + 1 for word, seen in count.items()}
 
     @cached_property

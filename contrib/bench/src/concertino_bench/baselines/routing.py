@@ -23,8 +23,8 @@ class KnnRouter(Procedure):
 
     If its call fails or gives no text, the next one in the ranking is asked.
 
-    A profile that was fitted to the question at hand knows the answers of all models to it, which no router does that
-    is to be measured: such a run is refused before anything is asked.
+    A profile that was fitted to this very question knows which model answers it, which no router under test may know:
+    such a run is refused before anything is asked.
 
     Args:
         profile: path of a file that `RouterProfile.save` wrote.
@@ -33,10 +33,10 @@ class KnnRouter(Procedure):
         members: visible names to choose from; by default every model that is offered as an agent.
         tries: members that are asked, at most.
         instruction: put below the question; the router does not see it.
-        allow_seen: answer questions of the profile itself, too.
-        digest: of the profile, found by itself: it is written down, so that systems with other profiles are not taken
-            for one. A profile with another digest than the one that is given is refused.
-        fitted: a profile at hand, instead of `profile`; only its digest is written down.
+        allow_seen: answer questions that the profile was fitted to.
+        digest: of the profile, computed if left out. Traces and results files keep it, so two profiles are two systems;
+            a profile with another digest is refused.
+        fitted: a `RouterProfile` object instead of a file; traces keep its digest only.
     """
 
     profile: str = ""
@@ -101,7 +101,7 @@ class KnnRouter(Procedure):
         if len(log.results) < len(log.members):
             asked = log.members[len(log.results)]
             return act([asked], with_instruction(log.question, self.instruction), log)
-        return Done(None, "model", failures(log.results) or "nobody wrote anything")
+        return Done(None, "model", failures(log.results) or "no member wrote a text")
 
     def _why(self, asked: AskedMember, log: Log) -> str:
         name, score, usd, neighbours = next(each for each in json.loads(log.notes) if each[0] == asked.name)

@@ -152,6 +152,7 @@ class Cascade(Procedure):
     def _stage_end(self, log: Log) -> int:
         """How many answers there are when the stage under way, or the next one, is over."""
         asked, end = len(log.results), self.first * self.samples
+        # `first` members form the first stage, `width` members each later one
         while end <= asked:
             end += self.width * self.samples
         return min(end, len(log.members))

@@ -158,14 +158,14 @@ def plan_of(graph: Mapping[str, Any]) -> Plan:
         after.setdefault(target, []).append(source)
     ids = [agent["id"] for agent in data["agents"]]
     if unknown := sorted({*after, *(source for sources in after.values() for source in sources)} - {*ids}):
-        raise UsageError(f"the workflow has an edge of {unknown[0]!r}, no agent of it; there are {', '.join(ids)}")
+        raise UsageError(f"the workflow has an edge of {unknown[0]!r}, and its agents are {', '.join(ids)}")
     try:
         return Plan.parse(
             Call(agent["name"], agent.get("arguments", {}), agent["id"], tuple(after.get(agent["id"], ())))
             for agent in data["agents"]
         )
     except PlanError as error:
-        raise UsageError(f"the workflow is no valid plan: {error}") from error
+        raise UsageError(f"the workflow is not a valid plan: {error}") from error
 
 
 def _answering(plan: Plan, wanted: str) -> str:
@@ -173,7 +173,7 @@ def _answering(plan: Plan, wanted: str) -> str:
     ids = [call.id for call in plan.calls]
     if wanted:
         if wanted not in ids:
-            raise UsageError(f"the workflow's answer is {wanted!r}, no agent of it; there are {', '.join(ids)}")
+            raise UsageError(f"the workflow's answer is {wanted!r}, and its agents are {', '.join(ids)}")
         return wanted
     followed = plan.followers()
     sinks = [name for name in ids if not followed.get(name)]

@@ -93,6 +93,7 @@ def _refuse_unsavable(pool: Pool, file: Path) -> None:
     """Find out before anything is asked whether the pool can be written to such a file."""
     from concertino import PoolError
 
+    # Saving is tried elsewhere: the file itself must not change before the models are described.
     with tempfile.TemporaryDirectory() as folder:
         trial = Path(folder) / f"pool{file.suffix}"
         try:
@@ -151,9 +152,8 @@ def _run(pool: Pool, writer: str | ModelSpec | None, as_json: bool, **options: A
 def _progress(progress: DescriptionProgress) -> str:
     known = f", {progress.known} of them known" if progress.known else ""
     left = progress.seconds_left
-    writing = f", {progress.writing} texts being written" if progress.writing else ""
     time_left = f", about {left:.0f} s left" if left and left >= 1 else ""
-    return f"{progress.done} of {progress.total} answers{known}{writing}{time_left}"
+    return f"{progress.done} of {progress.total} answers{known}{time_left}"
 
 
 # -- the result --------------------------------------------------------------------------------------------------------

@@ -88,12 +88,9 @@ def pareto_command(files: tuple[Path, ...], x: str, y: str, lenient: bool, seed:
 
     JSON: [{"system", "x", "y", "frontier", "beaten_by"}]
     """
-    from concertino_bench.metrics.catalogue import METRICS
     from concertino_bench.reports.frontier import pareto
     from concertino_bench.reports.results import read_all
 
-    for given in (x, y):
-        _known(given, list(METRICS))
     try:
         points = pareto(read_all(files, lenient=lenient).items, x, y, seed=seed)
     except ValueError as error:
@@ -116,16 +113,6 @@ def _built(files: tuple[Path, ...], lenient: bool, seed: int) -> Report:
     if not results.items:
         raise click.ClickException(f"{files[0]} has no items yet; run its evaluation first")
     return build(results, seed=seed)
-
-
-def _known(name: str, names: list[str]) -> None:
-    from concertino.schema import near_names
-
-    if name not in names:
-        near = near_names(name, names, limit=2)
-        raise click.UsageError(
-            f"no metric {name!r}; " + (f"did you mean {' or '.join(near)}?" if near else ", ".join(names))
-        )
 
 
 def _shown(value: Value) -> str:

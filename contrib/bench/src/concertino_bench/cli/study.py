@@ -68,7 +68,7 @@ def study_command(
     if pool_file is not None:
         pool = ct.Pool.load(pool_file)
         if alone is None:
-            raise click.UsageError("--alone: name the model that answers by itself")
+            raise click.UsageError("--alone: expected the model of the single agent, as PROVIDER/NAME")
     else:
         pool = ct.Pool.installed("toy/*").bind(orchestrator="toy/leader")
     evaluation = sas_mas(

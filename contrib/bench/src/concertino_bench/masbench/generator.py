@@ -90,6 +90,7 @@ def _generate(
     while count is None or len(seen) < count:
         task = make_task(axis, level, index, seed=seed, split=split, rules=rules)
         index += 1
+        # Digests instead of questions, for a stream without an end.
         digest = hashlib.blake2b(task.question.encode(), digest_size=12).digest()
         if digest not in seen:
             seen.add(digest)
@@ -288,7 +289,7 @@ class _QuestionBuilder:
                 answers.append(value)
                 paragraphs.append(wording.haystack(word, value, self._rng))
         for number, (thing, answer) in enumerate(zip(things, answers, strict=True)):
-            at = min(number + 1, level - 1)
+            at = min(number + 1, level - 1)  # the note stands in the paragraph after its sub-task
             paragraphs[at] += " " + wording.note(thing, self._false(answer, hidden=number % 2 == 1), self._rng)
         text = "\n\n".join([*paragraphs, wording.identify(things)])
         return MadeQuestion(text, tuple(answers), tuple(graphs))

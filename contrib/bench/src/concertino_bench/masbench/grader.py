@@ -1,7 +1,7 @@
 """The grader of tasks with whole-number answers: right, wrong or unparsable, and why.
 
-What a solver says is read as all graders read it (`graders.answers`): its thoughts and what tools wrote into its text
-do not count. An answer is looked for in the last `<answer>…</answer>` if there is one, else in the whole text; there in
+A solver's text is read as all graders read it (`graders.answers`): its thoughts and what tools wrote into it do not
+count. An answer is looked for in the last `<answer>…</answer>` if there is one, else in the whole text; there in
 `\\boxed{}`, else in lines `Problem 2: 7`, else, for one answer, in "the answer is 7" or in an `<answer>` that is a
 number alone.
 
@@ -38,7 +38,8 @@ def grade(task: Task, text: str) -> Grade:
     text = answers.spoken(text)
     said = _last_answer(text)
     place = text if said is None else said
-    found, trouble = _choose(boxes(place), place, len(expected), in_answer=said is not None)
+    shown = [box.text for box in answers.boxes(place)]
+    found, trouble = _choose(shown, place, len(expected), in_answer=said is not None)
     if trouble:
         verdict = Verdict.WRONG if found else Verdict.UNPARSABLE
         return Grade(verdict, trouble, task.answers, found)
@@ -49,14 +50,6 @@ def grade(task: Task, text: str) -> Grade:
     marks = tuple(number == right for number, right in zip(numbers, expected, strict=True))
     verdict = Verdict.RIGHT if all(marks) else Verdict.WRONG
     return Grade(verdict, _reason(marks, found, task.answers), task.answers, found, marks)
-
-
-def boxes(text: str) -> list[str]:
-    r"""What stands in each box, in order, as `graders.answers` reads it.
-
-    A box that is never closed does not count, nor one around another box.
-    """
-    return [box.text for box in answers.boxes(text)]
 
 
 def _last_answer(text: str) -> str | None:

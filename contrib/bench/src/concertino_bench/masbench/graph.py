@@ -58,7 +58,7 @@ class QuestionNode:
 
 
 class Stuck(Exception):
-    """The draft has no room for what was asked; another draw may have."""
+    """The draft has no room for what was requested; the caller draws again."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class QuestionDraft:
             distractors: sentences that the answer does not need.
 
         Raises:
-            Stuck: the draw led nowhere.
+            Stuck: this draw cannot be finished; another one may.
         """
         self._most = breadth
         wide_at = self._rng.randint(2, depth) if wide else 0
@@ -229,7 +229,7 @@ class QuestionDraft:
     # -- totals --------------------------------------------------------------------------------------------------
 
     def _chain_total(self, last: Quantity, step: int, *, exact: bool) -> Quantity | None:
-        """The chain goes on with a total that `last` counts for, of depth `step`; None if there is none."""
+        """Extend the chain by a total that counts `last`, of depth `step`; None if there is none."""
         if self._nodes[last].kind in ("total", "result") or last.owner in self._closed:
             return None
         layer = self._world.layer_of(last.item)

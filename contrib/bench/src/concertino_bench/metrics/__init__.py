@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from .bootstrap import intervals
 from .catalogue import METRICS
-from .correctness import accuracy, mean_at, value_mean
+from .correctness import accuracy, value_mean
 from .latency import latency
 from .metric import Metric, Value, by_system
 from .pairs import compare
-from .passes import pass_at
 from .preferences import Preference, preference_adherence, preference_reward
+from .samples import majority_at, mean_at, pass_at
 from .shares import model_share, tool_share
 from .spending import usd
 from .statuses import status_mix
 from .times import seconds
-from .votes import majority_at
 
 __all__ = [
     "METRICS",

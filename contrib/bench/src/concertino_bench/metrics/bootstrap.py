@@ -103,6 +103,7 @@ def _counts(tasks: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
     random = np.random.default_rng(seed)
     for start in range(0, resamples, _CHUNK):
         count = min(_CHUNK, resamples - start)
+        # Tasks of draw k get the numbers k * tasks and up, so one bincount counts all draws of the chunk.
         picked = random.integers(tasks, size=(count, tasks)) + np.arange(count)[:, None] * tasks
         yield np.bincount(picked.ravel(), minlength=count * tasks).reshape(count, tasks).astype(np.uint16)
 

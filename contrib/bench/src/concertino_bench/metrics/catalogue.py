@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from .correctness import GRADER_VALUE, MEAN_AT_K, accuracy, partial_credit, unparsable
+from .correctness import GRADER_VALUE, accuracy, partial_credit, unparsable
 from .latency import LATENCY
 from .metric import Metric
-from .passes import PASS_AT_K
 from .preferences import (
     PREFERENCE_ADHERENCE,
     PREFERENCE_REWARD,
 )
+from .samples import MAJ_AT_K, MEAN_AT_K, PASS_AT_K
 from .shapes import depth, parallel_rounds, width
 from .shares import (
     MODEL_SHARE,
@@ -31,7 +31,6 @@ from .spending import (
 )
 from .statuses import STATUS_MIX, format_rate, ok_rate, recovery_rate
 from .times import critical_path, path_share, seconds, speedup
-from .votes import MAJ_AT_K
 
 _CONTENTS: dict[str, tuple[Metric, ...]] = {
     "Answers": (accuracy, MEAN_AT_K, PASS_AT_K, MAJ_AT_K, partial_credit, unparsable, GRADER_VALUE),

@@ -1,4 +1,4 @@
-"""How often answers are right: single answers here; several samples of a task in `passes` and `votes`.
+"""How often answers are right: single answers here; several samples of a task in `samples`.
 
 The invariant: an answer that could not be read, and a system that could not begin, are not right; they are never left
 out of an accuracy, and count 0 in every other measure of the same answers.
@@ -27,23 +27,12 @@ def accuracy(items: Sequence[Item]) -> Terms:
     return Terms(sum(item.right for item in items) / len(items), 1.0)
 
 
-def mean_at(k: int) -> Metric:
-    """`accuracy` over the samples numbered 0 to k-1 only; tasks with fewer than k samples are left out."""
-    _check(k)
-
-    def terms(items: Sequence[Item]) -> Terms | None:
-        first = first_samples(items, k)
-        return None if first is None else Terms(sum(item.right for item in first) / k, 1.0)
-
-    return MEAN_AT_K.named(f"mean@{k}", terms)
-
-
 @dataclass(frozen=True)
 class GraderValue(Metric):
     """The mean of a value of the grader. An item without it is 0 if its kind of task is measured so, else missing.
 
     Attributes:
-        kinds: kinds of tasks that are known to be measured so, beside those of the items at hand.
+        kinds: kinds of tasks that are known to be measured so, in addition to those of the given items.
     """
 
     kinds: frozenset[str] = field(default=frozenset(), kw_only=True)
@@ -68,7 +57,7 @@ def value_mean(name: str, among: Iterable[Item] = ()) -> GraderValue:
     where another item of its kind of task has the value; items of other kinds are missing.
 
     Args:
-        among: all items of the results, where the system at hand may have no value at all.
+        among: all items of the results, for a system none of whose items may have the value.
     """
     return replace(GRADER_VALUE, name=name, title=name, terms=_value_terms(name, frozenset())).among(among)
 
@@ -97,17 +86,6 @@ def unparsable(items: Sequence[Item]) -> Terms:
     return Terms(sum(item.verdict is Verdict.UNPARSABLE for item in items) / len(items), 1.0)
 
 
-MEAN_AT_K = Metric(
-    "mean@k",
-    "mean@k",
-    "share",
-    "higher",
-    "0 to 1",
-    "mean over tasks of (right among the samples 0 to k-1) / k",
-    "avg@k of lighteval; ParaManager Table 1 (k = 8)",
-    "Accuracy over the first k samples, by their numbers. Tasks with fewer samples are left out and counted.",
-    "mean_at(k)(items)",
-)
 GRADER_VALUE = GraderValue(
     "grader_value",
     "value of the grader",
@@ -128,14 +106,3 @@ def _value_terms(name: str, kinds: frozenset[str]) -> Callable[[Sequence[Item]],
         return Terms(sum(found) / len(found), 1.0, len(items) - len(found)) if found else None
 
     return terms
-
-
-def first_samples(items: Sequence[Item], k: int) -> list[Item] | None:
-    """The items with the sample numbers 0 to k-1; None if one is not there."""
-    first = {item.key.sample: item for item in items if item.key.sample < k}
-    return [first[sample] for sample in range(k)] if len(first) == k else None
-
-
-def _check(k: int) -> None:
-    if k < 1:
-        raise ValueError(f"k={k}: expected a number of samples, at least 1")

@@ -1,7 +1,7 @@
 """Two systems on the same tasks: how far apart they are, and whether chance explains it.
 
 The invariant: only keys count, task and sample, that both systems have, and of these only the ones in which a metric
-is known of both; how many others there were is said. Both systems see the same draws of tasks, so what makes a task
+is known of both; the others are counted. Both systems see the same draws of tasks, so what makes a task
 hard for both cancels out.
 """
 
@@ -192,7 +192,7 @@ def _paired(metric: Metric, groups_a: list[list[Item]], groups_b: list[list[Item
 
 def _lost(metric: Metric, item: Item) -> bool:
     """Whether a metric has no use for an item; what needs several samples is asked task by task instead."""
-    if metric.terms is None:
+    if metric.terms is None:  # an entropy, which has columns of its own
         return bool(metric.columns([[item]]).missing)
     terms = metric.terms([item])
     return terms is not None and bool(terms.missing) and not (metric.strict and terms.unknown)

@@ -1,4 +1,4 @@
-"""What became of calls and of rounds: statuses, recoveries, and the exact form of what the orchestrator wrote."""
+"""Statuses of calls, recoveries from failed ones, and how often the orchestrator kept to the exact format."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def speedup(item: Item) -> float:
     better="higher",
     within="0 to 1",
     formula="Σ critical path / Σ wall time",
-    source="here; 1 means that nothing waited which could have run",
+    source="here; 1 means that no call waited that could have run",
     over=lambda item: item.seconds,
 )
 def path_share(item: Item) -> float:

@@ -63,6 +63,7 @@ class Cache:
         """
         path = self._path(kind, key)
         entry = {"form": _FORM, "body": body, "checksum": digest([key, body])}
+        # A name of its own per process and write: two writers of one key must not share an unfinished file.
         unfinished = path.with_name(f".{path.name}.{os.getpid()}.{next(_numbers)}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,12 +1,11 @@
 """Collecting answers: each item is asked through the executor, like any request, and kept the moment it is answered.
 
-What came to nothing falls into two classes. A failure *of the model* (too slow, cut off, refused by its server, a fault
-of its client) is an answer that did not come, and counts. A *circumstance* (the budget, the run's deadline, a server
-that cannot be reached, a key that is refused) says nothing about the model: the item stays open, and the model is
-described another time.
+Failures are of two classes. A failure *of the model* (too slow, cut off, refused by its server, a fault of its client)
+counts as an answer that did not come. A *circumstance* (the budget, the run's deadline, an unreachable server, a
+refused key) says nothing about the model: the item stays open, and the next run continues.
 
-Kept is what was paid for: answers, and failures that may have cost tokens. A refused request costs nothing and is
-made again by the next run, which may find the mistake mended.
+Answers are kept, and so are failures that may have cost tokens. A refused request costs nothing, so the next run makes
+it again.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ ANSWERS = "answers"
 _OF_THE_MODEL = frozenset({"deadline", "truncated", "bad_result", "rejected", "raised", "unknown_outcome"})
 _MAY_HAVE_COST = frozenset({"deadline", "truncated", "bad_result"})
 _WORTH_ANOTHER_TRY = frozenset({"unavailable", "overloaded", "cut_short"})
-_PATIENCE = 3
-"""So many unreachable answers in a row, and a model is asked nothing more."""
+_MAX_UNREACHABLE = 3
+"""After so many unreachable answers in a row, a model is not asked again."""
 
 
 @dataclass
@@ -115,7 +114,7 @@ class Collector:
         if circumstance:
             asking.note(circumstance, seen)
             return
-        asking.in_vain = 0
+        asking.unreachable = 0
         answer = _answer_of(spec, reply, seen)
         if reply is not None or answer.code in _MAY_HAVE_COST or answer.usage.tokens:
             self._cache.write(ANSWERS, item.key, answer.to_json())
@@ -131,6 +130,7 @@ class Collector:
             return code
         providers = {model.provider or model.name for model in self._scope.pool.behind(spec.name)}
         refused = code == "rejected" and not providers.isdisjoint(self._scope.switched_off)
+        # A deadline before the model's own timeout is that of the run. Clocks differ by less than 50 ms.
         in_time = spec.timeout is None or seen.ended - seen.started < spec.timeout - 0.05
         return code if refused or (code == "deadline" and in_time) else ""
 
@@ -150,15 +150,15 @@ class _Asking:
     spec: ModelSpec
     found: Collected
     items: Iterator[tuple[str, CardQuestion]]
-    in_vain: int = 0
+    unreachable: int = 0
     over: bool = False
 
     def note(self, circumstance: str, seen: Observation) -> None:
         """An item stays open."""
         message = seen.error.message if seen.error else "the budget left no room for the whole reply"
         self.found.reason = self.found.reason or f"{circumstance}: {message}"
-        self.in_vain += 1
-        self.over = self.over or circumstance not in _WORTH_ANOTHER_TRY or self.in_vain >= _PATIENCE
+        self.unreachable += 1
+        self.over = self.over or circumstance not in _WORTH_ANOTHER_TRY or self.unreachable >= _MAX_UNREACHABLE
 
 
 def _answer_of(spec: ModelSpec, reply: Reply | None, seen: Observation) -> ModelAnswer:

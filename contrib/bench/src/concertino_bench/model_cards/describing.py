@@ -1,7 +1,7 @@
-"""Describing a pool: what is to be asked of which models, what of it is known, and the work on the rest.
+"""Describing a pool: which models are asked which tasks, which answers are known, and the work on the rest.
 
-What is known already is not asked again, so adding a model costs that model's answers, another writer costs its texts,
-and another price costs nothing.
+A known answer is not asked again. So a new model costs its answers, a new writer costs its texts, and a new price costs
+nothing.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ async def describe(
 
     Args:
         pool: whose models; it stays as it is.
-        tasks: what they are asked, or a task file; by default the tasks that come along.
+        tasks: what they are asked, or a task file; by default the 40 included tasks.
         models: patterns of the models to describe; by default all.
         writer: who writes, a role or name in the pool, or a spec. The role `writer` counts only where it is bound;
             without a writer the text is made of the figures.
@@ -64,7 +64,7 @@ async def describe(
         repeats: how often each task is asked.
         sampling: how the models sample; by default their servers decide.
         cache: the folder in which answers and texts are kept.
-        refresh: forget what is kept of these models on these tasks, and ask again. After an interruption, go on
+        refresh: forget the answers of these models to these tasks, and ask again. After an interruption, continue
             without it.
         budget: for everything together; a model that it does not reach stays undescribed.
         concurrency: requests to one model under way at once.
@@ -179,7 +179,7 @@ def _known(spec: ModelSpec, items: Sequence[CardQuestion], cache: Cache) -> dict
         try:
             answer = ModelAnswer.from_json(data)
         except (KeyError, TypeError) as error:
-            cache.damaged(ANSWERS, item.key, f"it is no answer ({type(error).__name__}: {error})")
+            cache.damaged(ANSWERS, item.key, f"it is not an answer ({type(error).__name__}: {error})")
             continue
         if answer.holds_for(spec):
             found[item.key] = answer

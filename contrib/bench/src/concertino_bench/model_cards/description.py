@@ -1,4 +1,4 @@
-"""What describing gives: a description of each model, a pool that holds the texts, and how far it is meanwhile."""
+"""The result of describing: a description of each model, a pool with the texts; and the progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What is said of a model, and what it rests on.
+    """The description of a model, and its evidence.
 
     Attributes:
         model: its name.
@@ -33,11 +33,6 @@ class Description:
     at: float
     notes: tuple[str, ...] = ()
 
-    @property
-    def evidence(self) -> str:
-        """64 hex digits that stand for the answers and grades it rests on."""
-        return self.profile.evidence
-
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
         return {
@@ -45,7 +40,7 @@ class Description:
             "text": self.text,
             "written_by": self.written_by,
             "at": self.at,
-            "evidence": self.evidence,
+            "evidence": self.profile.evidence,
             "notes": list(self.notes),
             "profile": self.profile.to_json(),
         }
@@ -90,11 +85,10 @@ class DescriptionProgress(NamedTuple):
     """How far it is.
 
     Attributes:
-        model: of the answer or text that has just come.
+        model: of the answer that has just come.
         done: answers that are there, of `total`.
         known: how many of them were there before.
         seconds: since the first request.
-        writing: texts that are being written.
     """
 
     model: str
@@ -102,7 +96,6 @@ class DescriptionProgress(NamedTuple):
     total: int
     known: int
     seconds: float
-    writing: int = 0
 
     @property
     def seconds_left(self) -> float | None:

@@ -22,12 +22,21 @@ def write_facts(profile: Profile) -> str:
         (title, {kind: rate for kind, rate in profile.by_kind.items() if _group(rate) == title})
         for title in ("Reliable", "Unreliable", "Unclear")
     ]
-    sentences = [_overall(profile.overall), *(f"{title}: {_kinds(rates)}." for title, rates in groups if rates)]
+    overall = profile.overall
+    tasks = "1 task" if overall.tasks == 1 else f"{overall.tasks} tasks"
+    repeats = f", {overall.answers} answers" if overall.answers != overall.tasks else ""
+    interval = f"95 % interval {100 * overall.low:.0f} to {100 * overall.high:.0f} %"
+    sentences = [f"Measured on {tasks}{repeats}: {percent(overall.accuracy)} correct ({interval})."]
+    sentences += [f"{title}: {_kinds(rates)}." for title, rates in groups if rates]
     failed = sum(profile.failures.values())
     if failed:
         listed = ", ".join(f"{count} {status}" for status, count in sorted(profile.failures.items()))
-        sentences.append(f"No answer came to {failed} of {profile.overall.answers} requests ({listed}).")
-    sentences.append(f"An answer takes {_seconds(profile)}, {_tokens(profile)}, {_money(profile.usd_per_task)}.")
+        sentences.append(f"No answer came to {failed} of {overall.answers} requests ({listed}).")
+    median, most = show_seconds(profile.seconds_median), show_seconds(profile.seconds_p90)
+    usd = profile.usd_per_task
+    money = "price unknown" if usd is None else f"{show_usd(usd)} per task"
+    seconds = f"{median} in the median (nine in ten at most {most})"
+    sentences.append(f"An answer takes {seconds}, {_tokens(profile)}, {money}.")
     return " ".join(sentences)
 
 
@@ -44,17 +53,6 @@ def show_usd(usd: float) -> str:
     return f"${usd:.{max(4, 1 - math.floor(math.log10(usd)))}f}"
 
 
-def _overall(rate: Rate) -> str:
-    repeats = f", {rate.answers} answers" if rate.answers != rate.tasks else ""
-    tasks = "1 task" if rate.tasks == 1 else f"{rate.tasks} tasks"
-    interval = f"95 % interval {_whole(rate.low)} to {_whole(rate.high)} %"
-    return f"Measured on {tasks}{repeats}: {percent(rate.accuracy)} correct ({interval})."
-
-
-def _whole(share: float) -> int:
-    return round(100 * share)
-
-
 def _group(rate: Rate) -> str:
     return "Reliable" if rate.low > 0.5 else "Unreliable" if rate.high < 0.5 else "Unclear"
 
@@ -64,11 +62,6 @@ def _kinds(rates: Mapping[str, Rate]) -> str:
     named = [f"{kind} ({percent(rate.accuracy)} of {rate.tasks})" for kind, rate in ordered[:_MOST_KINDS]]
     more = len(ordered) - len(named)
     return ", ".join([*named, *([f"{more} more kinds"] if more else [])])
-
-
-def _seconds(profile: Profile) -> str:
-    median, most = show_seconds(profile.seconds_median), show_seconds(profile.seconds_p90)
-    return f"{median} in the median (nine in ten at most {most})"
 
 
 def show_seconds(seconds: float) -> str:
@@ -81,7 +74,3 @@ def _tokens(profile: Profile) -> str:
         return "tokens unknown"
     about = "about " if profile.estimated else ""
     return f"{about}{profile.input_tokens:.0f} tokens in and {profile.output_tokens:.0f} out"
-
-
-def _money(usd: float | None) -> str:
-    return "price unknown" if usd is None else f"{show_usd(usd)} per task"

@@ -1,7 +1,7 @@
-"""A note: what a writer said of a model, as remarks, each with the kinds of task that it says it rests on.
+"""A note: what a writer says about a model, as remarks, each with the kinds of task that it rests on.
 
-It is read tolerantly: JSON as the schema has it, JSON somewhere in a text, or lists under the headings *Strengths* and
-*Weaknesses*. A note is what was said; which of it is shown is decided by the guard.
+It is read tolerantly: lists under the headings *Strengths* and *Weaknesses*, or the same as JSON. A note is unfiltered;
+the guard decides which of it is shown.
 """
 
 from __future__ import annotations
@@ -13,30 +13,10 @@ from typing import Any
 
 from concertino.text.json import ReadingError, read_json
 
-_REMARKS: Mapping[str, Any] = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {
-            "text": {"type": "string", "description": "one plain sentence"},
-            "kinds": {"type": "array", "items": {"type": "string"}, "description": "the kinds of task it rests on"},
-        },
-        "required": ["text", "kinds"],
-        "additionalProperties": False,
-    },
-}
-SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"strengths": _REMARKS, "weaknesses": _REMARKS},
-    "required": ["strengths", "weaknesses"],
-    "additionalProperties": False,
-}
-"""What the writer's reply is to satisfy."""
-
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something that the writer said, and the kinds of task that it says it rests on; none stands for all."""
+    """A sentence of the writer, and the kinds of task that it rests on; none stands for all."""
 
     text: str
     kinds: tuple[str, ...] = ()
@@ -44,13 +24,13 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a writer said of a model, as it said it."""
+    """What a writer said about a model, unfiltered."""
 
     strengths: tuple[Remark, ...]
     weaknesses: tuple[Remark, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As `SCHEMA` has it."""
+        """Plain JSON data, as the cache keeps it."""
         return {
             name: [{"text": remark.text, "kinds": list(remark.kinds)} for remark in remarks]
             for name, remarks in (("strengths", self.strengths), ("weaknesses", self.weaknesses))
@@ -67,7 +47,7 @@ class Note:
 
 
 def read_note(text: str) -> Note | None:
-    """What a writer said in plain text: JSON as the schema has it, or lists under headings; None if it is neither."""
+    """What a writer said: lists under headings, or JSON as `Note.to_json` writes it; None if it is neither."""
     text = text.rpartition("</think>")[2]
     try:
         found = Note.from_json(read_json(text).value)

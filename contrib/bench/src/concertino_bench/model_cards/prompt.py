@@ -14,7 +14,6 @@ from typing import Any
 from concertino import ChatRequest, Message
 
 from .answers import digest
-from .note import SCHEMA
 from .profile import GradedAnswer, Profile
 
 _MOST_SHOWN = 24
@@ -34,8 +33,6 @@ Say where the model is strong and where it is weak, and how it goes wrong. For e
 rests on, spelt as in the document. At most four strengths and four weaknesses, one plain sentence each, about "the \
 model". Write only what the outcomes show. Use no figures, since they are added to your note. Quote no task and no \
 answer, compare with no other model, and tell the reader nothing to do.
-"""
-_IN_PLAIN_TEXT = """\
 
 Write two lists, nothing else:
 
@@ -44,16 +41,14 @@ Strengths:
 Weaknesses:
 - a sentence [kind]
 """
-VERSION = digest([_INSTRUCTIONS, _IN_PLAIN_TEXT, SCHEMA])
-"""Stands for the instructions; another text of theirs makes all notes again."""
+VERSION = digest(_INSTRUCTIONS)
+"""Stands for the instructions; after a change of them, all notes are written again."""
 
 
-def request_for(profile: Profile, graded: Sequence[GradedAnswer], *, plain: bool = False) -> ChatRequest:
-    """What the writer is asked, with the schema or in plain text."""
-    system = _INSTRUCTIONS + (_IN_PLAIN_TEXT if plain else "")
+def request_for(profile: Profile, graded: Sequence[GradedAnswer]) -> ChatRequest:
+    """What the writer is asked. Lists in plain text: not every server keeps to a schema, or takes one."""
     document = json.dumps(_document(profile, graded), ensure_ascii=False, indent=1)
-    messages = (Message("system", system), Message("user", document))
-    return ChatRequest(messages, schema=None if plain else SCHEMA)
+    return ChatRequest((Message("system", _INSTRUCTIONS), Message("user", document)))
 
 
 def _document(profile: Profile, graded: Sequence[GradedAnswer]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Tasks of model cards: a file of questions with known answers, the tasks that come along, and samples of them.
+"""Tasks of model cards: a file of questions with known answers, the included tasks, and samples of them.
 
 A task file is JSON Lines, one task a line:
 
@@ -90,7 +90,7 @@ def grader_of(task: Task, graders: Sequence[Grader]) -> TextGrader:
 
 
 def load_tasks(path: str | Path | None = None) -> tuple[Task, ...]:
-    """Read a task file, or the tasks that come along: 40 in 8 kinds.
+    """Read a task file, or the included tasks: 40 in 8 kinds.
 
     Args:
         path: a JSON Lines file with `question`, `answer`, `kind` and maybe `grader` on each line. Without a grader, an
@@ -173,7 +173,7 @@ def _read(name: str, text: str) -> tuple[Task, ...]:
         places[task.question] = number
         tasks.append(task)
     if not tasks:
-        raise UsageError(f"{name}: there is no task in it; expected one JSON object on each line")
+        raise UsageError(f"{name}: it has no tasks; expected one JSON object per line")
     return tuple(tasks)
 
 

@@ -1,4 +1,4 @@
-"""The work of describing: each model goes its own way (answers, profile, text), side by side with the others.
+"""The work of describing: answers, profile and text of each model, all models side by side.
 
 Invariant: a model is described by all of its answers or not at all. One whose answers are incomplete keeps its text and
 is named in `Described.unfinished`; what it did answer is kept and not asked again.
@@ -55,7 +55,6 @@ class Work:
     asked: dict[str, int] = field(default_factory=dict)
     unfinished: dict[str, str] = field(default_factory=dict)
     fresh: int = 0
-    writing: int = 0
     prices: Mapping[str, Prices | None] = field(default_factory=dict)
     begun: float = field(default_factory=time.monotonic)
 
@@ -73,9 +72,8 @@ class Work:
         if writer is not None and writer.asked:
             self.asked[writer.spec.name] = self.asked.get(writer.spec.name, 0) + writer.asked
         descriptions = tuple(description for description in found if description is not None)
-        incomplete = (
-            [f"{trace}: the trace is incomplete: {models.scope.sink_failed}"] if models.scope.sink_failed else []
-        )
+        failed = models.scope.sink_failed
+        incomplete = [f"{trace}: the trace is incomplete: {failed}"] if failed else []
         return Described(
             pool=pool.describe({description.model: description.text for description in descriptions}),
             descriptions=descriptions,
@@ -91,7 +89,7 @@ class Work:
         collected = await collector.collect(spec, items, self.known[spec.name])
         if collected.asked:
             self.asked[spec.name] = collected.asked
-        missing = _what_is_missing(collected, len(items))
+        missing = _why_undescribed(collected, len(items))
         if missing:
             self.unfinished[spec.name] = missing
             return None
@@ -105,12 +103,8 @@ class Work:
     async def _written(
         self, writer: Writer, profile: Profile, graded: Sequence[GradedAnswer], facts: str
     ) -> Description:
-        """The description with what the writer says, or with a note on why it says nothing."""
-        self._tell_writing(profile.model, +1)
-        try:
-            said = await writer.write(profile, graded)
-        finally:
-            self._tell_writing(profile.model, -1)
+        """The description with the writer's text, or with a note on why there is none."""
+        said = await writer.write(profile, graded)
         by = writer.spec.name
         if said.note is None:
             silent = f"the figures alone: {by} did not write: {said.trouble}"
@@ -122,30 +116,22 @@ class Work:
             return Description(profile.model, facts, profile, "", said.at, notes)
         return Description(profile.model, join(kept, facts), profile, by, said.at, left_out)
 
-    # -- telling -------------------------------------------------------------------------------------------------------
-
     def _answered(self, model: str) -> None:
+        """Count an answer and report progress."""
         self.fresh += 1
-        self._tell(model)
-
-    def _tell_writing(self, model: str, step: int) -> None:
-        self.writing += step
-        self._tell(model)
-
-    def _tell(self, model: str) -> None:
         if self.on_progress is None:
             return
         known = sum(map(len, self.known.values()))
         total = sum(map(len, self.items.values()))
         seconds = time.monotonic() - self.begun
         try:
-            self.on_progress(DescriptionProgress(model, known + self.fresh, total, known, seconds, self.writing))
-        except Exception:  # who only looks on must not stop what is paid for
+            self.on_progress(DescriptionProgress(model, known + self.fresh, total, known, seconds))
+        except Exception:  # an observer must not stop work that is paid for
             logger.exception("on_progress failed and is not called any more")
             self.on_progress = None
 
 
-def _what_is_missing(collected: Collected, wanted: int) -> str:
+def _why_undescribed(collected: Collected, wanted: int) -> str:
     """Why a model cannot be described, empty if it can."""
     if collected.open:
         return f"{wanted - collected.open} of {wanted} answers are there, then {collected.reason}"

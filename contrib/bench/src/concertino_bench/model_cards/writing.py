@@ -1,7 +1,6 @@
 """The writer: a model that says where another one is strong and where it is weak.
 
-It is asked with a schema first, and in plain text if that gives nothing: not every server keeps to a schema, or takes
-one. What it said is kept as it said it, under a key of the evidence, the writer and the instructions.
+Its note is kept unfiltered, under a key of the evidence, the writer and the instructions.
 """
 
 from __future__ import annotations
@@ -22,12 +21,10 @@ if TYPE_CHECKING:
     from .recording import RecordedModels
 
 _TEXTS = "texts"
-_ASK_OTHERWISE = frozenset({"", "bad_reply", "rejected", "bad_result"})
-"""Codes after which plain text may do what a schema did not; empty for a reply that could not be read."""
 
 
 class WriterReply(NamedTuple):
-    """The result of asking a writer: a note and when it was written, or what was in the way."""
+    """The result of asking a writer: a note and when it was written, or why there is none."""
 
     note: Note | None
     at: float = 0.0
@@ -69,20 +66,13 @@ class Writer:
         return WriterReply(note, at)
 
     async def _ask(self, profile: Profile, graded: Sequence[GradedAnswer]) -> tuple[Note | None, str]:
-        trouble = ""
-        for plain in (False, True):
-            request = request_for(profile, graded, plain=plain)
-            call_id = f"{'plain' if plain else 'text'}.{profile.model}"
-            note = None
-            try:
-                reply, seen = await self._models.ask(self.spec.name, request, call_id)
-            except CallFailed as failed:
-                seen = failed.observation
-                trouble = seen.error.message if seen.error else seen.status.value
-            else:
-                note = read_note(reply.text) if plain else Note.from_json(reply.data)
-                trouble = "its reply holds no strengths and no weaknesses"
+        """The note, or None and why there is none."""
+        request = request_for(profile, graded)
+        try:
+            reply, seen = await self._models.ask(self.spec.name, request, f"text.{profile.model}")
+        except CallFailed as failed:
+            seen = failed.observation
             self.asked += seen.attempts > 0
-            if note or (seen.error.code if seen.error else "") not in _ASK_OTHERWISE:
-                return note, trouble
-        return None, trouble
+            return None, seen.error.message if seen.error else seen.status.value
+        self.asked += seen.attempts > 0
+        return read_note(reply.text), "its reply holds no strengths and no weaknesses"

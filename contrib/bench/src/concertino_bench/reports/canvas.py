@@ -21,6 +21,7 @@ from .texts import escaped
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.typing import RcKeyType
 
 INK, MUTED, LINE, PAPER = "#0b0b01", "#0b0b02", "#0b0b03", "#0b0b04"
 SERIES = 8
@@ -29,7 +30,7 @@ WIDTH = 10.0
 
 _NAMES = {INK: "ink", MUTED: "muted", LINE: "line", PAPER: "paper"}
 _NAMES |= {f"#0a0a{number:02x}": f"s{number}" for number in range(SERIES + 1)}
-_RC = {
+_RC: dict[RcKeyType, object] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "concertino",
     "text.parse_math": False,
@@ -82,8 +83,7 @@ def drawing() -> Iterator[None]:
             "the HTML page of a report needs matplotlib; pip install 'concertino-bench[report]' adds it, or write the "
             "report as Markdown, which needs nothing more"
         ) from error
-    with mpl.rc_context(), warnings.catch_warnings():
-        mpl.rcParams.update(_RC)  # type: ignore[arg-type]
+    with mpl.rc_context(_RC), warnings.catch_warnings():
         # The browser has fonts that matplotlib has not; it only measures with its own.
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
         warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support .* natively")
@@ -113,10 +113,12 @@ def svg(made: Figure, name: str, title: str, description: str, tips: list[str]) 
     text = text[text.index("<svg") :]
     head, _, body = text.partition(">")
     box = re.search(r'viewBox="[^"]*"', head)
+    # Metadata, comments and styles would carry versions and a style sheet of matplotlib's into the page.
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.S)
     body = re.sub(r"<style[^>]*>.*?</style>", "", body, flags=re.S)
     body = re.sub(r"<!--.*?-->", "", body, flags=re.S)
     body = re.sub(r"#0[ab]0[ab][0-9a-f]{2}", lambda found: f"var(--{_NAMES.get(found[0], 'ink')})", body)
+    # The page chooses the font; only the size stays.
     body = re.sub(r"font: (?:bold |[a-z0-9]+ )?([\d.]+px) [^;\"]*", r"font-size: \1", body)
     body = re.sub(r'<g id="tip-(\d+)">', lambda found: _tip(found, tips), body)
     body = re.sub(r'\bid="', f'id="{name}-', body)

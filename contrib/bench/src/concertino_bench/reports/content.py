@@ -21,11 +21,10 @@ from concertino_bench.metrics.correctness import accuracy, value_mean
 from concertino_bench.metrics.latency import Latency, latency
 from concertino_bench.metrics.metric import Metric, Terms, Value, by_system
 from concertino_bench.metrics.pairs import Comparison, compare
-from concertino_bench.metrics.passes import pass_at
 from concertino_bench.metrics.preferences import Preference, preference_adherence
+from concertino_bench.metrics.samples import majority_at, pass_at
 from concertino_bench.metrics.shares import Entropy, Share, model_share, tool_share
 from concertino_bench.metrics.statuses import status_mix
-from concertino_bench.metrics.votes import majority_at
 from concertino_bench.tasks.item import Item
 
 from .failures import FailedItem, failures
@@ -121,7 +120,7 @@ def compute(
     """Compute everything that a report shows.
 
     Raises:
-        ValueError: there is no item, or an argument cannot be.
+        ValueError: there is no item, or an argument is out of range.
     """
     if not results.items:
         raise ValueError("results without items: expected at least one; has the evaluation begun?")

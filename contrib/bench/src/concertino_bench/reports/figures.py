@@ -1,8 +1,9 @@
-"""The plots of a report, each from the report alone. A plot is an SVG with a legend and a caption in HTML's words."""
+"""The plots of a report, each from the report alone. A plot is an SVG with a legend and a caption in HTML."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +20,6 @@ from .frontier import Point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MARKS = "osD^vPX*"
 MEMBERS = 7
@@ -44,14 +44,14 @@ class Plot(NamedTuple):
         title: its heading.
         svg: the picture.
         caption: how to read it.
-        legend: what its colours mean; empty where it says so itself.
+        legend: what its colours mean.
     """
 
     name: str
     title: str
     svg: str
     caption: str
-    legend: Sequence[Legend] = ()
+    legend: Sequence[Legend]
 
 
 def draw(report: ReportContent) -> dict[str, Plot]:
@@ -105,7 +105,6 @@ def _pareto(report: ReportContent, x: str) -> Plot | None:
         )
         mark.set_gid(f"tip-{len(tips)}")
         tips.append(_said(point, metric))
-    _label(made, axes, points, report)
     unknown = [point.system for point in report.points[x] if not point.known]
     caption = (
         "Filled marks are on the frontier: no other system is as good in both and better in one. Crosses are the "
@@ -114,7 +113,8 @@ def _pareto(report: ReportContent, x: str) -> Plot | None:
     if unknown:
         caption += f" Not shown, because the value is not known: {', '.join(unknown)}."
     title = f"Accuracy against {'cost' if x == 'usd' else 'time'}"
-    return Plot(f"pareto-{x}", title, svg(made, f"pareto-{x}", title, "; ".join(tips), tips), caption)
+    legend = [Legend(point.system, report.systems.index(point.system)) for point in points]
+    return Plot(f"pareto-{x}", title, svg(made, f"pareto-{x}", title, "; ".join(tips), tips), caption, legend)
 
 
 def _scales(axes: Axes, points: Sequence[Point], metric: Metric) -> None:
@@ -139,47 +139,11 @@ def _scales(axes: Axes, points: Sequence[Point], metric: Metric) -> None:
 
 
 def _cross(axes: Axes, point: Point, colour: str) -> None:
-    line = {"color": colour, "linewidth": 1.4, "alpha": 0.55, "zorder": 2}
+    line = partial(axes.plot, color=colour, linewidth=1.4, alpha=0.55, zorder=2)
     if point.x.low is not None and point.x.high is not None:
-        axes.plot([point.x.low, point.x.high], [_y(point)] * 2, **line)  # type: ignore[arg-type]
+        line([point.x.low, point.x.high], [_y(point)] * 2)
     if point.y.low is not None and point.y.high is not None:
-        axes.plot([_x(point)] * 2, [point.y.low, point.y.high], **line)  # type: ignore[arg-type]
-
-
-def _label(made: Figure, axes: Axes, points: Sequence[Point], report: ReportContent) -> None:
-    """Names beside the marks, each where it covers neither a mark nor a name."""
-    size = 9.0
-    where = {point.system: axes.transData.transform((_x(point), _y(point))) for point in points}
-    scale = made.dpi / 72
-    taken = [(x - 7 * scale, y - 7 * scale, x + 7 * scale, y + 7 * scale) for x, y in where.values()]
-    frame = axes.bbox
-    for point in points:
-        text = t.short(point.system, 32)
-        wide, high = len(text) * size * 0.56 * scale, size * 1.2 * scale
-        x, y = where[point.system]
-        choices = [
-            (x + side * 6 * scale - (wide if side < 0 else 0), y + side * -lift * scale - high / 2)
-            for lift in (10, 20, 32, -10, -20, -32)
-            for side in (1, -1)
-        ]
-        boxes = [(left, low, left + wide, low + high) for left, low in choices]
-        free = [
-            box
-            for box in boxes
-            if box[0] >= frame.x0
-            and box[2] <= frame.x1
-            and box[1] >= frame.y0
-            and box[3] <= frame.y1
-            and not any(_overlap(box, other) for other in taken)
-        ]
-        box = (free or boxes)[0]
-        taken.append(box)
-        anchor = axes.transData.inverted().transform((box[0], (box[1] + box[3]) / 2))
-        axes.text(anchor[0], anchor[1], text, fontsize=size, va="center", ha="left", color=INK, zorder=5)
-
-
-def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+        line([_x(point)] * 2, [point.y.low, point.y.high])
 
 
 def _said(point: Point, metric: Metric) -> str:
@@ -290,7 +254,7 @@ def _statuses(report: ReportContent) -> Plot | None:
     more = sorted({each for of in report.statuses.values() for each in of} - set(known))
     legend = [Legend(status.value, colours[status]) for status in Status] + [Legend(each, -1) for each in more]
     rows = {name: {entry.label: of.get(entry.label, 0.0) for entry in legend} for name, of in report.statuses.items()}
-    words = "What became of the orchestrator's calls; at the end of a bar, how many calls."
+    words = "Statuses of the orchestrator's calls; at the end of a bar, how many calls."
     return _stacked("statuses", "Status of calls", rows, counts, legend, words)
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from concertino.schema import near_names
+
 from concertino_bench.metrics.bootstrap import LEVEL, RESAMPLES, intervals
 from concertino_bench.metrics.catalogue import METRICS
 from concertino_bench.metrics.metric import Metric, Value, by_system
@@ -96,7 +98,9 @@ def _metric(given: str | Metric) -> Metric:
     metric = METRICS.get(given) if isinstance(given, str) else given
     usable = sorted(name for name, each in METRICS.items() if each.better and each.terms is not None)
     if metric is None:
-        raise ValueError(f"no metric {given!r}; there are {', '.join(usable)}")
+        near = near_names(str(given), list(METRICS), limit=2)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(usable)}"
+        raise ValueError(f"no metric {given!r}; {hint}")
     if not metric.better or metric.terms is None:
         raise ValueError(
             f"metric {metric.name!r} has no better direction or no single value; choose {', '.join(usable)}"

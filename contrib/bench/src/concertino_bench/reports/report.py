@@ -83,7 +83,7 @@ def build(
         resamples, seed: of the bootstrap.
 
     Raises:
-        ValueError: there is no item, or an argument cannot be.
+        ValueError: there is no item, or an argument is out of range.
     """
     return Report(**vars(compute(results, preference=preference, level=level, resamples=resamples, seed=seed)))
 

@@ -125,16 +125,17 @@ def read_all(paths: Sequence[str | Path], *, lenient: bool = False) -> Results:
 
 
 def _short(paths: Sequence[Path]) -> list[str]:
-    """The shortest ends of paths that tell them apart, without the suffix."""
+    """The shortest ends of paths that tell them apart, without file extensions."""
     whole = [path.resolve().with_suffix("").parts for path in paths]
     if len(set(whole)) < len(whole):
-        twice = next(path for path, count in Counter(paths).items() if count > 1 or whole.count(whole[0]) > 1)
+        twice = next(path for path, parts in zip(paths, whole, strict=True) if whole.count(parts) > 1)
         raise UsageError(f"{twice} is named twice; expected different files")
+    names: list[str] = []
     for length in range(1, max(map(len, whole)) + 1):
         names = ["/".join(parts[-length:]) for parts in whole]
         if len(set(names)) == len(names):
-            return names
-    return [str(path) for path in paths]
+            break
+    return names
 
 
 def _fresh(name: str, file: str, taken: set[str]) -> str:

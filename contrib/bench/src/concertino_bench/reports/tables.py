@@ -41,7 +41,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """A table.
 
     Attributes:
@@ -61,7 +61,7 @@ class Table:
         return self.notes[column] if column < len(self.notes) else ""
 
 
-def overview(report: ReportContent) -> Table:
+def overview(report: ReportContent) -> ReportTable:
     """One row per system: what one looks at first."""
     sampled = [metric for metric in report.metrics if metric.name.startswith(("pass@", "maj@", "preference"))]
     metrics = [report.metric("accuracy"), *sampled, *(report.metric(name) for name in OVERVIEW)]
@@ -69,54 +69,41 @@ def overview(report: ReportContent) -> Table:
     rows = []
     for name in report.systems:
         cells = [_cell(report.values[name][metric.name], metric, best[metric.name]) for metric in metrics]
-        rows.append([Cell(name), Cell(_kind(report, name)), *cells])
+        rows.append([Cell(name), Cell("several" if name in report.several else "single"), *cells])
     head = ["system", "kind", *(metric.title for metric in metrics)]
     notes = [
         "",
         "several: its strategy hands work to members; single: one model, with or without tools",
         *(metric.summary for metric in metrics),
     ]
-    return Table(head, rows, notes, frozenset(range(2, len(head))))
+    return ReportTable(head, rows, notes, frozenset(range(2, len(head))))
 
 
-def everything(report: ReportContent) -> Table:
+def everything(report: ReportContent) -> ReportTable:
     """All metrics: one row each, one column per system."""
     rows = []
     for metric in report.metrics:
         best = _best(report, metric)
         cells = [_cell(report.values[name][metric.name], metric, best) for name in report.systems]
         rows.append([Cell(metric.title, metric.unit), *cells])
-    return Table(["metric", *report.systems], rows, (), frozenset(range(1, 1 + len(report.systems))))
+    return ReportTable(["metric", *report.systems], rows, (), frozenset(range(1, 1 + len(report.systems))))
 
 
-def comparisons(report: ReportContent) -> Table:
+def comparisons(report: ReportContent) -> ReportTable:
     """One row per pair."""
-    head = [
-        "a",
-        "b",
-        "tasks",
-        "dropped",
-        "b - a, accuracy",
-        "only a right",
-        "only b right",
-        "p",
-        "p, Holm",
-        "$",
-        "time",
-    ]
-    notes = [
-        "",
-        "",
-        "tasks that both have",
-        "items that only one of the two has",
-        "difference of accuracies on common tasks, with the interval of the paired bootstrap",
-        "",
-        "",
-        "McNemar's exact test, two-sided",
-        "the same, corrected for the number of pairs",
-        "b's $ per run as a multiple of a's",
-        "b's wall time as a multiple of a's",
-    ]
+    notes = {
+        "a": "",
+        "b": "",
+        "tasks": "tasks that both have",
+        "dropped": "items that only one of the two has",
+        "b - a, accuracy": "difference of accuracies on common tasks, with the interval of the paired bootstrap",
+        "only a right": "",
+        "only b right": "",
+        "p": "McNemar's exact test, two-sided",
+        "p, Holm": "the same, corrected for the number of pairs",
+        "$": "b's $ per run as a multiple of a's",
+        "time": "b's wall time as a multiple of a's",
+    }
     corrected = holm([each.mcnemar.p for each in report.comparisons])
     rows = []
     for each, p in zip(report.comparisons, corrected, strict=True):
@@ -132,14 +119,14 @@ def comparisons(report: ReportContent) -> Table:
                 _count(each.mcnemar.only_b),
                 Cell(t.p_value(each.mcnemar.p), "", each.mcnemar.p),
                 Cell(t.p_value(p), "", p),
-                _times(each["usd"]),
-                _times(each["seconds"]),
+                _ratio(each["usd"]),
+                _ratio(each["seconds"]),
             ]
         )
-    return Table(head, rows, notes, frozenset(range(2, len(head))))
+    return ReportTable(list(notes), rows, list(notes.values()), frozenset(range(2, len(notes))))
 
 
-def curves(report: ReportContent) -> Table:
+def curves(report: ReportContent) -> ReportTable:
     """Accuracy by axis and level: one row each, one column per system."""
     rows = []
     for axis, of in report.curves.items():
@@ -153,10 +140,10 @@ def curves(report: ReportContent) -> Table:
             rows.append([Cell(axis), _count(level), _count(tasks), *cells, *gap])
     head = ["axis", "level", "tasks", *report.systems, *(["several - single"] if report.gains else [])]
     notes = [""] * (len(head) - 1) + ["mean accuracy of systems of several agents or models, less that of single ones"]
-    return Table(head, rows, notes if report.gains else (), frozenset(range(1, len(head))))
+    return ReportTable(head, rows, notes if report.gains else (), frozenset(range(1, len(head))))
 
 
-def shares(report: ReportContent, which: Mapping[str, Mapping[str, Share]]) -> Table:
+def shares(report: ReportContent, which: Mapping[str, Mapping[str, Share]]) -> ReportTable:
     """Members by use: one row each, one column per system."""
     names: dict[str, int] = {}
     for of in which.values():
@@ -171,20 +158,20 @@ def shares(report: ReportContent, which: Mapping[str, Mapping[str, Share]]) -> T
         ]
         rows.append([Cell(name), Cell(kind), *cells])
     head = ["member", "kind", *report.systems]
-    return Table(head, rows, (), frozenset(range(2, len(head))))
+    return ReportTable(head, rows, (), frozenset(range(2, len(head))))
 
 
-def latencies(report: ReportContent) -> Table:
+def latencies(report: ReportContent) -> ReportTable:
     """One row per member."""
     head = ["member", "kind", "calls", "median", "90 %", "99 %", "longest"]
     rows = [
         [Cell(name), Cell(of.kind), _count(of.calls), *(_seconds(s) for s in (of.p50, of.p90, of.p99, of.longest))]
         for name, of in report.latency.items()
     ]
-    return Table(head, rows, (), frozenset(range(2, len(head))))
+    return ReportTable(head, rows, (), frozenset(range(2, len(head))))
 
 
-def failures(report: ReportContent) -> Table:
+def failures(report: ReportContent) -> ReportTable:
     """One row per failure."""
     head = ["system", "task", "verdict", "why", "others right", "ended", "time", "trace"]
     rows = []
@@ -204,19 +191,19 @@ def failures(report: ReportContent) -> Table:
                 Cell(item.trace or "–"),
             ]
         )
-    return Table(head, rows, (), frozenset({4, 6}))
+    return ReportTable(head, rows, (), frozenset({4, 6}))
 
 
-def conditions(report: ReportContent) -> Table:
+def conditions(report: ReportContent) -> ReportTable:
     """What was run, as far as the headers say it."""
     headers = report.results.headers or {"": report.results.header}
     rows = [[Cell(file), Cell(name), Cell(text)] for file, header in headers.items() for name, text in _said(header)]
     if not report.results.headers:
-        return Table(["what", "value"], [row[1:] for row in rows])
-    return Table(["file", "what", "value"], rows)
+        return ReportTable(["what", "value"], [row[1:] for row in rows])
+    return ReportTable(["file", "what", "value"], rows)
 
 
-def systems(report: ReportContent) -> Table:
+def systems(report: ReportContent) -> ReportTable:
     """What each system is, as far as the header says it."""
     there = [each for each in report.results.header.get("systems", ()) if isinstance(each, Mapping)]
     said = {str(each.get("name")): each for each in there}
@@ -237,7 +224,7 @@ def systems(report: ReportContent) -> Table:
                 Cell(t.short(t.plain(other), 300) or "–"),
             ]
         )
-    return Table(["system", "strategy", "leader", "pool", "more"], rows)
+    return ReportTable(["system", "strategy", "leader", "pool", "more"], rows)
 
 
 def summary(report: ReportContent) -> list[str]:
@@ -263,10 +250,10 @@ def summary(report: ReportContent) -> list[str]:
 
 
 def _leader(report: ReportContent) -> list[str]:
-    """Who is right most often, as far as that can be said."""
+    """Which system is right most often, if they can be compared."""
     asked = {name: {i.key.task for i in report.results.items if i.key.system == name} for name in report.systems}
     if len(asked) > 1 and not set.intersection(*asked.values()):
-        return ["The systems share no task, so who is right most often is not said."]
+        return ["The systems share no task, so their accuracies cannot be ranked."]
     order = sorted(report.systems, key=lambda name: -(report.values[name]["accuracy"].value or 0.0))
     best = report.values[order[0]]["accuracy"]
     shown = _whole(best, report.metric("accuracy"))
@@ -305,8 +292,7 @@ def _cell(value: Value, metric: Metric, best: float | None) -> Cell:
     more = t.interval(value, metric)
     if value.value is None and value.unknown:
         more = f"no price for {_s(value.unknown, 'item')}"
-    sort = value.value if value.value is not None else None
-    return Cell(t.of(value, metric), more, sort, value.value is not None and value.value == best)
+    return Cell(t.of(value, metric), more, value.value, value.value is not None and value.value == best)
 
 
 def _best(report: ReportContent, metric: Metric) -> float | None:
@@ -314,10 +300,6 @@ def _best(report: ReportContent, metric: Metric) -> float | None:
     if not metric.better or len(known) < 2 or len(set(known)) < 2:
         return None
     return max(known) if metric.better == "higher" else min(known)
-
-
-def _kind(report: ReportContent, name: str) -> str:
-    return "several" if name in report.several else "single"
 
 
 def _whole(value: Value, metric: Metric) -> str:
@@ -333,7 +315,7 @@ def _between(gap: Difference | Value) -> str:
     return "" if gap.low is None or gap.high is None else f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"
 
 
-def _times(gap: Difference) -> Cell:
+def _ratio(gap: Difference) -> Cell:
     return Cell("–") if gap.ratio is None else Cell(f"× {t.number(gap.ratio)}", "", gap.ratio)
 
 

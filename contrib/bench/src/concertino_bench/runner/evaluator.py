@@ -2,8 +2,8 @@
 
     task, system, sample -> (world) -> Orchestrator.run -> grade -> Item -> results file
 
-The invariants: what is in the results file is never done again, and what a crashed process had paid for is taken up
-from the traces, call by call. A system that breaks costs its own items and no others. The first item that cannot be
+The invariants: what is in the results file is never done again, and a run that a crashed process had begun is resumed
+from its trace, call by call. A system that breaks costs its own items and no others. The first item that cannot be
 written stops everything.
 """
 
@@ -109,11 +109,11 @@ async def evaluate(
         out: the results file; if it is there, its items are kept and the missing ones are done.
         graders: who may grade; `concertino_bench.installed_graders()` gives those of all distributions.
         concurrency: runs at once.
-        traces: folder of the traces, by default beside the results file; None keeps none, and then what a crash
-            interrupts is begun again.
+        traces: folder of the traces, by default next to the results file; None keeps none, so an interrupted run starts
+            from the beginning.
         redo: which finished items are done again: a stop reason such as `model`, a verdict, or `error`.
-        tasks: those of the evaluation, where they are loaded already.
-        executor: shared with others; without one the evaluation has its own.
+        tasks: those of the evaluation, if they are loaded already.
+        executor: shared with others; by default the evaluation has its own.
 
     Raises:
         UsageError: a task set cannot be read, tasks, systems, graders and pool do not fit together, or the file belongs
@@ -138,6 +138,7 @@ async def evaluate(
     }
     folder = None if traces is None else Path(traces or Path(out).with_suffix(".traces"))
     with ResultsFile(out, header, tuple(redo)) as file:
+        # One run may call several members at once; the executor must not be what limits `concurrency` runs.
         own = executor or ct.Executor(limits=Limits(calls=max(256, 4 * concurrency)))
         runner = _Runner(evaluation, pools, jury, chosen, file, folder, own, on_progress, total=0)
         try:
@@ -159,7 +160,6 @@ class _Runner:
     on_progress: Callable[[Progress], None] | None
     total: int
     stopped: str = ""
-    prefix: str | None = None
     usd: float = 0.0
     unpriced: int = 0
     fresh: int = 0
@@ -200,7 +200,7 @@ class _Runner:
             self._tell(item)
 
     async def _item(self, key: Key, system: System, task: Task, home: TaskSet) -> Item:
-        """Whatever breaks in here breaks this item alone."""
+        """Run and grade one item. An exception in here is the failure of this item alone."""
         run_id = run_id_of(key, self.file.nonce)
         try:
             world = home.world(task) if home.world is not None else None
@@ -238,11 +238,8 @@ class _Runner:
         """A trace as the results file says it: relative to its own folder where it can be."""
         if path is None or self.folder is None:
             return ""
-        if self.prefix is None:
-            home = self.file.path.parent
-            folder = self.folder.relative_to(home) if self.folder.is_relative_to(home) else self.folder
-            self.prefix = f"{folder}/"
-        return self.prefix + path.name
+        home = self.file.path.parent
+        return str(path.relative_to(home) if path.is_relative_to(home) else path)
 
     async def _grade(
         self, task: Task, run: ct.Run, record: ct.Trace | None, world: TaskWorld | None, desk: PoolServices

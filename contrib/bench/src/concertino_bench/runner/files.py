@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ class EvaluationFile:
 
     Attributes:
         pool: the pool file, None where there is none.
-        concurrency: runs at once, None where it is not said.
+        concurrency: runs at once, None if the file has none.
     """
 
     evaluation: Evaluation
@@ -190,7 +190,7 @@ def make_system(entry: Mapping[str, Any], where: str, folder: Path | None = None
         folder: what paths among the options count from.
 
     Raises:
-        UsageError: a field cannot be, there is no such strategy, or no such option of it.
+        UsageError: a field is malformed, or the strategy or its option is unknown.
     """
     from concertino.plugins import default_manager
     from concertino.strategies import DEFAULT_STRATEGY, load_strategy, strategy_by_name
@@ -203,7 +203,7 @@ def make_system(entry: Mapping[str, Any], where: str, folder: Path | None = None
         kind = strategy_by_name(name, default_manager().strategies())
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
-    known: dict[str, Any] = {each.name: each for each in fields(kind)}  # type: ignore[arg-type]
+    known: dict[str, Field[Any]] = {each.name: each for each in fields(kind)} if is_dataclass(kind) else {}
     options = dict(entry.get("options", {}))
     for key, value in options.items():
         if key not in known:

@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from concertino import UsageError
@@ -57,9 +56,7 @@ class ResultsFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def append(self, item: Item) -> None:
@@ -159,9 +156,11 @@ class ResultsFile:
     def _rewrite(self, header: Mapping[str, Any]) -> None:
         """Rewrite the kept items, whole or not at all, locked all the while."""
         self.nonce = os.urandom(5).hex()
+        # Written next to the file and moved onto it, so a crash leaves the old file or the new one.
         beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         lines = [{**header, "nonce": self.nonce}, *({"t": "item", **item.to_json()} for item in self.items.values())]
         beside.write_bytes(b"".join(_line(line) for line in lines))
+        # Locked before it takes the name: another process never finds the new file unlocked.
         file = os.open(beside, os.O_RDWR | os.O_APPEND)
         self._lock(file)
         beside.replace(self.path)

@@ -6,7 +6,6 @@ The invariant: what grading spends is never counted as a system's spending.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from concertino import Call, ChatRequest, Executor, Observation, Plan, Pool, PoolError, Reply, Usage, UsageError
@@ -32,9 +31,7 @@ class PoolServices:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         if self._scope is not None:
             await self._executor.release(self._scope)
 
