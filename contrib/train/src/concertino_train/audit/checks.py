@@ -17,7 +17,7 @@ from concertino_train.rewards.reward import Reward, Scored
 from concertino_train.rewards.term import UnpricedError
 
 from .batch import AuditRow, look_at_filters, look_at_groups, look_at_rewards, look_at_rows
-from .pairs import dearer_above_cheaper, wrong_above_right
+from .pairs import higher_cost_rewarded, wrong_above_right
 from .probes import probe_right, probe_spending
 from .report import AuditFinding, AuditLimits, AuditReport
 
@@ -85,7 +85,7 @@ def _scored(
         "homogeneous_share": of_batch.homogeneous_share,
         "distinct_rewards": of_batch.distinct_mean,
     }
-    findings = dearer_above_cheaper(groups, scores, reward, limits) + wrong_above_right(groups, scores, limits)
+    findings = higher_cost_rewarded(groups, scores, reward, limits) + wrong_above_right(groups, scores, limits)
     findings += look_at_rewards(groups, scores, of_batch, limits)
     if not reward.charges:
         seen = f"reward {reward.name} takes nothing away for what is spent"

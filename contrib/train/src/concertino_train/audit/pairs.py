@@ -14,14 +14,14 @@ _COSTS = ("units", "usd", "seconds")
 Scores = Mapping[str, Sequence[Scored]]
 
 
-def dearer_above_cheaper(
+def higher_cost_rewarded(
     groups: Mapping[str, Sequence[Episode]], scores: Scores, reward: Reward, limits: AuditLimits
 ) -> list[AuditFinding]:
     """Right episodes that spend more, and nothing less, and earn more."""
     above, pairs, example = 0, 0, ""
     paid: Counter[str] = Counter()
     where: list[str] = []
-    for name, dear, cheap, one, other in _right_pairs(groups, scores):
+    for name, costly, cheap, one, other in _right_pairs(groups, scores):
         pairs += 1
         if one.total <= other.total + limits.tolerance:
             continue
@@ -30,16 +30,16 @@ def dearer_above_cheaper(
         gained = {part: one.components[part] - other.components[part] for part in one.components}
         paid.update(part for part, gain in gained.items() if gain > limits.tolerance)
         example = example or (
-            f"{dear.id} ({_spent(dear)}) earns {one.total:.4g}, {cheap.id} ({_spent(cheap)}) {other.total:.4g}"
+            f"{costly.id} ({_spent(costly)}) earns {one.total:.4g}, {cheap.id} ({_spent(cheap)}) {other.total:.4g}"
         )
     if not above:
         return []
     parts = ", ".join(f"{part} ({times} times)" for part, times in paid.most_common(3)) or "rounding"
-    seen = f"in {above} of {pairs} pairs of right episodes the dearer one earns more, through {parts}; {example}"
+    seen = f"in {above} of {pairs} pairs of right episodes the costlier one earns more, through {parts}; {example}"
     change = (
         "If that is not what you want to pay for, lower the weight of these components, or raise that of what is spent"
     )
-    return [AuditFinding("warn", "dearer-above-cheaper", seen, change, tuple(dict.fromkeys(where))[:5])]
+    return [AuditFinding("warn", "higher-cost-rewarded", seen, change, tuple(dict.fromkeys(where))[:5])]
 
 
 def wrong_above_right(
@@ -73,13 +73,13 @@ def _right_pairs(
     """Pairs of which the first spends more of something and less of nothing."""
     for name, group in groups.items():
         right = [(each, scored) for each, scored in zip(group, scores[name], strict=True) if each.right]
-        for dear, one in right:
+        for costly, one in right:
             for cheap, other in right:
-                if _dearer(dear, cheap):
-                    yield name, dear, cheap, one, other
+                if _costlier(costly, cheap):
+                    yield name, costly, cheap, one, other
 
 
-def _dearer(one: Episode, other: Episode) -> bool:
+def _costlier(one: Episode, other: Episode) -> bool:
     """Prices that are not known are not compared."""
     known = [what for what in _COSTS if what != "usd" or not (one.totals.unpriced or other.totals.unpriced)]
     more = [getattr(one.totals, what) - getattr(other.totals, what) for what in known]

@@ -51,7 +51,7 @@ CODES: Mapping[str, str] = {
     "unscored": "the reward cannot score the episodes: it lacks something, or a price is not known",
     "spending-pays": "an episode gets more if it spends more, all else being equal",
     "right-hurts": "a wrong episode gets less if it is right, all else being equal",
-    "dearer-above-cheaper": "of two right episodes of a group, the dearer one gets more",
+    "higher-cost-rewarded": "of two right episodes of a group, the costlier one gets more",
     "wrong-above-right": "a wrong episode gets more than a right one of its group",
     "nothing-charged": "nothing that was spent is part of the reward",
     "all-equal": "all rewards of all groups are the same",

@@ -70,7 +70,7 @@ def _same_model(before: TrainConfig, now: TrainConfig, taught: Path) -> None:
     if told:
         raise UsageError(
             f"{taught} was taught from another model ({told}); choose another folder (--output), begin with the model "
-            f"of the settings (model.start=given), or with what was taught all the same (model.path={taught})"
+            f"of the settings (model.start=given), or with what was taught nevertheless (model.path={taught})"
         )
 
 

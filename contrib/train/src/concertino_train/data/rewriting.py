@@ -125,7 +125,7 @@ def _parts(told: ReplayedTrace, exact: bool) -> tuple[list[Spoken], list[Spoken]
         raise NotParallel(f"{refused}: its plans have dependencies written in them already")
     spoken = [said for said in told.spoken if said.role not in OTHERS]
     if sum(said.begins for said in spoken) != 1:
-        raise NotParallel("its history was told afresh, or its prompts are stateless: there is no one conversation")
+        raise NotParallel("its history was rewritten, or its prompts are stateless: there is no one conversation")
     if any(said.unread or said.refused or said.reply.tool_calls for said in spoken):
         raise NotParallel("a text was malformed, a call was refused, or calls are native; it stays as it is")
     if not told.done.answer:
@@ -299,7 +299,7 @@ class _Writer:
             raise NotParallel("the rewritten trajectory ends before its last text")
         if not self.messages and self.same:  # the instructions as they were recorded, which name the tools
             self.messages = list(self.own[0].fresh)
-        elif step.fresh == len(step.messages):  # told afresh
+        elif step.fresh == len(step.messages):  # the history was rewritten
             self.messages = list(step.messages)
         else:
             self.messages += step.messages[-step.fresh :] if step.fresh else ()
@@ -369,7 +369,7 @@ class _Spending:
             self.taken += [used, *({} for _ in said.calls[1:])]
 
     def left(self, done: Sequence[int], rounds: int) -> dict[str, float] | None:
-        """What is left behind so many rounds in which these calls were made."""
+        """What is left after so many rounds in which these calls were made."""
         if self.first is None:
             return None
         left = dict(self.first)

@@ -269,7 +269,7 @@ def _long_texts(value: Any) -> set[str]:
 
 
 def data_of(call: Call) -> Any:
-    """The arguments of a call as data; the raw text where it is no JSON."""
+    """The arguments of a call as data; the raw text where it is not JSON."""
     arguments = call.to_json()["arguments"]
     if not isinstance(arguments, str):
         return arguments

@@ -218,7 +218,7 @@ class StepCollector:
         return {"sampler": dumped, "waiting": list(self._waiting), "questions": self.questions.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where `state_dict` was made."""
+        """Continue where `state_dict` was made."""
         self._sampler.restore(state["sampler"])
         self._sampler.buffer = [
             replace(each, payload=[KeptRollout.from_json(one) for one in each.payload]) for each in self._sampler.buffer
