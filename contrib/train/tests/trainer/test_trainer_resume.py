@@ -155,6 +155,6 @@ def test_a_checkpoint_of_other_ranks_or_another_format_is_refused(trainer: Calla
 
 def test_a_state_that_is_no_json_data_is_an_error_and_no_checkpoint(tmp_path: Path) -> None:
     for state in ({"a": object()}, {"a": float("nan")}):
-        with pytest.raises(UsageError, match="no JSON data"):
+        with pytest.raises(UsageError, match="not JSON data"):
             write_state(tmp_path / "checkpoint-1", 1, state)
     assert latest_checkpoint(tmp_path) is None

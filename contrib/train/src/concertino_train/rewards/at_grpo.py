@@ -20,8 +20,9 @@ from concertino import UsageError
 from concertino_bench.environments import ALPHA, COEFFICIENTS, LAMBDAS, alpha_mix, lambda_mix
 
 from concertino_train.episodes import Episode, RoleTurn
+from concertino_train.settings import did_you_mean
 
-from .term import Term, did_you_mean
+from .term import Term
 
 Over = Literal["last", "mean"]
 Weights = Mapping[str, Mapping[str, float]]

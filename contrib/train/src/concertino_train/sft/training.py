@@ -20,7 +20,7 @@ from concertino_train.config.learning import Machine, SftSteps
 from concertino_train.data.conversations import RoleConversation
 from concertino_train.data.files import read_conversations
 from concertino_train.factories.learners import SETTINGS, lora_config, make_engine, make_learner
-from concertino_train.factories.models import LoadedPolicy, load_model
+from concertino_train.factories.models import LoadedPolicy, load_model, save_base
 from concertino_train.factories.questions import evaluation_assignments, in_batches
 from concertino_train.rl.steps import measured_rollouts
 from concertino_train.running.checkpoints import latest_checkpoint, step_of
@@ -186,9 +186,7 @@ def _loaded(config: TrainConfig, conversations: list[RoleConversation], home: Pa
     texts = (message.text for each in conversations for message in each.messages)
     loaded = load_model(config, texts)
     if loaded.made and config.model.adapter is not None:
-        loaded.model.save_pretrained(str(home / "base"))
-        loaded.codec.save(home / "base")
-        loaded.model.name_or_path = str((home / "base").resolve())
+        save_base(loaded, home)
     return loaded
 
 
