@@ -37,7 +37,6 @@ from concertino.strategies import (
 from .conversations import OTHERS, RoleConversation, faults_of
 from .dataflow import MadeValue, dependencies, leaves, rounds_of, sources_of
 from .replaying import ReplayedTrace, Spoken, Tools, replayed, tell
-from .trajectories import data_of
 
 _BUDGET = re.compile(r"\n?<budget>(\{.*?\})</budget>\s*\Z", re.DOTALL)
 _QUOTE = re.compile(r"(?<!\$)\$\{[^{}\n]{0,64}\}")
@@ -97,11 +96,11 @@ def parallelised(
     told = replayed(trace, tools)
     own, last = _parts(told, exact)
     calls = [
-        MadeValue(call.name, data_of(call), seen, said.reading.thought if number == 0 else "")
+        MadeValue(call.name, call.data, seen, said.reading.thought if number == 0 else "")
         for said in own
         for number, (call, seen) in enumerate(said.calls)
     ]
-    written = [data_of(call) for said in own for call in said.reading.calls]
+    written = [call.data for said in own for call in said.reading.calls]
     strategy = _target(told.strategy, target)
     known = "\n".join(message.text for message in own[0].fresh)
     needs = _needs(known, calls, written, writes)
@@ -385,7 +384,7 @@ def _remaining(fresh: Sequence[Message]) -> dict[str, float] | None:
 
 
 def _planned(calls: Sequence[Call]) -> list[tuple[str, Any]]:
-    return [(call.name, data_of(call)) for call in calls if call.error is None]
+    return [(call.name, call.data) for call in calls if call.error is None]
 
 
 def _brief(arguments: Any) -> str:
