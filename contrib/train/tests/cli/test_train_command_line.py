@@ -153,7 +153,7 @@ def test_what_was_taught_from_another_model_is_not_begun_with(settings: Path, ou
     refused = run("rl", "--config", settings, "--output", out, "--dry-run", "model.new.hidden=64")
     assert refused.exit_code == 2
     assert "was taught from another model (model.new.hidden: " in refused.stderr
-    assert f"all the same (model.path={out / 'sft' / 'model'})" in refused.stderr
+    assert f"nevertheless (model.path={out / 'sft' / 'model'})" in refused.stderr
     refused = run("rl", "--config", "toolorchestra", "--output", out, "--dry-run")
     assert refused.exit_code == 2
     assert "was taught from another model (model.path: None, now '" in refused.stderr
