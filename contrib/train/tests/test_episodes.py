@@ -102,14 +102,6 @@ def test_sampled_ids_are_counted_where_they_are_known() -> None:
     assert episode_of(reply).totals.policy_tokens == 3
 
 
-def test_a_given_verdict_judges_the_texts_that_led_to_no_plan() -> None:
-    from concertino.strategies import FormatIssue
-
-    run = run_of([add_call()], FINAL, "<answer>3</answer>")
-    episode = Episode.of_run(run, RIGHT, group="q", verdict=lambda reply: [FormatIssue("rude", "be polite", 0, 1)])
-    assert [each.issues for each in episode.rounds] == [(), ("rude",), ()]
-
-
 # -- calls and sums ----------------------------------------------------------------------------------------------------
 
 

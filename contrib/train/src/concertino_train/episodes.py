@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -218,7 +218,7 @@ class Episode:
         answer: the answer.
         expected, found: of the grade.
         stop: why the run ended, one of `concertino.STOP_REASONS`.
-        rounds: what the policy wrote, in order, and what the workflow did by itself.
+        rounds: what the policy wrote, in order, and what the workflow itself did.
         totals: what was consumed.
         uses: how often each member was called, at any depth; unknown names and the policy's own requests left out.
         unpriced: members and models whose requests have no known price, the policy left out.
@@ -283,7 +283,6 @@ class Episode:
         turns: Sequence[RoleTurn] = (),
         domain: str = "",
         others: Collection[str] = ("summariser",),
-        verdict: Callable[[Reply], Sequence[FormatIssue]] | None = None,
         readings: Sequence[Reading | None] | None = None,
     ) -> Episode:
         """The episode of a finished and graded run.
@@ -298,10 +297,9 @@ class Episode:
             turns: of role workflows.
             domain: of role workflows.
             others: roles that are not played by the policy: their texts and tokens are not its own.
-            verdict: the issues of a text that led to no plan; by default those that the strategy found.
             readings: what the strategy found in the policy's texts, in order; by default the run is replayed.
         """
-        reader = _RunReader(run, pool, frozenset(others), verdict, readings)
+        reader = _RunReader(run, pool, frozenset(others), readings)
         usage, own = run.usage, reader.own
         return cls(
             run.id,
@@ -376,12 +374,10 @@ class _RunReader:
         run: Run,
         pool: Pool | None,
         others: frozenset[str],
-        verdict: Callable[[Reply], Sequence[FormatIssue]] | None,
         readings: Sequence[Reading | None] | None,
     ) -> None:
         self.run = run
         self.pool = pool
-        self.verdict = verdict
         self.kinds = {e.name: e.kind for e in run.events if isinstance(e, CallStarted)}
         self.replies = [e for e in run.events if isinstance(e, Replied) and e.role not in others]
         self.own = [e.observation for e in self.replies]
@@ -415,8 +411,6 @@ class _RunReader:
         kind = self._kind_of(place)
         reading = self.readings[place]
         issues: Sequence[FormatIssue] = () if kind == "answer" or reading is None else reading.issues
-        if self.verdict is not None and kind != "answer":
-            issues = self.verdict(told.reply)
         return self._round(kind, told, (), tuple(issue.code for issue in issues))
 
     def _kind_of(self, place: int) -> RoundKind:

@@ -27,7 +27,7 @@ from concertino import UsageError
 from concertino_train.config.config import TrainConfig, load_config
 from concertino_train.config.named import make_strategy
 from concertino_train.factories.learners import SETTINGS
-from concertino_train.factories.models import ADAPTER
+from concertino_train.factories.models import ADAPTER, base_of
 
 if TYPE_CHECKING:
     from concertino_local.codec import ChatCodec
@@ -103,7 +103,7 @@ def export(
     for file in [file for pattern in _OF_ANOTHER for file in target.glob(pattern)]:
         file.unlink()  # an adapter that was exported here before would be put on these weights
     config = settings_of(source, Path(checkpoint))
-    base = _base(source)
+    base = base_of(source)
     codec = _codec(source, base, config)
     if (base and merge) or dtype:
         _converted(source, target, base, merge, dtype)
@@ -177,13 +177,6 @@ def settings_of(*folders: Path) -> TrainConfig | None:
 
 def _holds_weights(folder: Path) -> bool:
     return (folder / "config.json").is_file() or (folder / ADAPTER).is_file()
-
-
-def _base(source: Path) -> str:
-    file = source / ADAPTER
-    if not file.is_file():
-        return ""
-    return str(json.loads(file.read_text(encoding="utf-8")).get("base_model_name_or_path") or "")
 
 
 def _codec(source: Path, base: str, config: TrainConfig | None) -> ChatCodec:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any, Literal, get_args
 
@@ -95,22 +96,7 @@ def _generate(
 
 def task_sets() -> list[TaskSet]:
     """One task set per kind, and one of all."""
-
-    def of(kind: str) -> TaskSet:
-        def load(
-            level: int | None = None,
-            count: int | None = 100,
-            *,
-            seed: int = 0,
-            split: Split = "test",
-            start: int = 0,
-            topics: Sequence[str] = TOPICS[:4],
-        ) -> Iterator[Task]:
-            return tasks(kind, count, seed=seed, split=split, level=level, start=start, topics=topics)
-
-        return TaskSet(f"practice/{kind}", _SUMMARIES[kind], load)
-
-    return [of(kind) for kind in _SUMMARIES]
+    return [TaskSet(f"practice/{kind}", summary, partial(tasks, kind)) for kind, summary in _SUMMARIES.items()]
 
 
 def practice_workflow(environment: PracticeEnvironment = "plan-path", **settings: Any) -> RoleWorkflow:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 from concertino import UsageError
+from concertino.schema import near_names
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -22,6 +24,12 @@ Above = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Schedule = Literal["constant", "linear", "cosine"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
+
+
+def did_you_mean(given: str, known: Sequence[str]) -> str:
+    """What to write instead of an unknown name."""
+    near = near_names(given, known)
+    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known) or 'none'}"
 
 
 class Section(BaseModel):

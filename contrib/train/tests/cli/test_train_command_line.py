@@ -132,15 +132,19 @@ def test_the_whole_way_asks_nobody_beyond_this_machine(out: Path) -> None:
 
 
 def test_weights_that_are_named_are_begun_with_whatever_was_taught(settings: Path, out: Path, tmp_path: Path) -> None:
+    from concertino_train.cli.options import TrainingOptions
     from concertino_train.cli.settings import settings as read
     from concertino_train.cli.settings import taught
 
+    def given(*named: str) -> TrainingOptions:
+        return TrainingOptions(str(settings), named, out, dry_run=False, live=None, as_json=False)
+
     named = (f"model.path={tmp_path}",)
-    config, note = taught(read(str(settings), named, out), named)
+    config, note = taught(read(given(*named)), named)
     assert (config.model.path, note) == (str(tmp_path), f"starts from {tmp_path}")
     named = (f"model={{path: {tmp_path}}}",)
-    assert taught(read(str(settings), named, out), named)[1] == f"starts from {tmp_path}"
-    config, note = taught(read(str(settings), (), out), ())
+    assert taught(read(given(*named)), named)[1] == f"starts from {tmp_path}"
+    config, note = taught(read(given()), ())
     assert config.model.path == str(out / "sft" / "model")
     assert note.startswith("starts from")
 
@@ -149,7 +153,7 @@ def test_what_was_taught_from_another_model_is_not_begun_with(settings: Path, ou
     refused = run("rl", "--config", settings, "--output", out, "--dry-run", "model.new.hidden=64")
     assert refused.exit_code == 2
     assert "was taught from another model (model.new.hidden: " in refused.stderr
-    assert f"all the same (model.path={out / 'sft' / 'model'})" in refused.stderr
+    assert f"nevertheless (model.path={out / 'sft' / 'model'})" in refused.stderr
     refused = run("rl", "--config", "toolorchestra", "--output", out, "--dry-run")
     assert refused.exit_code == 2
     assert "was taught from another model (model.path: None, now '" in refused.stderr

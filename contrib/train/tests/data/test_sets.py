@@ -325,7 +325,7 @@ def test_reading_is_lazy(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() + b"nonsense\n")
     stream = read_conversations(path)
     assert next(stream) == one
-    with pytest.raises(ct.UsageError, match=r"set.jsonl, line 2: it is no JSON: .*make the set again"):
+    with pytest.raises(ct.UsageError, match=r"set.jsonl, line 2: it is not JSON: .*make the set again"):
         next(stream)
 
 
@@ -342,7 +342,7 @@ ONE = '{"id": "c", "messages": [{"role": "user", "text": "x"}], "own": [0], "tra
         (ONE.replace("[0]", "[7]"), "and there are 1 messages"),
         (ONE.replace("[0]", '["y"]'), "no conversation: Value"),
         (ONE, "expected places behind the first message"),
-        ('{"id": "c", "messages"', "it is no JSON"),
+        ('{"id": "c", "messages"', "it is not JSON"),
     ],
 )
 def test_a_line_that_is_no_conversation_is_named(row: str, said: str, tmp_path: Path) -> None:

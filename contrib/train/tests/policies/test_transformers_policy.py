@@ -6,7 +6,6 @@ import os
 import random
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -365,22 +364,3 @@ def test_a_prompt_of_nothing_or_for_nothing_is_refused(model: Any, prompt: Promp
 def test_settings_that_mean_nothing_are_refused(model: Any, settings: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="expected 0 or more"):
         TransformersPolicy(model, Codec(), **settings)  # type: ignore[arg-type]
-
-
-# -- from a folder -------------------------------------------------------------------------------------------------
-
-
-def test_a_saved_model_or_adapter_is_sampled_as_before_it_was_saved(tmp_path: Path) -> None:
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
-    model = network()
-    model.save_pretrained(tmp_path / "model")
-    tuned = with_adapters()
-    tuned.peft_config["planner"].base_model_name_or_path = str(tmp_path / "model")
-    tuned.save_pretrained(tmp_path / "tuned", selected_adapters=["planner"])
-    for original, folder in ((model, "model"), (tuned, "tuned/planner")):
-        again = TransformersPolicy.from_pretrained(tmp_path / folder, Codec(), temperature=0.0)
-        assert again.generate(mixed()) == TransformersPolicy(original, Codec(), temperature=0.0).generate(mixed())
-    with pytest.raises(UsageError, match="no causal language model"):
-        TransformersPolicy.from_pretrained(tmp_path / "nowhere", Codec())

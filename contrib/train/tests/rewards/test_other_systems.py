@@ -25,7 +25,8 @@ def test_a_graph_can_be_asked_to_have_run_without_a_failure(make: Any) -> None:
     failed = make("a", rounds=(EpisodeRound(calls=(Called("x"), Called("y", status="TIMEOUT"))),))
     assert mas_orchestra.Executed().values([failed]) == [1]
     assert mas_orchestra.Executed(every_call=True).values([failed]) == [0]
-    assert mas_orchestra.executed_reward(True, [True, True]) == 1
+    fine = make("b", rounds=(EpisodeRound(calls=(Called("x"), Called("y"))),))
+    assert mas_orchestra.Executed(every_call=True).values([fine]) == [1]
 
 
 # -- GAP ---------------------------------------------------------------------------------------------------------------

@@ -18,11 +18,12 @@ def rounds(*calls: tuple[str, ...], end: bool = True) -> tuple[EpisodeRound, ...
     return (*made, EpisodeRound("final"), EpisodeRound("answer")) if end else tuple(made)
 
 
-def test_equations_11_to_13() -> None:
-    assert (pm.task_reward(True), pm.task_reward(False)) == (1, 0)
+def test_equations_11_to_13(make: Any) -> None:
+    assert pm.TaskReward().values([make("a"), make("b", False)]) == [1, 0]
     assert pm.format_reward([True, True, False, True]) == 0.75
     assert pm.format_reward([]) == 0
-    assert (pm.diversity_reward(1, 0), pm.diversity_reward(1, 1)) == (0.5, 1)
+    two, three = (make("a", rounds=rounds(names, end=False)) for names in (("x", "y"), ("x", "y", "z")))
+    assert pm.Diversity().values([two, three]) == [0.5, 1]
 
 
 @pytest.mark.parametrize(
@@ -38,13 +39,14 @@ def test_equation_15_counts_different_tools() -> None:
 
 
 @pytest.mark.parametrize(("spent", "value"), [(0, 1), (8, 1), (10, 0.75), (12, 0.5), (16, 0), (17, 0)])
-def test_equations_16_and_17_fall_from_the_target_to_twice_the_target(spent: float, value: float) -> None:
-    assert pm.cost_reward(spent, 8) == value
-    assert pm.length_reward(spent * 1536, 12_288) == value
+def test_equations_16_and_17_fall_from_the_target_to_twice_the_target(spent: int, value: float, make: Any) -> None:
+    episode = make("a", units=spent, totals={"sequence_tokens": spent * 1536})
+    assert pm.CostReward(final_units=0).values([episode]) == pm.Length().values([episode]) == [value]
 
 
-def test_equation_18() -> None:
-    assert pm.efficiency_reward(1, 0.5) == 0.75
+def test_equation_18(make: Any) -> None:
+    episode = make("a", units=12, totals={"sequence_tokens": 1})
+    assert pm.Efficiency(final_units=0).values([episode]) == [0.75]
 
 
 def test_the_thresholds_are_those_of_the_paper() -> None:

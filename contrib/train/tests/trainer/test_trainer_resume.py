@@ -95,7 +95,7 @@ def test_a_checkpoint_without_its_last_file_is_none(trainer: Callable[..., Any],
     torn.write_bytes(torn.read_bytes()[:-20])
     assert latest_checkpoint(tmp_path) == tmp_path / "checkpoint-1"
     for name in ("checkpoint-2", "checkpoint-3"):
-        with pytest.raises(UsageError, match=rf"{name} is no complete checkpoint.*checkpoint-1"):
+        with pytest.raises(UsageError, match=rf"{name} is not a complete checkpoint.*checkpoint-1"):
             trainer(settings)[0].train(tmp_path / name)
     again, _ = trainer(settings, save_every=1)
     again.train(True)
@@ -155,6 +155,6 @@ def test_a_checkpoint_of_other_ranks_or_another_format_is_refused(trainer: Calla
 
 def test_a_state_that_is_no_json_data_is_an_error_and_no_checkpoint(tmp_path: Path) -> None:
     for state in ({"a": object()}, {"a": float("nan")}):
-        with pytest.raises(UsageError, match="no JSON data"):
+        with pytest.raises(UsageError, match="not JSON data"):
             write_state(tmp_path / "checkpoint-1", 1, state)
     assert latest_checkpoint(tmp_path) is None

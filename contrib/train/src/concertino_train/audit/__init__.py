@@ -11,11 +11,10 @@ report  findings, as text and as JSON
 """
 
 from .checks import audit, read_episodes
-from .report import AuditFailed, AuditLimits, AuditReport
+from .report import AuditFailed, AuditReport
 
 __all__ = [
     "AuditFailed",
-    "AuditLimits",
     "AuditReport",
     "audit",
     "read_episodes",

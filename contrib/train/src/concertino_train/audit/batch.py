@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from concertino_train.episodes import Episode
 from concertino_train.groups.filters import Filters
-from concertino_train.groups.keys import GroupKey, Groups
+from concertino_train.groups.keys import TOLERANCE, GroupKey, Groups
 from concertino_train.groups.statistics import GroupStatistics
 from concertino_train.rewards.reward import Scored
 
-from .report import AuditFinding, AuditLimits
+from .report import HOMOGENEITY, HOMOGENEOUS_WARN, ZERO_VARIANCE_FAIL, ZERO_VARIANCE_WARN, AuditFinding
 
 
 @dataclass(frozen=True)
@@ -62,25 +62,24 @@ def look_at_rewards(
     groups: Mapping[str, Sequence[Episode]],
     scores: Mapping[str, Sequence[Scored]],
     figures: GroupStatistics,
-    limits: AuditLimits,
 ) -> list[AuditFinding]:
     """Groups from which nothing is learnt."""
     findings = []
     compared = figures.groups - figures.singletons
-    if figures.rows > 1 and figures.most - figures.least <= limits.tolerance:
+    if figures.rows > 1 and figures.most - figures.least <= TOLERANCE:
         seen = f"all {figures.rows} rewards are {figures.least:.4g}"
         change = "Check that the grader grades, and that the reward reads what differs between rollouts"
         findings.append(AuditFinding("fail", "all-equal", seen, change))
-    elif compared and figures.zero_variance_share >= min(limits.zero_variance_warn, limits.zero_variance_fail):
-        fails = figures.zero_variance_share >= limits.zero_variance_fail
+    elif compared and figures.zero_variance_share >= min(ZERO_VARIANCE_WARN, ZERO_VARIANCE_FAIL):
+        fails = figures.zero_variance_share >= ZERO_VARIANCE_FAIL
         seen = f"{figures.zero_variance} of {compared} groups have equal rewards"
         change = "Take harder or easier questions, those with mixed outcomes, or switch dynamic sampling on"
         findings.append(AuditFinding("fail" if fails else "warn", "zero-variance", seen, change))
-    if compared and figures.homogeneous_share >= limits.homogeneous_warn:
-        seen = f"{figures.homogeneous} of {compared} groups have rewards with a std below {limits.homogeneity:g}"
+    if compared and figures.homogeneous_share >= HOMOGENEOUS_WARN:
+        seen = f"{figures.homogeneous} of {compared} groups have rewards with a std below {HOMOGENEITY:g}"
         change = "Filter them (Filters(homogeneity=...)), or do not divide by the std of the group"
         findings.append(AuditFinding("warn", "homogeneous", seen, change))
-    equal = [name for name in groups if _differ(groups[name]) and _all_equal(scores[name], limits.tolerance)]
+    equal = [name for name in groups if _differ(groups[name]) and _all_equal(scores[name], TOLERANCE)]
     if equal:
         seen = f"{len(equal)} groups have one reward for episodes that differ in correctness, calls or turns"
         change = "If each episode was scored on a world of its own, the reward does not read what differs; if not, "

@@ -11,15 +11,15 @@ from concertino import UsageError
 
 from concertino_train.episodes import Episode
 from concertino_train.groups.filters import Filters
-from concertino_train.groups.keys import GroupKey, Groups
+from concertino_train.groups.keys import TOLERANCE, GroupKey, Groups
 from concertino_train.groups.statistics import group_statistics
 from concertino_train.rewards.reward import Reward, Scored
 from concertino_train.rewards.term import UnpricedError
 
 from .batch import AuditRow, look_at_filters, look_at_groups, look_at_rewards, look_at_rows
-from .pairs import dearer_above_cheaper, wrong_above_right
+from .pairs import higher_cost_rewarded, wrong_above_right
 from .probes import probe_right, probe_spending
-from .report import AuditFinding, AuditLimits, AuditReport
+from .report import HOMOGENEITY, AuditFinding, AuditReport
 
 
 def audit(
@@ -28,7 +28,6 @@ def audit(
     *,
     rows: Sequence[AuditRow] = (),
     filters: Filters | None = None,
-    limits: AuditLimits | None = None,
 ) -> AuditReport:
     """Look for what is wrong with a reward and a batch.
 
@@ -37,12 +36,10 @@ def audit(
         reward: how they are scored.
         rows: rows of the batch with their masks, if there are any yet.
         filters: what the training is going to leave out.
-        limits: from where on something is a warning or a failure; by default `AuditLimits()`.
 
     Returns:
         A report; nothing is raised for what is found. `report.refuse()` does that.
     """
-    limits = limits or AuditLimits()
     groups = {name: list(group) for name, group in episodes.items() if group}
     findings = look_at_rows(rows)
     if not groups:
@@ -54,12 +51,12 @@ def audit(
         return AuditReport.of(reward.name, findings, figures)
     try:
         scores = {name: reward.score(group) for name, group in groups.items()}
-        findings += probe_spending(groups, reward, limits.tolerance) + probe_right(groups, reward, limits.tolerance)
+        findings += probe_spending(groups, reward, TOLERANCE) + probe_right(groups, reward, TOLERANCE)
     except UsageError as error:
         change = "Prices are missing, see above" if isinstance(error, UnpricedError) else "Give what is missing"
         findings.append(AuditFinding("fail", "unscored", str(error).rstrip("."), change))
         return AuditReport.of(reward.name, findings, figures)
-    findings += _scored(groups, scores, reward, limits, filters, figures)
+    findings += _scored(groups, scores, reward, filters, figures)
     return AuditReport.of(reward.name, findings, figures)
 
 
@@ -67,14 +64,13 @@ def _scored(
     groups: Mapping[str, Sequence[Episode]],
     scores: Mapping[str, Sequence[Scored]],
     reward: Reward,
-    limits: AuditLimits,
     filters: Filters | None,
     figures: dict[str, Any],
 ) -> list[AuditFinding]:
     """What the scores of the batch show; the figures are filled in."""
     totals = [scored.total for group in scores.values() for scored in group]
     keys = [GroupKey(name) for name, group in groups.items() for _ in group]
-    of_batch = group_statistics(totals, Groups.of(keys), threshold=limits.homogeneity, tolerance=limits.tolerance)
+    of_batch = group_statistics(totals, Groups.of(keys), threshold=HOMOGENEITY)
     episodes = [episode for group in groups.values() for episode in group]
     figures |= {
         "right": sum(episode.right for episode in episodes) / len(episodes),
@@ -85,8 +81,8 @@ def _scored(
         "homogeneous_share": of_batch.homogeneous_share,
         "distinct_rewards": of_batch.distinct_mean,
     }
-    findings = dearer_above_cheaper(groups, scores, reward, limits) + wrong_above_right(groups, scores, limits)
-    findings += look_at_rewards(groups, scores, of_batch, limits)
+    findings = higher_cost_rewarded(groups, scores, reward) + wrong_above_right(groups, scores)
+    findings += look_at_rewards(groups, scores, of_batch)
     if not reward.charges:
         seen = f"reward {reward.name} takes nothing away for what is spent"
         findings.append(

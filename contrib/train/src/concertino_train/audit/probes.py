@@ -1,6 +1,6 @@
 """Probes: one thing of one episode is changed, its group is scored again, and only its own reward is compared.
 
-So what is found does not depend on what the episodes of a batch happen to be like: if dearer episodes of a batch are
+So what is found does not depend on what the episodes of a batch happen to be like: if costlier episodes of a batch are
 worse for other reasons, a reward that pays for spending still shows.
 """
 

@@ -30,7 +30,7 @@ class AuditFinding:
 
     Attributes:
         level: `fail`: do not train; `warn`: look at it; `note`: good to know.
-        code: one of `concertino_train.audit._report.CODES`.
+        code: one of `CODES`.
         seen: what was seen, with numbers.
         change: what to change; empty for a note that needs nothing.
         groups: where, at most five.
@@ -51,7 +51,7 @@ CODES: Mapping[str, str] = {
     "unscored": "the reward cannot score the episodes: it lacks something, or a price is not known",
     "spending-pays": "an episode gets more if it spends more, all else being equal",
     "right-hurts": "a wrong episode gets less if it is right, all else being equal",
-    "dearer-above-cheaper": "of two right episodes of a group, the dearer one gets more",
+    "higher-cost-rewarded": "of two right episodes of a group, the costlier one gets more",
     "wrong-above-right": "a wrong episode gets more than a right one of its group",
     "nothing-charged": "nothing that was spent is part of the reward",
     "all-equal": "all rewards of all groups are the same",
@@ -70,24 +70,12 @@ CODES: Mapping[str, str] = {
 """Everything that can be found."""
 
 
-@dataclass(frozen=True)
-class AuditLimits:
-    """From where on something is a warning or a failure; shares are 0 to 1.
-
-    Attributes:
-        zero_variance_warn, zero_variance_fail: share of groups with equal rewards.
-        homogeneity: std below which rewards hardly differ.
-        homogeneous_warn: share of such groups.
-        wrong_above_right_fail: share of pairs of a wrong and a right episode of one group.
-        tolerance: rewards that differ by no more than this are equal.
-    """
-
-    zero_variance_warn: float = 0.5
-    zero_variance_fail: float = 1.0
-    homogeneity: float = 0.1
-    homogeneous_warn: float = 0.5
-    wrong_above_right_fail: float = 0.25
-    tolerance: float = 1e-9
+ZERO_VARIANCE_WARN, ZERO_VARIANCE_FAIL = 0.5, 1.0
+"""Share of groups with equal rewards from which on that is a warning, and a failure."""
+HOMOGENEITY, HOMOGENEOUS_WARN = 0.1, 0.5
+"""Std below which rewards hardly differ, and the share of such groups from which on that is a warning."""
+WRONG_ABOVE_RIGHT_FAIL = 0.25
+"""Share of pairs of a wrong and a right episode of one group, above which a wrong one that earns more is a failure."""
 
 
 @dataclass(frozen=True)

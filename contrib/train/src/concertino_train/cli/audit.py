@@ -13,7 +13,7 @@ from concertino_train.audit.checks import audit, read_episodes
 from concertino_train.groups.filters import Filters
 from concertino_train.rewards.installed import installed_rewards
 from concertino_train.rewards.reward import Reward
-from concertino_train.rewards.term import did_you_mean
+from concertino_train.settings import did_you_mean
 
 
 @click.command("audit")

@@ -7,20 +7,16 @@ from pathlib import Path
 
 import click
 
+from concertino_train.config.config import TrainConfig
 from concertino_train.running.quiet import set_quiet_environment
 
-from .options import common_options, config_options, dry_run_option, view_option
+from .options import TrainingOptions, training_options
 from .settings import settings, teller, write, write_json
 
 
 @click.command("collect")
-@config_options
-@dry_run_option
-@view_option
-@common_options
-def collect_command(
-    source: str, overrides: tuple[str, ...], output: Path | None, dry_run: bool, live: bool | None, as_json: bool
-) -> None:
+@training_options(estimates=False)
+def collect_command(given: TrainingOptions) -> None:
     """Have a teacher work on tasks, keep every run, and make a set of the best ones.
 
     The same command continues where it was interrupted; finished runs are not repeated.
@@ -30,14 +26,14 @@ def collect_command(
     Ends with status 1 if runs are missing.
     """
     set_quiet_environment()
-    config = settings(source, overrides, output)
-    if dry_run:
-        _tell(config, as_json)
+    config = settings(given)
+    if given.dry_run:
+        _tell(config, given.as_json)
         return
     from concertino_train.collection import run_collection
 
-    result = run_collection(config, reporter=teller(as_json, live))
-    if as_json:
+    result = run_collection(config, reporter=teller(given))
+    if given.as_json:
         write_json(result.to_json())
     else:
         left = ", ".join(f"{count} {reason}" for reason, count in sorted(result.left_out.items())) or "none"
@@ -48,12 +44,10 @@ def collect_command(
         sys.exit(1)
 
 
-def _tell(config: object, as_json: bool) -> None:
+def _tell(config: TrainConfig, as_json: bool) -> None:
     """What would be done."""
-    from concertino_train.config.config import TrainConfig
     from concertino_train.factories.questions import select_tasks
 
-    assert isinstance(config, TrainConfig)
     section = config.data.collect
     tasks = len(select_tasks(section.tasks or config.tasks.train, "data.collect.tasks"))
     runs = tasks * section.samples * max(1, len(section.temperatures)) * max(1, section.pools)

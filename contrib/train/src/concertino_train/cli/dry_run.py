@@ -9,31 +9,24 @@ from concertino_train.config.config import TrainConfig
 from concertino_train.running.launch import launch_command, launch_text
 
 from .estimate import estimate
+from .options import TrainingOptions
 from .settings import write, write_json
 
 
-def dry_run(
-    config: TrainConfig,
-    verb: str,
-    source: str,
-    overrides: tuple[str, ...],
-    as_json: bool,
-    tflops: float | None,
-    note: str = "",
-) -> None:
+def dry_run(config: TrainConfig, verb: str, given: TrainingOptions, note: str = "") -> None:
     """Tell what a verb would do.
 
     Args:
         config: the training.
         verb: `rl`, `sft` or `eval`.
-        source, overrides: of the command line, for the launch command.
-        as_json: as JSON.
-        tflops: TFLOP/s of the device of one process; measured here where it is not given.
+        given: the command line.
         note: what it begins with.
     """
-    found = estimate(config, verb, measure=True, rate=tflops and tflops * 1e12)
-    words = launch_command(config, verb, ["--config", source, "--output", config.trainer.output, *overrides])
-    if as_json:
+    found = estimate(config, verb, measure=True, rate=given.tflops and given.tflops * 1e12)
+    words = launch_command(
+        config, verb, ["--config", given.source, "--output", config.trainer.output, *given.overrides]
+    )
+    if given.as_json:
         data: dict[str, Any] = {"config": config.resolved(), "id": config.id, "estimate": found.to_json()}
         write_json({**data, "note": note, "launch": launch_text(words)})
         return

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino import Pool, ToolSpec, UsageError
-from concertino.strategies import Ask, TaskContext
+from concertino.strategies import Ask
 from tqdm import tqdm
 
 from concertino_train.config.named import make_strategy
@@ -204,7 +204,7 @@ def estimate(config: TrainConfig, work: str = "rl", *, measure: bool = False, ra
         flops = 6.0 * shape.parameters * tokens if shape is not None else None
         return Estimate(memory, SpendingEstimate(), 0, 0, tokens, flops, tuple(notes), *machine)
     asked, pool = _asked(config, work, notes)
-    seen = [tokens for each in asked[:_SHOWN] if (tokens := prompt_tokens(config, each))]
+    seen = [tokens for each in asked[:_SHOWN] if (tokens := prompt_tokens(each))]
     prompt = round(sum(seen) / len(seen)) if seen else 0
     rollouts = _rollouts(config, work, len(asked))
     tokens = rollouts * config.rollout.total_tokens
@@ -263,18 +263,10 @@ def _asked(config: TrainConfig, work: str, notes: list[str]) -> tuple[list[Assig
         return [], pool
 
 
-def prompt_tokens(config: TrainConfig, asked: Assignment) -> int:
+def prompt_tokens(asked: Assignment) -> int:
     """Tokens of the first context of a rollout, at three bytes each; 0 where nothing is asked at first."""
-    pool = asked.pool if asked.world is None else asked.pool.adding(*asked.world(asked.task).members())
-    step = make_strategy(config.rollout.strategy).begin(TaskContext(asked.text, pool.to_openai())).step()
-    if not isinstance(step, Ask):
-        return 0
-    return sum(len(message.text.encode()) for message in step.messages) // 3
-
-
-def unpriced_in(pool: Pool) -> tuple[str, ...]:
-    """Models of the pool that have no price."""
-    return tuple(spec.name for spec in pool.models if spec.prices is None)
+    step = asked.first_step()
+    return sum(len(message.text.encode()) for message in step.messages) // 3 if isinstance(step, Ask) else 0
 
 
 def shape_of(config: TrainConfig, notes: list[str]) -> ModelShape | None:
@@ -380,7 +372,8 @@ def _rollouts(config: TrainConfig, work: str, tasks: int) -> int:
 
 
 def _spending(config: TrainConfig, pool: Pool, rollouts: int) -> SpendingEstimate:
-    strategy, budget, unpriced = make_strategy(config.rollout.strategy), config.rollout.budget, unpriced_in(pool)
+    strategy, budget = make_strategy(config.rollout.strategy), config.rollout.budget
+    unpriced = tuple(spec.name for spec in pool.models if spec.prices is None)
     rounds = _least(strategy.limits.rounds, budget.rounds)
     width = _least(strategy.limits.parallel, budget.parallel)
     tools = [spec for spec in pool.members if isinstance(spec, ToolSpec)]
@@ -391,8 +384,8 @@ def _spending(config: TrainConfig, pool: Pool, rollouts: int) -> SpendingEstimat
     typical = None if rounds is None or agents else mean * rounds * rollouts
     if each is None:
         return SpendingEstimate(None, None if budget.usd is None else budget.usd * rollouts, typical, unpriced)
-    dearest = each * max((spec.cost.upper_bound(spec.timeout) for spec in tools), default=0.0)
-    usd = dearest if budget.usd is None else min(dearest, budget.usd)
+    highest = each * max((spec.cost.upper_bound(spec.timeout) for spec in tools), default=0.0)
+    usd = highest if budget.usd is None else min(highest, budget.usd)
     return SpendingEstimate(
         each * rollouts, None if agents and budget.usd is None else usd * rollouts, typical, unpriced
     )

@@ -8,44 +8,30 @@ import click
 
 from concertino_train.running.quiet import set_quiet_environment
 
-from .options import common_options, config_options, estimating_options, view_option
+from .options import TrainingOptions, training_options
 from .settings import names_path, settings, teller, write, write_json
 
 
 @click.command("eval")
-@config_options
-@click.option(
-    "--checkpoint",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="A model, a checkpoint or a training; by default the newest of the same output.",
+@training_options(
+    click.option(
+        "--checkpoint",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        metavar="FOLDER",
+        help="A model, a checkpoint or a training; by default the newest of the same output.",
+    ),
+    click.option(
+        "--pool",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Evaluate with another pool than that of the training.",
+    ),
+    click.option("--system", metavar="NAME", default="", help="Name of the system in the results."),
+    click.option(
+        "--traces", type=click.IntRange(min=0), default=0, metavar="N", help="Write this many rollouts as traces."
+    ),
 )
-@click.option(
-    "--pool",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Evaluate with another pool than that of the training.",
-)
-@click.option("--system", metavar="NAME", default="", help="Name of the system in the results.")
-@click.option(
-    "--traces", type=click.IntRange(min=0), default=0, metavar="N", help="Write this many rollouts as traces."
-)
-@estimating_options
-@view_option
-@common_options
-def eval_command(
-    source: str,
-    overrides: tuple[str, ...],
-    output: Path | None,
-    checkpoint: Path | None,
-    pool: Path | None,
-    system: str,
-    traces: int,
-    dry_run: bool,
-    tflops: float | None,
-    live: bool | None,
-    as_json: bool,
-) -> None:
+def eval_command(given: TrainingOptions, checkpoint: Path | None, pool: Path | None, system: str, traces: int) -> None:
     """Measure a checkpoint on the tasks of `tasks.eval`.
 
     Writes a results file for `concertino bench report` and `compare`.
@@ -54,20 +40,20 @@ def eval_command(
     "traces"}
     """
     set_quiet_environment()
-    config = settings(source, overrides, output)
-    if checkpoint is not None or not (config.model.path and names_path(overrides)):
+    config = settings(given)
+    if checkpoint is not None or not (config.model.path and names_path(given.overrides)):
         changed = config.model.model_copy(update={"path": str(find_model_of(checkpoint, Path(config.trainer.output)))})
         config = config.model_copy(update={"model": changed})
-    if dry_run:
-        from .dry_run import dry_run as tell
+    if given.dry_run:
+        from .dry_run import dry_run
 
-        tell(config, "eval", source, overrides, as_json, tflops)
+        dry_run(config, "eval", given)
         return
     from concertino_train.evaluation.measurement import run_eval
 
     name = system or _name(checkpoint or Path(config.model.path)) + (f"-{pool.stem}" if pool is not None else "")
-    result = run_eval(config, pool=pool, system=name, traces=traces, reporter=teller(as_json, live))
-    if as_json:
+    result = run_eval(config, pool=pool, system=name, traces=traces, reporter=teller(given))
+    if given.as_json:
         write_json(result.to_json())
     else:
         write(*result.lines(), f"results: {result.results}; concertino bench report {result.results}")

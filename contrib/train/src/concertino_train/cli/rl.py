@@ -9,28 +9,13 @@ import click
 
 from concertino_train.running.quiet import set_quiet_environment
 
-from .options import common_options, config_options, estimating_options, going_on_options, view_option
+from .options import TrainingOptions, training_options
 from .settings import settings, taught, teller, write, write_json
 
 
 @click.command("rl")
-@config_options
-@going_on_options
-@estimating_options
-@view_option
-@common_options
-def rl_command(
-    source: str,
-    overrides: tuple[str, ...],
-    output: Path | None,
-    resume: bool,
-    restart: bool,
-    force: bool,
-    dry_run: bool,
-    tflops: float | None,
-    live: bool | None,
-    as_json: bool,
-) -> None:
+@training_options(resumes=True)
+def rl_command(given: TrainingOptions) -> None:
     """Train a policy by reinforcement learning.
 
     It starts from the model of `concertino train sft` in the same output, if there is one. The first batch is audited
@@ -42,22 +27,27 @@ def rl_command(
     Ends with status 130 if it was stopped.
     """
     set_quiet_environment()
-    config, note = taught(settings(source, overrides, output), overrides)
-    if dry_run:
-        from .dry_run import dry_run as tell
+    config, note = taught(settings(given), given.overrides)
+    if given.dry_run:
+        from .dry_run import dry_run
 
-        begins = "resumes from the newest checkpoint, if there is one" if resume else note or "starts with new weights"
-        tell(config, "rl", source, overrides, as_json, tflops, begins)
+        begins = "resumes from the newest checkpoint, if there is one"
+        dry_run(config, "rl", given, begins if given.resume else note or "starts with new weights")
         return
     from concertino_train.rl.training import run_rl
 
-    told = teller(as_json, live)
-    if note and not resume:
+    told = teller(given)
+    if note and not given.resume:
         told.say(note)
     result = run_rl(
-        config, output=Path(config.trainer.output) / "rl", resume=resume, restart=restart, force=force, reporter=told
+        config,
+        output=Path(config.trainer.output) / "rl",
+        reporter=told,
+        resume=given.resume,
+        restart=given.restart,
+        force=given.force,
     )
-    if as_json:
+    if given.as_json:
         write_json(result.to_json())
     elif result.model is not None:
         shown = {name: result.figures[name] for name in ("reward", "success", "eval/success") if name in result.figures}

@@ -16,17 +16,19 @@ from concertino_train.config.reading import read_settings
 from concertino_train.running.progress import Reporter, reporter
 from concertino_train.running.ranks import this_rank
 
+from .options import TrainingOptions
 
-def settings(source: str, overrides: Sequence[str], output: Path | None) -> TrainConfig:
+
+def settings(given: TrainingOptions) -> TrainConfig:
     """The training that a command line names.
 
     Raises:
         UsageError: as `load_config`.
     """
-    config = load_config(source, overrides)
-    if output is None:
+    config = load_config(given.source, given.overrides)
+    if given.output is None:
         return config
-    trainer = config.trainer.model_copy(update={"output": str(output)})
+    trainer = config.trainer.model_copy(update={"output": str(given.output)})
     return config.model_copy(update={"trainer": trainer})
 
 
@@ -68,15 +70,15 @@ def _same_model(before: TrainConfig, now: TrainConfig, taught: Path) -> None:
     if told:
         raise UsageError(
             f"{taught} was taught from another model ({told}); choose another folder (--output), begin with the model "
-            f"of the settings (model.start=given), or with what was taught all the same (model.path={taught})"
+            f"of the settings (model.start=given), or with what was taught nevertheless (model.path={taught})"
         )
 
 
-def teller(as_json: bool, live: bool | None) -> Reporter:
+def teller(given: TrainingOptions) -> Reporter:
     """The reporter, which writes to stderr; a silent one on ranks that do not lead."""
     if not this_rank().leads:
         return Reporter()
-    view = "json" if as_json else {None: "auto", True: "bar", False: "plain"}[live]
+    view = "json" if given.as_json else {None: "auto", True: "bar", False: "plain"}[given.live]
     return reporter(view, lambda line: click.echo(line, err=True))
 
 

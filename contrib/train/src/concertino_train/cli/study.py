@@ -67,15 +67,13 @@ def _named(name: str) -> Study:
         UsageError: there is none.
     """
     from concertino import UsageError
-    from concertino.schema import near_names
 
+    from concertino_train.settings import did_you_mean
     from concertino_train.studies.catalogue import STUDIES
 
     if name in STUDIES:
         return STUDIES[name]
-    near = near_names(name, list(STUDIES), limit=2)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(STUDIES)}"
-    raise UsageError(f"no study {name!r}; {hint}")
+    raise UsageError(f"no study {name!r}; {did_you_mean(name, list(STUDIES))}")
 
 
 def _studied(

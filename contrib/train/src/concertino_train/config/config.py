@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from concertino import UsageError
-from concertino.schema import near_names
 from concertino.strategies import installed_strategy
 from pydantic import BaseModel, Field, ValidationError
 
-from concertino_train.settings import Section
+from concertino_train.settings import Section, did_you_mean
 
 from .data import DataSection
 from .learning import AlgorithmSection, LoggingSection, RolesSection, TrainerSection
@@ -202,9 +201,7 @@ def _told(given: Given, error: ErrorDetails) -> str:
     prefix = f"{place}: " if place else ""
     if error["type"] == "extra_forbidden":
         known = list(_fields(path[:-1]))
-        near = near_names(path[-1], known)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
-        return f"{prefix}unknown key {key!r}; {hint}{_elsewhere(path[-1], known)}"
+        return f"{prefix}unknown key {key!r}; {did_you_mean(path[-1], known)}{_elsewhere(path[-1], known)}"
     if error["type"] == "missing":
         return f"{prefix}{'.'.join(path[:-1])}: {path[-1]!r} is missing"
     if error["type"] == "value_error":

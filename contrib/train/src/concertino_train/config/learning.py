@@ -59,7 +59,7 @@ class AlgorithmSection(PolicyUpdate):
         grouping: whole rollouts of a question are compared, or the texts tried at one turn of one role, which needs
             `rollout.tree`.
         shuffle_rewards: a control: the rewards of a question's rollouts are dealt out among them at random, so that
-            there is nothing to learn; what changes all the same is not learning.
+            there is nothing to learn; what changes nevertheless is not learning.
         advantages, filters, sampling: before the update.
     """
 
@@ -261,7 +261,7 @@ class LoggingSection(Section):
 
     Attributes:
         every: steps between lines of progress.
-        trackers: where figures go besides the file: `tensorboard`, `trackio`, `wandb`. None by default.
+        trackers: where figures also go: `tensorboard`, `trackio`, `wandb`. None by default.
         project, run: names that trackers show.
         traces: rollouts as trace files.
         plot_every: steps between drawings of `plot.svg`; at the end it is drawn in any case; 0 for only then.

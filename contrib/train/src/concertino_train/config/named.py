@@ -11,7 +11,8 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from concertino import Strategy, UsageError
-from concertino.schema import near_names
+
+from concertino_train.settings import did_you_mean
 
 from .sections import Named, StrategySection
 
@@ -117,9 +118,7 @@ def _for_environment(section: StrategySection, known: list[str]) -> Strategy:
 def _known(name: str, given: Mapping[str, Any], known: list[str]) -> None:
     for key in given:
         if key not in known:
-            near = near_names(key, known)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known) or 'none'}"
-            raise UsageError(f"the strategy {name!r} has no setting {key!r}; {hint}")
+            raise UsageError(f"the strategy {name!r} has no setting {key!r}; {did_you_mean(key, known)}")
 
 
 def make_reward(section: Mapping[str, Any]) -> Reward:

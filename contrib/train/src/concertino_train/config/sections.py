@@ -103,7 +103,7 @@ class ModelSection(Section):
 
 
 class CostSection(Section):
-    """What a call of a tool or agent costs besides what it spends itself.
+    """What a call of a tool or agent costs, in addition to what it spends itself.
 
     Attributes:
         units: abstract cost units.
@@ -271,7 +271,7 @@ class ServerSection(Section):
 
     Attributes:
         args: for `vllm serve`.
-        executable: the command, where it is not found by itself.
+        executable: path of the command; looked up by default.
         attach: address of one that runs already.
     """
 

@@ -6,7 +6,7 @@
 
 The invariants: what is not in `train` is context and never a target; a text that was malformed, cut off, or had a call
 that could not be understood stays in its place and is not taught; and every text of a run is taught at most once: where
-a history is told afresh, earlier texts are context.
+a strategy rewrites the history, earlier texts are context.
 """
 
 from __future__ import annotations

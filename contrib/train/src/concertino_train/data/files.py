@@ -134,7 +134,7 @@ def _read(source: Path, number: int, line: bytes) -> RoleConversation:
     try:
         return from_row(json.loads(line))
     except ValueError as error:
-        what = "it is torn" if not line.endswith(b"\n") else "it is no JSON"
+        what = "it is torn" if not line.endswith(b"\n") else "it is not JSON"
         raise UsageError(f"{source}, line {number}: {what}: {error}; make the set again") from error
     except UsageError as error:
         raise UsageError(f"{source}, line {number}: {error}") from error

@@ -1,7 +1,7 @@
 """A trace replayed: every text that a role wrote, with the conversation that it read and its result.
 
 A trace keeps of each question only the messages that were new. What a role read as a whole follows from the strategy:
-a chat goes on, a stateless prompt and the next turn of a role begin anew, a compacted history is told afresh. So the
+a chat continues, a stateless prompt and the next turn of a role begin again, a compacted history is rewritten. So the
 strategy's own machine is driven by the recorded replies and observations, without any model or tool, and says where a
 conversation begins; the words are those of the trace.
 
@@ -33,7 +33,7 @@ class Spoken:
         role: of the pool, whose model wrote it.
         part: role of the workflow that it plays; the same as `role` where a strategy has no roles of its own.
         model: which model of the pool played the role.
-        begins: a conversation begins with `fresh`; else it goes on behind the role's text before.
+        begins: a conversation begins with `fresh`; else it continues after the role's previous text.
         fresh: messages that it read and that this conversation did not have yet.
         reply: what it wrote.
         reading: what the strategy's machine found in it.

@@ -37,7 +37,6 @@ from concertino.strategies import (
 from .conversations import OTHERS, RoleConversation, faults_of
 from .dataflow import MadeValue, dependencies, leaves, rounds_of, sources_of
 from .replaying import ReplayedTrace, Spoken, Tools, replayed, tell
-from .trajectories import data_of
 
 _BUDGET = re.compile(r"\n?<budget>(\{.*?\})</budget>\s*\Z", re.DOTALL)
 _QUOTE = re.compile(r"(?<!\$)\$\{[^{}\n]{0,64}\}")
@@ -97,11 +96,11 @@ def parallelised(
     told = replayed(trace, tools)
     own, last = _parts(told, exact)
     calls = [
-        MadeValue(call.name, data_of(call), seen, said.reading.thought if number == 0 else "")
+        MadeValue(call.name, call.data, seen, said.reading.thought if number == 0 else "")
         for said in own
         for number, (call, seen) in enumerate(said.calls)
     ]
-    written = [data_of(call) for said in own for call in said.reading.calls]
+    written = [call.data for said in own for call in said.reading.calls]
     strategy = _target(told.strategy, target)
     known = "\n".join(message.text for message in own[0].fresh)
     needs = _needs(known, calls, written, writes)
@@ -125,7 +124,7 @@ def _parts(told: ReplayedTrace, exact: bool) -> tuple[list[Spoken], list[Spoken]
         raise NotParallel(f"{refused}: its plans have dependencies written in them already")
     spoken = [said for said in told.spoken if said.role not in OTHERS]
     if sum(said.begins for said in spoken) != 1:
-        raise NotParallel("its history was told afresh, or its prompts are stateless: there is no one conversation")
+        raise NotParallel("its history was rewritten, or its prompts are stateless: there is no one conversation")
     if any(said.unread or said.refused or said.reply.tool_calls for said in spoken):
         raise NotParallel("a text was malformed, a call was refused, or calls are native; it stays as it is")
     if not told.done.answer:
@@ -299,7 +298,7 @@ class _Writer:
             raise NotParallel("the rewritten trajectory ends before its last text")
         if not self.messages and self.same:  # the instructions as they were recorded, which name the tools
             self.messages = list(self.own[0].fresh)
-        elif step.fresh == len(step.messages):  # told afresh
+        elif step.fresh == len(step.messages):  # the history was rewritten
             self.messages = list(step.messages)
         else:
             self.messages += step.messages[-step.fresh :] if step.fresh else ()
@@ -369,7 +368,7 @@ class _Spending:
             self.taken += [used, *({} for _ in said.calls[1:])]
 
     def left(self, done: Sequence[int], rounds: int) -> dict[str, float] | None:
-        """What is left behind so many rounds in which these calls were made."""
+        """What is left after so many rounds in which these calls were made."""
         if self.first is None:
             return None
         left = dict(self.first)
@@ -385,7 +384,7 @@ def _remaining(fresh: Sequence[Message]) -> dict[str, float] | None:
 
 
 def _planned(calls: Sequence[Call]) -> list[tuple[str, Any]]:
-    return [(call.name, data_of(call)) for call in calls if call.error is None]
+    return [(call.name, call.data) for call in calls if call.error is None]
 
 
 def _brief(arguments: Any) -> str:

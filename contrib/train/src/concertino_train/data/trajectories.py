@@ -6,7 +6,6 @@ machine; and what cannot be read is told with its reason, never skipped.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -251,7 +250,7 @@ def _makes_good(call: Call, seen: Observation, later: Call, done: Observation) -
     near = seen.error.near if seen.error is not None else ()
     if later.name == call.name or done.name == seen.name or later.name in near:
         return True
-    return bool(_long_texts(data_of(call)) & _long_texts(data_of(later)))
+    return bool(_long_texts(call.data) & _long_texts(later.data))
 
 
 _SUBTASK = 12
@@ -266,17 +265,6 @@ def _long_texts(value: Any) -> set[str]:
     if isinstance(value, list | tuple):
         return {text for item in value for text in _long_texts(item)}
     return set()
-
-
-def data_of(call: Call) -> Any:
-    """The arguments of a call as data; the raw text where it is no JSON."""
-    arguments = call.to_json()["arguments"]
-    if not isinstance(arguments, str):
-        return arguments
-    try:
-        return json.loads(arguments)
-    except ValueError:
-        return arguments
 
 
 def _models(trace: Trace) -> Iterator[str]:

@@ -19,7 +19,7 @@ from concertino import Prices, UsageError
 from concertino_train.config.named import make_strategy
 from concertino_train.running.ranks import this_rank, wait_for_everyone
 
-from .models import ADAPTER, LoadedPolicy, check_adapter
+from .models import ADAPTER, LoadedPolicy, check_adapter, save_base
 
 if TYPE_CHECKING:
     from concertino_local.codec import ChatCodec
@@ -110,9 +110,7 @@ def make_learner(config: TrainConfig, loaded: LoadedPolicy, home: Path | None = 
         return _full(config, loaded, names)
     base = loaded.model
     if config.model.adapter is not None and loaded.made and home is not None:
-        base.save_pretrained(str(home / "base"))
-        loaded.codec.save(home / "base")
-        base.name_or_path = str((home / "base").resolve())
+        save_base(loaded, home)
     if names:
         model = _role_adapters(config, loaded, names)
         policy = _policy(config, model, loaded, {name: name for name in names})
@@ -277,9 +275,7 @@ def _server(config: TrainConfig, model: Any, loaded: LoadedPolicy, home: Path | 
     if not path:
         if home is None:
             raise UsageError("rollout.backend=vllm serves a folder; give model.path")
-        loaded.model.save_pretrained(str(home / "base"))
-        loaded.codec.save(home / "base")
-        path = str(home / "base")
+        path = save_base(loaded, home)
     section, more = config.rollout.server, dict[str, Any]()
     if section.executable:
         more["executable"] = section.executable

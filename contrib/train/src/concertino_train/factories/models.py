@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concertino import UsageError
-from concertino.strategies import Ask, TaskContext
+from concertino.strategies import Ask
 
 if TYPE_CHECKING:
     from concertino_local.codec import ChatCodec
@@ -70,13 +70,21 @@ def load_model(config: TrainConfig, texts: Iterable[str] = ()) -> LoadedPolicy:
     return loaded
 
 
+def save_base(loaded: LoadedPolicy, home: Path) -> str:
+    """Write a model that was made from nothing to `home/base`, where adapters name it; gives the folder."""
+    base = home / "base"
+    loaded.model.save_pretrained(str(base))
+    loaded.codec.save(base)
+    loaded.model.name_or_path = str(base.resolve())
+    return str(base)
+
+
 def first_texts(questions: Questions) -> list[str]:
     """What rollouts begin with: texts to train a tokenizer on."""
     found: list[str] = []
     for number in range(min(_TEXTS, len(questions.tasks))):
         asked = questions.assignment(number)
-        pool = asked.pool if asked.world is None else asked.pool.adding(*asked.world(asked.task).members())
-        step = asked.strategy.begin(TaskContext(asked.text, pool.to_openai())).step()
+        step = asked.first_step()
         if isinstance(step, Ask):
             found += [message.text for message in step.messages]
         else:  # a workflow that looks at its world before it asks anybody
@@ -91,7 +99,7 @@ def _from_path(config: TrainConfig, path: str) -> LoadedPolicy:
     from concertino_local.codec import ChatCodec
 
     home = _first_role(path)
-    base = _base_of(home)
+    base = base_of(home)
     if home != path:  # adapters or models by role, which are put on later
         model = load_weights(config, base or home)
     else:
@@ -118,7 +126,7 @@ def load_weights(config: TrainConfig, path: str) -> Any:
     """
     from transformers import AutoModelForCausalLM
 
-    base = _base_of(path)
+    base = base_of(path)
     check_adapter(config, path)
     options: dict[str, Any] = {"dtype": _dtype(config), "local_files_only": True}
     if config.model.attention != "auto":
@@ -163,7 +171,7 @@ def check_adapter(config: TrainConfig, path: str | Path) -> None:
         )
 
 
-def _base_of(path: str) -> str:
+def base_of(path: str | Path) -> str:
     """The model below the adapter in a folder; empty where it holds none."""
     file = Path(path) / ADAPTER
     if not file.exists():

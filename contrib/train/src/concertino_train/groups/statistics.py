@@ -66,21 +66,18 @@ def distinct_rewards(rewards: Sequence[float] | Floats, groups: Groups, toleranc
     return counts
 
 
-def group_statistics(
-    rewards: Sequence[float] | Floats, groups: Groups, *, threshold: float = 0.1, tolerance: float = TOLERANCE
-) -> GroupStatistics:
+def group_statistics(rewards: Sequence[float] | Floats, groups: Groups, *, threshold: float = 0.1) -> GroupStatistics:
     """The figures of a batch.
 
     Args:
         rewards: shape (n,).
         groups: of the n rows.
         threshold: std below which a group counts as homogeneous.
-        tolerance: of `distinct_rewards`.
     """
     values = as_rewards(rewards, groups)
     several: Bools = groups.sizes > 1
-    equal = equal_within(*spread(values, groups), tolerance)
-    distinct = distinct_rewards(values, groups, tolerance)
+    equal = equal_within(*spread(values, groups), TOLERANCE)
+    distinct = distinct_rewards(values, groups)
     return GroupStatistics(
         len(groups),
         len(values),

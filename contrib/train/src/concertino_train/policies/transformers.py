@@ -9,8 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from concertino import UsageError
 from concertino_local.codec import Codec
@@ -72,38 +71,6 @@ class TransformersPolicy(Policy):
         self.work = SamplingWork()
         self._device = None if device is None else torch.device(device)
         self._context = context
-
-    @classmethod
-    def from_pretrained(
-        cls,
-        path: str | Path,
-        codec: Codec | None = None,
-        *,
-        template: str | Path | None = None,
-        dtype: str | torch.dtype = "auto",
-        device: str | torch.device | None = None,
-        **options: Any,
-    ) -> Self:
-        """Of a folder.
-
-        Args:
-            path: as `save_pretrained` writes it, a PEFT adapter's included.
-            codec: a `ChatCodec` of the same folder by default.
-            template: for that codec, as in `ChatCodec.load`.
-            dtype: of the weights; as they were saved by default.
-            device: where the model goes; a GPU if there is one by default.
-            options: as for the class.
-
-        Raises:
-            UsageError: there is no such model, or nothing can be trained with its template.
-        """
-        import torch
-        from concertino_local.codec import ChatCodec
-
-        where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        if codec is None:
-            codec = ChatCodec.load(path, template)
-        return cls(_load(Path(path).expanduser(), dtype).to(where), codec, **options)
 
     @property
     def model(self) -> torch.nn.Module:
@@ -205,24 +172,6 @@ def _network(model: torch.nn.Module) -> Network:
             "vLLM and give a VLLMPolicy"
         )
     return network
-
-
-def _load(folder: Path, dtype: str | torch.dtype) -> torch.nn.Module:
-    from transformers import AutoModelForCausalLM
-
-    try:
-        if (folder / "adapter_config.json").is_file():
-            from peft import AutoPeftModelForCausalLM
-
-            loaded = AutoPeftModelForCausalLM.from_pretrained(str(folder), dtype=dtype, is_trainable=True)
-        else:
-            loaded = AutoModelForCausalLM.from_pretrained(str(folder), dtype=dtype)
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"{folder}: no causal language model ({error}); expected a folder as save_pretrained writes it"
-        ) from error
-    model: torch.nn.Module = loaded
-    return model
 
 
 def _unwrap(model: torch.nn.Module) -> torch.nn.Module:

@@ -20,57 +20,12 @@ from concertino import UsageError
 from concertino_bench.environments import ALPHA, COEFFICIENTS, LAMBDAS, alpha_mix, lambda_mix
 
 from concertino_train.episodes import Episode, RoleTurn
+from concertino_train.settings import did_you_mean
 
-from .term import Term, did_you_mean
+from .term import Term
 
 Over = Literal["last", "mean"]
 Weights = Mapping[str, Mapping[str, float]]
-
-
-# -- functions of numbers ----------------------------------------------------------------------------------------------
-
-
-def local_reward(scores: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    """App. A.1: r_loc = Σ c_l s_l with Σ c_l = 1. Rises with every score.
-
-    Args:
-        scores: s_l, each 0 to 1, by name.
-        weights: c_l, 0 or more, by the same names.
-
-    Returns:
-        0 to 1.
-
-    Raises:
-        UsageError: the names differ.
-    """
-    if set(scores) != set(weights):
-        raise UsageError(f"scores {sorted(scores)} do not fit weights {sorted(weights)}; the names have to be the same")
-    return min(1.0, math.fsum(weights[name] * score for name, score in scores.items()))
-
-
-def released_coder(pass_ratio: float) -> float:
-    """Released code: twice the share of tests passed. 0 to 2."""
-    return 2.0 * pass_ratio
-
-
-def released_tester(golden_ratio: float, pass_ratio: float) -> float:
-    """Released code: share of the role's tests that the golden program passes, plus the coder's share. 0 to 2."""
-    return golden_ratio + pass_ratio
-
-
-def released_reasoner(correct: float) -> float:
-    """Released code: 2 for a right answer. 0 or 2."""
-    return 2.0 * correct
-
-
-def released_tool(step: float, correct: float) -> float:
-    """Released code: -1, 0 or 1 for what the role's own script gave, plus 1 for a right answer. -1 to 2."""
-    return step + correct
-
-
-def released_game(readable: bool, environment: float) -> float:
-    """Released code: -2 for a text that cannot be read, plus the environment's shaped reward, which has no bounds."""
-    return environment if readable else environment - 2.0
 
 
 # -- terms -------------------------------------------------------------------------------------------------------------
@@ -150,8 +105,16 @@ class _WithLocal(_Turns):
                 )
 
     def local(self, turn: RoleTurn, domain: str) -> float:
-        """r_loc; 0 for a role without scores."""
-        return local_reward(turn.scores, self._weights(turn.role, domain)) if turn.scores else 0.0
+        """App. A.1: r_loc = Σ c_l s_l with Σ c_l = 1; 0 for a role without scores."""
+        if not turn.scores:
+            return 0.0
+        weights = self._weights(turn.role, domain)
+        if set(turn.scores) != set(weights):
+            raise UsageError(
+                f"{self.name}: scores {sorted(turn.scores)} do not fit weights {sorted(weights)}; the names have to be "
+                "the same"
+            )
+        return min(1.0, math.fsum(weights[name] * score for name, score in turn.scores.items()))
 
     def _weights(self, role: str, domain: str) -> Mapping[str, float]:
         table = self.coefficients if self.coefficients is not None else COEFFICIENTS.get(domain)
@@ -173,7 +136,7 @@ class Local(_WithLocal):
     name = "at-grpo/local"
     formula = "m · Σ_l c_l s_l"
     source = "AT-GRPO App. A.1.1 to A.1.5"
-    meaning = "What the role did by itself; 0 where it could not be worked out (m = 0)."
+    meaning = "What the role alone did; 0 where it could not be worked out (m = 0)."
 
     def of_turn(self, turn: RoleTurn, domain: str) -> float:
         """The local reward."""
@@ -266,13 +229,14 @@ class Released(_Turns):
     def of_turn(self, turn: RoleTurn, domain: str) -> float:
         """What the code pays."""
         roles: dict[tuple[str, str], Callable[[], float]] = {
-            ("code", "coder"): lambda: released_coder(turn.team),
-            ("code", "tester"): lambda: released_tester(self._fact(turn, "golden"), turn.team),
-            ("maths", "reasoner"): lambda: released_reasoner(turn.team),
-            ("maths", "programmer"): lambda: released_tool(self._fact(turn, "step"), turn.team),
+            ("code", "coder"): lambda: 2.0 * turn.team,
+            ("code", "tester"): lambda: self._fact(turn, "golden") + turn.team,
+            ("maths", "reasoner"): lambda: 2.0 * turn.team,
+            ("maths", "programmer"): lambda: self._fact(turn, "step") + turn.team,
         }
         if domain in ("plan-path", "sudoku", "sokoban"):
-            return released_game(turn.scores.get("format", 1.0) > 0, self._fact(turn, "environment"))
+            readable = turn.scores.get("format", 1.0) > 0
+            return self._fact(turn, "environment") - (0.0 if readable else 2.0)
         if (domain, turn.role) not in roles:
             known = "; ".join(f"{name} of {of}" for of, name in roles)
             raise UsageError(f"{self.name}: there is no reward for {turn.role!r} of {domain!r}; {known}; and games")

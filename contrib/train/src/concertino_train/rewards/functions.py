@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from concertino import UsageError
 
 from concertino_train.episodes import Episode
+from concertino_train.settings import did_you_mean
 
-from .term import UnpricedError, did_you_mean
+from .term import UnpricedError
 
 SPENDING: dict[str, str] = {
     "units": "cost units",

@@ -15,21 +15,6 @@ RELEASED_EXECUTED, RELEASED_CORRECT = 0.1, 0.9
 """Weights of the released code's default; its recipe sets 0 and 1."""
 
 
-def correct_reward(right: bool) -> float:
-    """Eq. 3: 1[ŷ = y]. 0 or 1. With several answers, all of them have to be right."""
-    return indicator(right)
-
-
-def executed_reward(answered: bool, calls_ok: Sequence[bool] = ()) -> float:
-    """Whether the graph ran to an output. 0 or 1.
-
-    Args:
-        answered: there is an output that is not empty.
-        calls_ok: for each call whether it succeeded; empty to look at the output alone.
-    """
-    return indicator(answered and all(calls_ok))
-
-
 @dataclass(frozen=True)
 class CorrectAnswer(Term):
     """Eq. 3."""
@@ -41,7 +26,7 @@ class CorrectAnswer(Term):
 
     def values(self, group: Sequence[Episode]) -> list[float]:
         """1 or 0 for each episode."""
-        return [correct_reward(episode.right) for episode in group]
+        return [indicator(episode.right) for episode in group]
 
 
 @dataclass(frozen=True)
@@ -62,4 +47,5 @@ class Executed(Term):
 
     def values(self, group: Sequence[Episode]) -> list[float]:
         """1 or 0 for each episode."""
-        return [executed_reward(each.answered, [c.ok for c in each.calls] if self.every_call else ()) for each in group]
+        every = self.every_call
+        return [indicator(each.answered and (not every or all(c.ok for c in each.calls))) for each in group]

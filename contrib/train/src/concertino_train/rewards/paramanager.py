@@ -27,11 +27,6 @@ Final = Literal["count", "leave_out"]
 # -- functions of numbers ----------------------------------------------------------------------------------------------
 
 
-def task_reward(right: bool) -> float:
-    """Eq. 11: 1[ẑ = GT(q)]. 0 or 1."""
-    return indicator(right)
-
-
 def format_reward(exact: Sequence[bool]) -> float:
     """Eq. 12: (1/T) Σ_t Fmt(y_t), the mean over rounds; 0 without rounds.
 
@@ -65,26 +60,6 @@ def tool_reward(tools: Collection[str], threshold: int = THETA_TOOL) -> float:
         threshold: θ_tool, different members.
     """
     return indicator(len(set(tools)) >= threshold)
-
-
-def diversity_reward(parallelism: float, tool: float) -> float:
-    """Eq. 13: ½ (R_par + R_tool). 0, ½ or 1."""
-    return 0.5 * (parallelism + tool)
-
-
-def length_reward(tokens: float, target: float = LENGTH_TARGET) -> float:
-    """Eq. 16: 1 up to L_tar tokens, falling to 0 at 2 L_tar. 0 to 1."""
-    return soft_target(tokens, target)
-
-
-def cost_reward(units: float, target: float = COST_TARGET) -> float:
-    """Eq. 17: 1 up to C_tar cost units, falling to 0 at 2 C_tar. 0 to 1."""
-    return soft_target(units, target)
-
-
-def efficiency_reward(length: float, cost: float) -> float:
-    """Eq. 18: ½ (R_len + R_cost). 0 to 1."""
-    return 0.5 * (length + cost)
 
 
 # -- what the functions read of an episode -----------------------------------------------------------------------------
@@ -125,7 +100,7 @@ class TaskReward(Term):
 
     def values(self, group: Sequence[Episode]) -> list[float]:
         """1 or 0 for each episode."""
-        return [task_reward(episode.right) for episode in group]
+        return [indicator(episode.right) for episode in group]
 
 
 @dataclass(frozen=True)
@@ -218,7 +193,7 @@ class Diversity(Term):
     def values(self, group: Sequence[Episode]) -> list[float]:
         """0, ½ or 1 for each episode."""
         parallelism, tools = (part.values(group) for part in self._parts())
-        return [diversity_reward(*pair) for pair in zip(parallelism, tools, strict=True)]
+        return [0.5 * sum(pair) for pair in zip(parallelism, tools, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -245,7 +220,7 @@ class Length(Term):
 
     def values(self, group: Sequence[Episode]) -> list[float]:
         """0 to 1 for each episode."""
-        return [length_reward(spent(episode, self.length_of), self.length_target) for episode in group]
+        return [soft_target(spent(episode, self.length_of), self.length_target) for episode in group]
 
 
 @dataclass(frozen=True)
@@ -271,7 +246,7 @@ class CostReward(Term):
 
     def values(self, group: Sequence[Episode]) -> list[float]:
         """0 to 1 for each episode."""
-        return [cost_reward(cost_units(episode, self.final_units), self.cost_target) for episode in group]
+        return [soft_target(cost_units(episode, self.final_units), self.cost_target) for episode in group]
 
 
 @dataclass(frozen=True)
@@ -299,4 +274,4 @@ class Efficiency(Term):
     def values(self, group: Sequence[Episode]) -> list[float]:
         """0 to 1 for each episode."""
         length, cost = (part.values(group) for part in self._parts())
-        return [efficiency_reward(*pair) for pair in zip(length, cost, strict=True)]
+        return [0.5 * sum(pair) for pair in zip(length, cost, strict=True)]

@@ -24,10 +24,11 @@ from concertino import UsageError
 from concertino_bench.metrics import Preference
 
 from concertino_train.episodes import Episode
+from concertino_train.settings import did_you_mean
 
 from . import at_grpo, gap, mas_orchestra, paramanager, shared, toolorchestra
 from .plain import imported_term
-from .term import Term, did_you_mean
+from .term import Term
 
 
 class Weighted(NamedTuple):

@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Any, ClassVar, Literal, Self, get_type_hints
 
 from concertino import UsageError
-from concertino.schema import near_names
 
 from concertino_train.episodes import Episode
+from concertino_train.settings import did_you_mean
 
 Variant = Literal["paper", "as_released"]
 """`paper`: the formula as printed. `as_released`: what the published code computes where the two differ."""
@@ -110,12 +110,6 @@ class Term(ABC):
     def _one_of(self, name: str, known: Sequence[str]) -> None:
         if (value := getattr(self, name)) not in known:
             raise UsageError(f"{self.name}: {name}={value!r}; {did_you_mean(str(value), known)}")
-
-
-def did_you_mean(given: str, known: Sequence[str]) -> str:
-    """What to write instead of an unknown name."""
-    near = near_names(given, known)
-    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known) or 'none'}"
 
 
 def _typed(cls: type[Term], key: str, value: Any, label: str) -> Any:

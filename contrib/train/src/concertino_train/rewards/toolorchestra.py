@@ -30,11 +30,6 @@ ToolFeature = Literal["count", "share"]
 # -- functions of numbers ----------------------------------------------------------------------------------------------
 
 
-def outcome_reward(solved: bool) -> float:
-    """r_outcome: 1 if the task is solved, else 0."""
-    return indicator(solved)
-
-
 def normalised(features: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
     """M_normalized: every feature by its place between the least and the greatest of the group.
 
@@ -128,7 +123,7 @@ class OutcomeReward(Term):
 
     def values(self, group: Sequence[Episode]) -> list[float]:
         """1 or 0 for each episode."""
-        return [outcome_reward(episode.right) for episode in group]
+        return [indicator(episode.right) for episode in group]
 
 
 @dataclass(frozen=True)
@@ -160,10 +155,10 @@ class PreferenceReward(Term):
         "tools": "`count`, as in the paper, where more calls of a preferred tool always pay; or `share` of all calls",
     }
     differences = (
-        "The released code keeps the bounds of -$ and -seconds and normalises +$ and +seconds: the dearest and slowest "
-        "right answer gets the most. Three right answers for $1, $2 and $4 under a preference for little cost get 3.0, "
-        "3.33 and 4.0; the paper's formula gives 1, 0.67 and 0. It also adds a constant to solved rollouts for "
-        "accuracy, cost and latency, and gives less than 0 for a preferred tool that was not used."
+        "The released code keeps the bounds of -$ and -seconds and normalises +$ and +seconds: the most expensive and "
+        "slowest right answer gets the most. Three right answers for $1, $2 and $4 under a preference for little cost "
+        "get 3.0, 3.33 and 4.0; the paper's formula gives 1, 0.67 and 0. It also adds a constant to solved rollouts "
+        "for accuracy, cost and latency, and gives less than 0 for a preferred tool that was not used."
     )
     charges = frozenset({"usd", "seconds", "critical_path", "call_seconds"})
 
@@ -203,7 +198,7 @@ class PreferenceReward(Term):
         """M of one episode; $ are looked at only where somebody cares for them, since they may be unknown."""
         cost = spent(episode, "usd", policy=self.money == "all", who=self.name) if usd else 0.0
         counts = {f"tool:{each}": tool_feature(episode, each, self.tools) for each in patterns}
-        measures = (outcome_reward(episode.right), -cost, -spent(episode, _CLOCKS[self.clock]))
+        measures = (indicator(episode.right), -cost, -spent(episode, _CLOCKS[self.clock]))
         return {**counts, **dict(zip(_MEASURES, measures, strict=True))}
 
 

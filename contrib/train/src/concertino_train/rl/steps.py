@@ -202,10 +202,7 @@ class StepCollector:
         """Figures of the tests with the weights as they are: `eval/success` and the like; nothing without tests."""
         if not self.tests:
             return {}
-        rollouts: list[Rollout] = []
-        for number, part in enumerate(in_batches(self.tests, self.config.trainer.eval.batch)):
-            rollouts += measured_rollouts(self.config, self.engine, part, number)
-        figures = episode_figures([rollout.episode for rollout in rollouts])
+        figures = figures_of_tests(self.config, self.engine, self.tests)
         names = ("success", "format", "rounds", "calls", "tokens", "units", "usd")
         return {TESTS: float(len(self.tests)), **{f"eval/{name}": figures[name] for name in names}}
 
@@ -218,7 +215,7 @@ class StepCollector:
         return {"sampler": dumped, "waiting": list(self._waiting), "questions": self.questions.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where `state_dict` was made."""
+        """Continue where `state_dict` was made."""
         self._sampler.restore(state["sampler"])
         self._sampler.buffer = [
             replace(each, payload=[KeptRollout.from_json(one) for one in each.payload]) for each in self._sampler.buffer
@@ -247,6 +244,13 @@ def measured_rollouts(
     finally:
         for policy, (temperature, top_p) in zip(policies, usual, strict=True):
             policy.temperature, policy.top_p = temperature, top_p
+
+
+def figures_of_tests(config: TrainConfig, engine: RolloutEngine, tests: Sequence[Assignment]) -> dict[str, float]:
+    """Figures of all tests, rolled out batch by batch."""
+    batches = in_batches(tests, config.trainer.eval.batch)
+    rollouts = [each for number, part in enumerate(batches) for each in measured_rollouts(config, engine, part, number)]
+    return episode_figures([rollout.episode for rollout in rollouts])
 
 
 def shuffled(rewards: Sequence[Scored], groups: Sequence[str], seed: str) -> list[Scored]:

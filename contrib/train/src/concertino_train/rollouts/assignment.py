@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from concertino import Budget, Pool, Strategy, UsageError
+from concertino.strategies import Step, TaskContext
 from concertino_bench import Task, TaskWorld
 from concertino_bench.metrics import Preference
 
@@ -38,6 +39,11 @@ class Assignment:
     def text(self) -> str:
         """What is asked."""
         return self.question or self.task.question
+
+    def first_step(self) -> Step:
+        """What the strategy does first, before anything has run."""
+        pool = self.pool if self.world is None else self.pool.adding(*self.world(self.task).members())
+        return self.strategy.begin(TaskContext(self.text, pool.to_openai())).step()
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ class Player:
         return step.role != "orchestrator" and step.role in self.run.pool.roles
 
     async def advance(self) -> None:
-        """Go on until the policy is asked, or the run is done."""
+        """Run until the policy is asked, or the run is done."""
         while not self.run.done and self.asks() is None:
             if isinstance(self.run.step, Act):
                 await self.run.act()
@@ -219,13 +219,6 @@ class RolloutEngine:
             self._loop = None
         self._threads.shutdown()
         self._scripts.close()
-
-    async def aclose(self) -> None:
-        """`close`, on the event loop on which `run` was awaited."""
-        if self._given is None and self._executor is not None:
-            executor, self._executor = self._executor, None
-            await executor.aclose()
-        self.close()
 
     # -- the parts -----------------------------------------------------------------------------------------------------
 

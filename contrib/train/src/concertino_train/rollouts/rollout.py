@@ -78,7 +78,7 @@ class Rollout:
 
 
 def score_rollouts(rollouts: Sequence[Rollout], reward: Reward) -> list[Scored]:
-    """Rewards of rollouts, each group scored by itself.
+    """Rewards of rollouts, each group scored separately.
 
     Raises:
         UsageError: as `Reward.score`.

@@ -1,7 +1,7 @@
 """Equal calls of several rollouts of a group are made once, and their result is given to all.
 
 Rollouts of one question often begin with the same calls, and each costs money and time. What is shared is the
-observation with all that it cost: every rollout is charged as if it had called by itself, so that rewards do not depend
+observation with all that it cost: every rollout is charged as if it had made the call, so that rewards do not depend
 on who came first.
 
 The invariants: only calls of one group are shared, equal in name, in arguments, in how often the rollout made that call

@@ -60,7 +60,7 @@ class TaskStream(Generic[T]):
         return {"position": self.position, "tasks": len(self.tasks)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where the state was made.
+        """Continue where the state was made.
 
         Raises:
             UsageError: it was made of another number of tasks.

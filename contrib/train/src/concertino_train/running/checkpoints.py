@@ -69,9 +69,9 @@ def read_state(checkpoint: Path | str) -> dict[str, Any]:
         state = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         newest = latest_checkpoint(Path(checkpoint).parent)
-        hint = f"the newest complete one is {newest}" if newest else "there is no complete one beside it"
+        hint = f"the newest complete one is {newest}" if newest else "there is no complete one in its folder"
         fault = "is not there" if isinstance(error, FileNotFoundError) else str(error)
-        raise UsageError(f"{checkpoint} is no complete checkpoint ({FILE}: {fault}); {hint}") from error
+        raise UsageError(f"{checkpoint} is not a complete checkpoint ({FILE}: {fault}); {hint}") from error
     if state.get("format") != FORMAT:
         raise UsageError(f"{path}: format {state.get('format')!r}; this version reads {FORMAT}")
     return dict(state)
@@ -91,12 +91,14 @@ def write_state(checkpoint: Path, step: int, state: Mapping[str, Any]) -> None:
         state: all else, as plain JSON data.
 
     Raises:
-        UsageError: the state of a part is no JSON data.
+        UsageError: the state of a part is not JSON data.
     """
     try:
         text = json.dumps({"format": FORMAT, "optimizer_step": step, **state}, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"the state for {checkpoint} is no JSON data: {error}; see StatefulPart.state_dict") from error
+        raise UsageError(
+            f"the state for {checkpoint} is not JSON data: {error}; see StatefulPart.state_dict"
+        ) from error
     checkpoint.mkdir(parents=True, exist_ok=True)
     write_atomically(checkpoint / FILE, text)
 

@@ -120,7 +120,7 @@ class Monitors:
         return {"bad": dict(self._bad), "lengths": list(self._lengths)}
 
     def restore(self, dumped: Mapping[str, Any]) -> None:
-        """Go on where `dump` was made."""
+        """Continue where `dump` was made."""
         self._bad.update(dumped["bad"])
         self._lengths = list(dumped["lengths"])
 

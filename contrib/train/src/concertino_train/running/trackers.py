@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from concertino import UsageError
-from concertino.schema import near_names
+
+from concertino_train.settings import did_you_mean
 
 logger = logging.getLogger("concertino.train")
 
@@ -31,9 +32,7 @@ def check_trackers(names: Sequence[str]) -> None:
     """
     for name in names:
         if name not in TRACKERS:
-            near = near_names(name, TRACKERS)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(TRACKERS)}"
-            raise UsageError(f"logging.trackers: unknown tracker {name!r}; {hint}")
+            raise UsageError(f"logging.trackers: unknown tracker {name!r}; {did_you_mean(name, TRACKERS)}")
         if importlib.util.find_spec(name) is None:
             raise UsageError(f"logging.trackers: {name} is not installed; pip install {name}, or leave it out")
 

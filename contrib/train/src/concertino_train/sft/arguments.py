@@ -32,6 +32,8 @@ def make_trainer(
     from transformers.trainer_callback import PrinterCallback
     from trl.trainer.sft_trainer import DataCollatorForLanguageModeling, SFTTrainer
 
+    from concertino_train.trainer.tokenizer import codec_tokenizer
+
     from .callback import SftCallback
 
     class Trainer(SFTTrainer):
@@ -46,7 +48,7 @@ def make_trainer(
         model=model,
         args=sft_arguments(settings, len(order)),
         train_dataset=table_of(rows).select(order),
-        processing_class=getattr(codec, "tokenizer", None) or _no_tokenizer(),
+        processing_class=getattr(codec, "tokenizer", None) or codec_tokenizer(codec),
         data_collator=DataCollatorForLanguageModeling(pad_token_id=codec.pad_id),
         peft_config=adapter,
         callbacks=[callback],
@@ -54,16 +56,6 @@ def make_trainer(
     trainer.remove_callback(PrinterCallback)
     trainer.processing_class = None  # the codec is written with the weights, and decides about padding and ends
     return trainer, callback
-
-
-def _no_tokenizer() -> Any:
-    """TRL wants one; nothing is asked of it."""
-    from tokenizers import Tokenizer, models
-    from transformers import PreTrainedTokenizerFast
-
-    plain = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
-    make: Any = PreTrainedTokenizerFast  # its constructor has no annotations
-    return make(tokenizer_object=plain)
 
 
 def sft_arguments(settings: SftSettings, rows: int) -> TrainingArguments:

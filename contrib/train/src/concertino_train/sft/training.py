@@ -20,11 +20,10 @@ from concertino_train.config.learning import Machine, SftSteps
 from concertino_train.data.conversations import RoleConversation
 from concertino_train.data.files import read_conversations
 from concertino_train.factories.learners import SETTINGS, lora_config, make_engine, make_learner
-from concertino_train.factories.models import LoadedPolicy, load_model
-from concertino_train.factories.questions import evaluation_assignments, in_batches
-from concertino_train.rl.steps import measured_rollouts
+from concertino_train.factories.models import LoadedPolicy, load_model, save_base
+from concertino_train.factories.questions import evaluation_assignments
+from concertino_train.rl.steps import figures_of_tests
 from concertino_train.running.checkpoints import latest_checkpoint, step_of
-from concertino_train.running.figures import episode_figures
 from concertino_train.running.folder import TrainingFolder
 from concertino_train.running.progress import Reporter
 from concertino_train.running.quiet import quietly, set_quiet_environment
@@ -40,7 +39,6 @@ from .settings import SftSettings
 if TYPE_CHECKING:
     from concertino_train.config.config import TrainConfig
     from concertino_train.rollouts.assignment import Assignment
-    from concertino_train.rollouts.rollout import Rollout
 
 
 @dataclass(frozen=True)
@@ -186,9 +184,7 @@ def _loaded(config: TrainConfig, conversations: list[RoleConversation], home: Pa
     texts = (message.text for each in conversations for message in each.messages)
     loaded = load_model(config, texts)
     if loaded.made and config.model.adapter is not None:
-        loaded.model.save_pretrained(str(home / "base"))
-        loaded.codec.save(home / "base")
-        loaded.model.name_or_path = str((home / "base").resolve())
+        save_base(loaded, home)
     return loaded
 
 
@@ -221,10 +217,7 @@ class _Measure:
             self._stack.callback(self._engine.close)
 
     def __call__(self, step: int) -> dict[str, float]:
-        found: list[Rollout] = []
-        for number, part in enumerate(in_batches(self._tests, self._config.trainer.eval.batch)):
-            found += measured_rollouts(self._config, self._engine, part, number)
-        figures = episode_figures([rollout.episode for rollout in found])
+        figures = figures_of_tests(self._config, self._engine, self._tests)
         return {f"eval/{name}": figures[name] for name in ("success", "format", "rounds", "calls", "tokens")}
 
     def close(self) -> None:

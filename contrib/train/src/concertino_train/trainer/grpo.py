@@ -102,7 +102,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
             role: train on the rows of this role only.
             parts: what else has a state that belongs into checkpoints, by name.
             identity: fingerprints by name, `pool` and `recipe` for example: only checkpoints with the same are resumed.
-            accept_changed: names in `identity` that may differ all the same.
+            accept_changed: names in `identity` that may differ nevertheless.
             save_every: steps between checkpoints; 0 for none.
             keep: how many checkpoints are kept; 0 for all.
             callbacks: of transformers.

@@ -39,7 +39,7 @@ class RoleTrainers:
     def __init__(
         self,
         models: Mapping[str, PreTrainedModel],
-        algorithm: Algorithm | Mapping[str, Algorithm],
+        algorithm: Algorithm,
         sample: SampleBatch,
         tasks: Sequence[Any],
         *,
@@ -51,7 +51,7 @@ class RoleTrainers:
 
         Args:
             models: by role; `sample` samples with them.
-            algorithm: for all roles, or one each; the questions and the number of steps are the same for all.
+            algorithm: of all roles.
             sample: makes the batch of a step, with rows of all roles.
             tasks: questions.
             codec: of all policies.
@@ -59,23 +59,17 @@ class RoleTrainers:
             **more: for every `OrchestratorGRPOTrainer`.
 
         Raises:
-            UsageError: steps or questions differ between roles, or as `OrchestratorGRPOTrainer`.
+            UsageError: there are less than two roles, or as `OrchestratorGRPOTrainer`.
         """
         if len(models) < 2:
             raise UsageError(f"RoleTrainers: got models for {list(models)}; expected two roles or more")
-        settings = {role: algorithm if isinstance(algorithm, Algorithm) else algorithm[role] for role in models}
-        if len({(each.steps, each.updates, each.questions_per_step) for each in settings.values()}) > 1:
-            raise UsageError(
-                "RoleTrainers: steps, questions_per_step, iterations and steps_per_generation have to be the same for "
-                "all roles"
-            )
         self._sample, self._batch = sample, Batch([])
         self._baton = _Baton(list(models))
         self._folder = Path(folder)
         self.trainers = {
             role: OrchestratorGRPOTrainer(
                 model,
-                settings[role],
+                algorithm,
                 partial(self._take, role),
                 tasks,
                 codec=codec,
