@@ -298,7 +298,7 @@ async def test_an_attached_server_without_control_endpoints_samples_and_says_wha
             assert (await server.generate_ids(PROMPT)).version == 0
             with pytest.raises(NotSupported, match="start it with VLLM_SERVER_DEV_MODE=1"):
                 await server.load_weights(make("next"), 1)
-            with pytest.raises(NotSupported, match="has to set VLLM_ALLOW_RUNTIME_LORA_UPDATING=1"):
+            with pytest.raises(NotSupported, match="start it with VLLM_ALLOW_RUNTIME_LORA_UPDATING=1"):
                 await server.load_adapter(make("lora", rank=4), 1)
             assert (await server.generate_ids(PROMPT)).version == 0
 

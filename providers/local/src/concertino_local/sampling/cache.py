@@ -254,7 +254,7 @@ class SoloCache(BatchCache):
 
     def __init__(self, config: Any) -> None:
         self._config = config
-        super().__init__()  # type: ignore[no-untyped-call]  # transformers does not annotate it
+        super().__init__()
 
     def new_prompts(self, capacity: int, prefix: Slices | None = None, rows: int = 1) -> Any:
         """The model's own kind of cache; it begins with nothing."""

@@ -11,6 +11,7 @@ import ast
 import operator
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from concertino import tool
@@ -117,6 +118,7 @@ def _opinion(number: int, replies: list[str]) -> tuple[str, ...]:
     return max(reversed(answers), key=lambda answer: votes[answer])
 
 
+@lru_cache(maxsize=1024)  # the leader reads the same replies again in every turn
 def answers_in(reply: str) -> tuple[str, ...]:
     """The boxed answers of a reply; none if one of the boxes is empty."""
     boxes = tuple(boxed(reply))
