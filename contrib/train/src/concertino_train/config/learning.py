@@ -178,7 +178,7 @@ class EvalTrainer(Section):
     preferences: list[PreferenceSection] = Field(default_factory=list)
 
 
-class Machine(Section):
+class ComputeSection(Section):
     """On what a training computes, and how.
 
     Attributes:
@@ -194,7 +194,7 @@ class Machine(Section):
     gradient_checkpointing: bool = False
 
 
-class TrainerSection(Machine):
+class TrainerSection(ComputeSection):
     """What is optimised, how, and where it goes.
 
     Attributes:

@@ -180,12 +180,11 @@ def _unwrap(model: torch.nn.Module) -> torch.nn.Module:
 
     parallel = (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)
     while True:
-        if isinstance(model, parallel) or type(model).__name__ == "DeepSpeedEngine":
-            model = model.module  # type: ignore[assignment]
-        elif isinstance(original := getattr(model, "_orig_mod", None), torch.nn.Module):
-            model = original
-        else:
+        wraps = isinstance(model, parallel) or type(model).__name__ == "DeepSpeedEngine"
+        inner = getattr(model, "module" if wraps else "_orig_mod", None)  # torch.compile keeps the model there
+        if not isinstance(inner, torch.nn.Module):
             break
+        model = inner
     sharded = any(type(module).__name__ == "FullyShardedDataParallel" for module in model.modules())
     if sharded or any(hasattr(each, "ds_id") or hasattr(each, "device_mesh") for each in model.parameters()):
         raise UsageError(

@@ -159,10 +159,10 @@ def check_rl(config: TrainConfig) -> None:
 
 def algorithm_of(config: TrainConfig) -> Algorithm:
     """The settings of the trainer, from those of the training."""
-    from concertino_train.config.learning import Machine, PolicyUpdate, RlSteps
+    from concertino_train.config.learning import ComputeSection, PolicyUpdate, RlSteps
     from concertino_train.trainer.algorithm import Algorithm
 
-    shared = ((PolicyUpdate, config.algorithm), (RlSteps, config.trainer.rl), (Machine, config.trainer))
+    shared = ((PolicyUpdate, config.algorithm), (RlSteps, config.trainer.rl), (ComputeSection, config.trainer))
     given = {name: getattr(section, name) for kind, section in shared for name in kind.model_fields}
     return Algorithm(**given, temperature=config.rollout.temperature, group_size=config.rollout.group_size)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from concertino_train.config.learning import Machine, SftSteps
+from concertino_train.config.learning import ComputeSection, SftSteps
 from concertino_train.settings import Count, Number
 
 
-class SftSettings(SftSteps, Machine):
+class SftSettings(SftSteps, ComputeSection):
     """How a policy is fine-tuned: the settings of a file that it reads, and where it takes from and writes to.
 
     Attributes:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from concertino import UsageError
 
-from concertino_train.config.learning import Machine, SftSteps
+from concertino_train.config.learning import ComputeSection, SftSteps
 from concertino_train.data.conversations import RoleConversation
 from concertino_train.data.files import read_conversations
 from concertino_train.factories.learners import SETTINGS, lora_config, make_engine, make_learner
@@ -156,7 +156,7 @@ def run_sft(
 def sft_settings(config: TrainConfig, folder: Path, *, resume: bool = False, force: bool = False) -> SftSettings:
     """The settings of SFT, from those of the training."""
     trainer = config.trainer
-    shared = ((SftSteps, trainer.sft), (Machine, trainer))
+    shared = ((SftSteps, trainer.sft), (ComputeSection, trainer))
     return SftSettings(
         **{name: getattr(section, name) for kind, section in shared for name in kind.model_fields},
         out=folder,

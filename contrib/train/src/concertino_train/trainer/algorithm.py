@@ -10,11 +10,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from concertino_train.config.learning import Machine, PolicyUpdate, RlSteps
+from concertino_train.config.learning import ComputeSection, PolicyUpdate, RlSteps
 from concertino_train.settings import Above
 
 
-class Algorithm(PolicyUpdate, RlSteps, Machine):
+class Algorithm(PolicyUpdate, RlSteps, ComputeSection):
     """How a policy is trained: the settings of a file that a trainer reads.
 
     Attributes:
