@@ -338,7 +338,7 @@ def test_the_words_of_a_forked_machine_are_rewarded_on_the_state_that_they_were_
     for branch in branches:
         turn = Turn.of_state(before, branch.turn_state(), 1)
         reward = environment.turn_reward(turn)
-        assert reward.team == branch.world.reward
+        assert reward.team == branch.environment.reward
         totals.append(reward.of("planner"))
     assert len(set(totals)) == 3  # K actions, K rewards, each on its own child
     assert totals[0] == max(totals)

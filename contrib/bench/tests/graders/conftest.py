@@ -44,13 +44,15 @@ class SandboxBench:
 @pytest.fixture(scope="session")
 def sandbox_bench() -> Iterator[SandboxBench]:
     """The strongest sandbox that this machine grants; skips where there is none."""
-    sandboxes = pytest.importorskip("concertino_code.sandbox", reason="concertino-code is not installed")
+    pytest.importorskip("concertino_code", reason="concertino-code is not installed")
+    from concertino_code.sandbox import JailedSandbox
+    from concertino_code.sandbox.levels import choose_level_now
     from concertino_code.tool import python_tool
 
-    choice = sandboxes.choose_level_now(level="namespaces")
+    choice = choose_level_now(level="namespaces")
     if not choice.level:
         pytest.skip(f"no namespaces here: {choice.explain()}")
-    sandbox = sandboxes.JailedSandbox()
+    sandbox = JailedSandbox()
     yield SandboxBench(python_tool(sandbox))
     sandbox.close_now()
 
