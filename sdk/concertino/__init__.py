@@ -24,6 +24,7 @@ _NAMES = {
         BudgetError ConcertinoError PlanError PluginError PoolError SpecError TraceError UsageError
         CallFailed FailureClass ProviderError CODES ErrorInfo Observation Result Status
         Budget Cost Prices Usage Call Plan Ref ChatRequest Message Model Reply Sampling ToolCall STOP_REASONS events
+        plan_to_dot plan_to_json plan_to_mermaid
     """,
     "members": "AgentSpec Context ModelSpec RouterSpec ToolSpec agent router tool",
     "plugins": "Finding ProviderSettings hookimpl",

@@ -10,6 +10,7 @@ from .events import STOP_REASONS
 from .model import ChatRequest, Message, Model, Reply, Sampling, ToolCall
 from .observation import CODES, CallFailed, ErrorInfo, Observation, Status
 from .plan import Call, Plan, Ref
+from .plan_drawing import plan_to_dot, plan_to_json, plan_to_mermaid
 from .provider_error import FailureClass, ProviderError
 from .result import Result
 from .usage import Cost, Prices, Usage
@@ -46,4 +47,7 @@ __all__ = [
     "Usage",
     "UsageError",
     "events",
+    "plan_to_dot",
+    "plan_to_json",
+    "plan_to_mermaid",
 ]

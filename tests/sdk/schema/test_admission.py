@@ -38,7 +38,7 @@ def test_a_refusal_names_reason_place_and_next_step() -> None:
         ({"type": "strin"}, "did you mean 'string'"),
         ({"type": "any"}, "leave `type` out"),
         ({"items": [{}]}, "use `prefixItems`"),
-        ({"required": True}, "beside `properties`"),
+        ({"required": True}, "next to `properties`"),
         ({"$ref": "#/$defs/adress", "$defs": {"address": {}}}, "did you mean 'address'"),
         ({"$schema": "https://example.com/dialect"}, "declare draft 4, 6, 7, 2019-09 or 2020-12"),
         ({"pattern": "(?=a)"}, "look-around"),

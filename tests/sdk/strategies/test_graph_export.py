@@ -6,7 +6,7 @@ import json
 import re
 
 import concertino as ct
-from concertino.core import plan_to_dot, plan_to_json, plan_to_mermaid
+from concertino import plan_to_dot, plan_to_json, plan_to_mermaid
 from concertino.core.plan import Call, Plan, Ref, Template
 from hypothesis import given
 from hypothesis import strategies as st

@@ -12,9 +12,12 @@ from concertino.text import NAMELESS, read_json, read_tool_call, read_tool_calls
 from hypothesis import given
 from hypothesis import strategies as st
 from linear import assert_linear
+from tree import ROOT
 
 Dialect = Literal["hermes", "llama"]
-RECORDED = Path(os.environ.get("CONCERTINO_TEST_DATA", "shared/data")) / "vllm_tool_parsers" / "cases.jsonl"
+RECORDED = (
+    Path(os.environ.get("CONCERTINO_TEST_DATA", ROOT.parent / "shared" / "data")) / "vllm_tool_parsers" / "cases.jsonl"
+)
 READ_OTHERWISE = ("llama3/missing_parameters",)
 """A call without arguments is one here."""
 DIALECTS: tuple[Dialect, ...] = ("hermes", "llama")

@@ -10,7 +10,7 @@ from typing import Any
 
 import concertino as ct
 import pytest
-from concertino.core import plan_to_json
+from concertino import plan_to_json
 from concertino.strategies import Act, TaskContext
 from concertino.testing import ScriptedModel
 from concertino_bench import Grade, Item, Key, Task, Verdict
