@@ -12,6 +12,7 @@ A member too heavy for everyone's set-up opts out in its pyproject:
 
 from __future__ import annotations
 
+import functools
 import io
 import subprocess
 import tokenize
@@ -77,8 +78,9 @@ def tree_files() -> list[Path]:
     return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
 
 
+@functools.cache
 def comments(file: Path) -> list[str]:
-    """The comments of a Python file, each with its `#`."""
+    """The comments of a Python file, each with its `#`. A file is read once."""
     source = io.StringIO(file.read_text(encoding="utf-8"))
     return [token.string for token in tokenize.generate_tokens(source.readline) if token.type == tokenize.COMMENT]
 

@@ -181,6 +181,7 @@ def test_the_solver_agrees_with_enumeration_on_levels_that_can_and_cannot_be_sol
     assert min(verdicts.values()) > 30
 
 
+@pytest.mark.slow
 @needs_data
 def test_boxoban_levels_are_solved_and_no_position_on_the_way_is_called_lost() -> None:
     solved = checked = limit = 0
@@ -205,6 +206,7 @@ def test_boxoban_levels_are_solved_and_no_position_on_the_way_is_called_lost() -
     assert solved >= 50
 
 
+@pytest.mark.slow
 @needs_data
 def test_random_walks_in_boxoban_that_are_called_lost_are_lost_by_an_unpruned_search() -> None:
     rng = random.Random(2)

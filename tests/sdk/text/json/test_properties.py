@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from linear import assert_linear
 from tree import ROOT
 
-FUZZ = int(os.environ.get("CONCERTINO_FUZZ", "20000"))
+FUZZ = int(os.environ.get("CONCERTINO_FUZZ", "2000"))
 CASES = [json.loads(line) for line in (Path(__file__).parent / "cases.jsonl").read_text("utf-8").splitlines()]
 
 ENDED_THOUGHT = re.compile("</(?:think|thinking|thought|reasoning)>")
