@@ -68,6 +68,7 @@ class CallFormatIssues(FormatIssues):
 
 def shown(text: str, limit: int = 60) -> str:
     """A text in quotes, shortened, fit for a message."""
+    # Sliced before the split, so that a text of megabytes costs no more than a short one.
     line = " ".join(text[: 4 * limit].split())
     cut = line if len(line) <= limit else line[: limit - 1] + "…"
     return f'"{cut}"'

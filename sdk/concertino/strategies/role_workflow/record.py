@@ -58,6 +58,7 @@ def printed(observation: Observation) -> str:
 
 
 def _end(text: str) -> str:
+    # The end: a Python traceback names its cause in the last lines.
     return text if len(text) <= _ERROR_SHOWN else f"[...]{text[-_ERROR_SHOWN:]}"
 
 
