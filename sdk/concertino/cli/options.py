@@ -149,6 +149,7 @@ def _check_kind(where: str, default: object, value: object) -> None:
     """Refuse a value of another kind than the default, where that says what is expected."""
     kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
     wanted = kinds.get(type(default))
+    # Exact types, because `true` is an `int` to Python; 1 may stand for 1.0.
     fits = type(value) is type(default) or (type(default) is float and type(value) is int)
     if wanted is not None and not fits:
         raise UsageError(f"{where}: expected {wanted}, such as {json.dumps(default)}")
@@ -198,6 +199,7 @@ def read_stdin() -> str:
         UsageError: it is not text in UTF-8.
     """
     try:
+        # From the bytes: Python decodes stdin by the locale, which on Windows is not UTF-8.
         return sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"stdin is not UTF-8 text: {error}") from error

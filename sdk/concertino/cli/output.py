@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+# Control characters, and marks that turn the direction of writing; line breaks and tabs stay.
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 _SHORT = 16
@@ -114,5 +115,6 @@ def write_fields(fields: Mapping[str, object]) -> None:
 
 
 def _cell(text: str, width: int, colours: Mapping[str, str] | None) -> str:
+    # Padded before it is coloured: escape sequences count as characters.
     padded = f"{text:<{width}}"
     return paint(padded, colours[text]) if colours and text in colours else padded

@@ -134,6 +134,7 @@ def _status(row: Row) -> Text:
 
 def _bar(row: Row, begin: float, end: float, now: float) -> Text:
     """When the call ran, between the begin and the end of its round."""
+    # A round may be over at the moment in which it began.
     span = max(end - begin, 1e-9)
     if row.state == "waiting":
         return Text("")

@@ -189,6 +189,7 @@ def export(trace: str, form: str, output: Path | None, folder: Path | None, as_j
         text = "\n".join(json.dumps(record, ensure_ascii=False) for record in found.records)
     _warn(found)
     if output is None:
+        # As bytes: texts of models may hold half a character, and terminals have encodings of their own.
         click.echo(text.encode("utf-8", "replace"))
         return
     try:

@@ -98,6 +98,7 @@ class Document:
         self._anchors: dict[str, Path] = {}
         self._steps = 0
         self._given: dict[str, str] = {}
+        # By identity, because dicts cannot be hashed; `root` keeps all of them alive.
         self._targets: dict[int, list[Any]] = {}
         self._survey()
 

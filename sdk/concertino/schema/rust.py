@@ -56,6 +56,7 @@ class RustBackend:
                 validate_formats=True,
                 formats=_OLD_FORMATS if document.dialect <= 7 else None,
                 pattern_options=_PATTERNS,
+                # Else every error copies the whole value into a message that is never shown.
                 mask="it",
             )
         except jsonschema_rs.ValidationError as error:

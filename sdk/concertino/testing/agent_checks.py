@@ -38,6 +38,7 @@ class _Answering(Model):
 
     async def chat(self, request: ChatRequest) -> Reply:
         if self.text is None:
+            # `CALLER` is never repeated, so no pause between retries counts against the agent.
             raise ProviderError("the model is out of order", failure=FailureClass.CALLER)
         return Reply(self.text, usage=Usage(input_tokens=1, output_tokens=1))
 
@@ -94,6 +95,7 @@ async def a_budget_is_never_exceeded(subject: MemberSubject) -> None:
     """However little of its budget is left, it ends with an observation and has not spent more."""
     for arguments, _ in subject.given("examples"):
         whole = (await _within(subject, arguments, None)).usage
+        # Cut everywhere: what an agent forgets to catch shows only when the budget ends at that very request.
         for budget in _cuts(whole):
             seen = await _within(subject, arguments, budget)
             if _exceeds(seen.usage, budget):

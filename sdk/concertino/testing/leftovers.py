@@ -53,6 +53,7 @@ class Leftovers:
     def _now(self) -> dict[object, str]:
         idle = self._workers.threads
         running = {key: name for key, name in _running().items() if key not in idle}
+        # Copied, because threads add and remove while this is read.
         return running | {work: f"{name} in a thread" for work, name in self._workers.working.copy().items()}
 
 

@@ -37,8 +37,10 @@ from .journal_reader import read_journal
 
 Durability = Literal["process", "power"]
 
+# `O_APPEND`: the kernel puts each write at the end; `O_BINARY`: Windows would translate line ends.
 _FLAGS = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _BLOCK = 1 << 20
+# Weak, so that a journal that nobody holds can be collected.
 _open_here: weakref.WeakSet[Journal] = weakref.WeakSet()
 
 
@@ -148,6 +150,7 @@ class Journal:
             JournalWriteError: the disk refused; the file is as before and a later append may succeed.
             JournalForked, JournalError: this process does not have the journal open.
         """
+        # `dict` first: an abstract class is slow to ask, and almost every record is a dict.
         if not isinstance(record, (dict, Mapping)) or "n" in record:
             raise JournalEncodeError(
                 f'{self.path}: a record is a mapping without "n", which the journal adds; given: {record!r:.200}.'
@@ -188,6 +191,7 @@ class Journal:
     def close(self) -> None:
         """Flush, give the lock back and close the file, even if the flush fails. Again: nothing."""
         with self._mutex:
+            # In one step: a descriptor that is closed twice may be another file's the second time.
             fd, self._fd = self._fd, -1
         if fd < 0:
             return
@@ -195,6 +199,7 @@ class Journal:
             if self._sync is not None:
                 self._sync.close()
         finally:
+            # Even after a failed flush: a lock that stayed would keep a resume out until the process ends.
             self._writer.release()
             os.close(fd)
 

@@ -44,6 +44,7 @@ class TraceMemory:
         self._rounds = {record["round"] for record in trace.of_kind("plan")}
         stopped = {call_id for call_id, record in self._results.items() if _was_stopped(record)}
         self._stopped = {call_id: Usage.from_json(self._results.pop(call_id).get("usage", {})) for call_id in stopped}
+        # A call that was cancelled after it began may have been executed; one that waited in the queue was not.
         self._doubtful |= {call_id for call_id in stopped if call_id in self._names}
         self._inside = self._group()
 
@@ -110,6 +111,7 @@ class TraceMemory:
         if result is None or self._names.get(call_id, result["name"]) != name:
             return None
         known = self._arguments.get(call_id)
+        # Requests to models are recorded as their messages, calls of members as their arguments.
         given = {"messages": arguments} if isinstance(arguments, list) else unparse(arguments)
         if known is not None and known != given:
             return None

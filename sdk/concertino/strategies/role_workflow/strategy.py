@@ -138,7 +138,7 @@ class RoleWorkflow(Workflow, Strategy):
         Raises:
             UsageError: lists all faults of the document, with places and near names.
         """
-        # A trace or a command line may give the name alone; it means the default workflow.
+        # A recipe or a bench file may give the name alone; it means the default workflow.
         if set(data) == {"name"}:
             return cls()
         _refuse(faults_of(data), "the workflow")

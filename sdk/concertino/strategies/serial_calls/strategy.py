@@ -165,7 +165,7 @@ class SerialCalls(Strategy):
 
     def to_json(self) -> dict[str, Any]:
         """Name and settings, as a trace keeps them."""
-        # A cutter is a function: `asdict` would copy its tokenizer, and JSON cannot hold it.
+        # JSON cannot hold a cutter, and `asdict` would copy one that is an object, tokenizer and all.
         settings = asdict(replace(self, cutter=estimating_cutter))
         del settings["cutter"]
         lists = {name: list(getattr(self, name)) for name in ("search_tools", "code_tools")}
@@ -230,7 +230,7 @@ class SerialCallsMachine(Conversation):
         qa = self.settings.form == "qa"
         turn = read_turn(
             reply,
-            # In a chat the executor says that a tool is unknown; the `qa` prompt has no place for that, so it is known here.
+            # The executor tells a chat that a tool is unknown; the `qa` prompt has no place for that.
             tools={tool["function"]["name"] for tool in self.tools} if qa and self.tools else (),
             choices=choices_by_tool(self.tools),
             strict=self.settings.strict,
