@@ -105,6 +105,7 @@ class Board:
         self.asking: Asking | None = None
         self.thought = ""
         self.end: Mapping[str, Any] | None = None
+        # By id, and not only in chapters: eager calls begin before the record of their plan.
         self._rows: dict[str, Row] = {}
         self._asked: dict[str, float] = {}
         self._settled = NOTHING
@@ -137,6 +138,7 @@ class Board:
             seen = record.get("observation", record)
             # Results may be recorded out of order, and time must not run backwards.
             self._seconds = max(self._seconds, seen.get("ended", record.get("at", 0.0)))
+        # Between two records, time goes on by the clock of this machine.
         self._clock = time.monotonic()
 
     def _reply(self, record: Mapping[str, Any]) -> None:

@@ -105,6 +105,7 @@ def drive(begin: Callable[[Callable[[Event], None]], Awaitable[Run]], board: Boa
             while not task.done():
                 await asyncio.wait({task}, timeout=TICK)
                 tick({})
+        # `asyncio.run` turns the first Ctrl-C into a cancellation of this coroutine.
         except asyncio.CancelledError:
             task.cancel()
             # Waited for: the calls end, and the trace gets their last records, before the loop closes.
@@ -120,7 +121,7 @@ def drive(begin: Callable[[Callable[[Event], None]], Awaitable[Run]], board: Boa
 
 
 def guarded(show: Callable[[Mapping[str, Any]], None]) -> Callable[[Mapping[str, Any]], None]:
-    """The same, silent for good after its first failure: what only shows a run must not end it."""
+    """The same function, switched off after its first failure: a view must not end the run that it shows."""
     failed = False
 
     def guard(record: Mapping[str, Any]) -> None:

@@ -320,9 +320,8 @@ def _recorded(pool: Pool, recording: Recorder) -> Pool:
     for spec in pool.models:
         # In a replay nothing real is asked, and a provider's factory may want a key that CI does not have.
         real = Model if recording.mode == "replay" else spec.factory
+        # The lambda's defaults bind now; the loop's variables would be those of the last model.
         pool = pool.replace(
-            # Defaults bind now; the loop's variables would be those of the last model.
-            spec.name,
-            spec.with_(factory=lambda real=real, name=spec.name: recording.model(real(), name)),
+            spec.name, spec.with_(factory=lambda real=real, name=spec.name: recording.model(real(), name))
         )
     return pool

@@ -24,6 +24,7 @@ MAX_SCHEMA_DEPTH = 32
 MAX_SCHEMA_NODES = 4000
 MAX_ENUM = 1000
 MAX_EXPANSION = 10_000
+# Sub-schemas in a row for one value: the libraries recurse once for each.
 MAX_CHAIN = 64
 _UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 
@@ -244,7 +245,7 @@ class WorkCounter:
         start = self._together([(self._document.root, 1)])
         work = start.times
         pending: list[tuple[Any, _Applied]] = [(value, start)]
-        # Equal places share their schemas: an array of a million objects computes each property once.
+        # Places that meet the same schemas share one entry, so a value of a million items is counted quickly.
         known: dict[tuple[int, str | int], _Applied] = {}
         while pending:
             container, applied = pending.pop()

@@ -13,6 +13,7 @@ from typing import Any
 
 from .errors import InstanceRefused
 
+# The limits of `concertino.text.json`: a value is judged alike, whichever way it comes.
 MAX_DEPTH = 64
 MAX_NODES = 1_000_000
 MAX_CHARS = 4 * 1024 * 1024

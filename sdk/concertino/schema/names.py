@@ -18,6 +18,7 @@ _CLOSE = 0.6
 _COMPARED = 24
 
 
+# The names of a pool are compared again with every misspelt one.
 @lru_cache(maxsize=8192)
 def _keys(name: str) -> tuple[str, str, frozenset[str]]:
     folded = name.casefold()

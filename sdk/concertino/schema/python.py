@@ -187,11 +187,9 @@ class PythonBackend:
         self._check_patterns()
         self._spell_out_false()
         document.write_patterns({given: pattern.python for given, pattern in document.patterns.items()})
+        # With an empty registry: the default one fetches references from the network.
         self._validator = _class_of(document.dialect)(
-            # An empty registry: the default one fetches references from the network.
-            document.root,
-            registry=referencing.Registry(),
-            format_checker=_format_checker(),
+            document.root, registry=referencing.Registry(), format_checker=_format_checker()
         )
 
     def _check_patterns(self) -> None:

@@ -52,6 +52,7 @@ async def it_asks_only_for_roles_that_it_declares(subject: MemberSubject) -> Non
         raise CheckSkipped(f"its pool binds no model to {', '.join(missing)}")
     bound = {role: pool.model(role) for role in roles}
     others = [member for member in pool.members if not isinstance(member, ModelSpec)]
+    # A role without a model falls back to the only one of a pool; with a second one it is an error that shows.
     decoy = ModelSpec("an-undeclared-model", lambda: _Answering("a reply to a role that was not declared"))
     strict = Pool([*others, *dict.fromkeys(bound.values()), decoy], roles={r: m.name for r, m in bound.items()})
     for arguments, _ in subject.examples:

@@ -28,10 +28,11 @@ R = TypeVar("R")
 
 
 class Leftovers:
-    """A look at what runs now, inside an event loop, which works in other threads from now on."""
+    """What runs now. Made inside an event loop, which gets a thread pool of its own that can be watched."""
 
     def __init__(self) -> None:
         self._workers = _Workers()
+        # The default pool keeps idle threads, which could not be told from threads that still work.
         asyncio.get_running_loop().set_default_executor(self._workers)
         self._before = _running()
 

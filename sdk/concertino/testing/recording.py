@@ -228,7 +228,7 @@ def _of_model(name: str, request: ChatRequest) -> dict[str, Any]:
 
 
 def _place(call_id: str) -> tuple[int, str]:
-    """Both hooks of a call run in its own task, and its id is unique there: runs at once have equal ids."""
+    """The key of a running call: its task, in which both hooks run, and its id, which several runs may share."""
     try:
         return id(asyncio.current_task()), call_id
     except RuntimeError:

@@ -112,6 +112,7 @@ class BlobStore:
             with contextlib.suppress(OSError):
                 temporary.unlink()
             raise
+        # A record may name this file next, so the name too must be on disk.
         if self._sync:
             sync_folder(self.folder)
 

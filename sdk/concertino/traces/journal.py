@@ -96,6 +96,7 @@ class Journal:
         line = encode_json(header)  # before the file exists, so that a wrong header leaves none
         fd = _open(path, os.O_CREAT | os.O_EXCL)
         with ExitStack() as undo:
+            # Undone in reverse: closed first, because Windows removes no open file.
             undo.callback(path.unlink, missing_ok=True)
             journal = cls(path, fd, durability)
             undo.callback(journal.close)
@@ -121,6 +122,7 @@ class Journal:
         """
         path = Path(path)
         _require_durability(durability)
+        # Locked before it is read: what another writer is just writing must not be taken for damage and cut off.
         journal = cls(path, _open(path, 0), durability)
         with ExitStack() as undo:
             undo.callback(journal.close)
@@ -305,6 +307,7 @@ def _open(path: Path, flags: int) -> int:
 
 def _cut_off(path: Path, fd: int, damage: Damage) -> Damage:
     """End the file at its last intact record; keep a copy of what is dropped beyond a torn line."""
+    # A torn line was never confirmed to anyone, so nothing is lost with it.
     saved = None if damage.torn else path.with_name(f"{path.name}.damaged-{damage.offset}")
     try:
         if saved is not None:

@@ -49,7 +49,7 @@ class TraceMemory:
         self._inside = self._group()
 
     def _group(self) -> dict[str, dict[int, dict[str, tuple[str, Any]]]]:
-        """By agent's call, by number: what was called there.
+        """What was called inside each agent's call: by the call's id, then by the number of the plan or request.
 
         A request to a model stands alone, under `""`; further tries of a router under `~2` and so on.
         """
@@ -139,9 +139,9 @@ class TraceMemory:
 
 
 def _was_stopped(record: dict[str, Any]) -> bool:
-    """A call that ended only because the run was cancelled has not had its chance, nor have those that waited for it.
+    """Whether a call ended only because the run was cancelled, or waited for another call; it is made again.
 
-    What waited for a call that really failed was not run either, and will be told so again.
+    One that waited for a call that really failed ends in the same way again.
     """
     return record.get("error", {}).get("code") in ("cancelled", "queue_deadline", "dependency_failed")
 

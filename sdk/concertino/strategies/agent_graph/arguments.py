@@ -140,6 +140,7 @@ class ArgumentReader:
                     wanted = " or ".join(sorted(types)) if len(types) < 6 else "value"
                     text = f"<{name}> must be a JSON {wanted}: {error}"
                     self.issues.refuse("bad_json", text, leaf.start, leaf.end)
+                    # The schema would only repeat, in other words, that this argument is wrong.
                     handed.unreadable = True
                     return
             else:

@@ -185,7 +185,7 @@ class AgentGraphMachine(Conversation):
     def _load(self, dumped: Mapping[str, Any]) -> None:
         super()._load(dumped)
         self.parallel, self.rounds = dumped["parallel"], dumped["rounds"]
-        # Whole by certainty: a text that was cut off inside a graph never leads to the phase `act`.
+        # Never cut off: a text that the limit ended inside a graph does not lead to the phase `act`.
         read = self._read(self.messages[-1].text, False) if self.phase == "act" else None
         self.plan, self.sink = (read.plan, read.sink) if read is not None else (None, "")
         if self.plan is not None:

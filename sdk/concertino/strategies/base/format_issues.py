@@ -41,7 +41,7 @@ class FormatIssues:
 
     @property
     def full(self) -> bool:
-        """Whether further faults are no longer kept, so that their words need not be found."""
+        """Whether no further fault is kept; the words of one, with its near names, need not be made then."""
         return len(self.faults) >= LIMIT
 
     def all(self) -> tuple[FormatIssue, ...]:

@@ -140,6 +140,7 @@ class TextMachine(Conversation):
     def _planned(self, calls: Sequence[Call]) -> Plan:
         limit = self.settings.max_parallel
         error = ("too_many_calls", f"at most {limit} calls in one reply; repeat this one in the next")
+        # Kept with an error: the observations then match what the model wrote, call by call.
         return Plan([call if place < limit else replace(call, error=error) for place, call in enumerate(calls)])
 
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:

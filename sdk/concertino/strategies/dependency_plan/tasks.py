@@ -126,6 +126,7 @@ def _check(tasks: Sequence[PlanTask], places: Sequence[tuple[int, int]], issues:
                 words = f"{task.id} depends on {other}, which is not a task; {suggestion(other, known.keys())}"
                 issues.refuse("unknown_dependency", words, *place)
     left = dict(known)
+    # Quadratic, and at most 64 tasks.
     while ready := [name for name, needs in left.items() if not any(other in left for other in needs)]:
         for name in ready:
             del left[name]

@@ -94,7 +94,7 @@ def read_round(reply: Reply) -> RoundText:
 
 
 def _unread(number: int) -> Call:
-    """What stands for the calls of a text that has more than anybody wants to read."""
+    """A call with an error, in place of all calls beyond `MOST_CALLS`."""
     text = f"only the first {MOST_CALLS} calls of the text were read; write fewer"
     return Call(NAMELESS, id=str(number), error=("too_many_calls", text))
 

@@ -189,6 +189,7 @@ class ParallelRoundsMachine(Conversation):
     def _checked(self, index: int, call: Call) -> Call:
         """A call beyond the limit, or an end among other calls, is not run and says so."""
         limit = self.settings.max_parallel
+        # Kept with an error, so that every call of the text has an observation in its place.
         if index >= limit:
             return replace(call, error=("too_many_calls", f"at most {limit} calls in one round; repeat it in the next"))
         if call.name == prompts.FINAL and call.error is None:

@@ -119,6 +119,7 @@ def read_role_text(reply: Reply, form: Form, *, strict: bool = False) -> RoleTex
     text = reply.text
     start = 0
     for block in cut_blocks(text, ("think",)):
+        # What follows an open <think> is thought: code or an answer in it was only considered.
         if block.tag == "think" and not block.closed:
             message = "the text ends inside <think>; think more briefly, then write what was asked for"
             return RoleText(None, "", (FormatIssue("unclosed_think", message, block.start, block.end),))
@@ -176,6 +177,7 @@ def _read_code(reader: _RoleTextReader) -> str | None:
         "several_codes", f"{len(blocks)} code blocks; write one block that holds the whole program", start, end
     ):
         return None
+    # The line break behind the fence is the fence's; a second one is the program's.
     code = text[begin:end].removeprefix("\r").removeprefix("\n")
     if not code.strip():
         reader.refuse("empty_code", "the code block is empty; write the whole program in it", start, end)

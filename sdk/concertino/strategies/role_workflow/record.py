@@ -14,6 +14,7 @@ from typing import Any
 from concertino.core.observation import Observation
 from concertino.strategies.base.machine import Utterance
 
+# Characters; a history holds several of these for each turn.
 _SHOWN = 3_000
 _ERROR_SHOWN = 1_500
 

@@ -28,6 +28,7 @@ from .template import COMMON, FIELDS, fill_template
 Phase = Literal["look", "ask", "use", "check", "done"]
 _MOST_CALLS = 8
 """Calls of one role in one turn."""
+# Characters of what another role said or got back, as a prompt quotes it.
 _FIELD_SHOWN = 16_000
 
 
@@ -91,7 +92,7 @@ class RoleWorkflowMachine(Machine):
     @property
     def role(self) -> Role:
         """The role that is asked, or was asked last."""
-        # Past the last role while a turn is checked; then the last one spoke.
+        # `place` lies behind the last role while a turn is checked.
         return self.settings.roles[min(self.place, len(self.settings.roles) - 1)]
 
     # -- what is wanted --------------------------------------------------------------------------------------------
@@ -104,6 +105,7 @@ class RoleWorkflowMachine(Machine):
             fresh = len(self.messages) - self.asked
             return Ask(role.speaker, self.messages, fresh, (), role.sampling, role.name, self.turn)
         assert self.plan is not None
+        # Simultaneous roles share one plan, and its verdict holds the issues of all of them.
         speakers = dict.fromkeys(each.owner for each in self.calls if each.owner)
         issues = tuple(issue for name in speakers for issue in self.said[name].issues)
         begun = len(self.seen)
@@ -134,6 +136,7 @@ class RoleWorkflowMachine(Machine):
 
     def _next_plan(self) -> None:
         """The next calls as a plan, at most as many as may run in parallel; the budget may allow no further one."""
+        # In batches: a limit on parallel calls must not lose those beyond it, for the role is not asked again.
         batch = self.calls[len(self.seen) :][: self.parallel or _MOST_CALLS]
         self.plan = Plan.parallel([replace(each.call, id=str(number)) for number, each in enumerate(batch, 1)])
         # Here, because every plan of a run comes through here, whatever it is for.
@@ -173,6 +176,7 @@ class RoleWorkflowMachine(Machine):
     @staticmethod
     def _allowed(role: Role, data: Mapping[str, Any]) -> Call:
         """A call that a role wrote, refused if it is none of its tools."""
+        # Data came through our own JSON reader, which keeps its limits; native arguments are still raw text.
         call = Call(data["name"], data["arguments"], guarded=not isinstance(data["arguments"], str))
         if "error" in data:
             return replace(call, error=(data["error"][0], data["error"][1]))
@@ -238,7 +242,7 @@ class RoleWorkflowMachine(Machine):
         self._check()
 
     def _spoke(self, role: Role) -> bool:
-        """It said something readable in this turn."""
+        """Whether the role said something readable in this turn."""
         saying = self.said.get(role.name)
         return saying is not None and saying.turn == self.turn and saying.value is not None
 
@@ -407,6 +411,7 @@ class RoleWorkflowMachine(Machine):
 
     def fork(self) -> Self:
         """An independent copy; what is immutable is shared, lists and tables are not."""
+        # `copy.deepcopy` would copy every record and state; they are values, so copied lists and tables are enough.
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         for name in ("messages", "records", "calls", "seen", "actions", "rewards"):

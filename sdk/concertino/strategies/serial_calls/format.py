@@ -198,6 +198,7 @@ def _check_keys(turn: _TurnDraft, data: Mapping[str, Any], block: TextBlock) -> 
     issues: list[FormatIssue] = []
     name = data.get("name")
     if not isinstance(name, str) or not name:
+        # `arguments` is a right key, so it cannot be the misspelt `name`.
         near = near_names("name", [key[:_LONGEST_NAME] for key in data if key != "arguments"], limit=1)
         hint = f"; {near[0][:40]!r} is not it" if near else ""
         message = f'a call is {{"name": "...", "arguments": {{...}}}}; "name" is missing{hint}'
