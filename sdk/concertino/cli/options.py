@@ -86,6 +86,7 @@ def pool_options(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*args, choice=PoolChoice(pool_file, only, without, roles), **options)
 
     path = click.Path(path_type=Path)
+    # In reverse: `--help` lists first what was added last.
     for option in (
         click.option("--bind", multiple=True, metavar="ROLE=MODEL", help="Bind a role to a model."),
         click.option("--without", multiple=True, metavar="PATTERN", help="Leave out members, such as toy/slow."),

@@ -34,6 +34,7 @@ STATUS_COLOURS = {
 
 def clean(text: object) -> str:
     """A text without anything that a terminal obeys; line breaks and tabs stay."""
+    # With a line feed, CR is a line end of Windows; alone it moves the cursor and is made visible below.
     safe = str(text).replace("\r\n", "\n").encode("utf-8", "replace").decode("utf-8")
     return _UNSAFE.sub(lambda match: f"\\x{ord(match.group()):02x}", safe)
 
@@ -51,6 +52,7 @@ def show_arguments(arguments: Any, width: int = 200) -> str:
     """
     if not isinstance(arguments, Mapping):
         return one_line(arguments, width)
+    # A request to a model: its last message says what was asked of it.
     if set(arguments) == {"messages"} and arguments["messages"]:
         return one_line(arguments["messages"][-1].get("text", ""), width)
     texts = {one_line(key): one_line(json.dumps(value, ensure_ascii=False)) for key, value in arguments.items()}

@@ -113,6 +113,7 @@ def follow(trace: str, folder: Path | None, live: bool | None, events: bool, as_
     tick = guarded(lambda _: view.tick())
 
     def still() -> bool:
+        # Asked at every look at the file, so it also moves the view while nothing is written.
         tick({})
         return board.end is not None
 

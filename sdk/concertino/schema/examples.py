@@ -169,6 +169,7 @@ class _ExampleMaker:
         prefix, rest = schema.get("prefixItems", []), schema.get("items", True)
         contained = schema.get("contains")
         needed = int(schema.get("minContains", 1)) if contained is not None else 0
+        # Every second variant leaves an optional array empty: its items may be what cannot be made.
         usual = len(prefix) or int(type(rest) is dict and self.variant % 2 == 0)
         count = max(int(schema.get("minItems", 0)), min(usual, int(schema.get("maxItems", usual))), needed)
         made: list[Any] = []

@@ -96,7 +96,7 @@ async def a_call_does_not_block_the_event_loop(subject: MemberSubject) -> None:
         async with Executor(Limits(stall=LONGEST_STALL)) as executor:
             pool = with_member(subject.make_pool(), subject.spec)
             await executor.run([Call(subject.spec.name, arguments)], pool, question=subject.question)
-            # The watchdog reports from its own thread, a moment after the stall.
+            # The watchdog reports through the loop, so only a moment after the stall has ended.
             await asyncio.sleep(_REPORTING)
             stalls = executor.runtime.misbehaviour.stalls
         if stalls:

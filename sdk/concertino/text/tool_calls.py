@@ -66,6 +66,7 @@ def cut_blocks(text: str, tags: Sequence[str], *, repeating: str = "", stray: bo
             if closing and name == tag:
                 blocks.append(TextBlock(tag, opened_at, begin, start, end))
                 opened, position = None, end
+            # Models open the next call without having closed the last one.
             elif not closing and name == tag == repeating:
                 blocks.append(TextBlock(tag, opened_at, begin, start, start, False))
                 opened, position = (name, start, end), end
@@ -197,6 +198,7 @@ def _read_object(body: str) -> TextCall:
     fields, behind = _fields(body)
     name = _string(fields.get("name", ""))
     error = "the call is not one complete JSON object" if behind is None or behind else ""
+    # In broken JSON the name may stand in single quotes; the error then still names the tool.
     if not name and (found := _LOOSE_NAME.search(body)):
         name = found[1]
     if not name:

@@ -25,6 +25,7 @@ _TAG = re.compile(rf"</?(?!{_REASONING})[A-Za-z_][^<>{{}}\n]*>|<\|[^<>{{}}\n]*\|
 _FENCE = re.compile(r"(?:```|~~~)[\w+-]*")
 _WRAPPING = re.compile(rf"(?:[\s{INVISIBLE}]++|{_TAG.pattern}|{_FENCE.pattern})*+")
 # What stands right beside an object that is a part of something larger.
+# Enough to see a key or a bracket, and it bounds the searches at a long run of blanks.
 _NEIGHBOUR_CHARS = 200
 _PART_BEFORE = re.compile(
     r"""(?: ["'”]\s*: | [\[=] | \w\(\** | [\d"'”\]}], | <(?:param|arg)[^<>]*> )\s*\Z
