@@ -105,6 +105,7 @@ class Board:
         self.asking: Asking | None = None
         self.thought = ""
         self.end: Mapping[str, Any] | None = None
+        # By id, and not only in chapters: eager calls begin before the record of their plan.
         self._rows: dict[str, Row] = {}
         self._asked: dict[str, float] = {}
         self._settled = NOTHING
@@ -135,7 +136,9 @@ class Board:
     def _advance(self, record: Mapping[str, Any]) -> None:
         if record["t"] != "run":
             seen = record.get("observation", record)
+            # Results may be recorded out of order, and time must not run backwards.
             self._seconds = max(self._seconds, seen.get("ended", record.get("at", 0.0)))
+        # Between two records, time goes on by the clock of this machine.
         self._clock = time.monotonic()
 
     def _reply(self, record: Mapping[str, Any]) -> None:
@@ -148,6 +151,7 @@ class Board:
     def _plan(self, record: Mapping[str, Any]) -> None:
         number = record["round"]
         rows = [self._planned(f"{number}.{call['id']}", call) for call in record["calls"]]
+        # A resumed run writes the plan of an unfinished round again.
         self.chapters = [chapter for chapter in self.chapters if chapter.number != number]
         self.chapters.append(Chapter(number, self.thought, record["at"], rows))
 
@@ -167,9 +171,11 @@ class Board:
     def _intent(self, record: Mapping[str, Any]) -> None:
         row = self._row(record)
         row.kind, row.arguments, row.started = record["kind"], record["arguments"], record["at"]
+        # A resumed run may begin a call again that has ended already.
         row.state, row.status = "running", ""
 
     def _result(self, record: Mapping[str, Any]) -> None:
+        # A request to the orchestrator's model is recorded as a result only where it failed.
         if record["id"].startswith("ask."):
             self._unanswered(record)
             return
@@ -178,6 +184,7 @@ class Board:
         row.started, row.ended = record["started"], record["ended"]
         row.error, row.content = record.get("error", {}), record.get("content")
         row.usage, row.replayed = record.get("usage", {}), record.get("replayed", False)
+        # An agent's result includes what the calls inside it used.
         if not record.get("parent"):
             self._add_usage(record)
 

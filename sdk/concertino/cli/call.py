@@ -49,6 +49,7 @@ def call(name: str, arguments: str, choice: PoolChoice, budget: str, as_json: bo
     if seen.error is not None and seen.error.code == "unknown_name":
         if any(name in (model.name, model.short_name) for model in pool.models):
             raise UsageError(f"{name!r} is a model; tools and agents are called, a model leads: run --model {name}")
+        # The name may belong to a plugin that was left out.
         warn_about_broken_plugins()
     if as_json:
         write_json(seen.to_json())
@@ -64,6 +65,7 @@ def _read(arguments: str) -> str:
     if not arguments.startswith("@"):
         return arguments
     try:
+        # `utf-8-sig`: PowerShell and Windows editors put a mark at the begin of a file.
         return Path(arguments[1:]).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{arguments}: cannot be read: {error}; give JSON, @FILE, or - for stdin") from error

@@ -50,6 +50,7 @@ def demo(seed: int, leader: str, folder: Path | None, live: bool | None, as_json
     from concertino.core.budget import Budget
     from concertino.pool.pool import Pool
 
+    # By name: the rules of the tree count imports inside functions too, and the SDK imports no provider.
     if importlib.util.find_spec(_MODULE) is None:
         raise UsageError("the demo needs simulated models: pip install concertino-toy")
     toy = importlib.import_module(f"{_MODULE}.demo")

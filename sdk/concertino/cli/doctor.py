@@ -37,6 +37,7 @@ def diagnose(manager: PluginManager | None = None) -> list[Finding]:
     from concertino.traces.store import default_folder
 
     manager = manager or default_manager()
+    # Loads all plugins; only then do their rows say what failed.
     specs = manager.specs()
     rows = manager.plugins()
     findings = [
@@ -66,6 +67,7 @@ def _environment() -> Iterator[Finding]:
 
 def _traces(folder: Path) -> Iterator[Finding]:
     """Whether the folder of traces can be written, or made."""
+    # The folder may not exist yet; the nearest one that does decides whether it can be made.
     existing = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
     if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
         yield Finding("ok", "traces", f"{folder} can be written")
@@ -96,6 +98,7 @@ def _plugin(row: PluginInfo, specs: list[Spec]) -> Iterator[Finding]:
         yield Finding("error", subject, row.reason, f"{uninstall}, or the other one")
     elif row.state == "failed":
         step = f"tell its author, or pip uninstall {row.distribution}" if row.distribution else "correct it"
+        # A provider that is written in the settings file has no distribution to uninstall.
         if ": providers." in row.reason:
             step = f"correct {row.reason.partition(': providers.')[0]}"
         yield Finding("error", subject, f"{row.origin} cannot be used: {row.reason}", step)

@@ -55,6 +55,7 @@ class EventView(PlainView):
 
     def show(self, record: Mapping[str, Any]) -> None:
         """Write the record."""
+        # As bytes: a terminal's encoding, or half a character in a model's text, must not end the run.
         click.echo(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"))
 
 
@@ -72,6 +73,7 @@ def choose_view(board: Board, *, live: bool | None, as_json: bool = False, event
     if as_json:
         return QuietView(board)
     if live is None:
+        # Editors and CI offer a terminal that cannot move its cursor and say so as `dumb`.
         live = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     if not live:
         return PlainView(board)
@@ -103,8 +105,10 @@ def drive(begin: Callable[[Callable[[Event], None]], Awaitable[Run]], board: Boa
             while not task.done():
                 await asyncio.wait({task}, timeout=TICK)
                 tick({})
+        # `asyncio.run` turns the first Ctrl-C into a cancellation of this coroutine.
         except asyncio.CancelledError:
             task.cancel()
+            # Waited for: the calls end, and the trace gets their last records, before the loop closes.
             await asyncio.wait({task})
             return None
         return task.result()
@@ -117,7 +121,7 @@ def drive(begin: Callable[[Callable[[Event], None]], Awaitable[Run]], board: Boa
 
 
 def guarded(show: Callable[[Mapping[str, Any]], None]) -> Callable[[Mapping[str, Any]], None]:
-    """The same, silent for good after its first failure: what only shows a run must not end it."""
+    """The same function, switched off after its first failure: a view must not end the run that it shows."""
     failed = False
 
     def guard(record: Mapping[str, Any]) -> None:
@@ -126,6 +130,7 @@ def guarded(show: Callable[[Mapping[str, Any]], None]) -> Callable[[Mapping[str,
             return
         try:
             show(record)
+        # The reader of a pipe (`head`) went away; that is no fault to report.
         except BrokenPipeError:
             failed = True
         except Exception:

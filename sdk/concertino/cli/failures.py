@@ -45,6 +45,7 @@ def report(error: Exception, arguments: Sequence[str]) -> int:
     if "--json" in given:
         if message := _message(error):
             data = {"error": {"type": _type(error), "message": message}}
+            # As bytes: messages quote models, and may hold half a character that no encoding takes.
             click.echo(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"), err=True)
     elif isinstance(error, click.ClickException):
         error.show()

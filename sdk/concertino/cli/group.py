@@ -91,6 +91,7 @@ class VerbGroup(click.Group):
         if not options.get("standalone_mode", True):
             return super().main(*args, **options)
         given = list(args[0] if args else options.pop("args", None) or sys.argv[1:])
+        # click would print errors its own way and exit; here they become JSON or our own exit codes.
         options["standalone_mode"] = False
         options["prog_name"] = self.name
         try:

@@ -32,6 +32,7 @@ class LiveView:
     def __init__(self, board: Board, console: Console | None = None) -> None:
         self._board = board
         self._console = console or Console(highlight=False)
+        # Without refreshing by itself: its thread would draw a board that the run is just changing.
         self._live = Live(console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop")
         self._printed = 0
         self._thinking = Spinner("dots", style="cyan")
@@ -55,6 +56,7 @@ class LiveView:
         if record["t"] == "run":
             self._print(Text(f"run {clean(board.run_id)}", style="dim"))
             self._print(Padding(Text(one_line(board.question, 2 * self._console.width - 4)), (0, 0, 1, 0)))
+        # In order: a later round must not scroll up before an earlier one is over.
         while len(board.chapters) > self._printed and board.chapters[self._printed].over:
             self._print(render_round(board, board.chapters[self._printed], self._console.width, nested=False))
             self._printed += 1

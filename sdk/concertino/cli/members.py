@@ -41,6 +41,7 @@ def _group(kind: str) -> click.Group:
     def group(ctx: click.Context, choice: PoolChoice, as_json: bool) -> None:
         if ctx.invoked_subcommand is None:
             _list(kind, choice, as_json)
+        # click would take these for the group and drop them silently.
         elif choice or as_json:
             raise UsageError(f"give options after the last word: concertino {kind}s {ctx.invoked_subcommand} …")
 

@@ -86,6 +86,7 @@ def pool_options(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*args, choice=PoolChoice(pool_file, only, without, roles), **options)
 
     path = click.Path(path_type=Path)
+    # In reverse: `--help` lists first what was added last.
     for option in (
         click.option("--bind", multiple=True, metavar="ROLE=MODEL", help="Bind a role to a model."),
         click.option("--without", multiple=True, metavar="PATTERN", help="Leave out members, such as toy/slow."),
@@ -149,6 +150,7 @@ def _check_kind(where: str, default: object, value: object) -> None:
     """Refuse a value of another kind than the default, where that says what is expected."""
     kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
     wanted = kinds.get(type(default))
+    # Exact types, because `true` is an `int` to Python; 1 may stand for 1.0.
     fits = type(value) is type(default) or (type(default) is float and type(value) is int)
     if wanted is not None and not fits:
         raise UsageError(f"{where}: expected {wanted}, such as {json.dumps(default)}")
@@ -198,6 +200,7 @@ def read_stdin() -> str:
         UsageError: it is not text in UTF-8.
     """
     try:
+        # From the bytes: Python decodes stdin by the locale, which on Windows is not UTF-8.
         return sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"stdin is not UTF-8 text: {error}") from error

@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+# Control characters, and marks that turn the direction of writing; line breaks and tabs stay.
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 _SHORT = 16
@@ -33,6 +34,7 @@ STATUS_COLOURS = {
 
 def clean(text: object) -> str:
     """A text without anything that a terminal obeys; line breaks and tabs stay."""
+    # With a line feed, CR is a line end of Windows; alone it moves the cursor and is made visible below.
     safe = str(text).replace("\r\n", "\n").encode("utf-8", "replace").decode("utf-8")
     return _UNSAFE.sub(lambda match: f"\\x{ord(match.group()):02x}", safe)
 
@@ -50,6 +52,7 @@ def show_arguments(arguments: Any, width: int = 200) -> str:
     """
     if not isinstance(arguments, Mapping):
         return one_line(arguments, width)
+    # A request to a model: its last message says what was asked of it.
     if set(arguments) == {"messages"} and arguments["messages"]:
         return one_line(arguments["messages"][-1].get("text", ""), width)
     texts = {one_line(key): one_line(json.dumps(value, ensure_ascii=False)) for key, value in arguments.items()}
@@ -114,5 +117,6 @@ def write_fields(fields: Mapping[str, object]) -> None:
 
 
 def _cell(text: str, width: int, colours: Mapping[str, str] | None) -> str:
+    # Padded before it is coloured: escape sequences count as characters.
     padded = f"{text:<{width}}"
     return paint(padded, colours[text]) if colours and text in colours else padded

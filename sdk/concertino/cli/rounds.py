@@ -66,6 +66,7 @@ def _calls(
     timeline = width >= TIMELINE_FROM
     names = min(28 if timeline else 20, max((len(_name(depth, row)) for depth, row in listed), default=0))
     end = max(chapter.ended, now if not chapter.over else 0.0)
+    # 38: the columns of fixed width, and the blanks between all of them.
     room = max(16, width - names - 38 - (_TIMELINE + 1 if timeline else 0))
     for depth, row in listed:
         line = Table.grid(padding=(0, 1), expand=True)
@@ -134,6 +135,7 @@ def _status(row: Row) -> Text:
 
 def _bar(row: Row, begin: float, end: float, now: float) -> Text:
     """When the call ran, between the begin and the end of its round."""
+    # A round may be over at the moment in which it began.
     span = max(end - begin, 1e-9)
     if row.state == "waiting":
         return Text("")

@@ -130,6 +130,7 @@ def _refuse_beside_resume() -> None:
     context = click.get_current_context()
     for parameter in context.command.params:
         fixed = parameter.name in _BEGUN_WITH
+        # Only what was typed counts: defaults and the environment say nothing about a resumed run.
         if fixed and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
             name = parameter.opts[-1] if isinstance(parameter, click.Option) else "the question"
             raise UsageError(f"--resume keeps the options of the run; leave out {name}")
@@ -188,6 +189,7 @@ def fresh(
     from concertino.runs.orchestrator import new_run_id
     from concertino.traces import TraceStore
 
+    # Made here, because the path of the trace has to be known before the run, for the message after Ctrl-C.
     run_id = new_run_id()
     path = TraceStore(folder).path_for(run_id) if keep else None
 
@@ -272,6 +274,7 @@ def _resume(name: str, choice: PoolChoice, folder: Path | None, display: Display
     path = TraceStore(folder).find(name)
     setup = Trace.load(path).setup
     named = setup["strategy"]["name"]
+    # Plugins are loaded only for a strategy that is not built in.
     kind = strategy_by_name(named, {} if named in BUILT_IN else default_manager().strategies())
     pool = choice.open() if choice else _pool_of(setup)
     pool = pool.bind(**setup["roles"])
@@ -315,7 +318,9 @@ def _recorded(pool: Pool, recording: Recorder) -> Pool:
     from concertino.core.model import Model
 
     for spec in pool.models:
+        # In a replay nothing real is asked, and a provider's factory may want a key that CI does not have.
         real = Model if recording.mode == "replay" else spec.factory
+        # The lambda's defaults bind now; the loop's variables would be those of the last model.
         pool = pool.replace(
             spec.name, spec.with_(factory=lambda real=real, name=spec.name: recording.model(real(), name))
         )

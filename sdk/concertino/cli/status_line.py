@@ -26,7 +26,9 @@ class StatusLine:
         """Write the line, if there is a terminal and the last one is a tenth of a second old."""
         if not self.terminal or time.monotonic() - self._drawn < _INTERVAL:
             return
+        # A line that wraps cannot be overwritten by `\r`.
         text = text[: shutil.get_terminal_size().columns - 1]
+        # Padded to the last width, so that nothing of a longer line stays.
         click.echo(f"\r{text:<{self._width}}", err=True, nl=False)
         self._width, self._drawn = len(text), time.monotonic()
 

@@ -113,6 +113,7 @@ def follow(trace: str, folder: Path | None, live: bool | None, events: bool, as_
     tick = guarded(lambda _: view.tick())
 
     def still() -> bool:
+        # Asked at every look at the file, so it also moves the view while nothing is written.
         tick({})
         return board.end is not None
 
@@ -189,6 +190,7 @@ def export(trace: str, form: str, output: Path | None, folder: Path | None, as_j
         text = "\n".join(json.dumps(record, ensure_ascii=False) for record in found.records)
     _warn(found)
     if output is None:
+        # As bytes: texts of models may hold half a character, and terminals have encodings of their own.
         click.echo(text.encode("utf-8", "replace"))
         return
     try:

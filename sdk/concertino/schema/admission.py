@@ -24,6 +24,7 @@ MAX_SCHEMA_DEPTH = 32
 MAX_SCHEMA_NODES = 4000
 MAX_ENUM = 1000
 MAX_EXPANSION = 10_000
+# Sub-schemas in a row for one value: the libraries recurse once for each.
 MAX_CHAIN = 64
 _UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 
@@ -37,6 +38,7 @@ def admitted(schema: Mapping[str, Any]) -> tuple[dict[str, Any], Document]:
         size = len(json.dumps(plain, ensure_ascii=False).encode())
         if size > MAX_SCHEMA_BYTES:
             raise _too_large(size)
+    # The document rewrites patterns and drops keywords; `plain` stays as it was given, to be shown to models.
     document = Document(_plain_copy(plain)[0])
     _refuse_expansion(document)
     return plain, document
@@ -88,12 +90,14 @@ def _plain_copy(schema: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
                 )
             if chars > MAX_SCHEMA_BYTES:
                 raise _too_large(chars)
+    # 6: JSON may write any character as `\u1234`.
     return root, 6 * chars + 64 * nodes
 
 
 def _refuse_container(source: Any, path: Path) -> None:
     if len(path) > MAX_SCHEMA_DEPTH:
         raise SchemaRefused("too_deep", path, f"nesting goes beyond {MAX_SCHEMA_DEPTH} levels; move parts into `$defs`")
+    # A property may be called `enum`; then what stands there is a schema.
     if path[-1:] == ("enum",) and path[-2:-1] != ("properties",) and len(source) > MAX_ENUM:
         raise SchemaRefused(
             "enum_too_long",
@@ -109,6 +113,7 @@ def _entries(source: Any, path: Path) -> Iterator[tuple[Any, Any]]:
     for key, value in source.items():
         if not isinstance(key, str):
             raise SchemaRefused("key_not_text", path, f"a key of type {type(key).__name__}; JSON keys are text")
+        # Exact types and ASCII take the short way: `isascii` is a flag of the string, and no surrogate is ASCII.
         yield key if type(key) is str and key.isascii() else _plain_scalar(key, path), value
 
 
@@ -126,6 +131,7 @@ def _plain_scalar(value: Any, path: Path) -> Any:
             ) from None
         return str.__str__(value)  # the text itself, also of an enum member
     if isinstance(value, int):
+        # Compared, not printed: turning a huge integer into digits takes quadratic time.
         if abs(value) >= 10**MAX_DIGITS:
             raise SchemaRefused(
                 "too_many_digits", path, f"an integer of more than {MAX_DIGITS} digits; use a smaller bound"
@@ -168,6 +174,7 @@ def _refuse_expansion(document: Document) -> None:
 
 def _unfolded(document: Document, start: dict[str, Any], sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:
     """How many schemas `start` unfolds to for one value, and how many in a row; raises `_Cycle`."""
+    # By identity: dicts cannot be hashed, and the document keeps them alive, so no id is used twice.
     open_parts: set[int] = set()
     stack: list[tuple[dict[str, Any], list[Any] | None]] = [(start, None)]
     while stack:
@@ -238,6 +245,7 @@ class WorkCounter:
         start = self._together([(self._document.root, 1)])
         work = start.times
         pending: list[tuple[Any, _Applied]] = [(value, start)]
+        # Places that meet the same schemas share one entry, so a value of a million items is counted quickly.
         known: dict[tuple[int, str | int], _Applied] = {}
         while pending:
             container, applied = pending.pop()

@@ -48,6 +48,7 @@ class _Coercion:
                 self._repairs.append(f"coerced {pointer_of(path)}")
             return new
         if kind is float:
+            # JSON Schema takes 3.0 for an integer; a Python function with an `int` parameter may not.
             return int(value) if value.is_integer() and _only_type(together) == "integer" else value
         changed: dict[Any, Any] = {}
         for key, member in value.items() if kind is dict else enumerate(value):
@@ -91,6 +92,7 @@ class _Coercion:
 
 def _only_type(together: list[dict[str, Any]]) -> Any:
     """The one type that a value may have; None if that is not certain."""
+    # As JSON, because `type` may be a list, which a set cannot hold.
     types = {json.dumps(schema["type"]) for schema in together if "type" in schema}
     if len(types) != 1 or any("anyOf" in schema or "oneOf" in schema for schema in together):
         return None
@@ -111,6 +113,7 @@ def holds_whole_float(value: Any) -> bool:
 
 
 def _read(text: str, target: Any) -> Any:
+    # No real number is longer, and `int` takes quadratic time.
     if len(text) > MAX_DIGITS:
         return text
     if target in ("integer", "number") and _INTEGER.fullmatch(text):

@@ -98,6 +98,7 @@ class Document:
         self._anchors: dict[str, Path] = {}
         self._steps = 0
         self._given: dict[str, str] = {}
+        # By identity, because dicts cannot be hashed; `root` keeps all of them alive.
         self._targets: dict[int, list[Any]] = {}
         self._survey()
 
@@ -210,6 +211,7 @@ class Document:
                 raise SchemaRefused("pattern_too_large", path + inner, hint)
 
     def _note_identifiers(self, schema: dict[str, Any], path: Path) -> None:
+        # Up to draft 7, all that stands beside a `$ref` is ignored.
         if "$ref" in schema and self.dialect <= 7:
             return
         for keyword, (since, until) in _IDENTIFIERS.items():

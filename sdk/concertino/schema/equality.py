@@ -6,6 +6,7 @@ from typing import Any
 def identity(value: Any) -> Any:
     """A hashable key, equal exactly for values that are equal in JSON."""
     kind = type(value)
+    # Python says that True equals 1, and hashes both alike.
     if kind is bool:
         return (bool, value)
     if kind is list:

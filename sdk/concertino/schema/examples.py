@@ -57,6 +57,7 @@ def example_of(document: Document, judge: Judge) -> Any:
             if judge.is_valid(value):
                 return value
             attempts.append(value)
+        # A tiny `multipleOf` overflows and deep references recurse too far; another variant may do neither.
         except (_Impossible, InstanceRefused, RecursionError, ArithmeticError):
             continue
     return attempts[0] if attempts else {}
@@ -96,6 +97,7 @@ class _ExampleMaker:
         parts: list[list[Any]] = [[member] for member in schema.get("allOf", ())]
         parts += [[target] for target in targets]
         parts += [self.rotated(schema[word]) for word in ("anyOf", "oneOf") if word in schema]
+        # Variants take turns: the condition ignored, with its `then`, with its `else`.
         if "if" in schema and self.variant % 3:
             taken = [schema["if"], schema.get("then", True)] if self.variant % 3 == 1 else [schema.get("else", True)]
             parts += [[part] for part in taken]
@@ -141,6 +143,7 @@ class _ExampleMaker:
         return None if name == "null" else _number(schema, name == "integer", index)
 
     def text(self, schema: dict[str, Any], index: int) -> str:
+        # JSON Schema allows 3.0 for an integer.
         low, high = int(schema.get("minLength", 0)), schema.get("maxLength", 10**6)
         if low > _MAX_TEXT:
             raise _Impossible
@@ -155,6 +158,7 @@ class _ExampleMaker:
         """A text of at least this length that matches a pattern."""
         sample = self.document.patterns[self.document.given(pattern)].sample
         if sample is not None:
+            # A pattern may be anchored or end in a class, so the text is made long enough in several ways.
             for filler in (sample[-1:] or "a", " ", "a"):
                 text = sample + filler * (length - len(sample))
                 if self.judge.matches(pattern, text):
@@ -165,9 +169,11 @@ class _ExampleMaker:
         prefix, rest = schema.get("prefixItems", []), schema.get("items", True)
         contained = schema.get("contains")
         needed = int(schema.get("minContains", 1)) if contained is not None else 0
+        # Every second variant leaves an optional array empty: its items may be what cannot be made.
         usual = len(prefix) or int(type(rest) is dict and self.variant % 2 == 0)
         count = max(int(schema.get("minItems", 0)), min(usual, int(schema.get("maxItems", usual))), needed)
         made: list[Any] = []
+        # A `minItems` of a million is answered by a value that the verdict then rejects, not by a million items.
         for index in range(min(count, 200)):
             member = prefix[index] if index < len(prefix) else rest
             if index < needed:

@@ -96,4 +96,5 @@ def _excludes(error: Error, path: Path) -> bool:
     tags = [error.schema["const"]] if error.keyword == "const" else error.schema.get("enum", ())
     if error.keyword not in ("const", "enum"):
         return False
+    # One level down, a single allowed value is a tag such as `kind`; several are an ordinary property.
     return (distance == 0 and bool(tags)) or (distance == 1 and len(tags) == 1)

@@ -53,6 +53,7 @@ def _is_time(text: str) -> bool:
     if hour > 23 or minute > 59 or second > 60 or int(found[5] or 0) > 23 or int(found[6] or 0) > 59:
         return False
     utc = (hour * 60 + minute - (-shift if found[4] == "-" else shift)) % 1440
+    # RFC 3339: a leap second stands at 23:59:60 UTC, whatever the local time of the text.
     return second < 60 or utc == 1439
 
 
@@ -77,10 +78,12 @@ def _is_ipv6(text: str) -> bool:
         IPv6Address(text)
     except ValueError:
         return False
+    # Python accepts scope ids (`fe80::1%eth0`), which are no part of an address in JSON Schema.
     return text.isascii() and "%" not in text
 
 
 def _is_email(text: str) -> bool:
+    # From the right: a quoted local part may hold `@` itself.
     local, at, domain = text.rpartition("@")
     if not at or len(local) > 64:
         return False
@@ -112,6 +115,7 @@ def _is_regex(text: str) -> bool:
     try:
         re.compile(Pattern.read(text).python)
     except PatternRefused as refusal:
+        # What this package refuses for its cost is still a regular expression.
         return refusal.reason != "pattern_syntax"
     except re.error:
         return False

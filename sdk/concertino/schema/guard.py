@@ -13,12 +13,14 @@ from typing import Any
 
 from .errors import InstanceRefused
 
+# The limits of `concertino.text.json`: a value is judged alike, whichever way it comes.
 MAX_DEPTH = 64
 MAX_NODES = 1_000_000
 MAX_CHARS = 4 * 1024 * 1024
 MAX_DIGITS = 40
 MAX_SCANNED_ITEMS = 10_000
 
+# A bound to compare with: counting the digits of a huge integer takes quadratic time.
 _HUGE = 10**MAX_DIGITS
 _Link = tuple[Any, Any, int]  # (parent link or None, key, depth of the container)
 
@@ -52,6 +54,7 @@ def _inspect(entries: Any, link: _Link | None, pending: list[tuple[Any, _Link | 
         kind = type(item)
         if kind is str:
             chars += len(item)
+            # `isascii` is a flag of the string; only other texts can hold a surrogate, and are worth encoding.
             if not item.isascii():
                 _refuse_scalar(item, (link, key, 0))
         elif kind is dict or kind is list:

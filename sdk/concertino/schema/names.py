@@ -12,10 +12,13 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 
 _SEPARATORS = "_-. :"
+# The cutoff of `difflib.get_close_matches`.
 _CLOSE = 0.6
+# Spellings are compared in quadratic time, and a pool may have ten thousand names.
 _COMPARED = 24
 
 
+# The names of a pool are compared again with every misspelt one.
 @lru_cache(maxsize=8192)
 def _keys(name: str) -> tuple[str, str, frozenset[str]]:
     folded = name.casefold()
@@ -53,6 +56,7 @@ def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
             if contained or (shared > 0.5 and bound >= _CLOSE):
                 rough.append((-shared - bound - contained, candidate, other_last))
     rough.sort()
+    # `autojunk` drops frequent letters of long texts; `seq2` stays, because the matcher keeps an index of it.
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(last)
     for _, candidate, other in rough[:_COMPARED]:

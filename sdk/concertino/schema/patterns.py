@@ -26,6 +26,7 @@ _TOKEN = re.compile(
 _SPACE = "\\t-\\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _LINE_ENDS = "\\n\\r\u2028\u2029"
 _ESCAPES = frozenset("dDwWsSbBtnvfr0")
+# ECMA's classes are ASCII, and its blanks fixed; Rust and Python read all of Unicode into them.
 _SETS = {"d": "0-9", "w": "A-Za-z0-9_", "s": _SPACE}
 _SAMPLE_CHARS = "a1A0 -_.:/@," + "".join(map(chr, range(33, 127))) + "é\u03b1\u4e00"
 
@@ -55,6 +56,7 @@ class Pattern:
         reader = _Translator()
         written = [reader.read(token) for token in _TOKEN.finditer(pattern)]
         steps = reader.sizes[0][0]
+        # Python's `$` also matches before a line break at the end; ECMA's does not.
         python = "".join(r"\Z" if text == "$" else text for text in written)
         return cls(pattern, "".join(written), python, steps)
 
@@ -99,6 +101,7 @@ class _Translator:
             if len(self.sizes) > MAX_PATTERN_NESTING:
                 raise _unsupported(f"groups nested beyond {MAX_PATTERN_NESTING} levels; simplify the pattern")
         elif text == ")":
+            # A `)` too many is left to the engine, which says that better.
             inner = self.sizes.pop()[0] + 1 if len(self.sizes) > 1 else 1
             self._add(inner)
         elif text in ("|", "^", "$") or token["escaped"] in ("b", "B"):
@@ -172,6 +175,7 @@ def _text(token: re.Match[str]) -> str:
         return f"[{'' if escaped.islower() else '^'}{_SETS[escaped.lower()]}]"
     if text == ".":
         return f"[^{_LINE_ENDS}]"
+    # ECMA reads a lone bracket as itself; the engines may take `{` for a broken count.
     if text in ("{", "}", "]"):
         return "\\" + text
     if token["open"]:
@@ -181,6 +185,7 @@ def _text(token: re.Match[str]) -> str:
 
 def _in_class_text(token: re.Match[str]) -> str:
     text, escaped = token[0], token["escaped"]
+    # `&&`, `~~` and a nested `[` are set operations to Rust; an escaped `$` also escapes the rewriting to `\Z`.
     if text in ("[", "&", "~", "$") or token["empty"]:
         return "\\" + text
     return r"\x08" if escaped == "b" else _SETS[escaped] if escaped in _SETS else _character(token)
@@ -200,6 +205,7 @@ def _character(token: re.Match[str]) -> str:
         return token[0]
     if code > 0x10FFFF or 0xD800 <= code < 0xE000:
         raise PatternRefused("pattern_syntax", f"the escape {token[0]}, which is not a character")
+    # A sign written as an escape, such as `\u002a`, must not become an operator.
     return chr(code) if code > 255 or chr(code).isalnum() else f"\\x{code:02x}"
 
 

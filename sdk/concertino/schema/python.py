@@ -42,6 +42,7 @@ _CLASSES: dict[int, Any] = {
     2019: jsonschema.Draft201909Validator,
     2020: jsonschema.Draft202012Validator,
 }
+# Of the thread, because the library's keyword functions get no state, and validators are shared between threads.
 _clock = threading.local()
 """`_clock.deadline`: when the patterns of the running evaluation must be through."""
 _Found = Iterator[jsonschema.ValidationError]
@@ -53,6 +54,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def _matches(pattern: str, text: str) -> bool:
+    # CPU time of this thread: a busy machine must not make a cheap pattern look costly.
     left = _clock.deadline - time.thread_time()
     try:
         if left > 0:
@@ -98,12 +100,14 @@ def _additional_properties(validator: Any, member: Any, instance: Any, schema: A
 
 def _property_names(validator: Any, member: Any, instance: Any, schema: Any) -> _Found:
     for name in instance if type(instance) is dict else ():
+        # The first error is enough: one wrong name gets one line.
         inner = next(iter(validator.descend(name, member)), None)
         if inner is not None:
             yield _NamesRefused("propertyNames", (name,), context=(inner,))
 
 
 def _multiple_of(validator: Any, factor: Any, instance: Any, schema: Any) -> _Found:
+    # Through their digits: as floats, 0.3 is not three times 0.1.
     if type(instance) in (int, float) and (Fraction(str(instance)) / Fraction(str(factor))).denominator != 1:
         yield jsonschema.ValidationError("multipleOf")
 
@@ -148,6 +152,7 @@ def _metaschema(dialect: int) -> Any:
 
 @lru_cache
 def _format_checker() -> jsonschema.FormatChecker:
+    # Without `formats=()` it would check all that the library knows, and the back ends would differ.
     checker = jsonschema.FormatChecker(formats=())
     for name, check in FORMATS.items():
         checker.checks(name)(lambda value, check=check: type(value) is not str or check(value))
@@ -176,11 +181,13 @@ class PythonBackend:
             error = next(_metaschema(document.dialect).iter_errors(part), None)
             if error is not None:
                 where = (*path, *error.absolute_path)
+                # The alternatives of a metaschema are long, and tell a provider little.
                 operand = None if error.validator in ("anyOf", "oneOf") else error.validator_value
                 raise shape_refused(document, where, error.validator, operand)
         self._check_patterns()
         self._spell_out_false()
         document.write_patterns({given: pattern.python for given, pattern in document.patterns.items()})
+        # With an empty registry: the default one fetches references from the network.
         self._validator = _class_of(document.dialect)(
             document.root, registry=referencing.Registry(), format_checker=_format_checker()
         )

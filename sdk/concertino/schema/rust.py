@@ -20,6 +20,7 @@ from .formats import FORMATS
 from .shapes import pattern_refused, shape_refused
 
 MAX_WORK = 1_000_000
+# At some 10 microseconds for each error, half a second.
 MAX_LISTED_WORK = 50_000
 MAX_ERRORS = 100
 _PATTERN_BYTES = 10 * 1024 * 1024
@@ -56,6 +57,7 @@ class RustBackend:
                 validate_formats=True,
                 formats=_OLD_FORMATS if document.dialect <= 7 else None,
                 pattern_options=_PATTERNS,
+                # Else every error copies the whole value into a message that is never shown.
                 mask="it",
             )
         except jsonschema_rs.ValidationError as error:

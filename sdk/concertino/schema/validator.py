@@ -81,6 +81,7 @@ class Validator:
     def example(self) -> Any:
         """One minimal value made from the schema: deterministic, and valid wherever one can be found."""
         if self._example is None:
+            # Kept as text: each caller gets a value of its own, which it may change.
             self._example = json.dumps(example_of(self._document, self._backend))
         return json.loads(self._example)
 

@@ -45,6 +45,7 @@ class Exemplar(Protocol):
 
 def violations_of(failures: Iterable[KeywordFailure], document: Document) -> tuple[Violation, ...]:
     """Word the failures: no duplicates, sorted by pointer then keyword, at most five."""
+    # A set: `allOf` and references report the same fault several times.
     found = {Violation(pointer_of(each.path), each.keyword, expected(each, document), got(each)) for each in failures}
     ordered = sorted(found, key=lambda each: (each.pointer, each.keyword, each.expected, each.got))
     return tuple(ordered[:MAX_VIOLATIONS])
@@ -66,4 +67,5 @@ def explain(violations: Sequence[Violation], validator: Exemplar, *, limit: int 
         text += line
     value = validator.example()
     example = "\nexample: " + json.dumps(value, ensure_ascii=False)
+    # An example that is itself wrong would teach the model the fault.
     return text + example if len(text) + len(example) <= limit and validator.is_valid(value) else text

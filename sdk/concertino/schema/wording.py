@@ -26,6 +26,7 @@ def cut(text: str, limit: int = MAX_PHRASE) -> str:
 def shown(value: Any, limit: int = MAX_PHRASE) -> str:
     """A value as one short line: scalars as JSON, containers by their size and first names."""
     if type(value) is str:
+        # Sliced first, so that megabytes are not encoded for one line; one more, so that `cut` sees the excess.
         return cut(json.dumps(value[: limit + 1], ensure_ascii=False), limit)
     if type(value) is list:
         return f"an array of {_many(len(value), 'item')}"
@@ -150,6 +151,7 @@ def _expected_members(failure: KeywordFailure, document: Document) -> str:
         return f"property {quoted(detail[0])}, needed with {quoted(detail[1])}"
     if word in ("additionalProperties", "unevaluatedProperties"):
         known = list(schema.get("properties", ()))
+        # A property that is given already cannot be the one that was misspelt.
         near = near_names(detail, [name for name in known if name not in failure.instance], 1)
         if near:
             return f"only known properties (did you mean {quoted(near[0])}?)"

@@ -38,6 +38,7 @@ class _Answering(Model):
 
     async def chat(self, request: ChatRequest) -> Reply:
         if self.text is None:
+            # `CALLER` is never repeated, so no pause between retries counts against the agent.
             raise ProviderError("the model is out of order", failure=FailureClass.CALLER)
         return Reply(self.text, usage=Usage(input_tokens=1, output_tokens=1))
 
@@ -51,6 +52,7 @@ async def it_asks_only_for_roles_that_it_declares(subject: MemberSubject) -> Non
         raise CheckSkipped(f"its pool binds no model to {', '.join(missing)}")
     bound = {role: pool.model(role) for role in roles}
     others = [member for member in pool.members if not isinstance(member, ModelSpec)]
+    # A role without a model falls back to the only one of a pool; with a second one it is an error that shows.
     decoy = ModelSpec("an-undeclared-model", lambda: _Answering("a reply to a role that was not declared"))
     strict = Pool([*others, *dict.fromkeys(bound.values()), decoy], roles={r: m.name for r, m in bound.items()})
     for arguments, _ in subject.examples:
@@ -94,6 +96,7 @@ async def a_budget_is_never_exceeded(subject: MemberSubject) -> None:
     """However little of its budget is left, it ends with an observation and has not spent more."""
     for arguments, _ in subject.given("examples"):
         whole = (await _within(subject, arguments, None)).usage
+        # Cut everywhere: what an agent forgets to catch shows only when the budget ends at that very request.
         for budget in _cuts(whole):
             seen = await _within(subject, arguments, budget)
             if _exceeds(seen.usage, budget):

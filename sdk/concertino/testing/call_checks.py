@@ -96,6 +96,7 @@ async def a_call_does_not_block_the_event_loop(subject: MemberSubject) -> None:
         async with Executor(Limits(stall=LONGEST_STALL)) as executor:
             pool = with_member(subject.make_pool(), subject.spec)
             await executor.run([Call(subject.spec.name, arguments)], pool, question=subject.question)
+            # The watchdog reports through the loop, so only a moment after the stall has ended.
             await asyncio.sleep(_REPORTING)
             stalls = executor.runtime.misbehaviour.stalls
         if stalls:
@@ -112,6 +113,7 @@ async def its_cost_is_reported_within_its_bound(subject: MemberSubject) -> None:
         if usage.calls < 1 or min(usage) < 0:
             raise CheckFailed(f"{arguments} reports {usage.to_json()}; a bill holds no negative amounts")
         most = subject.spec.cost.upper_bound(subject.spec.timeout)
+        # An agent's bill is its calls', which no spec can bound; 1e-9, because sums of floats are inexact.
         if not isinstance(subject.spec, AgentSpec) and usage.usd > most + 1e-9:
             raise CheckFailed(
                 f"{arguments} bills $ {usage.usd:g}, and its spec announces at most $ {most:g}; set Cost(max_usd=...)"
@@ -180,6 +182,7 @@ async def a_cancelled_call_leaves_nothing_behind(subject: MemberSubject) -> None
     running = asyncio.ensure_future(run_call(subject.spec, arguments, pool=pool, question=subject.question))
     await asyncio.sleep(DEADLINE)
     running.cancel()
+    # `await running` would raise the cancellation here and end the check.
     await asyncio.wait({running})
     await before.assert_none("after a cancelled call")
 
@@ -255,6 +258,7 @@ def _expect(seen: Observation, arguments: Mapping[str, Any], expected: Any) -> N
             good = expected(seen.content)
         except AssertionError as error:
             raise CheckFailed(f"{arguments} gave {_short(seen.content)}: {error}") from error
+        # None is accepted: the function may use `assert` and return nothing.
         if good is False:
             raise CheckFailed(f"{arguments} gave {_short(seen.content)}, which its example does not accept")
     elif seen.content != expected:

@@ -25,6 +25,7 @@ from concertino.pool.pool import Pool
 
 def make_pool(*members: Spec, **roles: Model) -> Pool:
     """A pool of members, with model objects bound to roles: `make_pool(agent, worker=ScriptedModel("42"))`."""
+    # `partial` binds the model now; a lambda would give every role the last one.
     models = [ModelSpec(f"model-{role}", partial(_same, model)) for role, model in roles.items()]
     return Pool.of(*members, *models, **{role: f"model-{role}" for role in roles})
 
@@ -92,6 +93,7 @@ async def make_context(
         try:
             waiting: set[asyncio.Future[Any]] = {begun, running}
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            # The call ended before it began: only the budget can refuse a call without arguments.
             if not begun.done():
                 raise AssertionError(f"the budget {budget} does not let a single call begin")
             yield begun.result()

@@ -185,6 +185,7 @@ def run_check(check: Check, subject: Subject) -> None:
         if inspect.isawaitable(result):
             await result
 
+    # A loop of its own for each check: what one check leaves behind cannot reach the next.
     asyncio.run(work())
 
 

@@ -34,6 +34,7 @@ def _test(check: Check) -> Callable[[_Conformance], None]:
     """A check as a test."""
 
     def test(self: _Conformance) -> None:
+        # Inside: the SDK does not depend on pytest, and `concertino check` runs without it.
         import pytest
 
         try:
@@ -233,6 +234,7 @@ def overridden(subclass: type) -> list[str]:
     wrong = []
     bases = [base for base in subclass.__mro__ if base in (_Conformance, *_STANDARD)]
     for name in dict.fromkeys(name for base in bases for name in vars(base) if name.startswith("test_")):
+        # Looked up in the classes themselves: an attribute of the subclass would be the override.
         standard = next(vars(base)[name] for base in bases if name in vars(base))
         given = getattr(subclass, name)
         if given is not standard and not _expected_to_fail(given):

@@ -112,6 +112,7 @@ def importing_its_module_is_quick(subject: MemberSubject | ModelSpec) -> None:
     known = [value for value in seconds if value is not None]
     if not known:
         raise CheckFailed(f"{module} cannot be imported in a process of its own; python -c 'import {module}' shows why")
+    # The quickest of the tries: other programs can only make an import slower.
     if min(known) > HEAVY_IMPORT:
         raise CheckFailed(
             f"importing {module} takes {min(known):.2f} s, more than {HEAVY_IMPORT:g} s; import heavy libraries "
@@ -175,6 +176,7 @@ def _importable(module: str) -> bool:
     if not module or module == "__main__":
         return False
     try:
+        # It imports the parent package, which may fail, and refuses modules without a spec.
         return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):
         return False

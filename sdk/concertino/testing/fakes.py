@@ -31,6 +31,7 @@ class _Behaviour:
         self.running = self.most_at_once = self.cancelled = 0
         self.returns = returns
         self.raises = raises
+        # A copy, so that one list can serve several fakes.
         self.sequence = None if sequence is _NOT_GIVEN else iter(list(sequence))
         self.delay = delay
 
@@ -41,6 +42,7 @@ class _Behaviour:
         try:
             answer = self._next()
             await self.wait()
+            # Functions alone: a result may be a class or another callable that the test wants back.
             if inspect.isroutine(answer):
                 answer = answer(arguments) if context is None else answer(arguments, context)
                 answer = await answer if inspect.isawaitable(answer) else answer

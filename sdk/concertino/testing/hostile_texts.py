@@ -43,6 +43,7 @@ HOSTILE_TEXTS = (
 MEGABYTE_PIECES = ("x ", "<", "<tool_call>", "[{", "CALL a {}\n", "<think></think>", "${")
 """Each is repeated to a text of a megabyte."""
 
+# Damage repeats parts, so that a few rounds of it would make texts of megabytes.
 _MOST = 6_000
 
 

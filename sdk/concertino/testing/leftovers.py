@@ -28,10 +28,11 @@ R = TypeVar("R")
 
 
 class Leftovers:
-    """A look at what runs now, inside an event loop, which works in other threads from now on."""
+    """What runs now. Made inside an event loop, which gets a thread pool of its own that can be watched."""
 
     def __init__(self) -> None:
         self._workers = _Workers()
+        # The default pool keeps idle threads, which could not be told from threads that still work.
         asyncio.get_running_loop().set_default_executor(self._workers)
         self._before = _running()
 
@@ -53,6 +54,7 @@ class Leftovers:
     def _now(self) -> dict[object, str]:
         idle = self._workers.threads
         running = {key: name for key, name in _running().items() if key not in idle}
+        # Copied, because threads add and remove while this is read.
         return running | {work: f"{name} in a thread" for work, name in self._workers.working.copy().items()}
 
 

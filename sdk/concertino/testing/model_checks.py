@@ -64,6 +64,7 @@ async def unicode_is_no_obstacle(subject: ModelSubject) -> None:
 
 async def a_long_message_is_answered_or_refused(subject: ModelSubject) -> None:
     """A long message is answered, or refused with a `ProviderError` that says it is the caller's."""
+    # 39 characters in the sentence.
     filler = "All work and no play makes a dull day. " * (subject.long_input // 39 + 1)
     try:
         await _ask(subject, f"{filler[: subject.long_input]}\n{subject.prompt}")
@@ -124,8 +125,10 @@ async def a_cancelled_request_leaves_nothing_behind(subject: ModelSubject) -> No
     model = subject.make_model()
     try:
         await model.chat(_request(Message("user", subject.prompt)))
+        # After a first request, since libraries keep the connections and threads that they open once.
         before = Leftovers()
         running = asyncio.ensure_future(model.chat(_request(Message("user", f"{subject.prompt} Slowly."))))
+        # Lets the request begin: a task that is cancelled before its first step runs none of its code.
         await asyncio.sleep(0)
         running.cancel()
         done, _ = await asyncio.wait({running}, timeout=1.0)
@@ -184,6 +187,7 @@ async def max_tokens_is_honoured(subject: ModelSubject) -> None:
 async def stop_is_honoured(subject: ModelSubject) -> None:
     """A reply ends before the text that was to stop it."""
     _declared(subject.honours_stop, "honours_stop")
+    # Greedy, so that both answers begin alike and the second meets the stop text.
     greedy = Sampling(temperature=0.0, max_tokens=64)
     whole = await _ask(subject, subject.prompt, sampling=greedy)
     words = whole.text.split()
@@ -208,6 +212,7 @@ async def log_probabilities_belong_to_the_tokens(subject: ModelSubject) -> None:
     _declared(subject.logprobs, "logprobs")
     reply = await _ask(subject, subject.prompt, sampling=Sampling(max_tokens=16, logprobs=True))
     ids, values = reply.token_ids, reply.logprobs
+    # 1e-6: rounding may put the logarithm of a certain token a little above 0.
     if not ids or values is None or len(ids) != len(values) or max(values) > 1e-6:
         raise CheckFailed(f"token_ids={ids!r:.60}, logprobs={values!r:.60}; expected as many of both, none above 0")
 

@@ -90,6 +90,7 @@ def _names(info: PluginInfo) -> list[str]:
 
 
 def _canonical(name: str) -> str:
+    # PEP 503: names of distributions are compared in this form.
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -126,6 +127,7 @@ def _metadata(info: PluginInfo, subject: str) -> CheckRow | None:
         known = metadata(info.distribution)
     except (PackageNotFoundError, ValueError):
         return None
+    # The name ends where a version, an extra or a marker begins.
     needs = [re.split(r"[^A-Za-z0-9_.-]", need, maxsplit=1)[0] for need in known.get_all("Requires-Dist") or ()]
     lacking = {
         "`description`": "Summary" not in known,
@@ -161,6 +163,7 @@ def _check_strategy(name: str, strategy: type, given: Any) -> Iterator[CheckRow]
         yield CheckRow("it_can_be_made", name, "failed", str(error), _MADE)
         return
     yield CheckRow("it_can_be_made", name, "ok", "", _MADE)
+    # Under the name that the plugin publishes: the class may have another one.
     yield from (replace(perform(check, subject), subject=name) for check in STRATEGY_CHECKS)
 
 

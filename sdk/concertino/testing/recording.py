@@ -41,6 +41,7 @@ class RecordingMiss(ProviderError, AssertionError):
     """A request that a recording in mode `replay` does not hold. The text shows the nearest one."""
 
     def __init__(self, message: str) -> None:
+        # `CALLER`: a miss stays a miss, so the executor must not repeat the request.
         super().__init__(message, failure=FailureClass.CALLER)
 
 
@@ -113,6 +114,7 @@ class Recorder:
         if asked is None or (observation.error is not None and observation.error.code == "cancelled"):
             return
         answer = observation.to_json()
+        # These differ from run to run, and a recording is committed: its diff should show what changed.
         for name in ("id", "name", "started", "ended", "note"):
             answer.pop(name, None)
         self._file.add(Record(asked.key, asked.number, asked.request, answer))
@@ -184,6 +186,7 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        # An error of the test itself tells more than the misses that may follow from it.
         if error is None:
             self.assert_complete()
 
@@ -209,6 +212,7 @@ class _RecordedModel(Model):
 def _of_model(name: str, request: ChatRequest) -> dict[str, Any]:
     """What identifies a request to a model: everything but its idempotency key, which differs from run to run."""
     sampling = request.sampling
+    # Only what is set, so that a field that a later version adds leaves the keys of old recordings as they are.
     set_fields = {
         field: list(value) if isinstance(value, tuple) else value
         for field in ("temperature", "top_p", "max_tokens", "stop", "seed", "logprobs")
@@ -224,7 +228,7 @@ def _of_model(name: str, request: ChatRequest) -> dict[str, Any]:
 
 
 def _place(call_id: str) -> tuple[int, str]:
-    """Both hooks of a call run in its own task, and its id is unique there: runs at once have equal ids."""
+    """The key of a running call: its task, in which both hooks run, and its id, which several runs may share."""
     try:
         return id(asyncio.current_task()), call_id
     except RuntimeError:

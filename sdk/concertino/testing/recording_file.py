@@ -33,6 +33,7 @@ class Record(NamedTuple):
 def key_of(request: Mapping[str, Any]) -> str:
     """16 hex digits of the SHA-256 of the request in canonical JSON."""
     text = json.dumps(request, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    # 16 digits keep lines readable; `surrogatepass`, because messages may hold half a character.
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -63,10 +64,12 @@ class RecordingFile:
         if not self.path.is_file():
             return
         text = self.path.read_text(encoding="utf-8", errors="surrogatepass")
+        # Not `splitlines`: the JSON holds U+2028 and its like as they are, and they end no line here.
         lines = text.split("\n")
         torn = lines.pop()
         for number, line in enumerate(lines, 1):
             self._read_line(number, line)
+        # After a torn line nothing may be appended: the next record writes the whole file again.
         self._begun = bool(lines) and not torn
 
     def _read_line(self, place: int, line: str) -> None:
@@ -93,6 +96,7 @@ class RecordingFile:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             lines = [json.dumps(_HEADER), *map(_line, self.records)]
         mode = "a" if self._begun else "w"
+        # The same line ends on Windows, so that a committed file is the same everywhere.
         with self.path.open(mode, encoding="utf-8", errors="surrogatepass", newline="\n") as file:
             file.write("".join(f"{line}\n" for line in lines))
         self._begun = True

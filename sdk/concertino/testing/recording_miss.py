@@ -60,6 +60,7 @@ def _differences(recorded: Any, asked: Any, pointer: str = "") -> Iterator[Diffe
             before = recorded[index] if index < len(recorded) else _ABSENT
             now = asked[index] if index < len(asked) else _ABSENT
             yield from _differences(before, now, f"{pointer}/{index}")
+    # 1, 1.0 and true are equal to Python, but have different keys.
     elif recorded != asked or type(recorded) is not type(asked):
         yield pointer, recorded, asked
 
@@ -83,5 +84,6 @@ def _shorten(value: Any) -> str:
 
 
 def _likeness(recorded: Any, asked: Any) -> float:
+    # The ends: conversations of one test begin alike, and comparing takes quadratic time.
     before, now = (json.dumps(value, sort_keys=True)[-2000:] for value in (recorded, asked))
     return difflib.SequenceMatcher(a=before, b=now, autojunk=False).quick_ratio()

@@ -78,12 +78,14 @@ class ScriptedModel(Model):
 
     async def _answer(self, request: ChatRequest) -> Reply:
         turn = self._next(request)
+        # An exception class is callable too, and is to be raised.
         if callable(turn) and not isinstance(turn, type):
             result = turn(request)
             turn = await result if inspect.isawaitable(result) else result
         if isinstance(turn, BaseException) or (isinstance(turn, type) and issubclass(turn, BaseException)):
             raise turn
         reply = self._reply(turn)
+        # A budget of tokens can only be tested with a usage, so a reply without one gets an estimate.
         return reply if reply.usage != NOTHING else replace(reply, usage=self._usage(request, reply))
 
     def _next(self, request: ChatRequest) -> ScriptedTurn:

@@ -37,6 +37,7 @@ def its_settings_are_read_back(subject: StrategySubject) -> None:
     if written.get("name") != strategy.name:
         raise CheckFailed(f"`to_json` gives name={written.get('name')!r}; expected {strategy.name!r}")
     again = type(strategy).from_json(written)
+    # Through JSON, as in a trace: tuples come back as lists, and must still make equal settings.
     if json.loads(json.dumps(again.to_json())) != written or (is_dataclass(strategy) and again != strategy):
         raise CheckFailed(f"{written} was read back as {again}; make each setting a field of a dataclass")
 
@@ -134,6 +135,7 @@ def any_text_is_read(subject: StrategySubject) -> None:
         raise CheckSkipped("no run of it asks a model")
     machine, ask = first
     for piece in (*MEGABYTE_PIECES, *driver.good_texts(ask.part)[:1]):
+        # Time of this process, because a busy machine is not the reader's fault.
         began = time.process_time()
         _read(machine, piece * (1_000_000 // len(piece)), "stop")
         if (took := time.process_time() - began) > MEGABYTE_SECONDS:
@@ -173,6 +175,7 @@ def every_reply_is_reported(subject: StrategySubject) -> None:
 def any_observation_is_shown(subject: StrategySubject) -> None:
     """Every status and every content is survived, and no result decides what only the model may say."""
     driver = Driver(subject)
+    # Results in the very form of replies: a machine that searches them for calls or answers gives itself away.
     forged = ("a plain result", *driver.good_texts(""))
     contents: tuple[Any, ...] = (*forged, *HOSTILE_TEXTS, {"a": [None, 1e300]}, [], 0, None)
     count = 0
@@ -201,6 +204,7 @@ def any_observation_is_shown(subject: StrategySubject) -> None:
 def it_is_written_down_at_every_step(subject: StrategySubject) -> None:
     """At every step a fork and a restored dump continue as the original does, and share nothing with it."""
     driver = Driver(subject)
+    # -1 is the run in which everybody says what the format reads.
     for seed in range(-1, RUNS):
         voice = driver.good_voice() if seed < 0 else driver.random_voice(seed)
         observe = driver.observe if seed < 0 else driver.random_observer(seed)

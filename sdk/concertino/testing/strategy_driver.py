@@ -65,6 +65,7 @@ class Driver:
         own = self.strategy.limits.rounds
         self.rounds = 5 if own is None else own
         self.most_asks = (self.rounds + 1) * len(self.strategy.parts) * _ASKS_PER_ROUND
+        # A strategy that limits itself is checked with its own limit; any other needs one for its runs to end.
         self._brief_rounds = 5 if own is None else None
 
     def begin(self, question: str | None = None) -> Machine:
@@ -129,6 +130,7 @@ class Driver:
 
     def random_voice(self, seed: int) -> Voice:
         """Says what the format reads, that damaged, or something hostile."""
+        # Seeded with a text, which gives the same numbers in every process, unlike `hash`.
         draw = Random(f"{self.strategy.name} {seed}")
 
         def speak(ask: Ask) -> str:
@@ -261,6 +263,7 @@ def look(machine: Machine) -> Step:
     Raises:
         CheckFailed: it gives something else than a step, two different ones, or an empty plan.
     """
+    # Asked twice: a `step` that moves the machine shows at once.
     step, again = machine.step(), machine.step()
     if not isinstance(step, (Ask, Act, Done)):
         raise CheckFailed(f"`step` gives {type(step).__name__}; expected Ask, Act or Done")

@@ -21,6 +21,7 @@ _DEPTH = 8
 """How deep lists in lists are read."""
 _DIGITS = 200
 """Digits, and the largest exponent, of what is read as a number; anything longer is compared as text."""
+# `\\.` takes an escaped brace as one sign, so that `\{` opens nothing.
 _BRACES = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
 
 
@@ -66,6 +67,7 @@ def _key(answer: str, depth: int) -> str:
         keys = [_key(part, depth - 1) for part in parts]
         if not opening and any(key.startswith('"') for key in keys):
             return f'"{_folded(text.replace(",", " "))}"'  # words with a comma, as in a date, are not a list
+        # Sets have no order; lists, tuples and intervals do.
         return f"{opening}{';'.join(sorted(keys) if opening == '{' else keys)}{closing}"
     return _tight(text) if _is_formula(text) else f'"{_folded(text)}"'
 
@@ -118,10 +120,12 @@ _SIGNS = str.maketrans(
 
 def _plain(answer: str) -> str:
     """The answer without box, frame and mark-up; the same notation for the same thing."""
+    # Before NFKC, which makes 2½ into 21/2 and 10² into 102; and after it, because it writes `⁄` itself.
     text = unicodedata.normalize("NFKC", _VULGAR.sub(" ", answer).translate(_SIGNS)).translate(_SIGNS)
     text = _peel(text)
     if boxed(text) and _BOX.match(text):
         text = _peel(", ".join(boxed(text)))
+    # LaTeX's thin spaces between groups of three digits, as in `10\,000`, would be read as blanks below.
     text = re.sub(r"(?<=\d)\\[,;!](?=\d{3}(?!\d))", "", text)
     text = _SIZES.sub("", _SPACES.sub(lambda m: "" if m[0] in ("{,}", "\\!") else " ", text))
     text = _WRAPPERS.sub(r"\1", text)
@@ -148,6 +152,7 @@ def _peel(text: str) -> str:
         for left, right in _AROUND:
             if len(text) > len(left) + len(right) and text.startswith(left) and text.endswith(right):
                 text = text[len(left) : -len(right)]
+        # Two dots at the end are an ellipsis, and belong to the answer.
         if text.endswith((".", ";", ",")) and len(text) > 1 and not text.endswith(".."):
             text = text[:-1]
     return text
@@ -204,6 +209,7 @@ def _ratio(sign: str, whole: str, over: str, under: str) -> Fraction | None:
 
 def _decimal(text: str) -> Fraction | None:
     match = _NUMBER.match(text)
+    # `int` takes quadratic time, and Python itself refuses more than 4,300 digits.
     if match is None or len(text) > _DIGITS:
         return None
     digits, exponent = match[2], int(match[3] or 0)
@@ -211,6 +217,7 @@ def _decimal(text: str) -> Fraction | None:
         if not re.match(r"^\d{1,3}(?:,\d{3})+(?:\.\d*)?$", digits):
             return None
         digits = digits.replace(",", "")
+    # An exact fraction would hold every digit: 1e999999999 fills the memory.
     if abs(exponent) > _DIGITS:
         return None
     value = Fraction(digits.rstrip(".")) * Fraction(10) ** exponent
@@ -228,6 +235,7 @@ def _items(text: str) -> tuple[str, list[str], str] | None:
         parts = _split(text[1:-1])
         if parts is not None:
             opening, closing = text[0], text[-1]
+            # `(7)` is 7 in brackets, but `{7}` is a set of one.
             return (opening, parts, closing) if len(parts) > 1 or opening == "{" else None
     parts = _split(text)
     return ("", parts, "") if parts is not None and len(parts) > 1 else None
@@ -263,4 +271,5 @@ def _tight(text: str) -> str:
 def _folded(text: str) -> str:
     """Words without case, article, punctuation around them and runs of spaces."""
     words = " ".join(text.casefold().split()).strip(" .!?;:,\"'*`")
+    # Never empty: an answer of punctuation alone must not equal every other one.
     return re.sub(r"(?<=\d) (?=[a-z])", "", re.sub(r"^(?:the|an?) (?=\S)", "", words)) or text

@@ -109,6 +109,7 @@ def follow(value: Any, path: Path) -> Any:
     """
     for number, step in enumerate(path):
         where = write_path(path[:number]) or "the result"
+        # JSON keys are texts, so `[0]` on an object means its field "0".
         if isinstance(value, Mapping):
             if str(step) not in value:
                 there = ", ".join(map(str, list(value)[:8])) or "none"

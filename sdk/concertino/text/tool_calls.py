@@ -66,6 +66,7 @@ def cut_blocks(text: str, tags: Sequence[str], *, repeating: str = "", stray: bo
             if closing and name == tag:
                 blocks.append(TextBlock(tag, opened_at, begin, start, end))
                 opened, position = None, end
+            # Models open the next call without having closed the last one.
             elif not closing and name == tag == repeating:
                 blocks.append(TextBlock(tag, opened_at, begin, start, start, False))
                 opened, position = (name, start, end), end
@@ -183,6 +184,7 @@ def name_in(body: str) -> str:
 _NAME = re.compile(r'"name"\s*:\s*"([^"\\]{1,64})"')
 _LOOSE_NAME = re.compile(r"""["']name["']\s*:\s*["']([^"'\s]{1,128})["']""")
 _ARGUMENTS = re.compile(r"""["'](?:arguments|parameters)["']\s*:\s*""")
+# `<|` and `<｜` begin the special tokens of chat templates, which some tokenizers read from plain text.
 _TAG = re.compile(r"<(?=/?(?:think|reasoning|tool_call|answer)\b|[|｜])")
 _BLANK = re.compile(r"[ \t\n\r]*")
 _scan = json.JSONDecoder().raw_decode
@@ -196,6 +198,7 @@ def _read_object(body: str) -> TextCall:
     fields, behind = _fields(body)
     name = _string(fields.get("name", ""))
     error = "the call is not one complete JSON object" if behind is None or behind else ""
+    # In broken JSON the name may stand in single quotes; the error then still names the tool.
     if not name and (found := _LOOSE_NAME.search(body)):
         name = found[1]
     if not name:
@@ -279,6 +282,7 @@ def _read_tagged(body: str, tools: Tools) -> TextCall:
     function = _FUNCTION.match(body)
     if function is None:
         return _read_object(body)
+    # `partition` also serves a body without `</function>`: then all that follows is inside.
     inside = body[function.end() :].partition("</function>")[0].strip()
     name, given = function[1], _parameters(inside)
     if not given and inside:
@@ -294,6 +298,7 @@ def _parameters(inside: str) -> list[tuple[str, str]]:
     key, begin = "", -1
     for mark in _PARAMETER.finditer(inside):
         if mark["close"] and begin >= 0:
+            # One line break on each side is the template's; any further ones belong to the value.
             given.append((key, inside[begin : mark.start()].removeprefix("\n").removesuffix("\n")))
             begin = -1
         elif mark["key"] and begin < 0:
@@ -303,6 +308,7 @@ def _parameters(inside: str) -> list[tuple[str, str]]:
 
 def _value(text: str, schema: Any) -> Any:
     """A value that is written without quotes: what its schema says, else JSON, else text."""
+    # A text such as 007 or `true` must not become a number or a boolean.
     if isinstance(schema, Mapping) and schema.get("type") == "string":
         return text
     try:
@@ -313,6 +319,7 @@ def _value(text: str, schema: Any) -> Any:
 
 def _properties(name: str, tools: Tools) -> Mapping[str, Any]:
     for tool in tools:
+        # Chat completions wrap the function object, the Responses API does not.
         function = tool.get("function", tool)
         if function.get("name") == name:
             properties: Mapping[str, Any] = (function.get("parameters") or {}).get("properties") or {}
@@ -359,8 +366,10 @@ def _find_objects(text: str) -> Iterator[TextCall]:
             data, position = _scan(text, begin)
         except (ValueError, RecursionError) as error:
             failures += 1
+            # A failed scan may have read to the end: counted, so that braces in prose cannot cost quadratic time.
             wasted += getattr(error, "pos", len(text)) - begin
             position = begin + 1
+            # A call that is cut off or broken; any other brace that opens no object is prose.
             if text[position : position + 16].lstrip().startswith('"name"'):
                 call = _read_object(text[begin:].rstrip())
                 yield call._replace(start=found.start(), end=len(text), closed=False)

@@ -28,6 +28,7 @@ from .journal_line import encode_json
 BLOB_LIMIT = 64 * 1024
 """Bytes of JSON above which `pack` moves a value into a side file."""
 
+# `\Z`, because `$` would let a line break at the end into a path.
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _TEMPORARY = ".tmp"
 
@@ -45,6 +46,7 @@ class BlobStore:
         self.folder = journal.with_name(journal.name + ".blobs")
         self._sync = sync
         self._written: set[str] = set()
+        # Two threads may write the same value at the same time; each needs a temporary name of its own.
         self._serial = itertools.count()
 
     def write(self, value_json: bytes) -> dict[str, Any]:
@@ -103,11 +105,14 @@ class BlobStore:
                     sync_file(fd)
             finally:
                 os.close(fd)
+            # Renaming is atomic: no reader ever sees half a value under its final name.
             temporary.replace(self.folder / digest)
+        # An interrupt too must leave no half-written file behind.
         except BaseException:
             with contextlib.suppress(OSError):
                 temporary.unlink()
             raise
+        # A record may name this file next, so the name too must be on disk.
         if self._sync:
             sync_folder(self.folder)
 

@@ -23,6 +23,7 @@ from .journal_errors import JournalError, JournalWriteError
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+# `fdatasync` spares the write of the modification time; macOS and Windows lack it.
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
@@ -78,6 +79,7 @@ class GroupSync:
 
         A closed journal raises JournalError.
         """
+        # Imported here: the module is slow to import, and only `power` needs it.
         from concurrent.futures import Future
 
         future: Future[None] = Future()
@@ -98,6 +100,7 @@ class GroupSync:
 
     def close(self) -> None:
         """Sync what is left, serve all who wait, end the thread; JournalWriteError if a sync failed."""
+        # Asked for before `_stopped` is set, after which every request is refused.
         last = self.request()
         with self._changed:
             self._stopped = True
@@ -117,6 +120,7 @@ class GroupSync:
             self._serve(waiters)
 
     def _serve(self, waiters: list[Future[None]]) -> None:
+        # Taken before the sync: only what was complete by then is certainly on disk after it.
         goal = self._end()
         failure = self._failure
         if failure is None:
@@ -128,6 +132,7 @@ class GroupSync:
             self._failure = failure
             self._synced = goal if failure is None else self._synced
         for waiter in waiters:
+            # A waiter that was cancelled meanwhile refuses a result with an exception, which would kill this thread.
             if not waiter.set_running_or_notify_cancel():
                 continue
             if failure is None:

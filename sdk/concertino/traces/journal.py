@@ -37,8 +37,10 @@ from .journal_reader import read_journal
 
 Durability = Literal["process", "power"]
 
+# `O_APPEND`: the kernel puts each write at the end; `O_BINARY`: Windows would translate line ends.
 _FLAGS = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _BLOCK = 1 << 20
+# Weak, so that a journal that nobody holds can be collected.
 _open_here: weakref.WeakSet[Journal] = weakref.WeakSet()
 
 
@@ -94,6 +96,7 @@ class Journal:
         line = encode_json(header)  # before the file exists, so that a wrong header leaves none
         fd = _open(path, os.O_CREAT | os.O_EXCL)
         with ExitStack() as undo:
+            # Undone in reverse: closed first, because Windows removes no open file.
             undo.callback(path.unlink, missing_ok=True)
             journal = cls(path, fd, durability)
             undo.callback(journal.close)
@@ -119,6 +122,7 @@ class Journal:
         """
         path = Path(path)
         _require_durability(durability)
+        # Locked before it is read: what another writer is just writing must not be taken for damage and cut off.
         journal = cls(path, _open(path, 0), durability)
         with ExitStack() as undo:
             undo.callback(journal.close)
@@ -148,6 +152,7 @@ class Journal:
             JournalWriteError: the disk refused; the file is as before and a later append may succeed.
             JournalForked, JournalError: this process does not have the journal open.
         """
+        # `dict` first: an abstract class is slow to ask, and almost every record is a dict.
         if not isinstance(record, (dict, Mapping)) or "n" in record:
             raise JournalEncodeError(
                 f'{self.path}: a record is a mapping without "n", which the journal adds; given: {record!r:.200}.'
@@ -188,6 +193,7 @@ class Journal:
     def close(self) -> None:
         """Flush, give the lock back and close the file, even if the flush fails. Again: nothing."""
         with self._mutex:
+            # In one step: a descriptor that is closed twice may be another file's the second time.
             fd, self._fd = self._fd, -1
         if fd < 0:
             return
@@ -195,6 +201,7 @@ class Journal:
             if self._sync is not None:
                 self._sync.close()
         finally:
+            # Even after a failed flush: a lock that stayed would keep a resume out until the process ends.
             self._writer.release()
             os.close(fd)
 
@@ -300,6 +307,7 @@ def _open(path: Path, flags: int) -> int:
 
 def _cut_off(path: Path, fd: int, damage: Damage) -> Damage:
     """End the file at its last intact record; keep a copy of what is dropped beyond a torn line."""
+    # A torn line was never confirmed to anyone, so nothing is lost with it.
     saved = None if damage.torn else path.with_name(f"{path.name}.damaged-{damage.offset}")
     try:
         if saved is not None:

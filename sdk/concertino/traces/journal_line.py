@@ -24,6 +24,7 @@ from .journal_errors import JournalEncodeError, JournalError, JournalTooNew
 FORMAT_VERSION = 1
 """The newest `v` that this version reads and writes."""
 
+# 8 hex digits of the checksum, and a blank.
 PREFIX_LENGTH = 9
 
 # Cycles end in RecursionError, which is caught below; the encoder's own bookkeeping for them costs a third of
@@ -55,6 +56,7 @@ def encode_json(value: object) -> bytes:
 
 def frame(body: bytes, n: int) -> bytes:
     """The line of an encoded JSON object as record number `n`."""
+    # An empty object, `{}`, has nothing before the number.
     comma = b"," if len(body) > 2 else b""
     data = b'%b%b"n":%d}' % (body[:-1], comma, n)
     return b"%08x %b\n" % (crc32(data), data)
@@ -69,6 +71,7 @@ def parse_line(line: bytes, n: int) -> dict[str, Any]:
         raise ValueError("its checksum does not match its bytes")
     try:
         record = _decode(data.decode())
+    # No damage: the checksum agrees. A `ValueError` would let a resume cut off a good record.
     except RecursionError:
         raise JournalError(
             f"record {n} is intact but nested too deep to be read from here. "

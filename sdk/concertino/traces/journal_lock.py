@@ -39,6 +39,7 @@ class WriterLock:
             return
         try:
             _fcntl.flock(fd, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
+        # Without waiting: a run that would hang until another one ends is better refused at once.
         except BlockingIOError:
             raise _locked(path, _flock_holder(fd)) from None
         except OSError as error:
@@ -92,6 +93,7 @@ def _create_lock_file(path: Path) -> Path:
         with lock_file.open("x", encoding="ascii") as file:
             file.write(str(os.getpid()))
     except FileExistsError:
+        # It may still be empty: its writer has made it and not yet written its pid.
         text = lock_file.read_text(encoding="ascii")
         raise _locked(
             path, int(text) if text.isdigit() else None, f" If that process is gone, delete {lock_file}."

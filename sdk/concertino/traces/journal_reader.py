@@ -83,6 +83,7 @@ def read_journal(path: str | os.PathLike[str]) -> JournalFile:
         JournalTooNew: it was written in a later format.
     """
     cursor = _Cursor(Path(path))
+    # With a cursor of its own, so that a bad header raises before a large file is read.
     header = _first_record(_Cursor(cursor.path))
     records = list(cursor.records())
     return JournalFile(cursor.path, header, records[1:], cursor.damage, cursor.offset)
@@ -103,6 +104,7 @@ def tail_journal(
     cursor = _Cursor(Path(path))
     suspect: Damage | None = None
     while True:
+        # Asked before reading: whatever was written by then is still yielded.
         ending = until is not None and until()
         yield from cursor.records()
         damage = None if cursor.damage is None or cursor.damage.torn else cursor.damage

@@ -44,11 +44,12 @@ class TraceMemory:
         self._rounds = {record["round"] for record in trace.of_kind("plan")}
         stopped = {call_id for call_id, record in self._results.items() if _was_stopped(record)}
         self._stopped = {call_id: Usage.from_json(self._results.pop(call_id).get("usage", {})) for call_id in stopped}
+        # A call that was cancelled after it began may have been executed; one that waited in the queue was not.
         self._doubtful |= {call_id for call_id in stopped if call_id in self._names}
         self._inside = self._group()
 
     def _group(self) -> dict[str, dict[int, dict[str, tuple[str, Any]]]]:
-        """By agent's call, by number: what was called there.
+        """What was called inside each agent's call: by the call's id, then by the number of the plan or request.
 
         A request to a model stands alone, under `""`; further tries of a router under `~2` and so on.
         """
@@ -110,6 +111,7 @@ class TraceMemory:
         if result is None or self._names.get(call_id, result["name"]) != name:
             return None
         known = self._arguments.get(call_id)
+        # Requests to models are recorded as their messages, calls of members as their arguments.
         given = {"messages": arguments} if isinstance(arguments, list) else unparse(arguments)
         if known is not None and known != given:
             return None
@@ -137,9 +139,9 @@ class TraceMemory:
 
 
 def _was_stopped(record: dict[str, Any]) -> bool:
-    """A call that ended only because the run was cancelled has not had its chance, nor have those that waited for it.
+    """Whether a call ended only because the run was cancelled, or waited for another call; it is made again.
 
-    What waited for a call that really failed was not run either, and will be told so again.
+    One that waited for a call that really failed ends in the same way again.
     """
     return record.get("error", {}).get("code") in ("cancelled", "queue_deadline", "dependency_failed")
 

@@ -39,6 +39,7 @@ class JournalSink:
             UsageError: the folder cannot be made.
             JournalError: the file exists already, or cannot be written.
         """
+        # Imported here, so that a run without a trace does not pay for the journal.
         from .journal import Journal
 
         try:

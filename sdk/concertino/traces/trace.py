@@ -97,6 +97,7 @@ class Trace:
         target.parent.mkdir(parents=True, exist_ok=True)
         with Journal.create(target, header(self.run_id)) as journal:
             for record in self.records:
+                # Records that came from a file carry its numbers, and the journal refuses a record that brings one.
                 journal.append(pack({key: value for key, value in record.items() if key != "n"}, journal))
         return target
 
@@ -149,6 +150,7 @@ class Trace:
     def summary(self) -> Summary:
         """One line about it."""
         asked = {record["id"] for record in self.of_kind("ask")}
+        # The last result of an id counts: a resumed run repeats what was in doubt. Requests to models are no calls.
         last = {r["id"]: r for r in self.of_kind("result") if not r.get("parent") and r["id"] not in asked}
         results = list(last.values())
         end = self.records[-1] if self.finished else {}

@@ -30,7 +30,9 @@ from .text import AgentElement
 
 ID = re.compile(r"[A-Za-z0-9_]{1,64}")
 INPUT = "agent_input"
+# A text that is nothing but `${a}` would otherwise make a template with a part for every few characters.
 MAX_REFERENCES = 1000
+# The paper's graphs write the empty input as nothing or as a pair of quotation marks.
 _NOTHING = ("", '""', "“”")
 
 
@@ -88,6 +90,7 @@ class ArgumentReader:
                 self.issues.refuse("duplicate_field", text, leaf.start, leaf.end)
                 continue
             handed.places[name] = leaf
+            # Even an unreadable input was given: it is told as such, not as missing.
             given |= name == (offer.input or INPUT)
             if written == INPUT and name == (offer.input or INPUT):
                 self._input(name, leaf, own_id, offer, handed)
@@ -119,6 +122,7 @@ class ArgumentReader:
             return
         parts = self._parts(leaf.text, leaf, own_id, handed)
         if self.prepend_task:
+            # Put in front only after the split, so that a `${` of the question is never taken for a reference.
             parts.insert(0, before_subtask(self.question))
         handed.values |= offer.filled(_joined(parts)) if offer.input else {name: _joined(parts)}
 
@@ -127,6 +131,7 @@ class ArgumentReader:
         as_text = "string" in types
         if not leaf.text and not leaf.quoted and not as_text:
             return  # an empty element gives nothing
+        # Where the schema takes texts, `12` and `true` stay texts; only an opening bracket may mean JSON.
         if types != {"string"} and not (as_text and leaf.text[:1] not in ("[", "{")):
             try:
                 value = read_json(leaf.text, expect="any", strict=as_text).value
@@ -135,6 +140,7 @@ class ArgumentReader:
                     wanted = " or ".join(sorted(types)) if len(types) < 6 else "value"
                     text = f"<{name}> must be a JSON {wanted}: {error}"
                     self.issues.refuse("bad_json", text, leaf.start, leaf.end)
+                    # The schema would only repeat, in other words, that this argument is wrong.
                     handed.unreadable = True
                     return
             else:
@@ -163,6 +169,7 @@ class ArgumentReader:
                 continue
             if self.issues.full or len(handed.references) > MAX_REFERENCES:
                 break
+            # Texts from inside a JSON value have lost their offsets (escapes), so the whole argument is the place.
             place = (leaf.at(part.start), leaf.at(part.end - 1) + 1) if leaf.origins else (leaf.start, leaf.end)
             reference = self._reference(part, own_id, *place)
             if reference is not None:
@@ -205,6 +212,7 @@ class ArgumentReader:
         validator = offer.validator
         if validator is None:
             return
+        # With references as the texts `${id}`: most graphs pass here at once, without a look at single violations.
         literal = unparse(handed.values)
         try:
             if validator.is_valid(literal):
@@ -213,6 +221,7 @@ class ArgumentReader:
         except InstanceRefused as error:
             self.issues.refuse("invalid_arguments", f"agent {offer.name!r}: {error}", agent.start, agent.end)
             return
+        # An output that is still to come may make these arguments right, so only the executor can refuse them.
         open_ones = {name for name, value in handed.values.items() if _refers(value)}
         violations = tuple(each for each in violations if _first_of(each.pointer) not in open_ones)
         if violations:
@@ -244,4 +253,5 @@ def _refers(value: Any) -> bool:
 
 
 def _first_of(pointer: str) -> str:
+    # RFC 6901: `~1` before `~0`, else `~01` would become `/`.
     return pointer[1:].partition("/")[0].replace("~1", "/").replace("~0", "~")

@@ -119,6 +119,7 @@ def read_graph(
     issues = FormatIssues(strict)
     elements = read_elements(text, issues)
     thinking = "\n\n".join(filter(None, elements.thinking))
+    # An answer that was closed is whole, whatever the limit cut off behind it.
     if cut_off and not (elements.answer_closed and not elements.agents):
         issues.refuse("cut_off", CUT_OFF, len(text), len(text))
     limit = 1 if dom == "low" else max_agents
@@ -163,6 +164,7 @@ def _ids(agents: Sequence[AgentElement], dom: DoM, issues: FormatIssues) -> list
     ids: list[str] = []
     for agent in agents:
         leaf = agent.fields.get("agent_id") or agent.fields.get("agent_output_id")
+        # The paper writes `agent_id` in a graph and `agent_output_id` for a single agent; either is understood.
         needed = "agent_id" if dom == "high" else "agent_output_id"
         if needed not in agent.fields:
             words = f"<{needed}> is missing in the agent"
@@ -170,6 +172,7 @@ def _ids(agents: Sequence[AgentElement], dom: DoM, issues: FormatIssues) -> list
             (issues.mend if may else issues.refuse)("missing_field", words, agent.start, agent.end)
         found = leaf.text if leaf is not None else _NAME
         start, end = (leaf.start, leaf.end) if leaf is not None else (agent.start, agent.end)
+        # A missing id is reported above; the stand-in for it must not add a second issue.
         if not ID.fullmatch(found) and leaf is not None:
             words = f"the agent_id {found[:64]!r} must have 1 to 64 letters, digits and _, as in Check_2"
             issues.refuse("bad_id", words, start, end)
@@ -190,13 +193,16 @@ def _graph(
     for agent, own_id in zip(elements.agents, ids, strict=True):
         offer = _offer(agent, offers, issues)
         handed = reader.read(agent, own_id, offer)
+        # Shape faults of the graph are shown at the id, where a model can find the agent.
         place = agent.fields.get("agent_id")
         start, end = (place.start, place.end) if place is not None else (agent.start, agent.end)
         nodes[own_id] = Node(own_id, start, end, handed.references, [leaf.text for _, leaf in agent.arguments])
         calls.append((own_id, offer.name, handed))
+    # Every agent was read before this, so that one reply lists the faults of all of them.
     edges = edges_of(nodes, elements.pairs, issues)
     if issues.faults:
         return None, ""
+    # Exactly one: `edges_of` refuses every other number.
     [sink] = sinks_of(nodes, edges)
     named = {sink, elements.agents[list(ids).index(sink)].fields.get("agent_output_id", Leaf(sink, 0, 0)).text}
     _check_answer(elements, named, sink, dom, issues)
@@ -212,6 +218,7 @@ def _offer(agent: AgentElement, offers: Offers, issues: FormatIssues) -> Offer:
         words = f"<agent_name> is missing in the agent; {suggestion('', offers.keys())}"
         issues.refuse("missing_field", words, agent.start, agent.end)
     elif leaf.text not in offers:
+        # Near names are the costly part of this message; past the limit nobody would read it.
         if not issues.full:
             words = f"there is no agent {leaf.text[:64]!r}; {suggestion(leaf.text[:64], offers.keys())}"
             issues.refuse("unknown_agent", words, leaf.start, leaf.end)
@@ -219,6 +226,7 @@ def _offer(agent: AgentElement, offers: Offers, issues: FormatIssues) -> Offer:
         if "agent_description" not in agent.fields:
             issues.mend("missing_field", "<agent_description> is missing in the agent", agent.start, agent.end)
         return offers[leaf.text]
+    # A stand-in, so that the arguments of an unknown agent are still checked for references and JSON.
     return Offer({"function": {"name": leaf.text if leaf is not None else "?"}})
 
 
@@ -238,6 +246,7 @@ def _check_answer(elements: GraphElements, named: set[str], sink: str, dom: DoM,
 
 
 def _call(own_id: str, name: str, handed: Handed, edges: Edges) -> Call:
+    # A reference is an edge already; `after` holds only edges that carry no data.
     after = tuple(other for other in edges[own_id] if other not in {found.id for found in handed.references})
     return Call(name, handed.values, own_id, after)
 
@@ -263,6 +272,7 @@ def write_graph(
         if not ID.fullmatch(call.id):
             raise PlanError(f"call {call.id!r}: an agent_id has 1 to 64 letters, digits and _")
     known = descriptions or {}
+    # Either mark inside the thought would end it early when the text is read again.
     thought = thinking.replace("</think", "</ think").replace("assistantfinal", "assistant final")
     parts = [f"<thinking>{thought}</thinking>"]
     parts += [_write_agent(call, known.get(call.id, call.name), dom) for call in plan.calls]
@@ -303,6 +313,7 @@ def _written(value: Any) -> str:
 def _escaped(value: Any) -> Any:
     """Plain texts with `${` written as `$${`; templates escape their own."""
     if isinstance(value, Template):
+        # `$` and `${id}` side by side would read as `$${`, which is the escape.
         for text, behind in pairwise(value.parts):
             if isinstance(text, str) and text.endswith("$") and isinstance(behind, Ref):
                 raise PlanError(f"a '$' right in front of ${{{behind.id}}} cannot be written; put a space between them")

@@ -41,6 +41,7 @@ def edges_of(nodes: Mapping[str, Node], pairs: Sequence[tuple[Leaf, Leaf]], issu
     for source, target in pairs:
         _written(nodes, source, target, edges, issues)
     _agree_with_references(nodes, edges, issues)
+    # A refused edge is missing here; its absence must not be told as an isolated agent or a second sink.
     if not issues.faults:
         _check_shape(nodes, edges, issues)
     return edges
@@ -90,6 +91,7 @@ def _agree_with_references(nodes: Mapping[str, Node], edges: Edges, issues: Form
 
 def _order_only(node: Node, source: str, start: int, end: int, issues: FormatIssues) -> None:
     text = f"the edge {source} -> {node.id} carries no data: write ${{{source}}} in the input of {node.id!r}"
+    # `{A1}` without its `$` was meant as a reference: as a mere order, the agent would get the words `{A1}`.
     if any(f"{{{source}}}" in mention for mention in node.mentions):
         text += f"; its input names {{{source}}}, which is not a reference"
         issues.refuse("edge_without_reference", text, start, end)
@@ -110,6 +112,7 @@ def _check_shape(nodes: Mapping[str, Node], edges: Edges, issues: FormatIssues) 
     for name in alone:
         text = f"agent {name!r} has no edge; connect it, or remove it"
         issues.refuse("isolated_agent", text, nodes[name].start, nodes[name].end)
+    # An isolated agent has its own fault; as a further sink it would be told twice.
     ends = [name for name in sinks if name not in alone]
     if len(ends) > 1:
         text = (
@@ -136,9 +139,11 @@ def _cycle(edges: Edges) -> list[str]:
                 ready.append(follower)
     if not left:
         return []
+    # Every agent left waits for another one left, so walking backwards must come round.
     path = [next(iter(left))]
     places: dict[str, int] = {}
     while path[-1] not in places:
         places[path[-1]] = len(places)
         path.append(next(other for other in edges[path[-1]] if other in left))
+    # The walk went against the edges.
     return path[places[path[-1]] :][::-1]

@@ -27,6 +27,7 @@ from concertino.strategies.base.machine import Done, RunLimits, Strategy, TaskCo
 from . import prompts
 from .format import GraphReading, read_graph, write_answer, write_graph
 
+# The paper's debate agent takes `debate_roles`; those of this project's pool take `roles`.
 _RENAMED = {"debate_roles": "roles"}
 
 
@@ -184,6 +185,7 @@ class AgentGraphMachine(Conversation):
     def _load(self, dumped: Mapping[str, Any]) -> None:
         super()._load(dumped)
         self.parallel, self.rounds = dumped["parallel"], dumped["rounds"]
+        # Never cut off: a text that the limit ended inside a graph does not lead to the phase `act`.
         read = self._read(self.messages[-1].text, False) if self.phase == "act" else None
         self.plan, self.sink = (read.plan, read.sink) if read is not None else (None, "")
         if self.plan is not None:

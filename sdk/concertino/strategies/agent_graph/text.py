@@ -28,7 +28,9 @@ THOUGHTS = ("thinking", "think")
 BLOCKS = ("agent", "edge", "answer", *THOUGHTS)
 FIELDS = ("agent_id", "agent_name", "agent_description", "agent_output_id")
 ARGUMENTS = "required_arguments"
+# Each argument is compared with those before it, so their number must stay small.
 MAX_ARGUMENTS = 64
+# What remains of Harmony's channel marks once a tokenizer has dropped the special tokens.
 _HARMONY = "assistantfinal"
 _THOUGHT = re.compile(r"<(/?)(?:thinking|think)>")
 _BLOCK = re.compile(r"<(agent|edge|answer|thinking|think)>")
@@ -88,6 +90,7 @@ class _Cutter:
         self.found = GraphElements()
         begin = self._behind_thoughts()
         self.begin = begin
+        # Indexed only behind the thoughts: their tags would count against the limit.
         self.index = TagIndex(text, begin)
 
     # -- what was thought ------------------------------------------------------------------------------------------
@@ -99,6 +102,7 @@ class _Cutter:
         if begin:
             self.found.thinking.append(self.text[:mark].strip())
         first = _THOUGHT.search(self.text, begin)
+        # Chat templates may open the thought in the prompt, so the reply only closes it.
         if first is not None and first.group(1):
             self.found.thinking.append(self.text[begin : first.start()].strip())
             begin = first.end()
@@ -106,6 +110,7 @@ class _Cutter:
 
     def _skip_leading(self, begin: int) -> int:
         """After the thoughts that stand before the first element; marks of CDATA in them mean nothing."""
+        # On the raw text, not on the index: a thought may quote half a CDATA section, which would swallow the graph.
         while (block := _BLOCK.search(self.text, begin)) and block.group(1) in THOUGHTS:
             name, inside = block.group(1), block.end()
             end = self.text.find(f"</{name}>", inside)
@@ -114,6 +119,7 @@ class _Cutter:
                 return len(self.text)
             self._stray(begin, block.start())
             self.found.thinking.append(self.text[inside:end].strip())
+            # 3 for `</` and `>`.
             begin = end + len(name) + 3
         return begin
 
@@ -172,6 +178,7 @@ class _Cutter:
                     return position
                 self._stray_closing(tag)
             elif tag.name in BLOCKS:
+                # Left for the caller: the tag begins the next block, and only this agent is unclosed.
                 position = tag.start
                 break
             elif tag.name == ARGUMENTS:
@@ -227,6 +234,7 @@ class _Cutter:
         """Whether a tag named like a block is one, and no argument of that name."""
         if tag.name not in BLOCKS or tag.empty:
             return False
+        # An agent's schema may well have an argument called `answer` or `edge`.
         own = self.index.first(tag.name, tag.end, closing=True)
         end = self.index.first(ARGUMENTS, tag.end, closing=True)
         return own is None or end is None or end.start < own.start
@@ -303,6 +311,7 @@ class _Cutter:
         if tag.empty:
             return Leaf("", tag.start, tag.end)
         closing = self.index.first(tag.name, tag.end, closing=True)
+        # The element that opens again first would swallow the next one's text, and nobody could tell where it ended.
         again = self.index.first(tag.name, tag.end, closing=False)
         if closing is None or (again is not None and again.start < closing.start):
             self._unclosed(tag)

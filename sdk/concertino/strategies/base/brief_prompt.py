@@ -24,6 +24,7 @@ PromptForm = Literal["full", "brief"]
 _MARKS = {frozenset(["array"]): "[]", frozenset(["object"]): "{}"}
 _LONGEST = 120
 """Characters of the choices of one argument; further ones are left out."""
+# A sentence ends where no small letter follows; `e.g.` and `i.e.` never end one, and 。 needs no blank behind it.
 _END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)[.!?](?=\s+[^\sa-z])|。")
 _PRICE = re.compile(r"^Price: (\$\S+) / (\$\S+) per million", re.MULTILINE)
 
@@ -42,6 +43,7 @@ def listed_choices(schema: Any) -> Sequence[str]:
     """The values that a schema, or that of its items, lists."""
     if not isinstance(schema, Mapping):
         return ()
+    # A `const` is a choice of one: pydantic writes it for a `Literal` with a single value.
     values = [schema["const"]] if "const" in schema else schema.get("enum")
     if isinstance(values, list):
         return [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values]
@@ -85,6 +87,7 @@ def _shown(values: Sequence[str]) -> str:
     lines = [" ".join(value.split()) for value in values]
     kept, used = 0, 0
     for line in lines:
+        # 1 for the `|`.
         used += len(line) + 1
         if used > _LONGEST:
             break

@@ -75,6 +75,7 @@ class Conversation(Machine):
     def _heard(self, reply: Reply, *, with_calls: bool = False) -> None:
         """Put the model's text into the conversation; its native calls only where they are answered."""
         message = Message.of(reply)
+        # Chat APIs refuse a conversation in which a native call is not answered by a message of role `tool`.
         self.messages.append(message if with_calls else replace(message, tool_calls=()))
         self.asked = len(self.messages)
 
@@ -93,6 +94,7 @@ class Conversation(Machine):
             self.messages.append(Message("user", text))
 
     def finish(self, stop: str, detail: str = "") -> None:
+        # The first end counts: a budget that runs out during the last step must not overwrite an answer.
         if self.phase != "done":
             self._end(Done(None, stop, detail))
 
@@ -102,6 +104,7 @@ class Conversation(Machine):
     # -- copies ----------------------------------------------------------------------------------------------------
 
     def fork(self) -> Self:
+        # `copy.deepcopy` would copy every message; they are never changed in place, so copied lists are enough.
         twin = object.__new__(type(self))
         twin.__dict__.update({k: list(v) if type(v) is list else v for k, v in self.__dict__.items()})
         return twin
@@ -111,6 +114,7 @@ class Conversation(Machine):
         return {
             "settings": self.settings.to_json(),
             **{name: getattr(self, name) for name in _PLAIN},
+            # Not from the pool of the day: a restored run must read the last text with the tools that the model saw.
             "tools": self.tools,
             "reading": None if self.last_reading is None else self.last_reading.to_json(),
             "final": [self.final.answer, self.final.stop, self.final.detail],

@@ -41,7 +41,7 @@ class FormatIssues:
 
     @property
     def full(self) -> bool:
-        """Whether further faults are no longer kept, so that their words need not be found."""
+        """Whether no further fault is kept; the words of one, with its near names, need not be made then."""
         return len(self.faults) >= LIMIT
 
     def all(self) -> tuple[FormatIssue, ...]:
@@ -68,6 +68,7 @@ class CallFormatIssues(FormatIssues):
 
 def shown(text: str, limit: int = 60) -> str:
     """A text in quotes, shortened, fit for a message."""
+    # Sliced before the split, so that a text of megabytes costs no more than a short one.
     line = " ".join(text[: 4 * limit].split())
     cut = line if len(line) <= limit else line[: limit - 1] + "…"
     return f'"{cut}"'

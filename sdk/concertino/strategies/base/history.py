@@ -22,6 +22,7 @@ _RESPONSE = re.compile(r"(<tool_response>\n)(.*?)(\n</tool_response>)", re.DOTAL
 
 def count_tokens(text: str) -> int:
     """Tokens of a text, estimated."""
+    # `surrogatepass`: JSON escapes can give a text lone surrogates, which plain UTF-8 refuses.
     return len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN + 1
 
 
@@ -29,6 +30,7 @@ def cut(text: str, tokens: int) -> str:
     """A text of at most so many tokens: its head and its tail, with a note of what is missing between."""
     if count_tokens(text) <= tokens:
         return text
+    # 40 bytes for the note between head and tail; 8 so that something is left of the smallest cut.
     room = max(8, tokens * BYTES_PER_TOKEN - 40)
     while count_tokens(text[: room * 2 // 3] + text[len(text) - room // 3 :]) > tokens and room > 8:
         room = room * 3 // 4  # letters of several bytes
@@ -46,6 +48,7 @@ def compacted(messages: Sequence[Message], tokens: int) -> list[Message]:
     found = list(messages)
     total = sum(count_tokens(message.text) for message in found)
     last = [index for index, message in enumerate(found) if message.role == "assistant"][-KEPT:]
+    # The system message and the question come first and are never shortened.
     for index in range(2, last[0] if last else 0):
         if total <= tokens:
             break
@@ -59,6 +62,7 @@ def compacted(messages: Sequence[Message], tokens: int) -> list[Message]:
 def _brief(message: Message) -> Message:
     if message.role == "tool":
         return replace(message, text=cut(message.text, BRIEF))
+    # Only what stands inside the frame: the budget and the requests around it must stay whole.
     text = _RESPONSE.sub(lambda found: found[1] + _brief_lines(found[2]) + found[3], message.text)
     return replace(message, text=text)
 

@@ -361,5 +361,6 @@ class Strategy(ABC):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Strategy:
         """The inverse of `to_json`, for this class; unknown settings are ignored."""
+        # A trace of a later version may hold settings that this one does not have.
         known: set[str] = {field.name for field in fields(cls)} if is_dataclass(cls) else set()
         return cls(**{key: value for key, value in data.items() if key in known})

@@ -16,6 +16,7 @@ from concertino.schema import SchemaRefused, Validator, compile_schema
 INPUTS = ("agent_input", "subtask", "task", "question", "query", "queries", "prompt", "input", "text")
 """Names of arguments that take what a format hands over, the first that a schema has."""
 
+# These arguments name who is to work; a sub-task written there would be refused as an unknown model.
 _CHOICES = ("model", "model_id")
 _ALL = frozenset(("string", "array", "object", "number", "integer", "boolean", "null"))
 
@@ -101,6 +102,7 @@ class Offers(Mapping[str, Offer]):
         self._made: dict[str, Offer] = {}
 
     def __getitem__(self, name: str) -> Offer:
+        # Made on demand: a turn speaks of a few members, and a pool may have ten thousand.
         if name not in self._made:
             self._made[name] = Offer(self._tools[name])
         return self._made[name]

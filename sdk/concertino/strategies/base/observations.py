@@ -41,6 +41,7 @@ def render_observation(observation: Observation, visible_name: str = "", tokens:
         data["error"] = observation.error.to_json()
     if observation.repairs:
         data["repaired"] = list(observation.repairs)
+    # After encoding, when every `<` is inside a JSON string and `\u003c` reads back as the same character.
     return MARKS.sub(r"\\u003c", _encode(data))
 
 

@@ -64,6 +64,7 @@ class Sources:
         if name in self.results:
             return self.results[name]
         head, _, number = name.partition(".")
+        # `isdigit` alone lets superscripts through, which `int` refuses; the length keeps huge numbers out of it.
         place = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 0
         if head == QUESTION and 1 <= place <= len(self.paragraphs):
             return self.paragraphs[place - 1]
@@ -105,6 +106,7 @@ def fill_call(call: Call, sources: Sources) -> Call:
     if call.error is not None:
         return call
     if isinstance(arguments, str):
+        # Untouched where nothing refers: reading and rewriting JSON for nothing would hide the model's own text.
         if "${" not in arguments:
             return call
         try:
@@ -153,6 +155,7 @@ class _Filling:
             return self._text(value) if "${" in value else value
         if isinstance(value, Mapping):
             pairs = {key: self.fill(item) for key, item in value.items()}
+            # The very value, so that the caller can tell by identity that nothing was filled in.
             return value if all(pairs[key] is item for key, item in value.items()) else pairs
         if isinstance(value, list):
             items = [self.fill(item) for item in value]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 CDATA, CDATA_END = "<![CDATA[", "]]>"
 MAX_TAGS = 50_000
+# Possessive and bounded repeats: a text of nothing but `<a <a <a` must not make the search quadratic.
 _TAG = re.compile(
     r"<(/?)([A-Za-z_][A-Za-z0-9_.\-]{0,63}+)([ \t\r\n][^<>]{0,256}+)?>|<([A-Za-z_][A-Za-z0-9_.\-]{0,63}+)[ \t]?/>"
     r"|<!\[CDATA\["
@@ -56,6 +57,7 @@ class TagIndex:
             position = found.end()
             if found.group() != CDATA:
                 self._add(found)
+            # Once no `]]>` follows, none follows later: without this, each `<![CDATA[` would search to the end again.
             elif sections_end:
                 end = text.find(CDATA_END, position)
                 sections_end = end >= 0
@@ -77,6 +79,7 @@ class TagIndex:
     def _add(self, found: re.Match[str]) -> None:
         slash, name, attributes, empty = found.groups()
         more = (attributes or "").strip()
+        # `<name a="b"/>` matches the first branch, with the slash among the attributes.
         closed = bool(empty) or more.endswith("/")
         self.tags.append(
             Tag(name or empty, found.start(), found.end(), bool(slash), closed, more.removesuffix("/").strip())
@@ -133,6 +136,7 @@ class Leaf(NamedTuple):
         """Where a character of `text` stands in the whole text."""
         if not self.origins:
             return self.start
+        # `(index + 1,)` sorts before every pair that begins with it, so this finds the last piece at or before `index`.
         place = bisect_left(self.origins, (index + 1,)) - 1
         inner, outer = self.origins[max(place, 0)]
         return outer + index - inner
@@ -144,6 +148,7 @@ def _leaf(pieces: list[tuple[int, str]], start: int, end: int, quoted: bool) -> 
         origins.append((length, at))
         parts.append(text)
         length += len(text)
+    # Without CDATA the text is one stretch, so its place can leave out the white space that was dropped.
     if pieces and not quoted:
         start, end = pieces[0][0], pieces[0][0] + length
     return Leaf("".join(parts), start, end, quoted, tuple(origins))
@@ -151,8 +156,10 @@ def _leaf(pieces: list[tuple[int, str]], start: int, end: int, quoted: bool) -> 
 
 def quote(text: str) -> str:
     """A text as the content of an element that reads back as the same text."""
+    # Quoted also where the reader would take the text for a channel mark or for the empty input.
     plain = text == text.strip() and "<" not in text and "assistantfinal" not in text and text not in ('""', "“”")
     if plain:
         return text
+    # `]]>` cannot stand inside a section, nor the channel mark anywhere: each is split over two sections.
     inner = text.replace(CDATA_END, "]]]]><![CDATA[>").replace("assistantfinal", "assistant]]><![CDATA[final")
     return f"{CDATA}{inner}{CDATA_END}"

@@ -114,6 +114,7 @@ class TextMachine(Conversation):
         self.messages = [Message("system", settings.system_prompt(context)), Message("user", context.question)]
 
     def on_reply(self, reply: Reply) -> None:
+        # Read before the reply joins the conversation: a reader that raises leaves the machine as it was.
         parsed = self._parsed(reply.text)
         self._heard(reply)
         self._read_as(parsed.calls, parsed.issues, understood=bool(parsed.calls) or parsed.answer is not None)
@@ -131,6 +132,7 @@ class TextMachine(Conversation):
         """What the strategy reads, with calls numbered as in a plan; calls without a valid plan are an issue."""
         try:
             parsed = self.settings.read(text)
+            # `Plan` numbers the calls and refuses circles, so what is reported is what will run.
             return parsed._replace(calls=Plan(parsed.calls).calls)
         except PlanError as error:
             return ParsedReply(issues=[FormatIssue("bad_plan", str(error), 0, len(text))])
@@ -138,6 +140,7 @@ class TextMachine(Conversation):
     def _planned(self, calls: Sequence[Call]) -> Plan:
         limit = self.settings.max_parallel
         error = ("too_many_calls", f"at most {limit} calls in one reply; repeat this one in the next")
+        # Kept with an error: the observations then match what the model wrote, call by call.
         return Plan([call if place < limit else replace(call, error=error) for place, call in enumerate(calls)])
 
     def observe(self, observations: Sequence[Observation], remaining: Mapping[str, float] | None = None) -> None:

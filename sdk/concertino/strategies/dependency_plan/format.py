@@ -146,6 +146,7 @@ def read_turn(
     )
 
 
+# The tags are the members' names, so each pool has its own pattern, and every turn of a run needs the same.
 @lru_cache(maxsize=32)
 def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"<(/?)({'|'.join(map(re.escape, names))})>", re.IGNORECASE)
@@ -179,6 +180,7 @@ class _TurnReader:
             words = f"the text holds more than {MAX_TAGS} tags; write a shorter one"
             issues.refuse("too_many_tags", words, 0, len(text))
             self.tags = []
+        # Numbers of the tags by name: each search for a closing tag is a bisection, and reading stays linear.
         self.places: dict[tuple[str, bool], list[int]] = {}
         for place, tag in enumerate(self.tags):
             self.places.setdefault((tag.group(2).lower(), bool(tag.group(1))), []).append(place)
@@ -189,6 +191,7 @@ class _TurnReader:
             return
         place = behind = 0
         first = min((self._next("think", -1, closed=closed) for closed in (False, True)), key=_number)
+        # Chat templates may open the thought in the prompt, so the reply only closes it.
         if first is not None and self.tags[first].group(1):
             self.thoughts.append(self.text[: self.tags[first].start()].strip())
             place, behind = first + 1, self.tags[first].end()
@@ -232,6 +235,7 @@ class _TurnReader:
         inner, span = self.text[tag.end() : end], (tag.start(), end)
         if closing is None and not self._may_be_open(name, place):
             self._unclosed(name, tag, inner)
+            # Behind an open `<think>` all is thought; after any other open element the tags that follow still count.
             return name != "think"
         if name in ("think", "reflection"):
             self.thoughts.append(inner.strip())
@@ -251,6 +255,7 @@ class _TurnReader:
     def _may_be_open(self, name: str, place: int) -> bool:
         """An unclosed last call or answer is taken: its closing tag was a stop text."""
         tag = self.tags[place]
+        # Servers drop the stop text itself, here `</search>`; the length limit may have cut the query in two.
         if self.cut_off or place + 1 < len(self.tags) or (name not in self.verbs and name != "answer"):
             return False
         words = f"<{name}> is not closed; write </{name}> after it"
@@ -263,8 +268,10 @@ class _TurnReader:
         if name in self.verbs:
             self.issues.broken("unclosed_tag", words, tag.start(), tag.end())
             self._add(Call(self.verbs[name], error=("bad_format", words)))
+        # A thought that the limit ended is no fault of form: the strategy tells the model to think more briefly.
         elif name in ("think", "reflection") and self.cut_off:
             self.thoughts.append(inner.strip())
+        # An answer that was cut off counts as none; half a plan or graph would run the wrong calls.
         elif not self.cut_off or name in ("plan", "graph"):
             self.issues.refuse("unclosed_tag", words, tag.start(), tag.end())
 
@@ -300,6 +307,7 @@ class _TurnReader:
 
     def _add(self, call: Call) -> None:
         if self.count >= MAX_CALLS:
+            # Told once, at the first call too many.
             if self.count == MAX_CALLS:
                 words = f"more than {MAX_CALLS} calls in one turn; spread them over several"
                 self.issues.refuse("too_many_calls", words, 0, len(self.text))
@@ -363,6 +371,7 @@ def write_turn(
         verbs: visible names by tag, so that nodes are written with tags.
         answers: one or several.
     """
+    # A closing tag in the thought would end it early.
     parts = [f"<think>{thinking.replace('</think', '</ think')}</think>"]
     if tasks:
         parts.append(f"<plan>\n{write_tasks(tasks)}\n</plan>")

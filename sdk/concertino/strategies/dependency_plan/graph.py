@@ -24,6 +24,7 @@ from concertino.strategies.base.format_issues import CallFormatIssues, shown, su
 from concertino.strategies.base.members import Offer, Offers, types_of
 from concertino.text.json import ReadingError, read_json
 
+# Possessive repeats with limits keep the search linear on texts that are made to be slow.
 _NODE = re.compile(r"<(/?)node((?:[ \t\r\n][^<>]{0,400}+)?)>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"([A-Za-z_]{1,20}+)[ \t]?=[ \t]?(?:\"([^\"]*)\"|'([^']*)')")
 _CALL = re.compile(r"([A-Za-z_][\w./-]{0,127}+)[ \t\r\n]{0,8}+\(")
@@ -66,6 +67,7 @@ def read_nodes(text: str, start: int, verbs: Mapping[str, str], offers: Offers, 
         offers: all members.
         issues: where faults go.
     """
+    # Faults of other elements of the turn are already in there.
     before = len(issues.faults)
     nodes = _nodes(text, start, issues)
     names = _Names(node.id for node in nodes)
@@ -103,6 +105,7 @@ def _nodes(text: str, start: int, issues: CallFormatIssues) -> list[_Node]:
     for tag in _NODE.finditer(text):
         place = start + tag.start(), start + tag.end()
         if not tag.group(1):
+            # A second <node> inside an open one: which call belongs to which cannot be told, so reading stops.
             if opened is not None:
                 break
             opened = tag
@@ -149,6 +152,7 @@ def _call(node: _Node, names: _Names, verbs: Mapping[str, str], offers: Offers, 
         return _broken("?", node, "bad_call", words, issues)
     written = head.group(1)
     name = verbs.get(written, written)
+    # The text is never run as Python: what stands between the parentheses is JSON.
     inner = body[head.end() : -1].strip()
     offer = offers[name] if name in offers else Offer({"function": {"name": name}})
     try:
@@ -179,6 +183,7 @@ def _arguments(value: Any, offer: Offer) -> dict[str, Any] | None:
         return value
     if isinstance(value, str):
         return offer.filled(value)
+    # A list of texts is meant only where the input takes a list and no text.
     listed = isinstance(value, list) and bool(offer.input)
     if listed and "string" not in types_of(offer.properties[offer.input]):
         return {offer.input: value}
@@ -208,6 +213,7 @@ def _template(text: str, node: _Node, names: _Names, issues: CallFormatIssues) -
             break
         if not names.spoken(name):
             literal += match.group()
+        # Doubled braces are the escape, and lose one on each side.
         elif pairs > 1:
             literal += f"{left[1:]}{name}{right[1:]}"
         elif name not in names.ids:
@@ -254,6 +260,7 @@ def write_nodes(plan: Plan, verbs: Mapping[str, str] | None = None) -> str:
         depends = ", ".join(plan.edges.get(call.id, ()))
         attribute = f' depends="{depends}"' if depends else ""
         data = call.arguments if isinstance(call.arguments, Mapping) else json.loads(call.arguments or "{}")
+        # `<` as an escape: a text that holds `</node>` must not end the node.
         inner = json.dumps(_unparsed(data, names), ensure_ascii=False).replace("<", "\\u003c")
         lines.append(f'<node id="{call.id}"{attribute}>{written.get(call.name, call.name)}({inner})</node>')
     return "\n".join([*lines, "</graph>"])
@@ -281,6 +288,7 @@ def _joined(template: Template, names: _Names) -> str:
     parts = template.parts
     for place, part in enumerate(parts):
         before, after = parts[place - 1] if place else "", parts[place + 1] if place + 1 < len(parts) else ""
+        # `{` + `{s1}` + `}` would read as the escape `{{s1}}`.
         left = isinstance(before, str) and before.endswith("{")
         right = isinstance(after, str) and after.startswith("}")
         if isinstance(part, Ref) and left and right:

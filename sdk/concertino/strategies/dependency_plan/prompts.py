@@ -17,6 +17,7 @@ from concertino.strategies.base.format_issues import report
 from concertino.strategies.base.members import Offers, types_of
 from concertino.strategies.base.observations import MARKS, render_line, render_observation, render_remaining
 
+# A result could hold `</observation><answer>`, which a model would take for the frame or for its own tags.
 _FORGED = re.compile(r"<(?=/?(?:observation|answer|plan|graph|think|reflection)\b)", re.IGNORECASE)
 
 _MARKS = re.compile(f"{MARKS.pattern}|{_FORGED.pattern}", re.IGNORECASE)
@@ -94,6 +95,7 @@ def system_prompt(
         prompt: with `brief`, a member is shown under its tag; one without a tag only where a graph can call it.
     """
     offers = Offers(tools)
+    # Reversed, so that the first tag of a member wins.
     shown = {name: verb for verb, name in reversed(list(verbs.items()))}
     if prompt == "brief":
         called = {name: f"<{verb}>" for name, verb in shown.items()}

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from concertino.text.json import ReadingError, read_json
 
+# `[` alone is no list: a query may begin with `[1]` or with an interval.
 _JSON_LIST = re.compile(r'\[\s*(?:"|\])')
 _SIGNS = re.compile(r"\\\||[|()\[\]{}]")
 _CLOSES = {")": "(", "]": "[", "}": "{"}
@@ -73,6 +74,7 @@ def _separators(text: str) -> list[int]:
             if not opened:
                 outside.append(match.start())
         elif sign in _CLOSES:
+            # Intervals such as `[0, 1)` do not pair; then brackets tell nothing, and every `|` separates.
             paired = paired and bool(opened) and opened.pop() == _CLOSES[sign]
         elif sign != "\\|":
             opened.append(sign)

@@ -114,6 +114,7 @@ class DependencyPlan(Strategy):
         queries = _as_queries(calls, verbs)
         if queries is not None:
             return write_turn(thought, tasks=tasks, queries=queries)
+        # A node's id must begin with a letter, and ids that were counted do not.
         named = [replace(call, id=call.id if call.id[:1].isalpha() else f"s{n}") for n, call in enumerate(calls, 1)]
         return write_turn(thought, tasks=tasks, graph=Plan(named), verbs=verbs)
 
@@ -139,6 +140,7 @@ class DependencyPlan(Strategy):
 
 def _as_queries(calls: Sequence[Call], verbs: Mapping[str, str]) -> dict[str, list[str]] | None:
     """Calls of one member by the tag that calls it, where each takes a text alone and none waits for another."""
+    # Reversed, so that the first tag of a member wins.
     tags = {name: tag for tag, name in reversed(list(verbs.items()))}
     texts = []
     for call in calls:
@@ -217,6 +219,7 @@ class DependencyPlanMachine(Conversation):
         if self.phase == "answer":
             self._last_answer(reply.text, cut_off)
             return
+        # Kept, because a restored machine reads this text again and must read it in the same way.
         self.read_as = (bool(self.tasks), cut_off)
         read = self._read(reply.text)
         fruitless = self.fruitless
@@ -237,6 +240,7 @@ class DependencyPlanMachine(Conversation):
             self.plan, self.phase = self._planned(read.calls), "act"
         elif cut_off:
             self._again(prompts.CUT_OFF, "the text ended (length limit) before a call or an answer was complete")
+        # One turn that only plans is welcome; a second in a row counts as fruitless, else planning might never end.
         elif new_plan and not self._only_planned_before():
             self.messages.append(Message("user", prompts.GO_ON))
         else:
@@ -257,6 +261,7 @@ class DependencyPlanMachine(Conversation):
         """The plan of a turn's calls; those beyond the limit say so."""
         plan = Plan(calls)
         limit = self.settings.max_parallel
+        # The limit holds for each level: a graph may have more calls, as long as they do not run at the same time.
         beyond = {name for level in plan.levels() for name in level[limit:]}
         if beyond:
             error = ("too_many_calls", f"at most {limit} calls at the same time; repeat it in the next turn")
@@ -279,6 +284,7 @@ class DependencyPlanMachine(Conversation):
 
     def _last_answer(self, text: str, cut_off: bool) -> None:
         """The answer after the last turn with calls; a call there is no call."""
+        # Without verbs and without graphs: `<search>` is plain text now.
         read = read_turn(text, {}, self.tools, strict=self.settings.strict, graph=False, cut_off=cut_off)
         self._read_as(read.calls, read.issues, understood=read.answers is not None, thought=read.thinking)
         if read.answers is not None:

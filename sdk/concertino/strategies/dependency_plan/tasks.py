@@ -59,6 +59,7 @@ def read_tasks(text: str, start: int, issues: FormatIssues) -> tuple[PlanTask, .
     told: list[bool] = []
     for line in _lines(text, start):
         found = _TASK.match(line.text)
+        # Searched behind the id, since models also put the dependencies on the task's own line.
         needs = _NEEDS.search(line.text, found.end() if found else 0)
         if found:
             if len(tasks) >= MAX_TASKS:
@@ -103,6 +104,7 @@ def _depends(line: _PlanLine, begin: int, issues: FormatIssues) -> list[str]:
     rest = line.text[begin:].strip(" \t*.()[]")
     ids = [f"T{int(found.group(1))}" for found in _ID.finditer(rest)]
     if not ids and rest and not _NONE.match(rest):
+        # Bare numbers (`Dependencies: 1, 2`) count only where no id with a T is written.
         ids = [f"T{int(number)}" for number in re.findall(r"\b\d{1,4}\b", rest)]
     if not ids and rest and not _NONE.match(rest):
         words = f"{shown(rest)} names no task; write Dependencies: none, or T1, T2"
@@ -124,6 +126,7 @@ def _check(tasks: Sequence[PlanTask], places: Sequence[tuple[int, int]], issues:
                 words = f"{task.id} depends on {other}, which is not a task; {suggestion(other, known.keys())}"
                 issues.refuse("unknown_dependency", words, *place)
     left = dict(known)
+    # Quadratic, and at most 64 tasks.
     while ready := [name for name, needs in left.items() if not any(other in left for other in needs)]:
         for name in ready:
             del left[name]

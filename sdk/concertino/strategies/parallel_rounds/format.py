@@ -23,6 +23,7 @@ from concertino.text.json import ReadingError, read_json
 from concertino.text.tool_calls import NAMELESS, TextBlock, cut_blocks, name_in, write_tool_call
 
 _ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL)
+# What a thought must not hold when it is written out: the reader would end it there or see a call.
 _TAG = re.compile(r"<(?=/?(?:think|reasoning|tool_call|answer)\b)")
 MOST_CALLS = 500
 """Calls of one text that are read; no round runs as many."""
@@ -72,12 +73,14 @@ def read_round(reply: Reply) -> RoundText:
             exact = exact and block.closed and block.tag == "reasoning" and not thoughts and not calls
             thoughts.append(text.strip())
             unclosed = not block.closed
+        # A server that parsed the calls itself leaves their text out or repeats it; reading it too would double them.
         elif not reply.tool_calls:
             cut_off = reply.finish_reason == "length" and not block.closed
             call, plain = _from_block(str(len(calls) + 1), text, cut_off)
             exact = exact and block.closed and plain and bool(thoughts)
             calls.append(call)
             if len(calls) == MOST_CALLS:
+                # One call with an error stands for the rest, so that the model is told and nothing is dropped silently.
                 calls.append(_unread(MOST_CALLS + 1))
                 break
     visible = "".join(rest)
@@ -85,12 +88,13 @@ def read_round(reply: Reply) -> RoundText:
         calls = [Call(call.name, call.arguments, str(n)) for n, call in enumerate(reply.tool_calls, 1)]
     answer = _ANSWER.search(visible) if "<answer>" in visible else None
     reasoning = "\n".join(filter(None, [reply.reasoning, *thoughts])) or visible.strip()
+    # Native calls have no text to judge.
     exact = exact and bool(calls) and not reply.tool_calls
     return RoundText(reasoning, calls, answer.group(1).strip() if answer else None, unclosed, exact)
 
 
 def _unread(number: int) -> Call:
-    """What stands for the calls of a text that has more than anybody wants to read."""
+    """A call with an error, in place of all calls beyond `MOST_CALLS`."""
     text = f"only the first {MOST_CALLS} calls of the text were read; write fewer"
     return Call(NAMELESS, id=str(number), error=("too_many_calls", text))
 
@@ -114,6 +118,7 @@ def _from_block(call_id: str, block: str, cut_off: bool) -> tuple[Call, bool]:
         reading = read_json(block)
     except ReadingError as error:
         text = "the text ended (length limit) inside this call; write shorter calls" if cut_off else str(error)
+        # The name is fished out of the broken JSON, so that the observation says which call failed.
         return Call(name_in(block), id=call_id, error=("bad_json", text)), False
     data = reading.value
     name = data.get("name")

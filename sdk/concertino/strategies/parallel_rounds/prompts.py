@@ -22,6 +22,7 @@ FINAL_TOOL: dict[str, Any] = {
     "function": {
         "name": FINAL,
         "description": "End the work and give the final answer. Call it alone, once the results are verified.",
+        # No argument: the answer is written afterwards, by the summariser or on request, as in the paper.
         "parameters": {"type": "object", "properties": {}, "additionalProperties": False},
     },
 }
@@ -101,6 +102,7 @@ def system_prompt(
             *([_BRIEF_REFERENCES] if references else []),
         ]
         return "\n".join([*brief, *([] if native else [member_list(Offers(tools).values())])])
+    # Joined after `format`, because the references hold braces of their own.
     role = _ROLE.format(rounds=rounds, parallel=parallel) + (_REFERENCES if references else "")
     if native:
         return role + "\n" + _NATIVE_FORMAT.format(final=FINAL)

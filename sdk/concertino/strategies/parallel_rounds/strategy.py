@@ -129,8 +129,10 @@ class ParallelRoundsMachine(Conversation):
 
     def _question(self) -> Ask:
         if self.phase == "answer" and self.settings.summariser == "summariser":
+            # Made at each `step`: a summariser has no conversation of its own, so all of it is fresh.
             record = self._record()
             return Ask("summariser", record, len(record))
+        # No tools in the phase `answer`: with them on offer, models call once more instead of answering.
         native = (*self.tools, prompts.FINAL_TOOL) if self.settings.native and self.phase == "ask" else ()
         return Ask("orchestrator", self.messages, len(self.messages) - self.asked, native)
 
@@ -147,6 +149,7 @@ class ParallelRoundsMachine(Conversation):
         if self.phase != "ask" or self.settings.native:
             return []
         room = self.settings.max_parallel
+        # `final_answer` and calls beyond the limit will not run, so they must not be started early.
         ready = [call for call in read_ahead(text) if int(call.id) <= room and call.name != prompts.FINAL]
         return [self._filled(call) for call in ready]
 
@@ -159,12 +162,14 @@ class ParallelRoundsMachine(Conversation):
         read = read_round(reply)
         self._heard(reply, with_calls=True)
         issues = self._verdict(reply, read.calls, read.exact)
+        # A reasoning model's hidden channel is no part of the text; only what was written counts as its thought.
         thought = read.reasoning.removeprefix(reply.reasoning).strip()
         self._read_as(read.calls, issues, understood=bool(read.calls or read.answer), thought=thought)
         if not read.calls:
             self._no_call(read.answer, read.unclosed)
             return
         self.fruitless = 0
+        # Alone only: an end beside other calls was written before their results were seen.
         if [call.name for call in read.calls] == [prompts.FINAL]:
             self._ask_for_answer("answered")
             return
@@ -184,6 +189,7 @@ class ParallelRoundsMachine(Conversation):
     def _checked(self, index: int, call: Call) -> Call:
         """A call beyond the limit, or an end among other calls, is not run and says so."""
         limit = self.settings.max_parallel
+        # Kept with an error, so that every call of the text has an observation in its place.
         if index >= limit:
             return replace(call, error=("too_many_calls", f"at most {limit} calls in one round; repeat it in the next"))
         if call.name == prompts.FINAL and call.error is None:
@@ -241,6 +247,7 @@ class ParallelRoundsMachine(Conversation):
             return
         messages = compacted(self.messages, limit)
         if messages != self.messages:
+            # Earlier messages have changed, so a driver that keeps a prefix of tokens must start anew.
             self.messages, self.asked = messages, 0
 
     def _ask_for_answer(self, stop: str) -> None:

@@ -64,6 +64,7 @@ _NEEDED = {
     "goal": ("action", "tool"),
 }
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+# Templates use these words themselves: `{history}` could mean a role of that name.
 _RESERVED = ("question", "turn", "turns", "history", "observation", "tools")
 _ROLE_KEYS = tuple(field.name for field in fields(Role))
 _SAMPLING_KEYS = tuple(field.name for field in fields(Sampling))
@@ -118,6 +119,7 @@ class _Check:
         return False
 
     def of_type(self, value: Any, kind: type | tuple[type, ...], where: str, expected: str) -> bool:
+        # `True` is an `int` to Python; in a document it is a slip.
         if isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool):
             return True
         self.note("bad_value", where, f"{str(value)[:60]!r} is a {type(value).__name__}; expected {expected}", value)
@@ -161,6 +163,7 @@ def _check_roles(check: _Check, listed: Any) -> dict[str, Mapping[str, Any]]:
     if not listed:
         check.note("no_roles", "roles", "a workflow needs at least one role")
     roles: dict[str, Mapping[str, Any]] = {}
+    # Names first: templates and conditions may refer to roles that come later.
     for place, role in enumerate(listed):
         where = f"roles[{place}]"
         if check.of_type(role, Mapping, where, "a table with name and prompt"):
@@ -369,11 +372,14 @@ def _parse(text: str, kind: str) -> dict[str, Any]:
         except ReadingError as error:
             raise _Unparsed("not_json", f"Invalid JSON: {error}", min(error.position, len(text))) from None
         return value
+    # Inside the function: only workflows read from files need it, and importing the SDK must stay quick.
     import tomllib
 
     try:
         return tomllib.loads(text)
+    # Deeply nested arrays exhaust the recursion of `tomllib`, and huge numbers raise a plain ValueError.
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        # `TOMLDecodeError` has its place only in its words before Python 3.14.
         found = re.search(r"line (\d{1,9}), column (\d{1,9})", str(error))
         at = len(text)
         if found:
@@ -386,6 +392,7 @@ def _place(text: str, value: str) -> tuple[int, int]:
     """The place of a wrong value in the text; the whole document if it cannot be found."""
     if not value:
         return 0, len(text)
+    # Quoted forms first: the bare word may stand in a comment or inside another text.
     for written in (json.dumps(value, ensure_ascii=False), f"'{value}'", value, json.dumps(value)[1:-1]):
         if (start := text.find(written)) >= 0:
             return start, start + len(written)

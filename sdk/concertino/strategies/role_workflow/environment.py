@@ -24,6 +24,7 @@ _SCHEMA: dict[str, Any] = {
     },
     "additionalProperties": False,
 }
+# The content holds the state, and a state that was cut to an ordinary observation's size cannot be restored.
 _MOST_CHARS = 1_000_000
 
 
@@ -90,5 +91,6 @@ def environment_tool(make: Callable[[], Environment], name: str, description: st
         }
 
     text = description or f"Act in the environment {name}."
+    # `retry_safe`: the state comes with the call, so a repeat acts on the same state again.
     given: dict[str, Any] = {"max_chars": _MOST_CHARS, "retry_safe": True, **options}
     return ToolSpec.from_schema(name, text, _SCHEMA, act, **given)

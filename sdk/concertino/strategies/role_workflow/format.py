@@ -57,6 +57,7 @@ CODES: dict[str, str] = {
 
 MAX_TESTS = 8
 """Tests of one text that are run."""
+# Some blocks may be unreadable, so more are looked at than run; a hostile text still ends here.
 _MOST_BLOCKS = 4 * MAX_TESTS
 
 _FENCE = re.compile(r"(`{3,})[ \t]?([A-Za-z0-9_+.-]{0,20})")
@@ -118,6 +119,7 @@ def read_role_text(reply: Reply, form: Form, *, strict: bool = False) -> RoleTex
     text = reply.text
     start = 0
     for block in cut_blocks(text, ("think",)):
+        # What follows an open <think> is thought: code or an answer in it was only considered.
         if block.tag == "think" and not block.closed:
             message = "the text ends inside <think>; think more briefly, then write what was asked for"
             return RoleText(None, "", (FormatIssue("unclosed_think", message, block.start, block.end),))
@@ -136,6 +138,7 @@ def read_role_text(reply: Reply, form: Form, *, strict: bool = False) -> RoleTex
 
 def _read_calls(reply: Reply, said: str, strict: bool) -> RoleText:
     turn = serial.read_turn(reply, strict=strict)
+    # A role may make several calls in its turn; only a serial orchestrator may not.
     issues = tuple(issue for issue in turn.issues if issue.code != "several_calls")
     value = [
         {"name": call.name, "arguments": call.arguments, **({"error": list(call.error)} if call.error else {})}
@@ -154,6 +157,7 @@ def _read_code(reader: _RoleTextReader) -> str | None:
     for fence in _FENCE.finditer(text, reader.start):
         if opened is None:
             opened = fence.start(), fence.end(), fence.group(1)
+        # Only a fence of the same length closes: a longer one may hold ``` in its code.
         elif fence.group(1) == opened[2]:
             blocks.append((opened[0], opened[1], fence.start()))
             opened = None
@@ -173,6 +177,7 @@ def _read_code(reader: _RoleTextReader) -> str | None:
         "several_codes", f"{len(blocks)} code blocks; write one block that holds the whole program", start, end
     ):
         return None
+    # The line break behind the fence is the fence's; a second one is the program's.
     code = text[begin:end].removeprefix("\r").removeprefix("\n")
     if not code.strip():
         reader.refuse("empty_code", "the code block is empty; write the whole program in it", start, end)
@@ -229,6 +234,7 @@ def _headed_tests(reader: _RoleTextReader) -> list[dict[str, str]]:
     ends = [*(sign.start() for sign in signs[1:]), len(reader.text)][: 2 * _MOST_BLOCKS]
     for sign, end in zip(signs, ends, strict=False):
         part = sign.group(1).lower()
+        # An input with no output before the next input: the incomplete test is reported, not merged into this one.
         if part == "input" and given:
             _add_test(reader, tests, given, begun, sign.start())
             given = {}
@@ -280,6 +286,7 @@ def _read_answer(reader: _RoleTextReader) -> str | None:
     if not answers:
         reader.refuse("no_answer", "there is no answer; write it as \\boxed{...} at the end")
         return None
+    # The last one: models state intermediate results first and correct themselves later.
     last, start, end = answers[-1]
     inner = _BOX_SIGN.match(last)  # `#### \boxed{7}`
     if inner and (inside := _end_of_answer(last, inner)) is not None:
@@ -331,6 +338,7 @@ def _read_actions(reader: _RoleTextReader) -> list[Any] | None:
     try:
         value = read_json(text[start:end], strict=True, expect="any").value
     except ReadingError as error:
+        # `[U, R, D]` is what small models write for moves, and it has one plain meaning.
         value = _bare_words(text[start:end])
         if value is None:
             message = f'{error}; write a JSON list, like #### ["U", "R"]'
@@ -345,6 +353,7 @@ def _read_actions(reader: _RoleTextReader) -> list[Any] | None:
 
 
 def _last(found: Iterable[T]) -> T | None:
+    # Keeps one match: a list of all of them would grow with a hostile text.
     last = deque(found, maxlen=1)
     return last[0] if last else None
 
@@ -378,6 +387,7 @@ _READERS = {"code": _read_code, "tests": _read_tests, "answer": _read_answer, "a
 def write_code(code: str) -> str:
     """A code block that holds the code, whatever fences stand in it."""
     longest = max((len(fence) for fence in re.findall("`+", code)), default=0)
+    # Longer than every run of backticks in the code, which would close the block.
     fence = "`" * max(3, longest + 1)
     return f"{fence}python\n{code.rstrip(chr(10))}\n{fence}"
 

@@ -208,6 +208,7 @@ def script_with_input(code: str, given: str) -> str:
     data = given if given.endswith("\n") or not given else given + "\n"
     return (
         "import io, sys\n"
+        # Programs may read `sys.stdin.buffer` too, which `StringIO` lacks.
         f"sys.stdin = io.TextIOWrapper(io.BytesIO({data.encode('utf-8', 'replace')!r}), encoding='utf-8')\n"
         f"exec(compile({code!r}, 'program.py', 'exec'), {{'__name__': '__main__'}})\n"
     )

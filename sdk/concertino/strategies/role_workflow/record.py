@@ -14,6 +14,7 @@ from typing import Any
 from concertino.core.observation import Observation
 from concertino.strategies.base.machine import Utterance
 
+# Characters; a history holds several of these for each turn.
 _SHOWN = 3_000
 _ERROR_SHOWN = 1_500
 
@@ -58,6 +59,7 @@ def printed(observation: Observation) -> str:
 
 
 def _end(text: str) -> str:
+    # The end: a Python traceback names its cause in the last lines.
     return text if len(text) <= _ERROR_SHOWN else f"[...]{text[-_ERROR_SHOWN:]}"
 
 

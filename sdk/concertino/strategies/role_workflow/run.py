@@ -28,6 +28,7 @@ from .template import COMMON, FIELDS, fill_template
 Phase = Literal["look", "ask", "use", "check", "done"]
 _MOST_CALLS = 8
 """Calls of one role in one turn."""
+# Characters of what another role said or got back, as a prompt quotes it.
 _FIELD_SHOWN = 16_000
 
 
@@ -91,6 +92,7 @@ class RoleWorkflowMachine(Machine):
     @property
     def role(self) -> Role:
         """The role that is asked, or was asked last."""
+        # `place` lies behind the last role while a turn is checked.
         return self.settings.roles[min(self.place, len(self.settings.roles) - 1)]
 
     # -- what is wanted --------------------------------------------------------------------------------------------
@@ -103,6 +105,7 @@ class RoleWorkflowMachine(Machine):
             fresh = len(self.messages) - self.asked
             return Ask(role.speaker, self.messages, fresh, (), role.sampling, role.name, self.turn)
         assert self.plan is not None
+        # Simultaneous roles share one plan, and its verdict holds the issues of all of them.
         speakers = dict.fromkeys(each.owner for each in self.calls if each.owner)
         issues = tuple(issue for name in speakers for issue in self.said[name].issues)
         begun = len(self.seen)
@@ -124,6 +127,7 @@ class RoleWorkflowMachine(Machine):
         """Of simultaneous roles, those that come after this one in the turn."""
         if self.settings.order != "simultaneous" or self.phase != "ask":
             return []
+        # They see only earlier turns, so their prompts are fixed before this role has answered.
         later = [role for role in self.settings.roles[self.place + 1 :] if not self._skipped(role)]
         prompts_ = [(role, self._prompt(role)) for role in later]
         return [
@@ -132,8 +136,10 @@ class RoleWorkflowMachine(Machine):
 
     def _next_plan(self) -> None:
         """The next calls as a plan, at most as many as may run in parallel; the budget may allow no further one."""
+        # In batches: a limit on parallel calls must not lose those beyond it, for the role is not asked again.
         batch = self.calls[len(self.seen) :][: self.parallel or _MOST_CALLS]
         self.plan = Plan.parallel([replace(each.call, id=str(number)) for number, each in enumerate(batch, 1)])
+        # Here, because every plan of a run comes through here, whatever it is for.
         if self.rounds is not None and self.acts >= self.rounds:
             self._end("rounds", f"{self.acts} plans were run, as many as the budget allows")
 
@@ -153,7 +159,9 @@ class RoleWorkflowMachine(Machine):
             self.messages.append(Message("user", prompts.hand_back(refusals)))
             return
         value = None if unread else read.value
+        # Clipped, because the text travels in every dump and may be put into other roles' prompts.
         self.said[role.name] = Utterance(self.turn, clipped(read.said, 100_000), value, issues=read.issues)
+        # Simultaneous roles use their tools together, once the last one has spoken (`_next_role`).
         if value is not None and role.tools and self.settings.order == "sequential":
             self._run("use", self._uses(role, read))
         else:
@@ -168,6 +176,7 @@ class RoleWorkflowMachine(Machine):
     @staticmethod
     def _allowed(role: Role, data: Mapping[str, Any]) -> Call:
         """A call that a role wrote, refused if it is none of its tools."""
+        # Data came through our own JSON reader, which keeps its limits; native arguments are still raw text.
         call = Call(data["name"], data["arguments"], guarded=not isinstance(data["arguments"], str))
         if "error" in data:
             return replace(call, error=(data["error"][0], data["error"][1]))
@@ -209,7 +218,9 @@ class RoleWorkflowMachine(Machine):
         """Ask the next role that is not passed over; after the last one, its tools and the check."""
         roles = self.settings.roles
         if place == 0:
+            # What simultaneous roles may see: the words of earlier turns only.
             self.earlier = dict(self.said)
+            # With nobody to speak, each further turn would be the same as this one.
             if all(self._skipped(role) for role in roles):
                 self._end("rounds", f"no role speaks in turn {self.turn}: all are passed over, so nothing can change")
                 return
@@ -221,6 +232,7 @@ class RoleWorkflowMachine(Machine):
             self.messages = self._prompt(roles[place])
             return
         self.messages = []
+        # The phase tells apart the first coming from that after the tools, which would otherwise run again.
         if self.settings.order == "simultaneous" and self.phase == "ask":
             spoke = [role for role in roles if role.tools and self._spoke(role)]
             calls = [each for role in spoke for each in self._uses(role, RoleText(self.said[role.name].value, ""))]
@@ -230,7 +242,7 @@ class RoleWorkflowMachine(Machine):
         self._check()
 
     def _spoke(self, role: Role) -> bool:
-        """It said something readable in this turn."""
+        """Whether the role said something readable in this turn."""
         saying = self.said.get(role.name)
         return saying is not None and saying.turn == self.turn and saying.value is not None
 
@@ -310,6 +322,7 @@ class RoleWorkflowMachine(Machine):
         """Roles of the ending without a readable word; an action counts in its own turn only."""
         if isinstance(until, ReachGoal):
             saying = self.said.get(until.action)
+            # An action of an earlier turn was already taken; taking it again would change the world twice.
             fresh = saying is not None and saying.turn == self.turn and saying.value is not None
             return [] if fresh else [until.action]
         said = {name: self.said.get(name) for name in (until.code, until.tests)}
@@ -381,6 +394,7 @@ class RoleWorkflowMachine(Machine):
         answer = shown_value(saying.value) if saying is not None and saying.value is not None else None
         if isinstance(self.settings.until, ReachGoal):
             answer = json.dumps(self.actions, ensure_ascii=False) if self.actions else None
+        # A run in which no role was ever understood failed by its format, not for lack of rounds.
         unread = bool(self.records) and all(s.value is None for record in self.records for _, s in record.said)
         self._close(Done(answer, "format" if stop == "rounds" and unread else stop, detail))
 
@@ -397,6 +411,7 @@ class RoleWorkflowMachine(Machine):
 
     def fork(self) -> Self:
         """An independent copy; what is immutable is shared, lists and tables are not."""
+        # `copy.deepcopy` would copy every record and state; they are values, so copied lists and tables are enough.
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         for name in ("messages", "records", "calls", "seen", "actions", "rewards"):
@@ -456,6 +471,7 @@ def _environment_state(seen: Observation) -> EnvironmentState | None:
     return EnvironmentState(
         shown_value(content.get("observation", "")),
         content["state"],
+        # A truthy text such as "no" must not end a run.
         content.get("done") is True,
         float(reward) if isinstance(reward, (int, float)) else 0.0,
     )

@@ -59,6 +59,7 @@ class RoleWorkflow(Workflow, Strategy):
     name = "role-workflow"
 
     def __post_init__(self) -> None:
+        # Frozen; a list is accepted and made a tuple, so that the settings stay a value.
         object.__setattr__(self, "roles", tuple(self.roles))
         if not isinstance(self.until, (Agree, PassTests, ReachGoal)) or not all(
             isinstance(role, Role) for role in self.roles
@@ -110,6 +111,7 @@ class RoleWorkflow(Workflow, Strategy):
             UsageError: the pool lacks a tool that the workflow calls; names near ones.
         """
         visible = [tool["function"]["name"] for tool in context.tools]
+        # Without a pool there is nothing to compare with: a replay begins without tools.
         for name in self.tools if visible else ():
             if name in visible or name.rpartition("/")[2] in visible:
                 continue
@@ -136,6 +138,7 @@ class RoleWorkflow(Workflow, Strategy):
         Raises:
             UsageError: lists all faults of the document, with places and near names.
         """
+        # A recipe or a bench file may give the name alone; it means the default workflow.
         if set(data) == {"name"}:
             return cls()
         _refuse(faults_of(data), "the workflow")
@@ -152,6 +155,7 @@ class RoleWorkflow(Workflow, Strategy):
         if file.suffix not in (".toml", ".json"):
             raise UsageError(f"{file}: unknown file ending {file.suffix!r}; expected .toml or .json")
         try:
+            # `utf-8-sig` takes the mark that Windows editors put at the begin of a file.
             text = file.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"{file}: cannot be read: {error}") from error
@@ -169,6 +173,7 @@ class RoleWorkflow(Workflow, Strategy):
         """
         file, data = Path(path), self.to_json()
         if file.suffix == ".toml":
+            # Imported where it is used: only saving needs it.
             import tomli_w
 
             text = tomli_w.dumps(data, multiline_strings=True)

@@ -39,6 +39,7 @@ class TemplateFault(NamedTuple):
     start: int
 
 
+# A role's template is filled in every turn of every rollout, and is the same text each time.
 @lru_cache(maxsize=256)
 def parse_template(text: str) -> tuple[tuple[str | Slot, ...], tuple[tuple[str, int], ...], TemplateFault | None]:
     """The parts of a template, its slots with their places, and the first brace that is wrong."""

@@ -143,6 +143,7 @@ def choices_by_tool(tools: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, t
         prose = {
             name: tuple(choice.alias for choice in read_choices(schema))
             for name, schema in properties.items()
+            # An `enum` is checked by the executor, with the schema.
             if isinstance(schema, Mapping) and "enum" not in schema
         }
         if offered := {name: aliases for name, aliases in prose.items() if aliases}:

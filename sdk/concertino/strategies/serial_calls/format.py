@@ -50,6 +50,7 @@ CODES: dict[str, str] = {
 TAGS = ("think", "tool_call", "message", "answer")
 LIMIT = 16
 """Calls of one text that are read at all."""
+# A name goes into messages, traces and the search for near names; a whole text in its place must not.
 _LONGEST_NAME = 128
 _OF_THE_TEXT = ("stray_tag", "unclosed_block", "message_and_call")
 """Issues of the text around the calls, for which a strict reader refuses the calls too."""
@@ -162,6 +163,7 @@ def _read_block(turn: _TurnDraft, block: TextBlock, out_of_tokens: bool) -> None
     call_id = str(len(turn.calls) + 1)
     place = block.start, block.end
     inside = turn.text[block.begin : block.stop]
+    # Only the last block can have been cut off; an earlier unclosed one is the model's own slip.
     if not block.closed and out_of_tokens and block.end == len(turn.text):
         message = "the text ended (length limit) inside this call; think more briefly, write a shorter call"
         turn.add(Call(name_in(inside), id=call_id), *place, turn.note("cut_off", message, *place))
@@ -196,6 +198,7 @@ def _check_keys(turn: _TurnDraft, data: Mapping[str, Any], block: TextBlock) -> 
     issues: list[FormatIssue] = []
     name = data.get("name")
     if not isinstance(name, str) or not name:
+        # `arguments` is a right key, so it cannot be the misspelt `name`.
         near = near_names("name", [key[:_LONGEST_NAME] for key in data if key != "arguments"], limit=1)
         hint = f"; {near[0][:40]!r} is not it" if near else ""
         message = f'a call is {{"name": "...", "arguments": {{...}}}}; "name" is missing{hint}'
@@ -255,6 +258,7 @@ def _finished(turn: _TurnDraft, blocks: Sequence[TextBlock]) -> SerialTurn:
     thoughts = [text[b.begin : b.stop].strip() for b in blocks if b.tag == "think"]
     around = "".join(text[b.begin : b.stop] for b in blocks if not b.tag).strip()
     message = next((text[b.begin : b.stop].strip() for b in blocks if b.tag == "message"), None)
+    # The last answer: a model may correct itself within one text.
     answer = next((text[b.begin : b.stop].strip() for b in reversed(blocks) if b.tag == "answer"), None)
     if len(turn.calls) > 1:
         message_ = f"{len(turn.calls)} calls in one turn; only the first runs; repeat the others one by one"
@@ -263,6 +267,7 @@ def _finished(turn: _TurnDraft, blocks: Sequence[TextBlock]) -> SerialTurn:
         place = next(b for b in blocks if b.tag == "message")
         turn.note("message_and_call", "write a message or a call, not both", place.start, place.end, True)
         message = None
+    # Its own issue tells more than `no_call` would.
     unclosed = any(issue.code == "unclosed_think" for issue in turn.issues)
     around_calls = next((issue for issue in turn.issues if issue.code in _OF_THE_TEXT and not issue.repaired), None)
     if around_calls is not None:

@@ -109,6 +109,7 @@ def _document(item: Any) -> str:
     if isinstance(item, str):
         return item
     if isinstance(item, Mapping):
+        # Retrieval servers in the style of Search-R1 wrap each hit as `{"document": ..., "score": ...}`.
         inner = item.get("document")
         if isinstance(inner, (Mapping, str)):
             return _document(inner)

@@ -1,6 +1,6 @@
 """What a serial orchestrator is shown in a chat: its part, the tools, the user's preference, the request for an answer.
 
-The words are concertino's own; the released prompts of Orchestrator-8B stand in `_released_prompts`. Observations are
+The words are concertino's own; the released prompts of Orchestrator-8B stand in `released_prompts`. Observations are
 shown as in parallel rounds, one `<tool_response>` each.
 """
 

@@ -69,6 +69,7 @@ def estimating_cutter(text: str, limit: int) -> Cut:
     if tokens <= limit:
         return Cut(tokens, text)
     end = data[len(data) - max(0, limit) * _BYTES_PER_TOKEN :]
+    # The cut may fall inside a character; its continuation bytes (10xxxxxx) are dropped.
     start = next((i for i, byte in enumerate(end) if byte & 0xC0 != 0x80), len(end))
     return Cut(tokens, end[start:].decode("utf-8", "surrogatepass"))
 
@@ -80,6 +81,7 @@ def token_cutter(tokenizer: BatchTokenizer) -> Cutter:
         if not text:
             return Cut(0, "")
         ids = list(tokenizer(text)["input_ids"])
+        # Token by token, as the released code does, although that breaks characters of several tokens.
         pieces = tokenizer.batch_decode([[token] for token in ids[-limit:]], skip_special_tokens=True)
         return Cut(len(ids), "".join(pieces))
 
@@ -181,9 +183,11 @@ def _context(wording: Wording, problem: str, notebook: Notebook, cut: Cutter) ->
         for number, text in enumerate(notebook.documents, 1)
     )
     tokens, work = cut(_code(notebook) + _attempts(notebook, cut), wording.code)
+    # Cut from the left, the text may begin inside a code block; as released, the fence is put back.
     if work and not work.startswith("```"):
         work = "```\n" + work
     limit = wording.context - (cut(problem, len(problem) + 1).tokens if wording.less_problem else 0)
+    # As released: work that alone fills the context leaves out the documents and stays uncut itself.
     if tokens >= limit:
         return work
     heading = _HEADING if wording.heading == "always" or (wording.heading == "with code" and work) else ""

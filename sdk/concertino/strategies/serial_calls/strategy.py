@@ -1,7 +1,7 @@
 """SerialCalls: the paradigm of ToolOrchestra. One call per turn; its result decides about the next one.
 
 Tools, agents and models stand in one list. Where a tool works with one of several models, the orchestrator names it by
-an alias, of which the tool's description tells strengths, prices and latency (`_choices`); the pool binds aliases to
+an alias, of which the tool's description tells strengths, prices and latency (`choices`); the pool binds aliases to
 models as roles, and the strategy knows nothing of who serves them. The run ends with the `answer` tool: it is the
 strategy's own and takes the answer as its argument, or a member of the pool whose result is the answer.
 
@@ -9,7 +9,7 @@ Two forms:
 
 - `chat`, a conversation, with native tool calls or Hermes text;
 - `qa`, the released stateless form: each turn is a fresh prompt made of the question and a `Notebook` of documents,
-  code and attempts, with the bytes of the released Orchestrator-8B (`_released_prompts`). A result finds its way into
+  code and attempts, with the bytes of the released Orchestrator-8B (`released_prompts`). A result finds its way into
   the notebook by the name of its tool. There is no place in that prompt for a call that failed, so a failed call leaves
   it as it was; turns and `max_unreadable_replies` bound the repetition.
 
@@ -105,6 +105,7 @@ class SerialCalls(Strategy):
             )
         for name in ("search_tools", "code_tools"):
             given = getattr(self, name)
+            # `("search")` is a text, and its letters would become the names.
             if isinstance(given, str):
                 raise UsageError(f"SerialCalls({name}={given!r}): expected several names; write ({given!r},)")
             object.__setattr__(self, name, tuple(given))
@@ -164,6 +165,7 @@ class SerialCalls(Strategy):
 
     def to_json(self) -> dict[str, Any]:
         """Name and settings, as a trace keeps them."""
+        # JSON cannot hold a cutter, and `asdict` would copy one that is an object, tokenizer and all.
         settings = asdict(replace(self, cutter=estimating_cutter))
         del settings["cutter"]
         lists = {name: list(getattr(self, name)) for name in ("search_tools", "code_tools")}
@@ -228,6 +230,7 @@ class SerialCallsMachine(Conversation):
         qa = self.settings.form == "qa"
         turn = read_turn(
             reply,
+            # The executor tells a chat that a tool is unknown; the `qa` prompt has no place for that.
             tools={tool["function"]["name"] for tool in self.tools} if qa and self.tools else (),
             choices=choices_by_tool(self.tools),
             strict=self.settings.strict,
@@ -252,6 +255,7 @@ class SerialCallsMachine(Conversation):
 
     def _chosen(self, calls: Sequence[Call]) -> int:
         """The call that runs: the first one that was read; in the `qa` form, that is offered as well."""
+        # A chat shows the error of a wrong choice; in `qa` it would be lost, so the next call that can run does.
         refusals = (None,) if self.settings.form == "qa" else (None, "invalid_arguments")
         return next((i for i, call in enumerate(calls) if (call.error and call.error[0]) in refusals), 0)
 
@@ -270,6 +274,7 @@ class SerialCallsMachine(Conversation):
         if self.settings.by_member or call.name != self.settings.answer_tool or call.error is not None:
             return ""
         arguments = arguments_of(call)
+        # The schema says `text`; models that know other answer tools write `answer`.
         text = next((v for key in ("text", "answer") if (v := arguments.get(key)) is not None), "")
         return answer_of(text)
 

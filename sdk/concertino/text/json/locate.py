@@ -25,6 +25,7 @@ _TAG = re.compile(rf"</?(?!{_REASONING})[A-Za-z_][^<>{{}}\n]*>|<\|[^<>{{}}\n]*\|
 _FENCE = re.compile(r"(?:```|~~~)[\w+-]*")
 _WRAPPING = re.compile(rf"(?:[\s{INVISIBLE}]++|{_TAG.pattern}|{_FENCE.pattern})*+")
 # What stands right beside an object that is a part of something larger.
+# Enough to see a key or a bracket, and it bounds the searches at a long run of blanks.
 _NEIGHBOUR_CHARS = 200
 _PART_BEFORE = re.compile(
     r"""(?: ["'”]\s*: | [\[=] | \w\(\** | [\d"'”\]}], | <(?:param|arg)[^<>]*> )\s*\Z
@@ -103,6 +104,7 @@ def note_surroundings(reader: AlmostJsonReader, before: str, behind: str) -> Non
 def _after_reasoning(text: str) -> int:
     """Where reading begins: behind a `</think>` whose opening stood in the prompt, or at 0."""
     end = _END_OF_REASONING.search(text)
+    # An object that comes first may hold `</think>` in one of its texts.
     if end is None or text.startswith("{", behind_wrapping(text, 0)):
         return 0
     mark = re.search("<" + _REASONING, text)
@@ -124,12 +126,14 @@ def _check_neighbours(reader: AlmostJsonReader, start: int, end: int) -> None:
         reader.refuse("this object is part of something larger; write the one object alone.", start)
     if _PART_BEHIND.match(behind) or _CODE_BEHIND.match(text, end):
         reader.refuse("what follows belongs to this object; write the one object alone.", end)
+    # Inside Python's or a shell's quotes each backslash may have been doubled or not.
     if text[start - 1 : start] in ("'", '"') and "\\" in text[start:end]:
         problem = "backslashes in a quoted object could mean two things; write the object without the quotes."
         reader.refuse(problem, start, "ambiguous-escape")
 
 
 def _refuse_without_object(reader: AlmostJsonReader, begin: int, first_brace: int) -> NoReturn:
+    # Read for its error: it says exactly where the thing that looked like an object goes wrong.
     if first_brace >= 0:
         reader.value(first_brace)
     reader.refuse('found no JSON object; write one, such as {"name": "value"}.', begin)

@@ -60,6 +60,7 @@ def read_json(
     except ReadingError as error:
         if strict or error.code in _FINAL:
             raise
+        # Repaired outside of the `except`, so that a second refusal does not carry this one as its context.
         fault = error
     if fault is not None:
         value, repairs = _read_repaired(text, expect, fault)
@@ -74,6 +75,7 @@ def read_json(
 
 def _read_repaired(text: str, expect: str, fault: ReadingError) -> tuple[Any, tuple[Repair, ...]]:
     if len(text) > MAX_REPAIR_CHARS:
+        # Duplicate keys and bad numbers stay refused after any repair, so their own message says more.
         if fault.code not in ("not-json", "truncated"):
             raise fault
         problem = f"not strict JSON, and only {MAX_REPAIR_CHARS} characters are repaired; write strict JSON."
@@ -82,6 +84,7 @@ def _read_repaired(text: str, expect: str, fault: ReadingError) -> tuple[Any, tu
     start = behind_wrapping(text, 0)
     opening = text[start : start + 1]
     if _ESCAPED_OBJECT.match(text, start):
+        # Still a text here: the caller opens it as it opens any string that holds an object, and names the repair.
         return _unescaped(text, start), ()
     if opening and opening in CLOSING_QUOTE and (expect == "any" or _QUOTED_OBJECT.match(text, start)):
         value = _read_filling(reader, start)

@@ -81,6 +81,7 @@ class AlmostJsonReader(TokenReader):
 
     def _separator(self, position: int, opened_at: int, closing: str) -> int:
         """Go from the end of a member to the start of the next one or to the closing bracket."""
+        # `skip` would take `//2` for a comment, and the call would run with half of a calculation.
         if self.text[position - 1].isdigit() and _DIVISION.match(self.text, position):
             self.refuse("this looks like a calculation; write its result as a number.", position)
         start = self.skip(position)

@@ -20,6 +20,7 @@ from .limits import MAX_DEPTH, MAX_INTEGER_DIGITS, MAX_STRICT_CHARS
 from .problems import duplicate_key, latex_escape, lone_surrogate, not_finite, nul, too_deep, too_many_digits
 
 _BLANK = re.compile(r"[ \t\n\r]*+")
+# Every digit is mapped to 0, so one search in C finds any run of digits that is too long.
 _LONG_RUN = b"0" * (MAX_INTEGER_DIGITS + 1)
 _DIGITS_AS_ZERO = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
 _SUSPECT_ESCAPE = re.compile(r"\\[bfu]")
@@ -50,6 +51,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _float(literal: str) -> float:
     value = float(literal)
+    # True of infinities and NaN alike, and cheaper than two calls.
     if value - value != 0.0:
         raise _Found("not-finite", literal, not_finite(literal))
     return value
@@ -78,6 +80,7 @@ def read_strict(text: str) -> Any:
         problem = f"the text has {len(text)} characters (at most {MAX_STRICT_CHARS}); send less at once."
         raise refusal("too-large", problem, text, MAX_STRICT_CHARS)
     try:
+        # Encoding also finds lone surrogates that stand in the text unescaped.
         long_run = _LONG_RUN in text.encode().translate(_DIGITS_AS_ZERO)
         decode = _decode_long_integers if long_run else _decode
         value, end = decode(text, 0 if text[:1] == "{" else _skip(text, 0))
@@ -91,8 +94,10 @@ def read_strict(text: str) -> Any:
         raise too_deep(text, _too_deep_at(text)) from None
     if end != len(text) and (end := _skip(text, end)) != len(text):
         raise _not_json(text, "text stands after the JSON value", end)
+    # Cheapest search first: most calls hold no backslash, and of the rest most none of b, f and u.
     if "\\" in text and _SUSPECT_ESCAPE.search(text) and (escape := _harmless(text)) != len(text):
         raise _refused_escape(text, escape)
+    # Fewer brackets than levels cannot nest too deep, which spares the walk.
     if text.count("{") + text.count("[") > MAX_DEPTH and _is_too_deep(value):
         raise too_deep(text, _too_deep_at(text))
     return value
@@ -125,6 +130,7 @@ def _refused_escape(text: str, position: int) -> ReadingError:
 
 
 def _is_too_deep(value: Any) -> bool:
+    # Level by level, because a recursion could overflow on exactly the values that it should refuse.
     level = [value]
     for _ in range(MAX_DEPTH):
         containers = [item for item in level if type(item) is dict or type(item) is list]

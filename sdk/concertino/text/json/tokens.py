@@ -128,6 +128,7 @@ class TokenReader:
                 self.refuse_end("string", start)
             parts.append(piece)
             position = behind
+        # Only now is it known whether the writer doubles backslashes: earlier escapes of the string are judged by it.
         if first_stray >= 0:
             self._check_strays(start, position, first_stray, has_pair)
         return "".join(parts), position + 1
