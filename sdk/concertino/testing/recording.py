@@ -216,7 +216,8 @@ def _of_model(name: str, request: ChatRequest) -> dict[str, Any]:
     set_fields = {
         field: list(value) if isinstance(value, tuple) else value
         for field in ("temperature", "top_p", "max_tokens", "stop", "seed", "logprobs")
-        if (value := getattr(sampling, field)) not in (None, (), False)
+        # 0 is a value that somebody set: `in (None, (), False)` would take it for False.
+        if (value := getattr(sampling, field)) is not None and value is not False and value != ()
     }
     return {
         "kind": "model",

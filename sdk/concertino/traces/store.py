@@ -6,6 +6,7 @@ concertino.toml `traces = "…"`, else the environment variable CONCERTINO_TRACE
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from concertino.core.errors import TraceError
@@ -34,8 +35,11 @@ class TraceStore:
 
     def paths(self) -> list[Path]:
         """All trace files, newest first."""
-        files = self.folder.glob(f"*{SUFFIX}")
-        return sorted(files, key=lambda path: (path.stat().st_mtime, path.name), reverse=True)
+        ages = []
+        for path in self.folder.glob(f"*{SUFFIX}"):
+            with suppress(FileNotFoundError):  # somebody deletes traces meanwhile
+                ages.append((path.stat().st_mtime, path.name, path))
+        return [path for *_, path in sorted(ages, reverse=True)]
 
     def find(self, name: str) -> Path:
         """A trace by path, by the beginning of its run id, or `last`.

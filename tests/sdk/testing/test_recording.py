@@ -202,6 +202,8 @@ def test_a_model_is_replayed_by_what_it_was_asked_and_not_by_the_key_of_the_run(
     [
         request("goodbye"),
         request("hello", temperature=0.5),
+        request("hello", temperature=0.0),
+        request("hello", seed=0),
         ChatRequest([Message("user", "hello")], [{"type": "function"}]),
         ChatRequest([Message("system", ""), Message("user", "hello")]),
     ],

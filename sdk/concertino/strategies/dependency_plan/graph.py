@@ -118,7 +118,7 @@ def _nodes(text: str, start: int, issues: CallFormatIssues) -> list[_Node]:
             nodes.append(_node(opened, text[opened.end() : tag.start()], start, place[1], seen, issues))
             opened = None
     if opened is not None:
-        words = "<node> is not closed; write </node> order_after its call"
+        words = "<node> is not closed; write </node> after its call"
         issues.refuse("unclosed_tag", words, start + opened.start(), start + opened.end())
     elif not nodes:
         words = 'the graph holds no node; write <node id="s1">tool("...")</node>'

@@ -137,7 +137,7 @@ class TokenReader:
         """Read the escape at `position`; a stray backslash is returned alone, one character long."""
         text = self.text
         char = text[position + 1 : position + 2]
-        if char in _ESCAPES and char:
+        if char in _ESCAPES:
             if char == "'" and text[start] != "'":
                 self.repairs.add("stray-backslash")
             return _ESCAPES[char], position + 2
