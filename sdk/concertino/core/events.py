@@ -77,6 +77,7 @@ class Replied:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
         seen = self.observation.to_json()
+        # The reply of an agent's request is also the content of its observation; written once is enough.
         seen.pop("content", None)
         return {
             "t": "reply",

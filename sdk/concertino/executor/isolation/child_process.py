@@ -122,6 +122,7 @@ class ChildProcess:
         }
         try:
             self._guard = subprocess.Popen(
+                # Isolated and without site-packages, so that no environment changes the guard, and it starts quickly.
                 [sys.executable, "-I", "-S", str(_GUARD), json.dumps(options), *command],
                 stdin=stdin,
                 stdout=stdout,
@@ -129,6 +130,7 @@ class ChildProcess:
                 env=None if env is None else dict(env),
                 cwd=cwd,
                 pass_fds=(guard_control, guard_status),
+                # The terminal's Ctrl-C reaches this process alone, which then ends its children.
                 start_new_session=True,
                 bufsize=0,
             )
@@ -196,6 +198,7 @@ class ChildProcess:
 
     def _send(self, *message: str) -> None:
         with self._lock, contextlib.suppress(OSError):
+            # The system gives a closed number away again, so a late message must not be written to it.
             if self._control >= 0:
                 os.write(self._control, json.dumps(message).encode() + b"\n")
 
@@ -281,6 +284,7 @@ class ChildProcess:
             with contextlib.suppress(OSError):
                 os.close(end)
         self._control = -1
+        # Another thread may have held the old lock at the fork, and that thread does not exist here.
         self._lock = threading.RLock()
         self._guard.returncode = 0  # not a child of this process
 
@@ -289,6 +293,7 @@ def awaitable(future: Future[T]) -> asyncio.Future[T]:
     """A future of a child for the running event loop; cancelling it does not cancel the child's own."""
     import asyncio
 
+    # `wrap_future` passes a cancellation on to what it wraps.
     follower: Future[T] = Future()
 
     def settle(done: Future[T]) -> None:
@@ -323,6 +328,7 @@ def _stop_all() -> None:
         child.stop()
     for child in running:
         with contextlib.suppress(TimeoutError):
+            # Bounded: a process that the system itself cannot kill must not keep this one.
             child.wait(child.grace + 5)
 
 

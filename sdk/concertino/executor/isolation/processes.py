@@ -44,6 +44,7 @@ class _WorkerProcess:
             [sys.executable, "-P", "-m", "concertino.executor.isolation.worker", module, qualname],
             stdin=PIPE,
             stdout=PIPE,
+            # The worker must find the tool's module where this process finds it; "" means the working folder.
             env={**os.environ, "PYTHONPATH": os.pathsep.join(p or str(Path.cwd()) for p in sys.path)},
         )
         self._killed = False
@@ -64,10 +65,11 @@ class _WorkerProcess:
             while data:
                 data = data[self.process.stdin.write(data) or 0 :]
             line = self._replies.readline(most)
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # the process died, or another thread closed the pipes
             line = b""
         if not line:
             raise WorkerError(self._death())
+        # The rest would be read as the answer to the next call, so the process cannot be used again.
         if not line.endswith(b"\n"):
             self.kill()
             raise BadResult(f"returned more than {most:,} bytes of JSON, or died while it answered")
@@ -144,6 +146,7 @@ class Workers:
                 seat.worker = worker
                 left = seat.left
             try:
+                # The call was cancelled while the process started, when there was no worker yet to kill.
                 if left:
                     worker.kill()
                     raise WorkerError("it was no longer awaited when its process was ready")

@@ -20,8 +20,11 @@ from typing import Any
 from .orphans import silence, unwatch, watch
 
 _IDLE_SECONDS = 5.0
+"""Seconds for which an idle thread waits for another call."""
 _LEAVING_SECONDS = 0.05
+"""Seconds that `Crew.close` waits in all for idle threads, which only have to wake up to leave."""
 
+# Of the process, because what was abandoned outlives its executor.
 _abandoned: set[threading.Thread | _ThreadCall | _Stopped] = set()
 
 
@@ -138,6 +141,7 @@ class Crew:
         self._jobs.put(job)
         if not self._growing:
             self._growing = True  # once for all calls of this turn of the loop
+            # Not here: starting a thread takes time of the loop, and one start serves all calls of this turn.
             job.loop.call_soon(self._grow_from_loop)
         try:
             return await job.future
@@ -190,6 +194,7 @@ class Crew:
             except queue.Empty:
                 job = None
             with self._lock:
+                # A call came between the time-out and the lock, and counts on this thread, so no other was started.
                 if job is None and self._waiting and not self._closed:
                     continue
                 self._idle.discard(thread)
@@ -217,6 +222,7 @@ class LoopThread:
         self.doubtful = False
         """A call on it was cancelled: before the next one, look whether it still answers."""
         self._ending = False
+        # So that background tasks of plugin code on this loop, too, end with their call.
         watch(self.loop)
         self._thread = threading.Thread(target=self._run, name=f"concertino:loop:{name}", daemon=True)
         self._thread.start()
@@ -260,6 +266,7 @@ class LoopThread:
     def _stop(self, name: str, task: asyncio.Task[Any] | None) -> None:
         """Cancel a coroutine, if it began, and count it as abandoned until it ends; one that obeys does at once."""
         self.doubtful = True
+        # Without a task it has not begun, and `begin` sees that the future is cancelled.
         if task is not None and not self.loop.is_closed():
             self.loop.call_soon_threadsafe(task.cancel)
             _abandoned.add(_Stopped(name, task))
@@ -286,6 +293,7 @@ class LoopThread:
             return
         unwatch(self.loop)
         self.loop.call_soon_threadsafe(finish)
+        # A loop that is free ends within milliseconds; one that is blocked must not hold up the executor.
         self._thread.join(0.05)
         if self._thread.is_alive():
             _abandoned.add(self._thread)
