@@ -163,6 +163,7 @@ class Plan:
     @classmethod
     def parallel(cls, calls: Sequence[Call]) -> Plan:
         """A plan without edges, of calls numbered from 1: their arguments hold no references."""
+        # Without the checks of the constructor: such calls neither share an id nor wait for each other.
         plan = cls.__new__(cls)
         plan.calls = tuple(calls)
         plan.edges = {}

@@ -151,6 +151,6 @@ class Bindings:
 
 
 async def close_quietly(opened: OpenModel) -> None:
-    """Close a model. What it raises is nobody's: it is not used any more."""
+    """Close a model that is not used any more, and ignore what it raises."""
     with contextlib.suppress(Exception):
         await opened.close()

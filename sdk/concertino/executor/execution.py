@@ -224,7 +224,7 @@ class Ladder:
             self._later(1, self._give_up)
 
     def _give_up(self) -> None:
-        """It does not obey: deliver without it."""
+        """Deliver without the task, which does not obey, and close its coroutine."""
         if not self._execution.over:
             # Delivered first: closing runs cleanup code of the plugin, which may block.
             self._execution.finish(self._execution.stopped())
@@ -437,7 +437,7 @@ class Execution(ABC):
             observation = self.error(Status.EXEC_ERR, cause)
             observation.note = "".join(traceback.format_exception(error))[-4000:]
         if self.over:
-            return
+            return  # the ladder has delivered in its place
         # Without an attempt it was refused or answered, and there is nothing for a hook to look at.
         if self.scope.after and self.has_hooks and self.attempts.count:
             observation = await self.after(observation)
@@ -528,7 +528,7 @@ class Execution(ABC):
         return None
 
     def lacking(self, amount: Amount) -> str:
-        """What of an amount the budget does not cover."""
+        """The part of an amount that the budget does not cover, in words."""
         left = self.ledger.remaining()
         missing = [
             f"it needs {need:g} {name}, {have:g} left"
@@ -635,7 +635,7 @@ class Execution(ABC):
         return observation
 
     def inner_failure(self, error: CallFailed) -> Observation:
-        """It ended because a call of its own failed, and it did not catch that."""
+        """The observation of an agent that ended because a call inside it failed."""
         late = error.observation.status is Status.TIMEOUT
         return self.error(Status.TIMEOUT if late else Status.EXEC_ERR, error_messages.inner_failure(error))
 
@@ -679,7 +679,7 @@ class Execution(ABC):
         self.ladder.begin()
 
     def end_with_agent(self) -> None:
-        """The agent that made this call has ended, and so does this, at once; whether it obeys shows afterwards."""
+        """End the call at once, because the agent that made it has ended; its task is stopped afterwards."""
         if self.ladder is None:
             self.ladder = Ladder(self, "cancelled")
         self._leave_queue()
@@ -724,6 +724,7 @@ class Execution(ABC):
         if owner.parent is not None and owner.parent.descendants is not None:
             owner.parent.descendants.calls.discard(self)
         if self.descendants is not None:
+            # Before its own settlement, because the agent's bill includes what its calls are charged.
             self.descendants.end(self.runtime, self.scope.loop)
         # A probe that ended without a verdict would keep the breaker half-open for ever.
         if attempts.probes and self.bound.provider.breaker.state == "half-open":
@@ -750,7 +751,7 @@ class Execution(ABC):
     # -- what plugin code begins and does --------------------------------------------------------------------------
 
     def family(self) -> Descendants:
-        """What it began and must not outlive it."""
+        """What it began and must not outlive it; made at first use."""
         if self.descendants is None:
             self.descendants = Descendants()
         return self.descendants

@@ -120,7 +120,7 @@ class AdaptiveGate(Gate):
         self.active += 1
 
     def ended(self) -> None:
-        """It came back, with whatever."""
+        """An attempt came back, successful or not."""
         self.active -= 1
         self._grant()
 

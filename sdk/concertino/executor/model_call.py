@@ -240,7 +240,7 @@ class ModelCall(Execution):
 
     def ended_event(self, observation: Observation) -> Event:
         """The reply, or why there is none."""
-        # An observation on record holds the reply of an agent's request as its content.
+        # Recalled from a trace, the observation holds the reply as its content.
         if self.reply is None and observation.content is not None:
             self.reply = Reply.from_json(observation.content)
         if self.role and self.reply is not None:

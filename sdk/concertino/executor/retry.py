@@ -47,6 +47,7 @@ ATTEMPTS: dict[FailureClass, int] = {
 COUNTS_AGAINST_BREAKER = frozenset(
     {FailureClass.AUTH, FailureClass.NOT_EXECUTED, FailureClass.MAYBE_EXECUTED, FailureClass.CUT_OFF}
 )
+"""Failures that say something about the provider, and not only about one call."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class Deadlines:
             self._groups[when] = (self._loop.call_at(when, self._passed, when), {call: None})
 
     def remove(self, when: float, call: HasDeadline) -> None:
-        """The call has ended before."""
+        """Forget a call that ended before its deadline."""
         group = self._groups.get(when)
         if group is not None and call in group[1]:
             del group[1][call]
@@ -141,7 +141,7 @@ class Runtime:
 
     @staticmethod
     def blame(culprit: UnderWay | None, seconds: float, where: str) -> None:
-        """The event loop was blocked."""
+        """Log that the event loop was blocked, and have the culprit moved off it."""
         if culprit is None:
             logger.warning("the event loop was blocked for %.2f s at %s, not by a concertino call", seconds, where)
         else:

@@ -88,6 +88,7 @@ def _enclosing_names(function: Callable[..., Any]) -> dict[str, Any] | None:
     frame = inspect.currentframe()
     while frame is not None:
         if frame.f_globals is getattr(function, "__globals__", None):
+            # From the inside out: an inner name hides an outer one.
             names = {**frame.f_locals, **names}
         frame = frame.f_back
     return names

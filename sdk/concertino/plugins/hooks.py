@@ -49,7 +49,7 @@ def read_hooks(pluggy_manager: pluggy.PluginManager, target: object) -> Implemen
             _check_undecorated(target, name)
             continue
         hook = options.get("specname") or name
-        # With `optionalhook`, pluggy's authors say that a hook may not exist here.
+        # With pluggy's `optionalhook`, the plugin's author says that this hook may not exist here.
         if hook not in HOOK_ARGUMENTS and options.get("optionalhook"):
             continue
         function = getattr(target, name)

@@ -184,6 +184,7 @@ class PluginManager:
             own = {spec.name for spec in also}
             self._check_settings()
             foreign = None if patterns is None else [pattern for pattern in patterns if pattern not in own]
+            # Checked before anything is imported, so that a misspelt name costs no import.
             explicit = [name for name in map(provider_of, foreign or ()) if name]
             for name in explicit:
                 self._check_known(name)

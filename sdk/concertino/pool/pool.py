@@ -170,6 +170,7 @@ class Pool:
         for name in ambiguous:
             del index[name]
         index.update({spec.name: spec for _, spec in self.actions})
+        # Visible names last: what the model was shown wins over every other meaning of a name.
         index.update(self.actions)
         return index
 

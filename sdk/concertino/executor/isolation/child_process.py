@@ -139,6 +139,7 @@ class ChildProcess:
             os.close(self._status)
             raise
         finally:
+            # The guard has copies of these; with ours open, this process would not notice the end of the guard.
             os.close(guard_control)
             os.close(guard_status)
         # Unbuffered pipes are FileIO objects, whatever typeshed says.
@@ -231,6 +232,7 @@ class ChildProcess:
         if end != self._status:
             self._tail = (self._tail + data)[-TAIL_BYTES:]
             if data and self._on_stderr is not None:
+                # Somebody else's code, and this thread has to go on reading.
                 with contextlib.suppress(Exception):
                     self._on_stderr(data)
             return bool(data)
@@ -257,6 +259,7 @@ class ChildProcess:
         if self._guard.stderr is not None:
             self._guard.stderr.close()
         if self._code is None:
+            # The guard has not said how the child ended; what is left of it is killed below.
             self._code = -signal.SIGKILL
             if self.started.done():
                 logger.warning("the guard of process %d was killed (%d); ending the process", self.pid, guard_code)

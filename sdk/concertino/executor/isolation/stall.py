@@ -76,6 +76,7 @@ class StallWatch(Generic[Culprit]):
         where = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}" if frame else "unknown"
         # A frame keeps all its local variables alive, and the stall may last.
         del frame
+        # Until the loop answers, for only then is the length of the stall known.
         while not self._answered.wait(0.05):
             if self._stopped.is_set():
                 return

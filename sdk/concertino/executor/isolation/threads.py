@@ -119,8 +119,8 @@ class _Stopped:
 class Crew:
     """Daemon threads of one executor, as many as calls are under way; idle ones wait some seconds for another call.
 
-    A thread that begins starts up to two more if calls still wait: sixty-four calls at once are spread in six steps
-    of two, and the event loop itself starts only the first.
+    A thread that begins a call starts up to two more threads if calls still wait. So the number of threads doubles
+    until all calls have one, and the event loop itself only starts the first.
     """
 
     def __init__(self) -> None:
@@ -176,6 +176,7 @@ class Crew:
             self._starting -= 1
             self._idle.add(thread)
         while (job := self._next(thread)) is not None:
+            # Before its own call, so that others do not wait for that; twice, so that the number of threads doubles.
             self._grow()
             self._grow()
             job.run()
