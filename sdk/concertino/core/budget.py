@@ -9,6 +9,7 @@ from .errors import BudgetError
 
 UNLIMITED = float("inf")
 _WHOLE = ("rounds", "parallel", "calls", "tokens")
+"""Limits that are counts, and so whole numbers."""
 
 
 class Amount(NamedTuple):

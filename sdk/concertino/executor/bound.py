@@ -304,7 +304,7 @@ class BoundModel(Bound):
 
 
 def _own(value: Any) -> Any:
-    """The same JSON data in containers of its own: what a plugin does to them shows in no trace, result or retry."""
+    """A copy of JSON data: a plugin may change it, and no trace, result or retry shows that."""
     if type(value) is dict:
         return {key: _own(item) if type(item) in _CONTAINERS else item for key, item in value.items()}
     if type(value) is list:

@@ -109,7 +109,7 @@ class MemberCall(Execution):
         )
 
     def inner_failure(self, error: CallFailed) -> Observation:
-        """The same failure, with the partial result that the inner call left, bounded like any result."""
+        """As for any execution, with the partial result of the inner call, bounded like any result."""
         observation = super().inner_failure(error)
         content = error.observation.content
         if content is not None:

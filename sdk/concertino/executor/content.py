@@ -13,6 +13,7 @@ import math
 from typing import Any
 
 _MAX_NODES = 200_000
+"""Values of a result, containers included."""
 _ESCAPED, _FRAME = 6, 40
 """The most JSON characters for one character of text (`\\u0000`), and for one value besides its text."""
 _LEAVES = frozenset({str, bool, type(None)})

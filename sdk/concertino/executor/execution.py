@@ -392,6 +392,7 @@ class Execution(ABC):
         """Pass the gates now, or wait; the owner's deadline ends the waiting."""
         parent = self.owner.parent
         if parent is not None:
+            # Before it may have to wait, so that it also ends with its agent in a queue.
             parent.family().calls.add(self)
         if not enter(self):
             self.phase = "queued"

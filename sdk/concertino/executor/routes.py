@@ -45,7 +45,7 @@ class Route:
         self.left = self._ordered(scope.pool.behind(router.name), chat)
 
     def next(self, call_id: str) -> ModelSpec | None:
-        """Who is asked under this id: the one on record, else the first that was not asked yet."""
+        """The model that is asked under this id: the one on record, else the first that was not asked yet."""
         known = self.scope.memory.asked(call_id) if self.scope.memory is not None else ""
         chosen = next((spec for spec in self.left if spec.name == known), self.left[0] if self.left else None)
         if chosen is not None:

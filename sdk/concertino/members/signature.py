@@ -219,6 +219,7 @@ def _through_pydantic(
 
     def convert(arguments: Mapping[str, Any]) -> dict[str, Any]:
         value = model.model_validate(arguments)
+        # Not `model_dump`, which would turn nested models back into dicts.
         return {name: getattr(value, name) for name in names}
 
     return _without_titles(schema), convert

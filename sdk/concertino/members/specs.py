@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Isolation = Literal["loop", "thread", "process"]
 """Where a member runs: on the caller's event loop, on an own loop thread, or in an own process."""
 
+# 64 characters, as many as model servers allow in the name of a function.
 _NAME = re.compile(r"^(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/)?[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
 # Control characters and those that turn the direction of text can hide instructions from a human reader.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
@@ -266,7 +267,7 @@ class AgentSpec(ToolSpec):
         return found
 
     def admit(self) -> None:
-        """As for a tool, and its toolbox."""
+        """As for a tool, for each tool of its toolbox too."""
         super().admit()
         for tool in self.own_tools.values():
             tool.admit()

@@ -374,6 +374,7 @@ class PluginManager:
         return [item for _, item in self._collect(hook, lambda item: "")]
 
     def _hooks(self, hook: str) -> list[Hook]:
+        # A plugin that is to approve or to redact must never be missing silently.
         for name in self.settings.always:
             self._check_known(name)
             self.load(name)
@@ -422,6 +423,7 @@ class PluginManager:
                 origins = " and ".join(dict.fromkeys(plugin.label for plugin in plugins))
                 for plugin in plugins:
                     plugin.reason = f"{kind} {shared!r} is left out, it is published more than once: by {origins}"
+        # None of them wins, for the order of loading must decide nothing.
         return [(plugin, item) for plugin, item in pairs if len(owners[name(item)]) == 1]
 
     # -- loading ---------------------------------------------------------------------------------------------

@@ -174,6 +174,7 @@ class _Lead:
         if step.answer is not None:
             return step.answer
         if self.failure is not None:
+            # The failed request is the cause, and its own code says more than that there is no answer.
             raise self.failure
         detail = f": {step.detail}" if step.detail else ""
         raise CallFailed.because(f"no answer ({step.stop}){detail}", code=_CODES.get(step.stop, "no_answer"))

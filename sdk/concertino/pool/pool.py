@@ -411,6 +411,7 @@ class Pool:
             dropped.discard(rng.choice(optional).name)
         pool = self._copy([m for m in self.members if m.name not in dropped])
         renamed = {
+            # A name that says nothing, so that a policy learns to read the description.
             m.name: f"{m.kind}_{rng.randrange(16**6):06x}"
             for m in pool.members
             if isinstance(m, ToolSpec) and rng.random() < rename

@@ -45,6 +45,7 @@ class RequestIds:
     def name(self, step: Ask) -> str:
         """The id of what a machine asks for now: the one it was given early, or the next."""
         for place, (known, early) in enumerate(self._early):
+            # Found by what is asked, since a machine may go another way than it foresaw.
             if early.role == step.role and list(early.messages) == list(step.messages):
                 del self._early[place]
                 return known
@@ -145,6 +146,7 @@ class RunLoop:
                 self.end(Done(None, "cancelled", "the caller cancelled the run"))
                 raise
             except Exception as error:
+                # Recorded as an end all the same; `Orchestrator.resume` continues after such a one.
                 self.end(Done(None, "crashed", f"{type(error).__name__}: {error}"))
                 raise
             self.end(done)

@@ -491,7 +491,7 @@ def _digest(member: Spec) -> str:
 
 
 def _chosen(sampling: Sampling) -> dict[str, Any]:
-    """What of a sampling is not left to the server, as plain JSON data."""
+    """The fields of a sampling that are set, as plain JSON data."""
     given = [(field, getattr(sampling, field.name)) for field in fields(sampling)]
     chosen = {field.name: value for field, value in given if value != field.default}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in chosen.items()}

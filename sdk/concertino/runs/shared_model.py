@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from concertino.core.model import ChatRequest, Model, Reply
 
+# By model object and for the whole process, since several orchestrators may hold the same one.
 _users: WeakKeyDictionary[Model, int] = WeakKeyDictionary()
 
 

@@ -116,6 +116,7 @@ class SteppedRun:
         )
         seen = Observation(name, spec.name, Status.OK, None, None, usage, 1, started, ended)
         scope.emit_result(Replied(name, step.role, reply, seen))
+        # Charged without a reservation, since the holder's model has spent it already.
         scope.ledger.charge(usage)
         drive.machine.on_reply(reply)
 

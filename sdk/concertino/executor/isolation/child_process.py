@@ -39,7 +39,8 @@ TAIL_BYTES = 8192
 """Bytes of a child's standard error that are kept."""
 _GUARD = Path(__file__).with_name("guard.py")
 _HARMLESS = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")
-_READ_BYTES = 1 << 16
+"""Variables that many programs need and that hold no secret."""
+_READ_BYTES = 1 << 16  # what a pipe of Linux holds
 
 
 def minimal_environment(names: Iterable[str] = ()) -> dict[str, str]:

@@ -35,6 +35,7 @@ import time
 from typing import Any
 
 LINUX = sys.platform == "linux"
+# From <linux/prctl.h>; Python has no names for them.
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 SHARED_MEMORY = "/dev/shm/"
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

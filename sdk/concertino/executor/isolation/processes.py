@@ -80,6 +80,7 @@ class _WorkerProcess:
 
     def _death(self) -> str:
         try:
+            # A process closes its pipes a moment before the guard knows of its end.
             code = self.process.wait(1.0)
         except TimeoutError:  # it closed the pipe and lives on
             self.kill()
@@ -101,7 +102,7 @@ class _WorkerProcess:
         self.process.kill()
 
     def close(self) -> None:
-        """The same, and wait until nothing is left."""
+        """End the process, and wait until nothing of it is left."""
         self.kill()
         with contextlib.suppress(TimeoutError):
             self.process.wait(5.0)

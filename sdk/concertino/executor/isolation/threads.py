@@ -301,5 +301,6 @@ class LoopThread:
 
 
 async def _stop_after(tasks: set[asyncio.Task[Any]], loop: asyncio.AbstractEventLoop) -> None:
+    # A moment to obey; a task that does not is silenced when the loop ends.
     await asyncio.wait(tasks, timeout=0.2)
     loop.stop()
