@@ -9,6 +9,7 @@ from .errors import BudgetError
 
 UNLIMITED = float("inf")
 _WHOLE = ("rounds", "parallel", "calls", "tokens")
+"""Limits that are counts, and so whole numbers."""
 
 
 class Amount(NamedTuple):
@@ -53,6 +54,7 @@ class Budget:
             value = getattr(self, field.name)
             if value is None:
                 continue
+            # As a chain of comparisons, which NaN fails too.
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < UNLIMITED:
                 raise BudgetError(f"budget {field.name}={value!r}: expected a number >= 0")
             if field.name in _WHOLE and value != int(value):
@@ -85,7 +87,7 @@ class Budget:
         return Amount(*[UNLIMITED if value is None else float(value) for value in chosen])
 
     def whole(self, rounds: int) -> dict[str, float]:
-        """What is left at the start, of each limit that is set; `rounds` if rounds are limited."""
+        """What is left at the start of each limit that is set. `rounds` counts where the budget limits rounds."""
         amounts = {name: getattr(self, name) for name in ("calls", "units", "usd", "tokens", "seconds")}
         if self.rounds is not None:
             amounts = {"rounds": rounds, **amounts}

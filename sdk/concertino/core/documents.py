@@ -27,6 +27,7 @@ def read_document(path: Path, *, suffix: str | None = None, error: type[UsageErr
     """
     kind = _format(path, suffix, error)
     try:
+        # Some editors begin a file with a byte-order mark, which plain UTF-8 would leave in the first key.
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise error(f"{path}: there is no such file") from None
@@ -52,6 +53,7 @@ def write_document(path: Path, data: Mapping[str, Any], *, suffix: str | None = 
         import yaml
 
         text = yaml.safe_dump(dict(data), sort_keys=False, allow_unicode=True)
+    # In the same folder, since a rename is only atomic inside one file system.
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         unfinished.write_text(text, encoding="utf-8")
@@ -97,6 +99,7 @@ def _parse_yaml(path: Path, text: str, error: type[UsageError]) -> Any:
     import yaml
 
     try:
+        # An empty YAML file is None, and means a table without keys.
         return yaml.safe_load(text) or {}
     except (yaml.YAMLError, RecursionError) as cause:
         mark = getattr(cause, "problem_mark", None)

@@ -67,7 +67,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Replied:
-    """It answered. The observation holds usage and times; the reply holds the text (and the sampled token ids)."""
+    """A model answered. The observation holds usage and times; the reply holds the text and any sampled token ids."""
 
     call_id: str
     role: str
@@ -77,6 +77,7 @@ class Replied:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
         seen = self.observation.to_json()
+        # Recalled from a trace, the observation holds the reply as its content; `reply` has it already.
         seen.pop("content", None)
         return {
             "t": "reply",

@@ -143,6 +143,7 @@ class Plan:
             twice = next(name for name, count in Counter(call.id for call in numbered).items() if count > 1)
             raise PlanError(f"two calls have the id {twice!r}; ids must differ")
         for call in numbered:
+            # Raw text holds no references: `parse` makes them, out of data.
             if call.after or call.order_after or not isinstance(call.arguments, str):
                 self._connect(call, ids)
         if self.edges or self.barriers:
@@ -162,6 +163,7 @@ class Plan:
     @classmethod
     def parallel(cls, calls: Sequence[Call]) -> Plan:
         """A plan without edges, of calls numbered from 1: their arguments hold no references."""
+        # Without the checks of the constructor: such calls neither share an id nor wait for each other.
         plan = cls.__new__(cls)
         plan.calls = tuple(calls)
         plan.edges = {}
@@ -170,6 +172,7 @@ class Plan:
 
     def _connect(self, call: Call, ids: set[str]) -> None:
         wanted = dict.fromkeys((*call.after, *references(call.arguments)))
+        # An edge waits for the same end and asks for success too, so it says all that a barrier would.
         order_after = [other for other in dict.fromkeys(call.order_after) if other not in wanted]
         for other in (*wanted, *order_after):
             if other == call.id:
@@ -208,6 +211,7 @@ class Plan:
     def _cycle(self, among: Mapping[str, int]) -> list[str]:
         path = [next(iter(among))]
         while True:
+            # There is one: a call that is left over waits for another one that is left over.
             step = next(other for other in self.before(path[-1]) if other in among)
             if step in path:
                 return [*reversed(path[path.index(step) :]), path[-1]]
@@ -245,6 +249,7 @@ class Plan:
         left = {call.id: len(self.before(call.id)) for call in self.calls}
         followers = self._waiting()
         order = [call_id for call_id, count in left.items() if count == 0]
+        # The list grows while it is walked: what becomes ready is put at its end.
         for call_id in order:
             for follower in followers.get(call_id, ()):
                 left[follower] -= 1
@@ -289,6 +294,7 @@ def _as_data(arguments: Mapping[str, Any] | str) -> Any:
     try:
         return read_json(arguments).value
     except ReadingError:
+        # Escaped, because an unreadable text must not be refused for a reference in it.
         return arguments.replace("${", "$${")
 
 

@@ -13,6 +13,7 @@ from .plan import Plan, references
 
 _MERMAID = {char: f"#{ord(char)};" for char in '"#&<>`\\|[]{}()\n\r'}
 _LABEL = 60
+"""Characters of a node's label."""
 
 
 class _Edge(NamedTuple):

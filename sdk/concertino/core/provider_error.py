@@ -60,6 +60,7 @@ class ProviderError(Exception):
         if status in (401, 402, 403):
             failure = FailureClass.AUTH
         elif status in (429, 529) or (status == 503 and retry_after is not None):
+            # With Retry-After, a 503 means "later"; without, the request may have been executed.
             failure = FailureClass.THROTTLED
         elif status >= 500 or status in (408, 425):
             failure = FailureClass.MAYBE_EXECUTED

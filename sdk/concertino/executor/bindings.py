@@ -39,6 +39,7 @@ class Bindings:
         self._threads = Gate(limits.threads)
         self._agents: dict[int, Gate] = {}
         self._uses: Counter[str] = Counter()
+        # Weak, so that a run which is dropped without a release does not keep its members for ever.
         self._scopes: weakref.WeakSet[Scope] = weakref.WeakSet()
         self._newest: tuple[Spec, ...] = ()
         self._stale = False
@@ -47,6 +48,7 @@ class Bindings:
 
     def provider(self, name: str, endpoint: str = "") -> Provider:
         """The state kept about a provider, or about one of its endpoints."""
+        # By endpoint where there is one: a server that is down must not shut out the provider's other servers.
         key = endpoint or name
         known = self.providers.get(key)
         if known is None:
@@ -116,6 +118,7 @@ class Bindings:
         if not self._stale:
             return
         others = [s.pool.members for s in self._scopes if s.pool.members != self._newest]
+        # Runs on another pool need their members to the end, so this is repeated when they are released.
         self._stale = bool(others)
         used = {spec for members in (self._newest, *others) for spec in members}
         used |= {tool for spec in used if isinstance(spec, AgentSpec) for tool in spec.toolbox}
@@ -148,6 +151,6 @@ class Bindings:
 
 
 async def close_quietly(opened: OpenModel) -> None:
-    """Close a model. What it raises is nobody's: it is not used any more."""
+    """Close a model that is not used any more, and ignore what it raises."""
     with contextlib.suppress(Exception):
         await opened.close()

@@ -40,6 +40,7 @@ class Provider:
         self.gate = AdaptiveGate(capacity)
         self.breaker = Breaker(policy)
         self._retries = RetryBudget()
+        # Fifty more for the burst that finds out how much the provider takes at once.
         self._throttled_retries = RetryBudget(50.0, 1.0)
         self._loop_thread: LoopThread | None = None
 
@@ -141,6 +142,7 @@ class Bound:
     def note_abandoned(self, at_most: int) -> None:
         """One of its calls could not be ended. More than `at_most` put it out of use."""
         self.abandoned += 1
+        # The abandoned coroutine may block that loop for all other members of the provider.
         if self.isolation == "thread":
             self.provider.replace_loop_thread()
         if self.abandoned > at_most:
@@ -210,6 +212,7 @@ class BoundTool(Bound):
 
     async def _on_loop_thread(self, call: Invocation) -> Any:
         thread = self.provider.loop_thread
+        # A cancelled call may have left the loop blocked, and the next one must not wait behind it.
         if thread.doubtful and not await thread.alive(call.runtime.limits.grace):
             self.provider.replace_loop_thread(thread)
             thread = self.provider.loop_thread
@@ -272,6 +275,7 @@ class OpenModel:
     async def close(self) -> None:
         """Close the model object, if it was made."""
         if self.instance is not None:
+            # Forgotten before the wait, so that nobody is given a model that is being closed.
             instance, self.instance = self.instance, None
             await instance.close()
 
@@ -295,11 +299,12 @@ class BoundModel(Bound):
     def ran_long_enough(self, seconds: float) -> bool:
         """Whether a request that was stopped after `seconds` had most of the time that it usually takes."""
         usual = self.opened.usual_seconds or self.timeout
+        # 80 %, because a caller's short deadline says nothing about the server.
         return usual is not None and seconds >= 0.8 * usual
 
 
 def _own(value: Any) -> Any:
-    """The same JSON data in containers of its own: what a plugin does to them shows in no trace, result or retry."""
+    """A copy of JSON data: a plugin may change it, and no trace, result or retry shows that."""
     if type(value) is dict:
         return {key: _own(item) if type(item) in _CONTAINERS else item for key, item in value.items()}
     if type(value) is list:

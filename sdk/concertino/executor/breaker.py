@@ -90,6 +90,7 @@ class Breaker:
             self.state, self.opened, self._probing = "closed", 0, False
             self._outcomes.clear()
         elif self._outcomes:
+            # Successes only matter beside a failure in the window, so a healthy provider keeps no list.
             self._note(True)
 
     def failed(self, *, at_once: bool = False) -> None:
@@ -113,9 +114,10 @@ class Breaker:
 
     def _open(self) -> None:
         if self.state == "open":
-            return
+            return  # calls that were sent before it opened must not prolong it
         self.state = "open"
         self.opened += 1
         self._probing = False
         length = min(self.policy.open_for * self.opened, self.policy.longest)
+        # Jitter, so that processes whose breakers opened together do not all probe at one moment.
         self.reopens_at = self._clock() + length * (1 + self.policy.jitter * self._random.random())

@@ -37,6 +37,7 @@ class MemberCall(Execution):
         return self.bound.amount
 
     def reserve_again(self) -> bool:
+        # Money may be billed for each attempt; cost units are charged once per call.
         if not self.bound.own_usd or self.reservation is None:
             return True
         return self.reservation.grow(Amount(usd=self.bound.spec.cost.usd))
@@ -46,12 +47,14 @@ class MemberCall(Execution):
 
     def make_context(self) -> CallContext:
         """The injected parameter of the plugin's function."""
+        # Made once: a repeated attempt continues with the ledger of the first one.
         if self.bound.is_agent and self.ledger is self.owner.ledger:
             self.ledger = self.owner.ledger.child()
         return CallContext(self)
 
     async def before(self) -> Observation | None:
         answer = await before_call(self.scope.before, self.bound.spec, self.arguments, self.call_id)
+        # A copy, since a hook may answer many calls with one object.
         return replace(answer, started=self.started, ended=self.scope.now()) if answer is not None else None
 
     async def after(self, observation: Observation) -> Observation:
@@ -76,9 +79,11 @@ class MemberCall(Execution):
             return self.error(Status.EXEC_ERR, wrong)
         cut = 0
         if len(text) > bound.max_chars:
+            # References to this call get the whole content; only what the model reads is cut.
             self.full = content
             content, cut = truncate(content, text, bound.max_chars)
         ended = self.scope.now()
+        # It swallowed its cancellation and returned after the deadline, which is too late.
         if self.ladder is not None and self.ladder.why == "deadline":
             return self.timed_out(ended)
         usage = self.usage(ended)
@@ -104,10 +109,11 @@ class MemberCall(Execution):
         )
 
     def inner_failure(self, error: CallFailed) -> Observation:
-        """The same failure, with the partial result that the inner call left, bounded like any result."""
+        """As for any execution, with the partial result of the inner call, bounded like any result."""
         observation = super().inner_failure(error)
         content = error.observation.content
         if content is not None:
+            # The failure counts either way, so a partial result that cannot be shown is left out.
             with contextlib.suppress(BadResult):
                 content, text = to_content(content, self.runtime.limits.result_bytes, self.bound.max_chars)
                 shown, observation.truncated = truncate(content, text, self.bound.max_chars)

@@ -13,8 +13,9 @@ import math
 from typing import Any
 
 _MAX_NODES = 200_000
+"""Values of a result, containers included."""
 _ESCAPED, _FRAME = 6, 40
-"""Characters of JSON that one character may take, and a value with its number, quotes and commas."""
+"""The most JSON characters for one character of text (`\\u0000`), and for one value besides its text."""
 _LEAVES = frozenset({str, bool, type(None)})
 _PLAIN = (bool, int, float, type(None))
 
@@ -43,13 +44,16 @@ def to_content(value: Any, limit: int, shown: int) -> tuple[Any, str]:
     if isinstance(value, str):
         if len(value) > limit:
             raise BadResult(f"returned a text of {len(value)} characters; at most {limit} bytes are taken")
+        # A subclass of str may override anything, so its plain text is taken.
         text = value if type(value) is str else str.__str__(value)
         return text, text
     if value is None or value is True or value is False:
         return value, ""
     value = _unwrap(value)
     if isinstance(value, (dict, list, tuple)):
+        # This walk also refuses cycles and giants, before anything is encoded.
         if _most_chars(value, limit) <= shown:
+            # What is unusual goes through `json` below, which has the last word.
             with contextlib.suppress(_Unusual, RecursionError):
                 return _copied(value), ""
     elif not isinstance(value, (*_PLAIN, str)):
@@ -66,6 +70,7 @@ def to_content(value: Any, limit: int, shown: int) -> tuple[Any, str]:
 
 def _unwrap(value: Any) -> Any:
     """Pydantic models and dataclasses become dicts."""
+    # Looked up on the type, since proxies and mocks claim to have every attribute.
     dump = getattr(type(value), "model_dump", None)
     if dump is not None:
         return dump(value, mode="json")
@@ -110,6 +115,7 @@ def _most_chars(value: Any, limit: int) -> int:
         elif isinstance(item, str):
             size += len(item)
         elif isinstance(item, int):
+            # An integer has fewer digits than bits, and counting digits takes quadratic time.
             size += item.bit_length()
         if nodes + len(stack) > _MAX_NODES or size > limit:
             raise BadResult(f"returned more than {_MAX_NODES} values or {limit} bytes, or contains itself")

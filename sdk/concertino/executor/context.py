@@ -86,6 +86,7 @@ class CallContext(Context):
         pool = self._call.scope.pool
         short = [spec.short_name for spec in pool.models]
         known = {spec.short_name: spec.name for spec in pool.models if short.count(spec.short_name) == 1}
+        # Roles last: a role wins over a model of the same name, as in `Pool.model`.
         return {**known, **{spec.name: spec.name for spec in pool.models}, **pool.roles}
 
     def offered(self, *patterns: str, without: str = "") -> list[dict[str, Any]]:
@@ -115,6 +116,7 @@ class CallContext(Context):
         self._only_agents("ctx.run")
         plan = plan if isinstance(plan, Plan) else Plan(plan)
         memory = self._call.scope.memory
+        # Found by its content: a resumed agent may do things in another order than before.
         known = memory.claim_plan(self._call.call_id, plan.to_json()) if memory is not None else 0
         prefix = f"{self._call.call_id}/{known or self._next_number()}."
         observations: list[Observation] = await self._at_home(
@@ -125,11 +127,13 @@ class CallContext(Context):
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         now = self._home.time()
         complete = done == total
+        # The report that the call is complete always passes, but only once.
         if now - self._reported_at < _REPORT_INTERVAL and (self._complete or not complete):
             return
         self._reported_at, self._complete = now, complete
         call = self._call
         event = Progressed(call.call_id, call.bound.name, done, total, message, call.scope.now())
+        # Not `get_running_loop`, which raises in the thread of a synchronous tool.
         if asyncio._get_running_loop() is self._home:
             call.scope.tell(event)
         else:
@@ -156,11 +160,13 @@ class CallContext(Context):
         except BaseException:
             for task in tasks:
                 task.cancel()
+            # Bounded: what does not obey its cancellation ends with the call.
             await asyncio.wait(tasks, timeout=self._call.runtime.limits.grace)
             raise
 
     def wait(self, awaitable: Awaitable[T]) -> T:
 
+        # `run_coroutine_threadsafe` takes coroutines only, and a future is awaitable too.
         async def work() -> T:
             return await awaitable
 

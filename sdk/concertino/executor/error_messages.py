@@ -103,6 +103,7 @@ def inner_failure(error: CallFailed) -> ErrorInfo:
 def timed_out(seconds: float, limit: float | None, *, nested: bool = False) -> ErrorInfo:
     """The deadline passed while it ran: its own, its caller's, or the run's."""
     whose = "its caller's time is over" if nested else "the run's time is over"
+    # asyncio fires a timer up to one tick of its clock early.
     if limit is not None and seconds >= limit - 0.01:
         whose = f"its limit is {limit:g} s"
     return ErrorInfo("deadline", f"no result after {seconds:.2f} s; {whose}", retryable=True)

@@ -102,6 +102,7 @@ class CallOwner(ABC):
         if parent is not None:
             self.depth = parent.owner.depth + 1
             self.ledger = parent.ledger
+            # A sub-call ends before its caller, which needs time to react to the TIMEOUT.
             self.deadline = parent.deadline - host.runtime.limits.margin
 
     @property
@@ -167,6 +168,7 @@ class Descendants:
                 task.cancel()
                 runtime.leaving(task)
             elif not loop.is_closed():
+                # A task of another loop must be cancelled in that loop's own thread.
                 loop.call_soon_threadsafe(task.cancel)
 
 
@@ -208,6 +210,7 @@ class Ladder:
         if execution.task is not None:
             execution.task.cancel()
             execution.runtime.leaving(execution.task)
+            # Two graces, as long as the ladder waits in all.
             execution.scope.loop.call_later(2 * execution.runtime.limits.grace, self._close)
 
     def _later(self, graces: float, step: Any) -> None:
@@ -217,11 +220,13 @@ class Ladder:
         execution = self._execution
         if execution.task is not None and not execution.over:
             execution.task.cancel()
+            # The second cancellation ends what swallowed the first one, or awaits in its cleanup.
             self._later(1, self._give_up)
 
     def _give_up(self) -> None:
-        """It does not obey: deliver without it."""
+        """Deliver without the task, which does not obey, and close its coroutine."""
         if not self._execution.over:
+            # Delivered first: closing runs cleanup code of the plugin, which may block.
             self._execution.finish(self._execution.stopped())
             self._close()
 
@@ -233,11 +238,15 @@ class Ladder:
             return
         closed = False
         if coroutine is not None:
+            # Closing throws GeneratorExit into plugin code, which may answer with anything.
             with contextlib.suppress(BaseException):
                 coroutine.close()
+            # The state decides, for a coroutine that swallows GeneratorExit is still open.
             closed = inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
+        # The task still waits for what its coroutine awaited; this wakes it, and it finds that closed.
         task.cancel()
         if closed:
+            # It did end, so it does not count towards the quarantine of the member.
             runtime.misbehaviour.closed_calls += 1
             runtime.leaving(task)
             return
@@ -383,10 +392,12 @@ class Execution(ABC):
         """Pass the gates now, or wait; the owner's deadline ends the waiting."""
         parent = self.owner.parent
         if parent is not None:
+            # Before it may have to wait, so that it also ends with its agent in a queue.
             parent.family().calls.add(self)
         if not enter(self):
             self.phase = "queued"
             self.runtime.waiting += 1
+            # While it waits here, the agent above cannot settle, and other calls may wait for that settlement.
             self.ledger.pause()
             self.runtime.deadlines.add(self.deadline, self)
 
@@ -411,6 +422,7 @@ class Execution(ABC):
         runtime.deadlines.add(self.deadline, self)
         self.phase = "started"
         # In the context of whoever asked for it: it may be started by a call of another run that made room.
+        # Not by the loop's task factory, which would take it for a background task of the call that made room.
         task = self.task = asyncio.Task(self._live(), loop=loop, context=owner.context.copy())
         runtime.tasks[task] = self
 
@@ -426,13 +438,15 @@ class Execution(ABC):
             observation = self.error(Status.EXEC_ERR, cause)
             observation.note = "".join(traceback.format_exception(error))[-4000:]
         if self.over:
-            return
+            return  # the ladder has delivered in its place
+        # Without an attempt it was refused or answered, and there is nothing for a hook to look at.
         if self.scope.after and self.has_hooks and self.attempts.count:
             observation = await self.after(observation)
             if self.over:
                 return  # given up while a hook held it: its observation has been delivered
         self.conclude(observation)
         if self.scope.must_flush and self.scope.sink is not None:
+            # It is concluded, so a cancellation must not keep its observation from whoever waits.
             with contextlib.suppress(asyncio.CancelledError):
                 try:
                     await self.scope.sink.flush()
@@ -444,12 +458,15 @@ class Execution(ABC):
 
     async def _perform(self) -> Observation:
         scope = self.scope
+        # First of all: a resumed run sees what its earlier process saw, whatever time and budget are left now.
         if scope.memory is not None:
             known = self._remember()
             if known is not None:
                 return known
+        # A sub-call's deadline lies before its caller's, and may have passed before the call begins.
         if scope.loop.time() >= self.deadline:
             return self.error(Status.TIMEOUT, error_messages.timed_out_waiting())
+        # Refused before it reserves, since a reservation may have to wait for other calls.
         refusal = self._refusal()
         if refusal is not None:
             return self.error(Status.EXEC_ERR, refusal)
@@ -457,6 +474,7 @@ class Execution(ABC):
         self.reservation = self.ledger.try_reserve(amount) or await self.ledger.reserve(amount)
         if self.reservation is None:
             return self.error(Status.EXEC_ERR, error_messages.budget_exhausted(self.lacking(amount)))
+        # Hooks come after the reservation: nobody is asked to approve what cannot be paid.
         if scope.before and self.has_hooks:
             try:
                 answer = await self.before()
@@ -464,6 +482,7 @@ class Execution(ABC):
                 return self.error(Status.EXEC_ERR, error_messages.denied(str(error)))
             if answer is not None:
                 return answer
+        # The intent comes last: after a crash, it means that the call may have been executed.
         scope.emit(self.started_event())
         if scope.must_flush and scope.sink is not None:
             await scope.sink.flush()
@@ -478,11 +497,13 @@ class Execution(ABC):
         if known is not None:
             known.replayed = self.recalled = True
             self.full = memory.full_content(self.call_id)
+            # The budget of a run holds over all processes that worked on it.
             self.ledger.charge(known.usage)
             return known
         self.ledger.charge(memory.charged(self.call_id))
         # An agent is entered again: what it calls is remembered one by one.
         if memory.in_doubt(self.call_id) and not self.bound.retry_safe and not self.bound.is_agent:
+            # It may have run once, so it counts and is charged the most that this can have cost.
             self.attempts.count = 1
             amount = self.amount()
             self.ledger.charge(Usage(int(amount.calls), amount.units, amount.usd))
@@ -494,11 +515,13 @@ class Execution(ABC):
         bound, provider = self.bound, self.bound.provider
         if bound.quarantine:
             return error_messages.quarantined(bound.name, bound.quarantine)
+        # A worker process that does not obey is killed; only threads can be left running.
         left = abandoned_by(bound.name) if bound.isolation != "process" else 0
         if left > self.runtime.limits.abandoned:
             return error_messages.quarantined(bound.name, f"{left} of its calls could not be stopped and still run")
         if provider.name in self.scope.switched_off:
             return error_messages.quarantined(provider.name, self.scope.switched_off[provider.name])
+        # Asked only while the breaker is not closed, because `is_alone` goes through the whole pool.
         if provider.breaker.state != "closed" and not bound.is_agent:
             if not provider.breaker.allows(alone=self.is_alone()):
                 return error_messages.breaker_open(provider.name or bound.name, provider.breaker.seconds_left())
@@ -506,7 +529,7 @@ class Execution(ABC):
         return None
 
     def lacking(self, amount: Amount) -> str:
-        """What of an amount the budget does not cover."""
+        """The part of an amount that the budget does not cover, in words."""
         left = self.ledger.remaining()
         missing = [
             f"it needs {need:g} {name}, {have:g} left"
@@ -530,9 +553,11 @@ class Execution(ABC):
                 if self.ladder is not None:
                     self.ladder.interrupted = True
                     raise
+                # Without a ladder nobody here cancelled it, so this is an exception like any other.
                 failure = Failure(FailureClass.BUG, "CancelledError: the plugin cancelled itself")
                 return self._failed(failure, None)
             except CallFailed as error:
+                # Not classified: the inner call had retries of its own, and counted against the provider that failed.
                 return self.inner_failure(error)
             except BaseException as error:
                 failure = classify(error)
@@ -550,6 +575,7 @@ class Execution(ABC):
                 return self.succeeded(value)
             finally:
                 self._attempt_ends()
+            # Outside of the `try`: a call that waits to be repeated has no attempt under way at the provider's gate.
             attempts.waiting_after = failure
             await asyncio.sleep(delay)
             if not is_agent:
@@ -589,6 +615,7 @@ class Execution(ABC):
             return None
         if not self.reserve_again():
             return None
+        # Last, because a retry that was taken from the provider's budget cannot be given back.
         return delay if self.bound.provider.may_retry(failure.kind) else None
 
     def reserve_again(self) -> bool:
@@ -604,11 +631,12 @@ class Execution(ABC):
         cause = error_messages.failed(failure, count, retry_safe=self.bound.retry_safe)
         observation = self.error(Status.EXEC_ERR, cause)
         if error is not None:
+            # The end of a traceback has the plugin's own frames and the error; the frames before are the executor's.
             observation.note = "".join(traceback.format_exception(error))[-4000:]
         return observation
 
     def inner_failure(self, error: CallFailed) -> Observation:
-        """It ended because a call of its own failed, and it did not catch that."""
+        """The observation of an agent that ended because a call inside it failed."""
         late = error.observation.status is Status.TIMEOUT
         return self.error(Status.TIMEOUT if late else Status.EXEC_ERR, error_messages.inner_failure(error))
 
@@ -624,6 +652,7 @@ class Execution(ABC):
             error,
             self.usage(ended) if count else Usage(),
             count,
+            # What was never run took no time, however long it waited.
             self.started if count else ended,
             ended,
             self.repairs,
@@ -651,7 +680,7 @@ class Execution(ABC):
         self.ladder.begin()
 
     def end_with_agent(self) -> None:
-        """The agent that made this call has ended, and so does this, at once; whether it obeys shows afterwards."""
+        """End the call at once, because the agent that made it has ended; its task is stopped afterwards."""
         if self.ladder is None:
             self.ladder = Ladder(self, "cancelled")
         self._leave_queue()
@@ -687,6 +716,7 @@ class Execution(ABC):
             return
         attempts, ladder, owner = self.attempts, self.ladder, self.owner
         self.phase = "over"
+        # Read before the attempt ends, which forgets that one was in flight.
         cut_short = ladder is not None and (attempts.in_flight or ladder.interrupted)
         self._attempt_ends()
         self.runtime.deadlines.remove(self.deadline, self)
@@ -695,7 +725,9 @@ class Execution(ABC):
         if owner.parent is not None and owner.parent.descendants is not None:
             owner.parent.descendants.calls.discard(self)
         if self.descendants is not None:
+            # Before its own settlement, because the agent's bill includes what its calls are charged.
             self.descendants.end(self.runtime, self.scope.loop)
+        # A probe that ended without a verdict would keep the breaker half-open for ever.
         if attempts.probes and self.bound.provider.breaker.state == "half-open":
             self.bound.provider.breaker.undecided()
         own = observation.usage
@@ -705,19 +737,22 @@ class Execution(ABC):
         if self.reservation is not None:
             # Nobody knows what an interrupted attempt cost, so the budget pays for the most that it can have cost.
             uncertain = attempts.count > 0 and (cut_short or _is_unknown(observation))
+            # An agent reserved before it had a ledger of its own, so it settles where it reserved.
             self.reservation.ledger.settle(self.reservation, own, at_reservation=uncertain)
         if has_own_ledger:
+            # Added only now: sub-calls have settled for themselves, and would be charged twice.
             observation.usage = own.plus(self.ledger.usage)
         self.scope.emit_result(self.ended_event(observation), recalled=self.recalled)
         owner.observed(self.index, observation, self.full)
         if self.task is not None:
             self.runtime.tasks.pop(self.task, None)
+            # Last: whoever takes the place must find this call settled and recorded.
             leave(self.gates)
 
     # -- what plugin code begins and does --------------------------------------------------------------------------
 
     def family(self) -> Descendants:
-        """What it began and must not outlive it."""
+        """What it began and must not outlive it; made at first use."""
         if self.descendants is None:
             self.descendants = Descendants()
         return self.descendants

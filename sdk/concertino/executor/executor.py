@@ -80,13 +80,16 @@ class Executor:
     async def aclose(self) -> None:
         """Stop what still runs; end threads, processes and models that belong to this executor."""
         runtime = self.runtime
+        # Lists, because stopping an execution takes it out of its queue and out of the tasks.
         tasks = list(runtime.tasks)
         unfinished: list[Waiting | UnderWay] = [*self.bindings.queued(), *runtime.tasks.values()]
         for execution in unfinished:
             execution.stop("cancelled")
         await runtime.settle_down(tasks)
+        # Workers first: threads of the crew wait for their answers, and leave when the processes are gone.
         await self.bindings.close()
         runtime.crew.close()
+        # A closed executor may be used again, on another event loop.
         runtime.crew = Crew()
         if self._watch is not None:
             self._watch.stop()
@@ -206,6 +209,7 @@ class Executor:
             scope.asks += 1
             call_id = f"ask.{scope.asks}"
         spec = scope.pool.model(model)
+        # Checked before anything is paid, since every model of a router would be asked in vain.
         if request.schema is not None and (wrong := refused_schema(request.schema)) is not None:
             raise CallFailed(Observation(call_id, spec.name, Status.EXEC_ERR, None, wrong))
         if isinstance(spec, RouterSpec):
@@ -231,6 +235,7 @@ class Executor:
         Returns:
             One observation per call, in the order of the calls. Never raises for what a call does.
         """
+        # Without a call, nothing would ever settle the future of the run.
         if not plan.calls:
             return []
         if parent is not None and parent.over:
@@ -239,6 +244,7 @@ class Executor:
         try:
             return await run.future
         except asyncio.CancelledError:
+            # Its calls have tasks of their own, which the cancellation of the caller does not reach.
             await self.stop_plan(run)
             raise
 
@@ -258,6 +264,7 @@ class Executor:
 
     async def stop_plan(self, run: PlanRun) -> None:
         """Stop what still runs of a plan."""
+        # First, or the end of one call would start those behind it.
         run.cancelled = True
         await stop_all([call for call in run.calls if not call.over], self.runtime)
 

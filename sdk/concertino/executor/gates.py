@@ -63,6 +63,7 @@ class Gate:
             run_id, queue = self.waiting.popitem(last=False)
             call = queue.popleft()
             if queue:
+                # Back to the end, so that the next place goes to another run.
                 self.waiting[run_id] = queue
             if not call.over:
                 return call
@@ -71,6 +72,7 @@ class Gate:
 
 def enter(call: Waiting) -> bool:
     """Start a call if all its gates have room, else park it. Says whether it started."""
+    # All or none: a place held while waiting for another one would be lost to everybody else.
     for gate in call.gates:
         if gate.running >= gate.capacity:
             gate.park(call)
@@ -83,6 +85,7 @@ def enter(call: Waiting) -> bool:
 
 def leave(gates: tuple[Gate, ...]) -> None:
     """Give the places back and start whoever can take them."""
+    # All places are given back before one is given out, since a waiting call may need several of them.
     for gate in gates:
         gate.running -= 1
     for gate in gates:
@@ -117,7 +120,7 @@ class AdaptiveGate(Gate):
         self.active += 1
 
     def ended(self) -> None:
-        """It came back, with whatever."""
+        """An attempt came back, successful or not."""
         self.active -= 1
         self._grant()
 
@@ -145,8 +148,10 @@ class AdaptiveGate(Gate):
     def throttled(self, begun: float, now: float) -> None:
         """The provider said "later" to an attempt that began at `begun` and is still counted as active."""
         others = self.active - 1
+        # Only an attempt that began after the last halving can say that the half is still too much.
         if begun >= self.lowered:
             self.lowered = now
+            # Never 0, because only a success opens the gate again.
             self.capacity = max(1, min(self.capacity, self.active) // 2)
         else:
             self.capacity = max(1, min(self.capacity, others))

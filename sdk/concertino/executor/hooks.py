@@ -28,6 +28,7 @@ def plugin_hooks(pool: Pool) -> tuple[Hooks, Hooks]:
     """
     manager = pool.manager
     if manager is None:
+        # A pool made by hand has only the hooks of plugins that are always loaded, so mostly there is nothing to find.
         if not load_settings().always:
             return (), ()
         from concertino.plugins import default_manager

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from concertino.core.budget import UNLIMITED, ZERO, Amount, Budget
 from concertino.core.usage import NOTHING, Usage
 
+# Tolerance for sums of floats: three reservations of 0.1 must fit a limit of 0.3.
 _SLACK = 1e-9
 
 
@@ -122,6 +123,7 @@ class Ledger:
         spent, reserved, limits = self.spent, self.reserved, self.limits
         assert limits is not None
         # An amount of zero always fits: exhausted money does not stop what is free.
+        # Written out here and below, because every call comes here and a loop takes twice as long.
         return (
             (not amount[0] or spent[0] + reserved[0] + amount[0] <= limits[0] + _SLACK)
             and (not amount[1] or spent[1] + reserved[1] + amount[1] <= limits[1] + _SLACK)
@@ -153,11 +155,13 @@ class Ledger:
         waiter = _Waiter(self, amount, asyncio.get_running_loop().create_future())
         self._account.waiters.append(waiter)
         self._block(+1)
+        # This call may have been the last one that ran, and then nothing would settle any more.
         self._refuse_if_stuck()
         try:
             return await waiter.future
         except asyncio.CancelledError:
             if waiter.future.done() and not waiter.future.cancelled() and (granted := waiter.future.result()):
+                # Granted at the very moment of the cancellation: nobody else would give it back.
                 self.settle(granted, NOTHING)
             raise
         finally:
@@ -196,12 +200,14 @@ class Ledger:
 
     def charge(self, usage: Usage) -> None:
         """Count what was spent elsewhere: by an earlier process of the same run."""
+        # `settle` takes it off again.
         self._account.running += 1
         self.settle(Reservation(self, ZERO), usage)
 
     def _record_overrun(self, charged: Amount, reserved: Amount) -> None:
         excess = Amount(*[max(0.0, c - r) for c, r in zip(charged, reserved, strict=True)])
         self.overrun = Amount(*[a + b for a, b in zip(self.overrun, excess, strict=True)])
+        # An overrun that the limit still covers stops nothing.
         if self.limits is not None and any(
             e > _SLACK and s + r > limit + _SLACK
             for e, s, r, limit in zip(excess, self.spent, self.reserved, self.limits, strict=True)
@@ -219,6 +225,7 @@ class Ledger:
 
     def close(self) -> None:
         """The agent of this ledger has ended; from now on it neither runs nor waits, whatever it left behind."""
+        # A blocked agent is not counted as running, and its own settlement is about to take it off once more.
         if self._blocked and not self._closed:
             self._account.running += 1
         self._closed = True
@@ -226,6 +233,7 @@ class Ledger:
     def _block(self, step: int) -> None:
         """An agent whose sub-call waits cannot settle now: it stops counting as running."""
         level: Ledger | None = self
+        # The root belongs to the run, which is no call and never counts as running.
         while level is not None and level.parent is not None:
             before = level._blocked
             level._blocked += step
@@ -246,6 +254,7 @@ class Ledger:
 
     def _refuse_if_stuck(self) -> None:
         account = self._account
+        # The last to ask is refused. Its agent then continues and settles, which serves those before it.
         while account.running <= 0 and account.waiters:
             self._answer(account.waiters[-1], None)
 

@@ -107,6 +107,7 @@ class ModelCall(Execution):
     def amount(self) -> Amount:
         """Tokens and $ that the reply can cost at most."""
         left = self.ledger.remaining()
+        # Counting may need the model's tokenizer, so nothing is counted where no budget asks for it.
         if left.tokens == left.usd == float("inf"):
             return Amount()
         spec = self.bound.spec
@@ -116,6 +117,7 @@ class ModelCall(Execution):
         fitting = left.tokens - prompt
         if left.usd < float("inf"):
             if spec.prices is None:
+                # It fits no budget, and `lacking` says what to do about the price.
                 return Amount(usd=float("inf"))
             if spec.prices.output > 0:
                 fitting = min(fitting, (left.usd * 1e6 - prompt * spec.prices.input) / spec.prices.output)
@@ -131,8 +133,10 @@ class ModelCall(Execution):
         messages, counted, role = self.chat.messages, self.scope.counted, (self.role, self.bound.name)
         before = len(messages) - len(self.fresh) if self.role else 0
         known, tokens = counted.get(role, (0, 0))
+        # The conversation is shorter than what was counted, so it is another one and is counted afresh.
         if known > before:
             known = tokens = 0
+        # Four more per message, for its role and the marks of a chat template.
         tokens += sum(count(message.text) + 4 for message in messages[known:])
         counted[role] = (len(messages), tokens)
         return tokens + (count(json.dumps(self.chat.tools)) if self.chat.tools else 0)
@@ -164,6 +168,7 @@ class ModelCall(Execution):
                     listener.on_text(last)
         finally:
             if isinstance(pieces, AsyncGenerator):
+                # Closed at once when the attempt is cancelled: an open connection keeps the server working.
                 await pieces.aclose()
         return last
 
@@ -178,6 +183,7 @@ class ModelCall(Execution):
         return used._replace(calls=0, units=0.0, usd=usd, seconds=0.0, unpriced=unpriced)
 
     def is_alone(self) -> bool:
+        # A router is no endpoint of its own, so what needs other models is left out.
         return len({m.endpoint or m.provider or m.name for m in self.scope.pool.models if not m.needs}) <= 1
 
     def succeeded(self, value: Any) -> Observation:
@@ -191,6 +197,7 @@ class ModelCall(Execution):
         if self.chat.schema is not None:
             data, wrong = read_structured(value, self.chat.schema)
             if wrong is not None:
+                # The reply is of no use, but it was paid for; `usage` reports it with the failure.
                 self.wasted = usage
                 return self.error(Status.PARSE_ERR, wrong)
             value = replace(value, data=data)
@@ -233,6 +240,7 @@ class ModelCall(Execution):
 
     def ended_event(self, observation: Observation) -> Event:
         """The reply, or why there is none."""
+        # Recalled from a trace, the observation holds the reply as its content.
         if self.reply is None and observation.content is not None:
             self.reply = Reply.from_json(observation.content)
         if self.role and self.reply is not None:
@@ -267,13 +275,16 @@ async def ask_model(
     request = ModelCall(owner, bound, call_id, chat, role, fresh, listener)
     if parent is not None:
         if parent.over:
+            # Left over from a call that was given up: nobody sees what it does now.
             raise asyncio.CancelledError
         if parent.ending:
+            # Stopped, but still running: it may catch this and clean up.
             raise CallFailed(Observation(call_id, bound.name, Status.EXEC_ERR, None, error_messages.cancelled()))
     request.submit()
     try:
         observation = await owner.future
     except asyncio.CancelledError:
+        # The request has a task of its own, which the cancellation of the caller does not reach.
         await stop_all([request], host.runtime)
         raise
     if not observation.ok or request.reply is None:

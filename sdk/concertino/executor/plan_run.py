@@ -46,6 +46,7 @@ class CallOrder:
                     self._add(positions[other], positions[call_id], needs_success)
         if len(writers) > 1:
             writing = set(writers)
+            # An order of writing calls that contradicted the edges would leave both sides waiting for ever.
             order = [positions[call_id] for call_id in plan.topological_order()]
             for first, second in pairwise(index for index in order if index in writing):
                 self._add(first, second, False)
@@ -64,7 +65,7 @@ class CallOrder:
         for follower, needs_success in self._followers.get(index, ()):
             left = missing[follower]
             if left <= 0:
-                continue
+                continue  # another predecessor failed, which settled it
             if needs_success and not ok:
                 missing[follower] = 0
                 yield follower, False
@@ -139,6 +140,7 @@ class PlanRun(CallOwner):
         else:
             for index in order.first():
                 launch(index, plan.calls[index])
+        # Calls that start later read the clock themselves.
         self.now = 0.0
 
     def _find(self, name: str) -> ToolSpec | None:
@@ -172,12 +174,14 @@ class PlanRun(CallOwner):
             return
         bound = self.host.bindings.tool(spec)
         try:
+            # Only a call with edges refers to results; elsewhere `${x}` is text.
             linked = call.id in self.plan.edges
             arguments, repairs = read_arguments(call, bound, self._results if linked else None)
         except ArgumentsRefused as refused:
             self._refuse(index, call_id, bound.name, Status.PARSE_ERR, refused.error, refused.repairs)
             return
         scope = self.scope
+        # Answering a write with an earlier result would leave it undone.
         repeatable = scope.duplicates == "run" or spec.writes
         if not repeatable and self._repeats(index, call_id, bound.name, arguments, repairs):
             return
@@ -191,6 +195,7 @@ class PlanRun(CallOwner):
             self._refuse(index, call_id, bound.name, Status.EXEC_ERR, error)
             return
         gates = self.host.bindings.gates(bound, self.depth)
+        # A call that finds room is not refused, however many others wait elsewhere.
         if runtime.waiting >= limits.queue and any(gate.is_full for gate in gates):
             self._refuse(index, call_id, bound.name, Status.EXEC_ERR, error_messages.overloaded(limits.queue))
             return
@@ -225,6 +230,7 @@ class PlanRun(CallOwner):
             self._record(answer)
             self._settle(index, answer)
             return True
+        # An earlier call that was refused before it ran is no reason to refuse this one.
         if scope.duplicates == "refuse" and (earlier is None or earlier.attempts > 0 or earlier.replayed):
             self._refuse(index, call_id, name, Status.EXEC_ERR, error_messages.duplicate(first))
             return True
@@ -261,6 +267,7 @@ class PlanRun(CallOwner):
     def observed(self, index: int, observation: Observation, full: Any) -> None:
         self._observations[index] = observation
         if full is not None:
+            # References take the whole content, not the part that the model is shown.
             self._results[self.plan.calls[index].id] = full
         self._note(observation)
 
@@ -286,6 +293,7 @@ class PlanRun(CallOwner):
                 return  # a follower that was refused at once: the loop below, further up the stack, settles it
             while settling:
                 self._pass_on(settling)
+                # In the queue until it has been passed on, so that a nested `_settle` leaves the work to this loop.
                 settling.popleft()
         if self._left == 0 and not self.future.done():
             self.future.set_result([seen for seen in self._observations if seen is not None])
@@ -298,6 +306,7 @@ class PlanRun(CallOwner):
         self._left -= 1
         call = self.plan.calls[index]
         if self.plan.edges:
+            # `observed` has put the whole content there, if this is the shortened one.
             self._results.setdefault(call.id, observation.content)
         for follower, can_start in self._order.ended(index, observation.ok):
             next_call = self.plan.calls[follower]

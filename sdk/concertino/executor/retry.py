@@ -47,6 +47,7 @@ ATTEMPTS: dict[FailureClass, int] = {
 COUNTS_AGAINST_BREAKER = frozenset(
     {FailureClass.AUTH, FailureClass.NOT_EXECUTED, FailureClass.MAYBE_EXECUTED, FailureClass.CUT_OFF}
 )
+"""Failures that say something about the provider, and not only about one call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,13 @@ def classify(error: BaseException) -> Failure:
     text = _describe(error)
     if isinstance(error, ProviderError):
         return Failure(error.failure, text, error.retry_after)
+    # Before their base class: a connection that was refused has certainly executed nothing.
     if isinstance(error, (ConnectionRefusedError, socket.gaierror)):
         return Failure(FailureClass.NOT_EXECUTED, text)
     if isinstance(error, (ConnectionError, asyncio.IncompleteReadError)):
         return Failure(FailureClass.MAYBE_EXECUTED, text)
     module = type(error).__module__
+    # By the name of the module: aiohttp is not imported for tools that do not use it.
     if module.startswith("aiohttp"):
         return _classify_aiohttp(error, text)
     return Failure(FailureClass.BUG, text)
@@ -91,6 +94,7 @@ def _retry_after(headers: Any) -> float | None:
     """Seconds that the header asks for, given as a number or as a date."""
     from email.utils import parsedate_to_datetime
 
+    # Without the header, the text is "None": neither a number nor a date.
     text = str((headers or {}).get("Retry-After"))
     try:
         return float(text)
@@ -162,8 +166,10 @@ class RetryPolicy:
             return None
         if failure.retry_after is not None:
             return max(0.0, failure.retry_after)
+        # Imported at the first retry, which most runs never come to.
         import tenacity
 
+        # tenacity only computes the wait: it knows neither our deadline nor a provider's retry budget.
         state = tenacity.RetryCallState(tenacity.Retrying(), None, (), {})
         state.attempt_number = attempt
         return float(self.wait()(state))

@@ -45,7 +45,7 @@ class Route:
         self.left = self._ordered(scope.pool.behind(router.name), chat)
 
     def next(self, call_id: str) -> ModelSpec | None:
-        """Who is asked under this id: the one on record, else the first that was not asked yet."""
+        """The model that is asked under this id: the one on record, else the first that was not asked yet."""
         known = self.scope.memory.asked(call_id) if self.scope.memory is not None else ""
         chosen = next((spec for spec in self.left if spec.name == known), self.left[0] if self.left else None)
         if chosen is not None:
@@ -74,17 +74,20 @@ class Route:
             case "lowest-latency":
                 models = sorted(models, key=self._latency)
         now = self.scope.loop.time()
+        # A stable sort: whoever is ready keeps the policy's order, and whoever cools down comes after.
         return sorted(models, key=lambda spec: max(self.bindings.model(spec).opened.cooling_until, now))
 
     def _cost(self, spec: ModelSpec, chat: ChatRequest) -> float:
         if spec.prices is None:
             return float("inf")
+        # A rough count is enough to compare prices, and opens no model for its tokenizer.
         prompt = sum(len(message.text) // 3 + 4 for message in chat.messages)
         written = self.bindings.model(spec).opened.usual_output or _USUAL_OUTPUT
         return spec.prices.usd(prompt, int(min(written, chat.sampling.max_tokens or written)))
 
     def _latency(self, spec: ModelSpec) -> float:
         opened = self.bindings.model(spec).opened
+        # A model that was not measured lately comes first, or one slow reply would shut it out for ever.
         return opened.usual_seconds if self.scope.loop.time() - opened.measured < FRESH else 0.0
 
 
@@ -118,6 +121,7 @@ async def ask_router(
             if not _should_fall_back(failed.observation, deadline, scope):
                 break
             route.failed(chosen, failed.observation)
+        # Another model has never seen this request, so it has an id and an idempotency key of its own.
         name = f"{call_id}~{len(tried) + 1}"
     raise _nobody_answered(router, tried)
 

@@ -48,6 +48,7 @@ class Deadlines:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        # The inner dict is an ordered set: calls are told in the order in which they began.
         self._groups: dict[float, tuple[asyncio.TimerHandle, dict[HasDeadline, None]]] = {}
 
     def add(self, when: float, call: HasDeadline) -> None:
@@ -59,7 +60,7 @@ class Deadlines:
             self._groups[when] = (self._loop.call_at(when, self._passed, when), {call: None})
 
     def remove(self, when: float, call: HasDeadline) -> None:
-        """The call has ended before."""
+        """Forget a call that ended before its deadline."""
         group = self._groups.get(when)
         if group is not None and call in group[1]:
             del group[1][call]
@@ -68,6 +69,7 @@ class Deadlines:
                 del self._groups[when]
 
     def _passed(self, when: float) -> None:
+        # Taken out first: each call removes itself as it ends, and would change the dict under this loop.
         for call in self._groups.pop(when)[1]:
             call.deadline_passed()
 
@@ -89,10 +91,11 @@ class Misbehaviour:
         self.stalls: list[Stalled] = []
 
     def abandon(self, task: asyncio.Task[None], name: str, call_id: str) -> None:
-        """A call's task does not end. asyncio forgets it, which would wait for it when the loop ends."""
+        """Give up a call's task that does not end, and count it."""
         logger.warning("%s did not stop when cancelled and was given up (call %s)", name, call_id)
         self.abandoned_calls.add(task)
         task.add_done_callback(self.abandoned_calls.discard)
+        # `asyncio.run` waits at its end for every registered task, and for this one it would wait for ever.
         asyncio.tasks._unregister_task(task)
         silence(task)
 
@@ -127,16 +130,18 @@ class Runtime:
         """Wait until stopped executions have left their tasks, but never longer than the ladder takes."""
         unfinished = [task for task in (*tasks, *self._leaving) if task is not None and not task.done()]
         if unfinished:
+            # The ladder takes two graces, one per cancellation; half a grace more is for delays of the loop.
             await asyncio.wait(unfinished, timeout=2.5 * self.limits.grace)
 
     def whose(self, task: asyncio.Task[Any]) -> UnderWay | None:
         """The execution that a task belongs to, or a background task of its plugin code."""
+        # The stall watch asks from its own thread, so the loop below goes over a copy.
         found = self.tasks.get(task)
         return found or next((one for one in list(self.tasks.values()) if one.has_begun(task)), None)
 
     @staticmethod
     def blame(culprit: UnderWay | None, seconds: float, where: str) -> None:
-        """The event loop was blocked."""
+        """Log that the event loop was blocked, and have the culprit moved off it."""
         if culprit is None:
             logger.warning("the event loop was blocked for %.2f s at %s, not by a concertino call", seconds, where)
         else:

@@ -151,6 +151,7 @@ class Scope:
 
     def resume_from(self, past: Scope, begun: Event) -> None:
         """Continue from another scope, under a start event of its own: for a fork of its run."""
+        # The first event of the past is its own start, whose place `begun` takes.
         self.events += [begun, *past.events[1:]]
         self.ledger.charge(past.ledger.usage)
         self.seen, self.finished = dict(past.seen), list(past.finished)
@@ -178,4 +179,5 @@ class Scope:
             "tokens": left.tokens if budget.tokens is not None else None,
             "seconds": max(0.0, self.seconds_left()) if budget.seconds is not None else None,
         }
+        # Rounded, because the orchestrator reads these numbers as text.
         return {name: round(value, 4) for name, value in amounts.items() if value is not None}

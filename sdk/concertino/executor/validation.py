@@ -68,10 +68,12 @@ def read_arguments(
     validator = bound.validator
     try:
         if isinstance(arguments, str):
+            # Some servers send an empty text for a call without arguments.
             reading = read_json(arguments or "{}", maths_fields=bound.spec.maths_fields)
             arguments, repairs = reading.value, repairs + reading.repairs
         else:
             arguments = _data(call, results)
+        # Coerced only where the schema refuses it: valid arguments stay as the model wrote them.
         if not validator.is_valid(arguments):
             arguments, coerced = validator.coerce(arguments)
             repairs += coerced
@@ -97,6 +99,7 @@ def _data(call: Call, results: Mapping[str, Any] | None) -> dict[str, Any]:
     arguments: Any = call.arguments
     if results is not None:
         arguments = substitute(arguments, results)
+    # Before validation, which hostile data can crash or stall; a result that was put in is a plugin's data.
     if results is not None or not call.guarded:
         guard_instance(arguments)
     if not isinstance(arguments, Mapping):

@@ -48,7 +48,7 @@ class ContextModel(ABC):
 
     @abstractmethod
     async def ask(self, request: ChatRequest) -> Reply:
-        """As `chat`, with a request that is made already."""
+        """Ask the model with a `ChatRequest` of the caller's own. Raises as `chat` does."""
 
 
 class Context(ABC):
@@ -72,7 +72,7 @@ class Context(ABC):
     @property
     @abstractmethod
     def idempotency_key(self) -> str:
-        """The same for this call whenever it is repeated, even after a crash; pass it to services that take one."""
+        """A key that stays the same when this call is repeated, even after a crash; for services that take one."""
 
     @property
     @abstractmethod

@@ -52,9 +52,11 @@ class ModelAgent(AgentSpec):
 def model_agent(model: ModelSpec) -> ModelAgent:
     """The agent `provider/ask_name` that passes a task on to a model."""
     provider = f"{model.provider}/" if model.provider else ""
+    # A second more than the model has, so that the model's own TIMEOUT is what is seen.
     timeout = None if model.timeout is None or model.needs else model.timeout + 1.0  # a router tries several
     return answering_with(
         ModelAgent(
+            # A short name has at most 64 characters, and "ask_" takes four.
             f"{provider}ask_{model.short_name[:60]}",
             f"Ask the language model {model.name}.",
             _SCHEMA,

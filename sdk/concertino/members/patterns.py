@@ -18,7 +18,7 @@ _WILDCARD = re.compile(r"[*?\[]")
 
 
 def matches(spec: Spec, pattern: str) -> bool:
-    """Whether a pattern means a member: by its full name, or by its short name as it is."""
+    """Whether a pattern matches the full name of a member, or is exactly its short name."""
     return fnmatchcase(spec.name, pattern) or pattern == spec.short_name
 
 

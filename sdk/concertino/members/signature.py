@@ -53,6 +53,7 @@ def read_signature(function: Callable[..., Any], context_type: type) -> Signatur
     """
     label = getattr(function, "__qualname__", repr(function))
     try:
+        # With extras, because `Annotated` holds what pydantic writes into the schema.
         hints = typing.get_type_hints(function, localns=_enclosing_names(function), include_extras=True)
     except Exception as error:
         raise SpecError(f"{label}: its annotations cannot be resolved ({error}); import the names they use") from error
@@ -74,6 +75,7 @@ def read_signature(function: Callable[..., Any], context_type: type) -> Signatur
         schema, convert = _through_pydantic(label, fields)
     for name, text in described.items():
         if name in schema["properties"]:
+            # A `Field(description=...)` stands closer to the parameter and wins.
             schema["properties"][name].setdefault("description", text)
     return Signature(summary, schema, context, convert)
 
@@ -86,6 +88,7 @@ def _enclosing_names(function: Callable[..., Any]) -> dict[str, Any] | None:
     frame = inspect.currentframe()
     while frame is not None:
         if frame.f_globals is getattr(function, "__globals__", None):
+            # From the inside out: an inner name hides an outer one.
             names = {**frame.f_locals, **names}
         frame = frame.f_back
     return names
@@ -94,6 +97,7 @@ def _enclosing_names(function: Callable[..., Any]) -> dict[str, Any] | None:
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
     """The description, and a text for each parameter (Google, NumPy, Sphinx and Epydoc styles)."""
     text = inspect.cleandoc(text)
+    # Most docstrings are one paragraph, and docstring_parser is only imported for the others.
     if "\n\n" not in text and "\n:" not in text and "Args:" not in text:
         return text, {}
     return _read_google(text) or _parse_docstring(text)
@@ -132,6 +136,7 @@ def _plain_object(fields: Mapping[str, tuple[Any, Any]]) -> dict[str, Any] | Non
     required = []
     for name, (annotation, default) in fields.items():
         schema = _plain(annotation)
+        # `type` is among them because `Parameter.empty`, for no default, is a class.
         if schema is None or not isinstance(default, (str, int, float, bool, type(None), type)):
             return None
         if default is inspect.Parameter.empty:
@@ -153,6 +158,7 @@ def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
 
 def _plain(annotation: Any) -> dict[str, Any] | None:
     """The schema of a plain annotation, None if it is not one."""
+    # Some annotations cannot be hashed, such as `Annotated` with a list.
     if annotation in _SCALARS if _hashable(annotation) else False:
         return {"type": _SCALARS[annotation]}
     if annotation is Any:
@@ -202,6 +208,7 @@ def _through_pydantic(
         for name, (annotation, default) in fields.items()
     }
     try:
+        # A parameter may be called `model_name`, whose prefix pydantic keeps for itself by default.
         config = pydantic.ConfigDict(arbitrary_types_allowed=False, extra="forbid", protected_namespaces=())
         options: dict[str, Any] = {"__config__": config, **given}
         model: type[pydantic.BaseModel] = pydantic.create_model(label.replace(".", "_"), **options)
@@ -212,6 +219,7 @@ def _through_pydantic(
 
     def convert(arguments: Mapping[str, Any]) -> dict[str, Any]:
         value = model.model_validate(arguments)
+        # Not `model_dump`, which would turn nested models back into dicts.
         return {name: getattr(value, name) for name in names}
 
     return _without_titles(schema), convert
@@ -227,9 +235,11 @@ def _without_titles(schema: Any) -> Any:
     for key, value in schema.items():
         if key == "title" and isinstance(value, str):
             continue
+        # Here a key is a name, and a parameter may be called "title".
         if key in ("properties", "$defs") and isinstance(value, dict):
             cleaned[key] = {name: _without_titles(part) for name, part in value.items()}
         elif key in ("default", "const", "enum", "examples"):
+            # Data and not schema: a title inside is part of the value.
             cleaned[key] = value
         else:
             cleaned[key] = _without_titles(value)

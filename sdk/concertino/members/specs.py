@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 Isolation = Literal["loop", "thread", "process"]
 """Where a member runs: on the caller's event loop, on an own loop thread, or in an own process."""
 
+# 64 characters, as many as model servers allow in the name of a function.
 _NAME = re.compile(r"^(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/)?[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
+# Control characters and those that turn the direction of text can hide instructions from a human reader.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 DESCRIPTION_LIMIT = 2048
 """Characters of a description that the orchestrator may see."""
@@ -55,6 +57,7 @@ def _check_positive(label: str, **values: float | None) -> None:
             raise SpecError(f"{label}: {name}={value!r}; expected a number > 0, or None for no limit")
 
 
+# Compared by identity, so that a spec can be a key though it holds dicts.
 @dataclass(frozen=True, eq=False)
 class _NamedSpec:
     """What tools, agents and models have because they have a name."""
@@ -264,7 +267,7 @@ class AgentSpec(ToolSpec):
         return found
 
     def admit(self) -> None:
-        """As for a tool, and its toolbox."""
+        """As for a tool, for each tool of its toolbox too."""
         super().admit()
         for tool in self.own_tools.values():
             tool.admit()
@@ -395,6 +398,7 @@ def _build(kind: type[ToolSpec], function: Callable[..., Any], options: dict[str
         raise SpecError(f"@{kind.kind} takes a function, or options by name: got {function!r}")
     from concertino.members.context import Context
 
+    # None stands for "not given", but of a timeout it lifts the limit.
     given = {key: value for key, value in options.items() if value is not None or key == "timeout"}
     read: Signature = read_signature(function, Context)
     return kind(

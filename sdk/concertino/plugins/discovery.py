@@ -45,9 +45,11 @@ def discover() -> list[Declaration]:
             text = distribution.read_text("entry_points.txt") or ""
         except (OSError, UnicodeDecodeError):
             continue  # without metadata, it is unknown whether it is a plugin
+        # Parsing the metadata of every installed distribution would take far longer than this look at the text.
         if f"[{GROUP}]" not in text.replace(" ", ""):
             continue
         name, version = _identity(distribution)
+        # Names are compared as PEP 503 normalises them.
         key = re.sub(r"[-_.]+", "-", name).lower()
         if key not in seen:
             seen.add(key)

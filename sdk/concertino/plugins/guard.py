@@ -17,6 +17,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _LONGEST = 400
+"""Characters of an error in a message."""
+# Frames of these packages only load the plugin; its author looks for a line of their own.
 _NOT_THE_PLUGIN = frozenset({"concertino", "importlib", "threading", "pluggy"})
 _guarding = threading.local()
 

@@ -49,6 +49,7 @@ def read_hooks(pluggy_manager: pluggy.PluginManager, target: object) -> Implemen
             _check_undecorated(target, name)
             continue
         hook = options.get("specname") or name
+        # With pluggy's `optionalhook`, the plugin's author says that this hook may not exist here.
         if hook not in HOOK_ARGUMENTS and options.get("optionalhook"):
             continue
         function = getattr(target, name)
@@ -70,7 +71,9 @@ def show_target(target: object) -> str:
 def _check_undecorated(target: object, name: str) -> None:
     if name not in HOOK_ARGUMENTS:
         return
+    # Static, so that looking runs no property of the plugin.
     function = inspect.getattr_static(target, name)
+    # A function that the module only imported is somebody else's.
     elsewhere = isinstance(target, ModuleType) and getattr(function, "__module__", "") != target.__name__
     if inspect.isroutine(function) and not elsewhere:
         raise PluginFault(f"{name} is not decorated; write @concertino.hookimpl above it")
@@ -128,6 +131,7 @@ class Hook:
         try:
             result = self.function(**{name: arguments[name] for name in self._taken & arguments.keys()})
         except (Exception, SystemExit) as error:
+            # SystemExit too, since no hook may end the process; Ctrl-C and cancellation pass.
             raise self._attributed(error) from error
         return self._awaited(result) if inspect.isawaitable(result) else result
 

@@ -9,6 +9,7 @@ import sys
 HEAVY_IMPORT = 0.2
 """Seconds of import time, beyond concertino's own, from which a plugin is called heavy."""
 IMPORT_LIMIT = 30.0
+"""Seconds after which an import is given up."""
 _MEASURE = """
 import sys, time
 import json
@@ -34,6 +35,7 @@ def import_seconds(module: str) -> float | None:
     command = [sys.executable, "-c", _MEASURE, json.dumps(sys.path), module]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=IMPORT_LIMIT, check=True)
+        # A module may print while it is imported, and this line is the last.
         return float(done.stdout.rpartition("seconds ")[2])
     except (subprocess.SubprocessError, OSError, ValueError):
         return None

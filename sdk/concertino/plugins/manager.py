@@ -127,6 +127,7 @@ class PluginManager:
             if name in self._plugins:
                 raise PoolError(f"{self._plugins[name].label} is there already; register {show(target)} otherwise")
             self._plugins[name] = self._row(name, [declaration])
+            # In the order of names, for what is given out must not depend on the order of registering.
             ordered = sorted(self._plugins.items())
             self._plugins.clear()
             self._plugins.update(ordered)
@@ -149,6 +150,7 @@ class PluginManager:
                     raise PoolError(
                         f"{settings.where}: no installed provider is called {name!r}; {_hint(name, self._plugins)}"
                     )
+            # Equal settings give the same manager, so that a pool file which is read again loads nothing twice.
             if key not in self._twins:
                 self._twins[key] = self._twin(providers)
             return self._twins[key]
@@ -157,6 +159,7 @@ class PluginManager:
         merged = {**self.settings.providers, **providers}
         twin = PluginManager(replace(self.settings, providers=merged), seconds=self._seconds)
         twin.own = providers
+        # Shared: rows belong to several managers, and hooks around calls are registered once.
         twin._lock, twin._pluggy, twin._declared = self._lock, self._pluggy, self._declared
         twin._plugins = {
             name: twin._row(name, row.declarations) if name in providers else row for name, row in self._plugins.items()
@@ -181,6 +184,7 @@ class PluginManager:
             own = {spec.name for spec in also}
             self._check_settings()
             foreign = None if patterns is None else [pattern for pattern in patterns if pattern not in own]
+            # Checked before anything is imported, so that a misspelt name costs no import.
             explicit = [name for name in map(provider_of, foreign or ()) if name]
             for name in explicit:
                 self._check_known(name)
@@ -240,8 +244,10 @@ class PluginManager:
 
         def ask() -> ModelSpec | None:
             try:
+                # A copy, so that what the hook does to it does not show in the spec.
                 found = plugin.ask(hook, name=short, options=dict(options))
             except (ValueError, UsageError) as error:
+                # An option that cannot be is the user's mistake; raised in the guard, it would be the plugin's fault.
                 wrong.append(error)
                 return None
             return check_declared(hook, found, plugin.name, short)
@@ -368,12 +374,14 @@ class PluginManager:
         return [item for _, item in self._collect(hook, lambda item: "")]
 
     def _hooks(self, hook: str) -> list[Hook]:
+        # A plugin that is to approve or to redact must never be missing silently.
         for name in self.settings.always:
             self._check_known(name)
             self.load(name)
             self._check_usable(self._plugins[name])
         with self._locked():
             found = getattr(self._pluggy.hook, hook).get_hookimpls()
+            # pluggy's own order is that of registering, which depends on what was loaded first.
             order = sorted(found, key=lambda impl: (impl.trylast - impl.tryfirst, impl.plugin_name))
             plugins = [self._plugins[implementation.plugin_name] for implementation in order]
             return [
@@ -415,6 +423,7 @@ class PluginManager:
                 origins = " and ".join(dict.fromkeys(plugin.label for plugin in plugins))
                 for plugin in plugins:
                     plugin.reason = f"{kind} {shared!r} is left out, it is published more than once: by {origins}"
+        # None of them wins, for the order of loading must decide nothing.
         return [(plugin, item) for plugin, item in pairs if len(owners[name(item)]) == 1]
 
     # -- loading ---------------------------------------------------------------------------------------------
@@ -429,6 +438,7 @@ class PluginManager:
             step()
         except PluginFault as fault:
             plugin.state, plugin.reason, plugin.members = "failed", str(fault), []
+            # Its hooks around calls were registered before the step that failed.
             if plugin.implementations and self._pluggy.is_registered(plugin.implementations):
                 self._pluggy.unregister(plugin.implementations)
 

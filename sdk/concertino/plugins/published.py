@@ -37,6 +37,7 @@ def check_list(hook: str, result: object) -> list[Any]:
         PluginFault: it is not a list.
     """
     if inspect.iscoroutine(result):
+        # Else Python warns that the coroutine was never awaited.
         result.close()
         raise PluginFault(f"{hook} is an async function; write a plain one, only hooks around calls may be async")
     if not isinstance(result, (list, tuple)):

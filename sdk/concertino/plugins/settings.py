@@ -107,6 +107,7 @@ def provider_tables(file: Path, tables: Mapping[str, Mapping[str, Any]]) -> dict
 
 def _names(environ: Mapping[str, str], variable: str) -> tuple[str, ...] | None:
     names = tuple(filter(None, (name.strip() for name in environ.get(variable, "").split(","))))
+    # An empty variable sets nothing: CONCERTINO_PLUGINS="" must not disable every plugin.
     return names or None
 
 

@@ -99,8 +99,10 @@ class PluginRow:
         try:
             return function(**{name: arguments[name] for name in taken})
         except (UsageError, ValueError) as error:
+            # Without settings of its own, the error is not about them.
             if "settings" not in taken or not self.settings:
                 raise
+            # An error of `ProviderSettings` names file and table already.
             place = "" if str(error).startswith(self.settings.where) else f"{self.settings.where}: "
             raise PluginFault(f"{place}{error}") from error
 

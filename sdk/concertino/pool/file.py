@@ -85,6 +85,7 @@ _MODEL_FIELDS: dict[str, Any] = {
     "context": _count,
     "max_tokens": _count,
 }
+# TOML has no null, so the word "none" lifts these limits.
 _MAY_BE_NONE = ("timeout", "concurrency", "context")
 
 
@@ -118,6 +119,7 @@ def load_pool(path: Path, manager: PluginManager | None = None) -> Pool:
             pool = change(pool, values) if values else pool
     with _naming(path, "aliases"):
         pool.actions  # noqa: B018 - two members of one visible name must be an error of this file
+    # The pools made on the way have none; rendering, saving and locking need the one that loaded the members.
     pool._manager = manager
     return pool
 
@@ -150,8 +152,10 @@ def save_pool(pool: Pool, path: Path, manager: PluginManager | None = None) -> N
         installed = {spec.name: spec for spec in manager.specs(data["members"], made)}
     for member in pool.members:
         _write_changes(path, data, installed[member.name], member)
+    # The short form, where each agent has the very name that loading gives it.
     if all(name == model_agent(_model(pool[model])).name for name, model in data["offer"].items()):
         data["offer"] = list(data["offer"].values())
+    # An empty list of members is written: without the key, the file would mean everything installed.
     write_document(path, {key: value for key, value in data.items() if value or key == "members"})
 
 
@@ -319,6 +323,7 @@ def _record(path: Path, key: str, kind: type[Any], value: object) -> Any:
 
 
 def _check_type(path: Path, key: str, value: object, expected: Any) -> None:
+    # A bool is an int to Python, but `timeout = true` is a mistake.
     right = isinstance(value, expected) and (expected is bool or not isinstance(value, bool))
     if not right:
         word = "a number" if expected == _number else f"{expected.__name__}"
@@ -363,6 +368,7 @@ def _write_changes(path: Path, data: dict[str, Any], installed: Spec, member: Sp
     if changed:
         data["overrides"][member.name] = {name: _plain(value) for name, value in changed.items()}
         rebuilt = rebuilt.with_(**changed)
+    # What the tables cannot express still differs here, and is refused instead of being lost.
     was, now = rebuilt.to_json(), member.to_json()
     if different := sorted(key for key in {*was, *now} if was.get(key) != now.get(key)):
         raise PoolError(

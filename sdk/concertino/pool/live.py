@@ -81,6 +81,7 @@ class LivePool:
             path: the pool file.
             seconds: between two looks at it.
         """
+        # Stamped before it is read, so that a save in between counts as a change.
         seen = _stamp(Path(path))
         self._load(Path(path))
         task = asyncio.create_task(self._follow(Path(path), seen, seconds), name=f"following {path}")
@@ -97,6 +98,7 @@ class LivePool:
             now = _stamp(path)
             if now != seen:
                 seen = now
+                # Loading reads files and imports plugins, which would block the service's event loop.
                 await asyncio.to_thread(self._load, path)
 
     def _load(self, path: Path) -> None:
@@ -125,4 +127,5 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
         status = path.stat()
     except OSError:
         return None
+    # With the inode, since many editors replace a file, possibly at equal time and size.
     return status.st_mtime_ns, status.st_size, status.st_ino

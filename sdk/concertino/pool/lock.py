@@ -72,6 +72,7 @@ def _providers(
     from concertino.plugins.manager import default_manager
 
     manager = manager or pool._manager or default_manager()
+    # Also the providers of the lock, so that versions are compared where no member is left.
     wanted = {*(member.provider for member in pool.members), *(also or ())}
     return {
         row.name: {"distribution": row.distribution, "version": row.version}

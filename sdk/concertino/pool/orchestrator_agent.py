@@ -174,11 +174,13 @@ class _Lead:
         if step.answer is not None:
             return step.answer
         if self.failure is not None:
+            # The failed request is the cause, and its own code says more than that there is no answer.
             raise self.failure
         detail = f": {step.detail}" if step.detail else ""
         raise CallFailed.because(f"no answer ({step.stop}){detail}", code=_CODES.get(step.stop, "no_answer"))
 
     async def _ask(self, step: Ask, machine: Machine) -> None:
+        # The pool's `orchestrator` leads the run around this call; this one has a model of its own.
         role = step.role if step.role != "orchestrator" and step.role in self.ctx.models else self.model
         try:
             reply = await self.ctx.model(role).chat(
@@ -194,6 +196,7 @@ class _Lead:
         offered = {tool["function"]["name"] for tool in self.tools}
         strangers = [call for call in step.plan.calls if call.error is None and call.name not in offered]
         plan = step.plan
+        # The executor would run any member of the pool by name, this agent included.
         if strangers:
             text = f"not offered here; there are {', '.join(sorted(offered)) or 'none'}"
             plan = Plan(

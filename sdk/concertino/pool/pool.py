@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from concertino.plugins.manager import PluginManager
 
+# Servers with the OpenAI protocol take names of `[A-Za-z0-9_-]{1,64}` only; see `_sanitise`.
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -169,6 +170,7 @@ class Pool:
         for name in ambiguous:
             del index[name]
         index.update({spec.name: spec for _, spec in self.actions})
+        # Visible names last: what the model was shown wins over every other meaning of a name.
         index.update(self.actions)
         return index
 
@@ -210,6 +212,7 @@ class Pool:
         found = self.model(role_or_name)
         if not isinstance(found, RouterSpec):
             return (found,)
+        # The recursion ends, because routers that lead to themselves were refused when the pool was made.
         return tuple(dict.fromkeys(model for name in found.models for model in self.behind(name)))
 
     def model(self, role_or_name: str) -> ModelSpec:
@@ -245,6 +248,7 @@ class Pool:
     # -- changing --------------------------------------------------------------------------------------------------
 
     def _copy(self, members: Iterable[Spec] | None = None, **changes: Mapping[str, str]) -> Pool:
+        # Stays lazy: changing roles or aliases imports no plugin.
         if members is None and callable(self._source) and self._manager is not None:
             pool = Pool._lazily(self._manager, self._patterns)
             pool._roles = dict(changes.get("roles", self._roles))
@@ -265,6 +269,7 @@ class Pool:
         Raises:
             PoolError: a pattern matches nothing.
         """
+        # Narrowed before it is loaded, so that only what matches is imported.
         if callable(self._source) and self._manager is not None and self._patterns is None:
             pool = Pool._lazily(self._manager, (*patterns, *self._roles.values()))
             pool._roles, pool._aliases = dict(self._roles), dict(self._aliases)
@@ -275,6 +280,7 @@ class Pool:
 
     def _with_needs(self, names: set[str]) -> set[str]:
         """The names, and those of the models that these members need."""
+        # Again until nothing is added, since a router may need another router.
         while more := {need for m in self.members if m.name in names for need in m.needs} - names:
             names = names | more
         return names
@@ -405,6 +411,7 @@ class Pool:
             dropped.discard(rng.choice(optional).name)
         pool = self._copy([m for m in self.members if m.name not in dropped])
         renamed = {
+            # A name that says nothing, so that a policy learns to read the description.
             m.name: f"{m.kind}_{rng.randrange(16**6):06x}"
             for m in pool.members
             if isinstance(m, ToolSpec) and rng.random() < rename

@@ -38,6 +38,8 @@ class EagerDispatcher:
         """More of the text."""
         seen = len(self._text)
         self._text += piece
+        # Reading the text anew at every piece would take quadratic time, so it waits for the end of a call; a mark may
+        # be split over two pieces.
         if not any(self._text.find(mark, max(0, seen - len(mark) + 1)) >= 0 for mark in self._machine.marks):
             return
         for call in self._machine.complete_calls(self._text):
@@ -50,6 +52,7 @@ class EagerDispatcher:
 
     def taken_by(self, plan: Plan) -> Mapping[str, PlanRun]:
         """What was begun of a plan, by call."""
+        # Compared in full, because the finished text may read otherwise than its beginning.
         wanted = {call.id: (call.name, call.arguments) for call in plan.calls if call.error is None}
         return {
             call_id: run

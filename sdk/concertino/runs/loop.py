@@ -45,6 +45,7 @@ class RequestIds:
     def name(self, step: Ask) -> str:
         """The id of what a machine asks for now: the one it was given early, or the next."""
         for place, (known, early) in enumerate(self._early):
+            # Found by what is asked, since a machine may go another way than it foresaw.
             if early.role == step.role and list(early.messages) == list(step.messages):
                 del self._early[place]
                 return known
@@ -145,6 +146,7 @@ class RunLoop:
                 self.end(Done(None, "cancelled", "the caller cancelled the run"))
                 raise
             except Exception as error:
+                # Recorded as an end all the same; `Orchestrator.resume` continues after such a one.
                 self.end(Done(None, "crashed", f"{type(error).__name__}: {error}"))
                 raise
             self.end(done)
@@ -186,6 +188,7 @@ class RunLoop:
         begun = replace(self.begun, run_id=run_id)
         seen = self.pool if pool is None else self.settings.with_leader(pool)
         twin = RunLoop(self.settings, self.machine.fork(), seen, self.budget, self.rounds, begun, elapsed=scope.now())
+        # Copied, since both runs go on numbering from the past that they share.
         twin.past, twin.round, twin.request_ids = scope, self.round, copy.deepcopy(self.request_ids)
         return twin
 
@@ -224,11 +227,13 @@ class RunLoop:
             await self._stop_early_calls({})
             code = failed.observation.error.code if failed.observation.error else ""
             stop = _STOPS.get(code, "model")
+            # The request's own time limit passed, not the run's.
             if stop == "deadline" and scope.seconds_left() > 0:
                 stop = "model"
             machine.finish(stop, str(failed))
             return
         machine.on_reply(reply)
+        # The text led to no plan that could take over what was begun.
         if self.ahead is not None and not isinstance(machine.step(), Act):
             await self._stop_early_calls({})
 
@@ -236,6 +241,7 @@ class RunLoop:
         """The reply that the machine asks for. Requests that it will make in any case begin at the same time."""
         name = self.request_ids.name(step)
         running = self.early.pop(name, None)
+        # Without requests to foresee, this one needs no task of its own.
         if running is None and type(machine).prefetchable is Machine.prefetchable:
             return await self._request(step, name, executor, scope)
         if running is None:
@@ -246,10 +252,12 @@ class RunLoop:
             return await running
         except asyncio.CancelledError:
             running.cancel()
+            # Waited for, so that the request is settled and recorded before the run ends.
             await asyncio.wait({running})
             raise
 
     async def _request(self, step: Ask, name: str, executor: Executor, scope: Scope) -> Reply:
+        # A pool need not bind every role of a strategy; the orchestrator's model plays the others.
         role = step.role if step.role in self.pool.roles else "orchestrator"
         request = ChatRequest(step.messages, [dict(t) for t in step.tools], step.sampling or self.settings.sampling)
         fresh = step.messages[len(step.messages) - step.fresh :]
@@ -260,6 +268,7 @@ class RunLoop:
         running, self.early = list(self.early.values()), {}
         for task in running:
             task.cancel()
+        # Their ends are recorded already, and nobody waits for their replies.
         await asyncio.gather(*running, return_exceptions=True)
 
     async def _stop_early_calls(self, taken: Mapping[str, PlanRun]) -> None:
@@ -281,6 +290,7 @@ class RunLoop:
             observations = await executor.run_plan(step.plan, scope, prefix=f"{step.round}.", begun=begun)
         except asyncio.CancelledError:
             for run in begun.values():
+                # Each of these is a plan of its own, which `run_plan` does not stop.
                 await executor.stop_plan(run)
             raise
         machine.observe(observations, scope.remaining(self.budget, self.rounds - step.round))

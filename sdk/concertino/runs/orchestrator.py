@@ -152,6 +152,7 @@ class Orchestrator:
         self._check_budget(pool, budget)
         machine = self._begin(question, pool, budget, self.sampling)
         setup = {**self._setup(pool, budget), "durability": durability}
+        # The trace file comes last: a run that is refused above leaves no file.
         sink = None
         if trace is not None:
             sink = JournalSink.create(_trace_path(Path(trace), run_id), header(run_id), durability)
@@ -222,6 +223,7 @@ class Orchestrator:
         queue: asyncio.Queue[Event] = asyncio.Queue()
         handle = self.start(question, on_event=queue.put_nowait, **options)
         try:
+            # Events may still wait in the queue when the run is over.
             while not handle.task.done() or not queue.empty():
                 getter = asyncio.ensure_future(queue.get())
                 await asyncio.wait({getter, handle.task}, return_when=asyncio.FIRST_COMPLETED)
@@ -263,6 +265,7 @@ class Orchestrator:
             return run
         journal, _ = Journal.resume(target, durability=durability)
         with contextlib.ExitStack() as undo:
+            # Until the run owns the journal, an error must close it, or the file stays locked.
             undo.callback(journal.close)
             known = Trace.load(target)  # again, now that no other process can write to it
             if known.finished and known.records[-1]["stop"] not in _RESUMABLE:
@@ -270,6 +273,7 @@ class Orchestrator:
                 raise TraceError(f"{target}: the run is finished ({stop}); there is nothing to resume")
             going = self._resumed(known, pool, JournalSink(journal), on_event)
             undo.pop_all()
+        # A torn last line is what a kill leaves, and no news; any other damage is.
         if journal.damage is not None and not journal.damage.torn:
             logger.warning("%s was damaged: %s; the part after the damage is repeated", target, journal.damage.reason)
         return await going
@@ -348,6 +352,7 @@ class Orchestrator:
         return min((limit for limit in limits if limit is not None), default=0)
 
     def _setup(self, pool: Pool, budget: Budget) -> dict[str, Any]:
+        # Recorded for `replay`, which has no pool to make them from.
         tools = {"tools": pool.to_openai()} if self.strategy.reads_tools else {}
         return {
             **tools,
@@ -375,6 +380,7 @@ class RunHandle:
 
     async def _wait(self) -> Run:
         try:
+            # Shielded: a cancelled caller ends the run through `cancel`, which waits until it has ended in order.
             return await asyncio.shield(self.task)
         except asyncio.CancelledError:
             if not self.task.done():
@@ -407,6 +413,7 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
     budget = Budget(**setup.get("budget", {}))
     tools, sampling = setup.get("tools", ()), _recorded_sampling(trace)
     machine = strategy.begin(TaskContext(trace.question, tools, budget.rounds, budget.parallel, sampling=sampling))
+    # A router's further tries are recorded as `ask.1~2`; the reply belongs to `ask.1`.
     replies = {record["id"].partition("~")[0]: record["reply"] for record in trace.of_kind("reply")}
     request_ids = RequestIds()
     results = {seen.call_id: seen for seen in trace.observations()}
@@ -416,6 +423,7 @@ def replay(trace: Trace, strategy: Strategy | None = None) -> Done:
             return step
         if isinstance(step, Ask):
             reply = replies.get(request_ids.name(step))
+            # As the run did, so that requests get the numbers that they had.
             request_ids.prefetch(machine)
             if reply is None:
                 end = trace.records[-1]
@@ -478,11 +486,12 @@ def _trace_path(path: Path, run_id: str) -> Path:
 
 
 def _digest(member: Spec) -> str:
+    # A description may hold lone surrogates, which strict UTF-8 refuses.
     return hashlib.sha256(member.canonical.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _chosen(sampling: Sampling) -> dict[str, Any]:
-    """What of a sampling is not left to the server, as plain JSON data."""
+    """The fields of a sampling that are set, as plain JSON data."""
     given = [(field, getattr(sampling, field.name)) for field in fields(sampling)]
     chosen = {field.name: value for field, value in given if value != field.default}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in chosen.items()}

@@ -188,6 +188,7 @@ def _round(planned: Planned, text: str, asked_at: float, results: Mapping[str, O
     seen = [observation for _, observation in found if observation is not None]
     plan = planned.plan
     if len(seen) < len(found):
+        # Without edges, some of which would lead to calls that are left out.
         plan = Plan.parallel([call for call, observation in found if observation is not None])
     ended = max((observation.ended for observation in seen), default=planned.at)
     return Round(planned.round, text, plan, seen, asked_at, ended, planned.issues)

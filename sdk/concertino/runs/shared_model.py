@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from concertino.core.model import ChatRequest, Model, Reply
 
+# By model object and for the whole process, since several orchestrators may hold the same one.
 _users: WeakKeyDictionary[Model, int] = WeakKeyDictionary()
 
 
@@ -23,19 +24,20 @@ class SharedModel(Model):
         _users[model] = _users.get(model, 0) + 1
 
     async def chat(self, request: ChatRequest) -> Reply:
-        """As the model."""
+        """Ask the shared model."""
         return await self._model.chat(request)
 
     def stream(self, request: ChatRequest) -> AsyncIterator[str | Reply]:
-        """As the model."""
+        """Ask the shared model for a stream."""
         return self._model.stream(request)
 
     def count_tokens(self, text: str) -> int:
-        """As the model."""
+        """Count as the shared model does."""
         return self._model.count_tokens(text)
 
     async def close(self) -> None:
         """Give it back; the last one closes it."""
+        # Closed twice, it must not give back the hold of another run.
         if not self._held:
             return
         self._held = False

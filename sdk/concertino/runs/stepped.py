@@ -104,6 +104,7 @@ class SteppedRun:
         scope, drive = self._scope, self._drive
         role = step.role if step.role in drive.pool.roles else "orchestrator"
         spec = drive.pool.model(role)
+        # Numbered as the run loop numbers requests, so that a trace of this run replays.
         name, ended = drive.request_ids.name(step), scope.now()
         used, started = reply.usage, ended - seconds
         priced = spec.prices
@@ -115,6 +116,7 @@ class SteppedRun:
         )
         seen = Observation(name, spec.name, Status.OK, None, None, usage, 1, started, ended)
         scope.emit_result(Replied(name, step.role, reply, seen))
+        # Charged without a reservation, since the holder's model has spent it already.
         scope.ledger.charge(usage)
         drive.machine.on_reply(reply)
 

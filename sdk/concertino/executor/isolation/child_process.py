@@ -39,7 +39,8 @@ TAIL_BYTES = 8192
 """Bytes of a child's standard error that are kept."""
 _GUARD = Path(__file__).with_name("guard.py")
 _HARMLESS = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")
-_READ_BYTES = 1 << 16
+"""Variables that many programs need and that hold no secret."""
+_READ_BYTES = 1 << 16  # what a pipe of Linux holds
 
 
 def minimal_environment(names: Iterable[str] = ()) -> dict[str, str]:
@@ -122,6 +123,7 @@ class ChildProcess:
         }
         try:
             self._guard = subprocess.Popen(
+                # Isolated and without site-packages, so that no environment changes the guard, and it starts quickly.
                 [sys.executable, "-I", "-S", str(_GUARD), json.dumps(options), *command],
                 stdin=stdin,
                 stdout=stdout,
@@ -129,6 +131,7 @@ class ChildProcess:
                 env=None if env is None else dict(env),
                 cwd=cwd,
                 pass_fds=(guard_control, guard_status),
+                # The terminal's Ctrl-C reaches this process alone, which then ends its children.
                 start_new_session=True,
                 bufsize=0,
             )
@@ -137,6 +140,7 @@ class ChildProcess:
             os.close(self._status)
             raise
         finally:
+            # The guard has copies of these; with ours open, this process would not notice the end of the guard.
             os.close(guard_control)
             os.close(guard_status)
         # Unbuffered pipes are FileIO objects, whatever typeshed says.
@@ -196,6 +200,7 @@ class ChildProcess:
 
     def _send(self, *message: str) -> None:
         with self._lock, contextlib.suppress(OSError):
+            # The system gives a closed number away again, so a late message must not be written to it.
             if self._control >= 0:
                 os.write(self._control, json.dumps(message).encode() + b"\n")
 
@@ -228,6 +233,7 @@ class ChildProcess:
         if end != self._status:
             self._tail = (self._tail + data)[-TAIL_BYTES:]
             if data and self._on_stderr is not None:
+                # Somebody else's code, and this thread has to go on reading.
                 with contextlib.suppress(Exception):
                     self._on_stderr(data)
             return bool(data)
@@ -254,6 +260,7 @@ class ChildProcess:
         if self._guard.stderr is not None:
             self._guard.stderr.close()
         if self._code is None:
+            # The guard has not said how the child ended; what is left of it is killed below.
             self._code = -signal.SIGKILL
             if self.started.done():
                 logger.warning("the guard of process %d was killed (%d); ending the process", self.pid, guard_code)
@@ -281,6 +288,7 @@ class ChildProcess:
             with contextlib.suppress(OSError):
                 os.close(end)
         self._control = -1
+        # Another thread may have held the old lock at the fork, and that thread does not exist here.
         self._lock = threading.RLock()
         self._guard.returncode = 0  # not a child of this process
 
@@ -289,6 +297,7 @@ def awaitable(future: Future[T]) -> asyncio.Future[T]:
     """A future of a child for the running event loop; cancelling it does not cancel the child's own."""
     import asyncio
 
+    # `wrap_future` passes a cancellation on to what it wraps.
     follower: Future[T] = Future()
 
     def settle(done: Future[T]) -> None:
@@ -323,6 +332,7 @@ def _stop_all() -> None:
         child.stop()
     for child in running:
         with contextlib.suppress(TimeoutError):
+            # Bounded: a process that the system itself cannot kill must not keep this one.
             child.wait(child.grace + 5)
 
 

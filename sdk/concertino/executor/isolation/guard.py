@@ -35,6 +35,7 @@ import time
 from typing import Any
 
 LINUX = sys.platform == "linux"
+# From <linux/prctl.h>; Python has no names for them.
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 SHARED_MEMORY = "/dev/shm/"
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -66,12 +67,15 @@ class Guard:
         self._signalled = False
         self._unread = b""
         for end in (self.control, self.status):
+            # Each side learns of the other's end by the closing of its pipe, so the child must not hold one open.
             os.set_inheritable(end, False)
         # A signal that arrives just before poll() must still wake it, so signals write to a pipe.
         self._alarm, alarm = os.pipe()
         for end in (self._alarm, alarm, self.control):
             os.set_blocking(end, False)
+        # A full pipe wakes poll() just as well, so it is no reason to warn.
         signal.set_wakeup_fd(alarm, warn_on_full_buffer=False)
+        # Only signals with a handler of Python's own write to the pipe.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for number in STOP_SIGNALS:
             signal.signal(number, self._on_signal)
@@ -94,12 +98,13 @@ class Guard:
             if self.code is not None:
                 self._end(self.orphan_grace)
             if self.deadline is None:
+                # A pidfd wakes poll() when the owner ends; without one, the parent has to be looked up often.
                 self._wait(5.0 if self._pidfd >= 0 else 0.2)
             elif (left := self.deadline - time.monotonic()) > 0:
                 self._wait(left)
             else:
                 self._signal_all(signal.SIGKILL)
-                self._wait(0.01)
+                self._wait(0.01)  # then look again: something may have forked just before it was killed
         self._wait(0.0)  # the owner may have ended meanwhile
         self._clear()
         self._tell("ended", self.code)
@@ -112,12 +117,14 @@ class Guard:
         me = os.getpid()
         child = os.fork()
         if child:
+            # Done in both processes, since either may run first, and a signal may come at once.
             with contextlib.suppress(OSError):
                 os.setpgid(child, child)
             return child
         try:
             os.setpgid(0, 0)
             signal.set_wakeup_fd(-1)
+            # Ignored signals stay ignored across exec, and Python ignores SIGPIPE.
             for number in (*STOP_SIGNALS, signal.SIGCHLD, signal.SIGPIPE):
                 signal.signal(number, signal.SIG_DFL)
             prctl(PR_SET_PDEATHSIG, signal.SIGTERM if self.orphan_grace else signal.SIGKILL)
@@ -125,7 +132,7 @@ class Guard:
                 os.execvp(command[0], command)
         except OSError as error:
             os.write(2, f"cannot execute {command[0]}: {error.strerror}\n".encode())
-        os._exit(127)
+        os._exit(127)  # the shell's code for a command that cannot be executed
 
     # -- watching ------------------------------------------------------------------------------------------------------
 
@@ -214,6 +221,7 @@ class Guard:
 
     def _note(self, path: str) -> None:
         name = path.removeprefix(SHARED_MEMORY)
+        # /proc marks files so that are unlinked already, and files that were there before belong to others.
         if path != name and not path.endswith(" (deleted)") and name not in self._foreign:
             self._shared.add(path)
 
@@ -223,6 +231,7 @@ class Guard:
             with contextlib.suppress(OSError):
                 os.unlink(path)
         if self.orphaned and self.inherited:
+            # Imported here, because few guards are orphaned and every one has to start quickly.
             import shutil
 
             for path in self.inherited:
@@ -253,6 +262,7 @@ def descendants(root: int) -> list[int]:
         if name.isdigit():
             # The name in parentheses may hold spaces and parentheses itself.
             fields = _read(f"/proc/{name}/stat").rpartition(")")[2].split()
+            # Zombies and dead processes hold nothing and cannot be killed; their parents reap them.
             if len(fields) > 1 and fields[0] not in "ZX":
                 parents[int(name)] = int(fields[1])
     found: list[int] = []

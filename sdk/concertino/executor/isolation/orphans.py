@@ -69,6 +69,7 @@ def watch(loop: asyncio.AbstractEventLoop) -> None:
     def factory(loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, Any], **options: Any) -> asyncio.Future[Any]:
         call = CURRENT.get()
         if call is not None:
+            # Only tasks of plugin code: all others keep the behaviour of asyncio.
             coro = _Contained(coro)
         task = previous(loop, coro, **options) if previous else asyncio.Task(coro, loop=loop, **options)
         if call is not None:
@@ -87,6 +88,7 @@ def unwatch(loop: asyncio.AbstractEventLoop) -> None:
     known[0] -= 1
     if known[0] == 0:
         del _watched[loop]
+        # Somebody may have put a factory over ours since, and that one stays.
         if not loop.is_closed() and loop.get_task_factory() is known[2]:
             loop.set_task_factory(known[1])
 

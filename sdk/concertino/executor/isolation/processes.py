@@ -44,6 +44,7 @@ class _WorkerProcess:
             [sys.executable, "-P", "-m", "concertino.executor.isolation.worker", module, qualname],
             stdin=PIPE,
             stdout=PIPE,
+            # The worker must find the tool's module where this process finds it; "" means the working folder.
             env={**os.environ, "PYTHONPATH": os.pathsep.join(p or str(Path.cwd()) for p in sys.path)},
         )
         self._killed = False
@@ -64,10 +65,11 @@ class _WorkerProcess:
             while data:
                 data = data[self.process.stdin.write(data) or 0 :]
             line = self._replies.readline(most)
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # the process died, or another thread closed the pipes
             line = b""
         if not line:
             raise WorkerError(self._death())
+        # The rest would be read as the answer to the next call, so the process cannot be used again.
         if not line.endswith(b"\n"):
             self.kill()
             raise BadResult(f"returned more than {most:,} bytes of JSON, or died while it answered")
@@ -78,6 +80,7 @@ class _WorkerProcess:
 
     def _death(self) -> str:
         try:
+            # A process closes its pipes a moment before the guard knows of its end.
             code = self.process.wait(1.0)
         except TimeoutError:  # it closed the pipe and lives on
             self.kill()
@@ -99,7 +102,7 @@ class _WorkerProcess:
         self.process.kill()
 
     def close(self) -> None:
-        """The same, and wait until nothing is left."""
+        """End the process, and wait until nothing of it is left."""
         self.kill()
         with contextlib.suppress(TimeoutError):
             self.process.wait(5.0)
@@ -144,6 +147,7 @@ class Workers:
                 seat.worker = worker
                 left = seat.left
             try:
+                # The call was cancelled while the process started, when there was no worker yet to kill.
                 if left:
                     worker.kill()
                     raise WorkerError("it was no longer awaited when its process was ready")

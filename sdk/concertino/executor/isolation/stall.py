@@ -54,8 +54,10 @@ class StallWatch(Generic[Culprit]):
         self._answered.set()
 
     def _watch(self) -> None:
+        # Five looks per patience, and at least 20 ms apart, or the watch itself would load the loop.
         pause = max(0.02, self._patience / 5)
         while not self._stopped.wait(pause):
+            # An idle process is left asleep.
             if not self._busy():
                 continue
             self._answered.clear()
@@ -72,7 +74,9 @@ class StallWatch(Generic[Culprit]):
         culprit = self._find(task) if task is not None else None
         frame = sys._current_frames().get(self._loop_thread)
         where = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}" if frame else "unknown"
+        # A frame keeps all its local variables alive, and the stall may last.
         del frame
+        # Until the loop answers, for only then is the length of the stall known.
         while not self._answered.wait(0.05):
             if self._stopped.is_set():
                 return

@@ -20,8 +20,11 @@ from typing import Any
 from .orphans import silence, unwatch, watch
 
 _IDLE_SECONDS = 5.0
+"""Seconds for which an idle thread waits for another call."""
 _LEAVING_SECONDS = 0.05
+"""Seconds that `Crew.close` waits in all for idle threads, which only have to wake up to leave."""
 
+# Of the process, because what was abandoned outlives its executor.
 _abandoned: set[threading.Thread | _ThreadCall | _Stopped] = set()
 
 
@@ -116,8 +119,8 @@ class _Stopped:
 class Crew:
     """Daemon threads of one executor, as many as calls are under way; idle ones wait some seconds for another call.
 
-    A thread that begins starts up to two more if calls still wait: sixty-four calls at once are spread in six steps
-    of two, and the event loop itself starts only the first.
+    A thread that begins a call starts up to two more threads if calls still wait. So the number of threads doubles
+    until all calls have one, and the event loop itself only starts the first.
     """
 
     def __init__(self) -> None:
@@ -138,6 +141,7 @@ class Crew:
         self._jobs.put(job)
         if not self._growing:
             self._growing = True  # once for all calls of this turn of the loop
+            # Not here: starting a thread takes time of the loop, and one start serves all calls of this turn.
             job.loop.call_soon(self._grow_from_loop)
         try:
             return await job.future
@@ -172,6 +176,7 @@ class Crew:
             self._starting -= 1
             self._idle.add(thread)
         while (job := self._next(thread)) is not None:
+            # Before its own call, so that others do not wait for that; twice, so that the number of threads doubles.
             self._grow()
             self._grow()
             job.run()
@@ -190,6 +195,7 @@ class Crew:
             except queue.Empty:
                 job = None
             with self._lock:
+                # A call came between the time-out and the lock, and counts on this thread, so no other was started.
                 if job is None and self._waiting and not self._closed:
                     continue
                 self._idle.discard(thread)
@@ -217,6 +223,7 @@ class LoopThread:
         self.doubtful = False
         """A call on it was cancelled: before the next one, look whether it still answers."""
         self._ending = False
+        # So that background tasks of plugin code on this loop, too, end with their call.
         watch(self.loop)
         self._thread = threading.Thread(target=self._run, name=f"concertino:loop:{name}", daemon=True)
         self._thread.start()
@@ -260,6 +267,7 @@ class LoopThread:
     def _stop(self, name: str, task: asyncio.Task[Any] | None) -> None:
         """Cancel a coroutine, if it began, and count it as abandoned until it ends; one that obeys does at once."""
         self.doubtful = True
+        # Without a task it has not begun, and `begin` sees that the future is cancelled.
         if task is not None and not self.loop.is_closed():
             self.loop.call_soon_threadsafe(task.cancel)
             _abandoned.add(_Stopped(name, task))
@@ -286,11 +294,13 @@ class LoopThread:
             return
         unwatch(self.loop)
         self.loop.call_soon_threadsafe(finish)
+        # A loop that is free ends within milliseconds; one that is blocked must not hold up the executor.
         self._thread.join(0.05)
         if self._thread.is_alive():
             _abandoned.add(self._thread)
 
 
 async def _stop_after(tasks: set[asyncio.Task[Any]], loop: asyncio.AbstractEventLoop) -> None:
+    # A moment to obey; a task that does not is silenced when the loop ends.
     await asyncio.wait(tasks, timeout=0.2)
     loop.stop()

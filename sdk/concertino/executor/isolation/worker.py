@@ -34,6 +34,7 @@ def main(module: str, qualname: str) -> None:
     """Serve calls until the input ends."""
     replies = os.dup(1)  # not inherited by what the tool executes
     devnull = os.open(os.devnull, os.O_WRONLY)
+    # What the tool prints must not mix with the answers.
     os.dup2(devnull, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     function, own = _find(module, qualname), os.getpid()
@@ -44,11 +45,13 @@ def main(module: str, qualname: str) -> None:
                 result = asyncio.run(_wait(result))
             answer = dumps({"result": result}, allow_nan=False)
         except BaseException as error:
+            # A tool that calls `sys.exit` has answered, and the worker lives on.
             answer = dumps({"error": f"{type(error).__name__}: {error}"})
         if os.getpid() != own:
             os._exit(0)  # a child that the tool forked: the answer is its parent's to give
         data = answer.encode() + b"\n"
         while data:
+            # A pipe may take only a part of a long answer.
             data = data[os.write(replies, data) :]
 
 
