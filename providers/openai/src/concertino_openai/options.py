@@ -65,6 +65,7 @@ def _truth(value: Any) -> str:
 
 
 def _seconds(value: Any) -> str:
+    # `type` rather than `isinstance`, because a bool is an int.
     right = type(value) in (int, float) and 0 < value < float("inf")
     return "" if right else "a number of seconds > 0"
 

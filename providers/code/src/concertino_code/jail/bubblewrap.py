@@ -67,6 +67,7 @@ def launch(job: JailJob, setting: Setting, streams: Streams) -> ProcessGroup:
     streams.close()
     if setting.user is not None:
         sc.become(setting.user)
+        # It has the script's user now, which must not be able to trace it.
         sc.prctl(sc.PR_SET_DUMPABLE, 0)
     return ProcessGroup(keeper, setting, "")
 
@@ -76,6 +77,7 @@ def _keep(job: JailJob, setting: Setting, streams: Streams) -> NoReturn:
     if setting.user is not None:
         sc.become(setting.user)
     die_with_parent(parent)
+    # 0 instead of the default MFD_CLOEXEC: it has to outlive the exec of bwrap and that of Python.
     handle = os.memfd_create("job", 0)
     with open(os.dup(handle), "wb") as file:
         file.write(_packed(job, setting))

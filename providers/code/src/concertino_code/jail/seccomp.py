@@ -50,9 +50,12 @@ _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 _EPERM, _ENOSYS, _EAFNOSUPPORT = _ERROR | 1, _ERROR | 38, _ERROR | 97
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
+# Every CLONE_NEW... flag, CLONE_NEWTIME (0x80) included.
 _NEW_NAMESPACE = 0x7E020080
 _UNIX = (1,)
+# UNIX, INET, INET6, and NETLINK, by which the C library lists the network's interfaces.
 _INTERNET = (1, 2, 10, 16)
+# TIOCSTI and TIOCLINUX put characters into the input of a terminal.
 _TERMINAL_INJECTION = (0x5412, 0x541C)
 
 
@@ -111,6 +114,7 @@ def build(*, network: bool = False, one_session: bool = False) -> bytes:
         for name in ("setsid", "setpgid"):
             program.forbid(call[name])
         if not network:
+            # Landlock does not keep a process from connecting to a UNIX socket by its path.
             program.forbid(call["socket"])
     program.decide(call["socket"], _FIRST_ARGUMENT, families, _ALLOW, _EAFNOSUPPORT, _EQUAL)
     program.decide(call["socketpair"], _FIRST_ARGUMENT, _UNIX, _ALLOW, _EAFNOSUPPORT, _EQUAL)

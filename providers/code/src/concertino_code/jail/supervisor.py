@@ -115,9 +115,11 @@ class _Execution:
                     return "memory", now - begun
             ready = [handle for handle, _ in poll.poll(_TICK * 1000)]
             for handle in self._read(outputs, ready):
+                # A closed pipe is always ready, and would keep the loop spinning.
                 poll.unregister(handle)
             if said in ready and not self._report.drain(said):
                 return "", time.monotonic() - begun
+            # The script's clock starts with its first line, not with the setting up.
             if self._report.go and not running:
                 running, begun = True, time.monotonic()
             if zygote in ready or self._connection.fileno() in ready:

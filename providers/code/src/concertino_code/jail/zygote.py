@@ -62,6 +62,7 @@ def main(descriptor: str, configuration: str) -> None:
     _only_readable_paths(config["network"])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors are reaped by the kernel
+    # Frozen objects are left alone by later collections, so forks go on sharing their pages.
     gc.collect()
     gc.freeze()
     connection.send(json.dumps({"ready": config["level"], "loaded": loaded}).encode())
@@ -71,6 +72,7 @@ def main(descriptor: str, configuration: str) -> None:
 def _preload(names: list[str]) -> list[str]:
     """Load the common modules and these libraries, with what they load at first use; returns those installed."""
     loaded = []
+    # A self-test names no libraries, and is not to wait for the imports.
     for name in (*_STANDARD.split(), *names) if names else ():
         try:
             importlib.import_module(name)
@@ -144,6 +146,7 @@ def _fork(connection: socket.socket, given: int, setting: Setting, launch: Launc
     if child == 0:
         try:
             connection.close()
+            # `waitpid` finds no child that the kernel reaps by itself.
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.setsid()
             serve(execution, setting, launch)

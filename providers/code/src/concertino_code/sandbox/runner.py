@@ -59,6 +59,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
 def _limit(limits: dict[str, float]) -> None:
     seconds = max(1, round(limits["cpu"]))
     for kind, most, hard in (
+        # 256 MB for the interpreter itself, which `memory_mb` does not count.
         (resource.RLIMIT_AS, limits["memory_bytes"] + (256 << 20), 0),
         (resource.RLIMIT_CPU, seconds, 1),
         (resource.RLIMIT_FSIZE, limits["file_bytes"], 0),
@@ -98,6 +99,7 @@ def _execute(job: dict[str, Any], limits: dict[str, float], box: str) -> dict[st
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     for stream in kept:
+        # A process that left the group may hold the pipe open for ever.
         stream.thread.join(1.0)
     stdin.close()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -45,6 +45,7 @@ class _LoopTask:
         self.make = make
         self.home = home
         self.future: asyncio.Future[Any] = home.create_future()
+        # The work runs in its caller's context, so the caller's context variables hold there.
         self.context = contextvars.copy_context()
         self.task: asyncio.Task[None] | None = None
         self.abandoned = False
@@ -64,6 +65,7 @@ class _Basket:
         self._items.append(item)
         if not self._announced:
             self._announced = True
+            # An empty context, or everybody's items would be taken in that of the first.
             self._loop.call_soon_threadsafe(self._empty, context=contextvars.Context())
 
     def rest(self) -> list[Any]:
@@ -72,6 +74,7 @@ class _Basket:
         return left
 
     def _empty(self) -> None:
+        # Before the items are taken: what comes later has to be announced again.
         self._announced = False
         while self._items:
             self._take(self._items.popleft())
@@ -127,6 +130,7 @@ class Background:
         try:
             return cast(T, await job.future)
         except asyncio.CancelledError:
+            # Set here and not on the other loop, so that work which has not begun never does.
             job.abandoned = True
             with contextlib.suppress(RuntimeError):
                 self.loop.call_soon_threadsafe(self._cancel, job)
@@ -168,6 +172,7 @@ class Background:
                 return
             error = Closed(_CLOSED)
         except BaseException as raised:
+            # A SystemExit over there must not end the caller.
             error = raised if isinstance(raised, Exception) else RuntimeError(f"{type(raised).__name__}: {raised}")
         finally:
             self._open.discard(job)

@@ -13,6 +13,7 @@ from concertino import ToolCall
 from concertino.text import NAMELESS, read_tool_call, read_tool_calls
 
 _UNREADABLE = re.compile(r"Content: (.+?)\nError: ", re.DOTALL)
+# The quoted words are a KeyError's whole text: a call that lacks this key.
 _ABOUT_CALLS = re.compile(r"could not parse|JSONDecodeError|^'(?:arguments|name|function)'$", re.IGNORECASE)
 
 

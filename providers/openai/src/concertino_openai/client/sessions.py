@@ -22,6 +22,7 @@ class SharedSession:
 
     def __init__(self) -> None:
         connector = TCPConnector(limit=0, limit_per_host=0, keepalive_timeout=KEEPALIVE_SECONDS)
+        # Clients with different keys share this session, so it must not keep cookies.
         self.session = ClientSession(connector=connector, cookie_jar=DummyCookieJar())
         self.users = 0
 

@@ -151,6 +151,7 @@ class GatheredSources:
             text = source.text if len(source.text) <= each else f"{source.text[:each]}{ELLIPSIS}"
             title = re.sub(r'[<>"\n]', " ", source.title)[:200]
             head = f'<source id="{self.label(source.id)}" title="{title}">'
+            # A text that holds </source> could end its block and speak as the prompt.
             body = _MARKS.sub(r"[\1\2", text)
             blocks.append(f"{head}\n{body}\n</source>")
         return "\n".join(blocks)

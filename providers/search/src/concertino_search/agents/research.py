@@ -289,6 +289,7 @@ class _Research:
     def _running_short(self) -> str:
         """What is nearly used up, empty if nothing is."""
         for name, value in self._left().items():
+            # One round always runs, or there would be nothing to write from.
             if self._notes.rounds and value < self._limits.reserve * self._at_start.get(name, 0.0):
                 return "time" if name == "seconds" else f"budget: {name}"
         return ""

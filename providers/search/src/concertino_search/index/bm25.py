@@ -98,6 +98,7 @@ class Bm25:
             spans = list(map(slice, starts.tolist(), ends.tolist()))
             cells = np.concatenate([matrix["indices"][span] for span in spans], dtype=np.int64)
             cells += np.repeat(rows * length, ends - starts)
+            # `scores[cells] +=` would count a repeated cell once.
             np.add.at(scores, cells, np.concatenate([matrix["data"][span] for span in spans]))
         return scores.reshape(len(queries), length)
 

@@ -118,6 +118,7 @@ class AddressGuard:
             self.check_address(host)
             return literal
         bare = host.rstrip(".").lower()
+        # The C library takes hosts such as 0x7f.1 and 2130706433 for addresses.
         if _NUMERIC_END.search(bare):
             raise AddressRefused(f"host {host!r} is a number in an unusual spelling; write the address as 192.0.2.1")
         if not _HOST.match(bare):

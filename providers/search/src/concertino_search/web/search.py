@@ -41,7 +41,10 @@ class WebSearch:
         endpoint, gate = backend.endpoint(), asyncio.Semaphore(backend.at_once)
         timeout = aiohttp.ClientTimeout(total=self._seconds)
         async with aiohttp.ClientSession(
-            timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(), trust_env=True
+            # The environment's proxy may be used: unlike a page, a service is named by the user.
+            timeout=timeout,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=True,
         ) as session:
 
             async def one(query: str) -> list[WebResult] | ProviderError:
@@ -82,6 +85,7 @@ class WebSearch:
                     params=request.params,
                     json=request.body,
                     headers=request.headers,
+                    # A redirect would take the key to another host.
                     allow_redirects=False,
                 ) as response:
                     raw = await self._read(response)

@@ -84,8 +84,10 @@ class RequestGate:
             with self._lock:
                 if not waiting.granted:
                     self._queue.remove(waiting)
+                    # A change that gives up may have been all that kept those behind it out.
                     self._let_in()
                     raise
+            # It was let in before the cancellation reached it.
             self._leave(alone=alone)
             raise
 
