@@ -160,6 +160,7 @@ def ensemble_agent(paths: int = PATHS, temperature: float | None = None) -> Agen
     @agent(
         input_schema=arguments(model=MODEL),
         cost=Cost(units=paths),
+        # A tie takes a second request after the first ones.
         timeout=ONE_STEP * 2,
         retry_safe=True,
         models=("default",),

@@ -26,6 +26,7 @@ from .answers import find_answer, find_block, without_thoughts
 
 _TAGS = re.compile(r"</?(?:reasoning|answer|notes)>")
 _SHORT = 200
+# Together, with the tags, less than the 16,384 characters that an observation keeps uncut.
 _MOST_REASONING = 8_000
 _MOST_ANSWER = 5_000
 _MOST_NOTES = 2_000

@@ -166,11 +166,8 @@ def become(user: int) -> None:
 
 def open_beneath(folder: int, path: str) -> int:
     """Open a file for reading below a folder, through no link and out of no `..`."""
+    # O_NONBLOCK, because opening a FIFO of the script's would wait for a writer.
     how = struct.pack(
-        # O_NONBLOCK, because opening a FIFO of the script's would wait for a writer.
-        "<QQQ",
-        os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
-        0,
-        _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS,
+        "<QQQ", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS
     )
     return syscall("openat2", folder, os.fsencode(path), how, len(how))

@@ -40,11 +40,9 @@ class WebSearch:
         key = variable(backend.key_env, backend.name) if backend.key_env else ""
         endpoint, gate = backend.endpoint(), asyncio.Semaphore(backend.at_once)
         timeout = aiohttp.ClientTimeout(total=self._seconds)
+        # The environment's proxy may be used: unlike a page, a service is named by the user.
         async with aiohttp.ClientSession(
-            # The environment's proxy may be used: unlike a page, a service is named by the user.
-            timeout=timeout,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=True,
+            timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(), trust_env=True
         ) as session:
 
             async def one(query: str) -> list[WebResult] | ProviderError:
