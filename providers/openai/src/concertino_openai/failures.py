@@ -141,6 +141,7 @@ def _said(text: str) -> tuple[str, str, Any]:
     """The message of an error body, its code, and its data."""
     try:
         data = json.loads(text)
+    # JSON that is nested too deeply raises RecursionError.
     except (ValueError, RecursionError):
         return text, "", None
     return _read(data)

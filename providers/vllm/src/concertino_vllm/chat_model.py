@@ -20,7 +20,7 @@ from .serving.state import ServerAddress
 
 
 class VllmModel(Model):
-    """See the module.
+    """A chat model on a vLLM server, which its first request starts.
 
     Args:
         server: the server, shared with whoever has equal settings.
@@ -50,7 +50,7 @@ class VllmModel(Model):
                 return _signed(await (await self._chat(endpoint, name)).chat(request), name, version)
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[str | Reply]:
-        """The same, with the text as it comes."""
+        """Yield the text as it comes, then the reply; raises as `chat` does."""
         await self._take()
         async with self.server.asked() as endpoint:
             name, version = self.server.name_of(self.adapter, endpoint)

@@ -6,8 +6,7 @@
 
 For machines where only the installed `bwrap` may make user namespaces (an AppArmor profile that names it, say).
 Libraries are imported again by every script. Exit statuses 129 to 192 are read as signals, as bwrap reports them. /box,
-/tmp and /dev/shm each have the size limit, and give no artefacts back. The keeper is never root: bwrap started by root
-leaves /proc/sys writable.
+/tmp and /dev/shm each have the size limit, and give no artefacts back.
 """
 
 from __future__ import annotations
@@ -74,6 +73,7 @@ def launch(job: JailJob, setting: Setting, streams: Streams) -> ProcessGroup:
 
 def _keep(job: JailJob, setting: Setting, streams: Streams) -> NoReturn:
     parent = os.getppid()
+    # Started by root, bwrap maps the script's user to root and leaves /proc/sys writable.
     if setting.user is not None:
         sc.become(setting.user)
     die_with_parent(parent)

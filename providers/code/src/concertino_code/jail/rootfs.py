@@ -63,6 +63,7 @@ def build(network: bool) -> None:
     sources = {path: os.open(path, os.O_PATH) for path in readable(network) if path not in links and _exists(path)}
     sources |= {f"/dev/{name}": os.open(f"/dev/{name}", os.O_PATH) for name in DEVICES}
     process_files = os.open("/proc", os.O_PATH)
+    # Any folder that exists will do: it becomes the root.
     root = "/tmp"
     sc.mount("tmpfs", root, "tmpfs", sc.MS_NOSUID | sc.MS_NODEV, "size=256k,nr_inodes=600,mode=0755")
     for folder in (BOX, "/tmp", "/proc", "/dev", "/dev/shm", "/etc"):

@@ -116,6 +116,7 @@ def build(*, network: bool = False, one_session: bool = False) -> bytes:
         if not network:
             # Landlock does not keep a process from connecting to a UNIX socket by its path.
             program.forbid(call["socket"])
+    # A network namespace alone does not stop AF_VSOCK.
     program.decide(call["socket"], _FIRST_ARGUMENT, families, _ALLOW, _EAFNOSUPPORT, _EQUAL)
     program.decide(call["socketpair"], _FIRST_ARGUMENT, _UNIX, _ALLOW, _EAFNOSUPPORT, _EQUAL)
     for number in sorted(numbers(_DENIED).values()):

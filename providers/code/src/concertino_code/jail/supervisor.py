@@ -22,6 +22,7 @@ from .output import BoundedOutput
 from .worker import JailJob
 
 SETUP_SECONDS = 20.0
+# Seconds between two looks at the memory: a tree that grows as fast as it can was stopped at 653 MB of 640.
 _TICK = 0.01
 _PIPE_BYTES = 1 << 18
 _DRAINING = 0.05
@@ -58,7 +59,7 @@ def _job(message: dict[str, Any], blobs: list[bytes]) -> JailJob:
 
 
 class _Execution:
-    """The life of one."""
+    """One execution, from its launch to its result."""
 
     def __init__(self, job: JailJob, connection: socket.socket, setting: Setting, launch: Launch) -> None:
         self._job = job
@@ -72,6 +73,7 @@ class _Execution:
 
     def run(self) -> tuple[dict[str, Any], list[bytes]]:
         """The result, and its blobs."""
+        # Without namespaces, nothing else ends a script when the zygote is killed.
         zygote = os.pidfd_open(self._setting.zygote)
         ours: list[int] = []
         theirs: list[int] = []

@@ -142,6 +142,7 @@ def map_user(inside: int, user: int, group: int) -> None:
             os.write(handle, text.encode())
         finally:
             os.close(handle)
+    # Init has the script's user inside, and a script that could write to its memory would forge the result.
     prctl(PR_SET_DUMPABLE, 0)
 
 

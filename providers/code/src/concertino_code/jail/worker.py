@@ -92,6 +92,7 @@ def _set_limits(job: JailJob, spare_address_space: int, spare_processes: int) ->
         resource.RLIMIT_FSIZE: job.bytes_of("file_bytes"),
         resource.RLIMIT_NOFILE: job.bytes_of("descriptors"),
         resource.RLIMIT_AS: job.bytes_of("memory_bytes") + spare_address_space,
+        # Counted per user: outside of a fresh user namespace, parallel executions took each other's places.
         resource.RLIMIT_NPROC: job.bytes_of("processes") + spare_processes,
     }
     seconds = max(1, round(job.limits["cpu"]))
@@ -185,9 +186,9 @@ def _depth() -> int:
 
 
 def _fresh_randomness(seed: int | None) -> None:
-    # All scripts are forked from one zygote, and would all draw its random numbers.
     random.seed(seed)
     numpy: Any = sys.modules.get("numpy")
+    # `random` reseeds itself after a fork; numpy does not, so all scripts would draw the zygote's numbers.
     if numpy is not None:
         numpy.random.seed(int.from_bytes(os.urandom(4), "little") if seed is None else seed % 2**32)
 

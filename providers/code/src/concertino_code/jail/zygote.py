@@ -33,6 +33,7 @@ dataclasses datetime decimal enum fractions functools glob hashlib heapq html in
 multiprocessing numbers operator pathlib pickle pprint queue random re secrets shutil socket statistics string struct
 subprocess tempfile textwrap threading traceback typing unittest urllib.parse uuid
 """
+# Libraries load parts of themselves at first use: numpy.random alone cost every fork 10 ms.
 _WARM_UP = {
     "numpy": "import numpy as n; n.linalg.inv(n.random.rand(3, 3)); n.random.default_rng(0).normal(); str(n.arange(3))",
     "sympy": (
@@ -95,6 +96,7 @@ def _prepare(config: dict[str, Any]) -> tuple[Setting, Launch]:
     )
     level = LEVELS[config["level"]]
     level.prepare(setting)
+    # Forks inherit it: a script that could write to a supervisor's memory would forge its own result.
     sc.prctl(sc.PR_SET_DUMPABLE, 0)
     return setting, level.launch
 

@@ -164,7 +164,7 @@ class JailedSandbox(Sandbox):
         self.close_now()
 
     def close_now(self) -> None:
-        """The same without an event loop."""
+        """End the zygote and every jail from plain code, such as an exit function."""
         with self._lock:
             self._closed = True
             zygote, self._zygote = self._zygote, None

@@ -30,6 +30,7 @@ class StreamEnds:
     def __init__(self, source: IO[bytes], limit: int) -> None:
         self.total, self.head, self.tail = 0, bytearray(), bytearray()
         self._source, self._first, self._last = source, limit // 2, limit - limit // 2
+        # Read while the script runs: a full pipe would turn a script that prints much into a timeout.
         self.thread = threading.Thread(target=self._drain, daemon=True)
         self.thread.start()
 

@@ -103,6 +103,7 @@ class McpTool:
             from concertino_mcp.sessions.dispatcher import first_fault
 
             fail(self.member, "bad_result", first_fault(error))
+        # The protocol's other result, which asks for input, has none.
         if not hasattr(result, "content"):
             fail(self.member, "mcp_error", "the server asks for further input (elicitation), which is not offered")
         if result.is_error:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .lifecycle import ServerLifecycle
 
 T = TypeVar("T")
+# `ServerLifecycle.close` may take 3 s for a start under way and 9 s for its connections.
 _CLOSING_SECONDS = 12.0
 
 
@@ -150,6 +151,7 @@ class Background:
         except concurrent.futures.CancelledError:
             raise Closed(_CLOSED) from None
         finally:
+            # After a timeout, the work would otherwise go on over there.
             future.cancel()
 
     def _begin(self, job: _LoopTask) -> None:

@@ -101,6 +101,7 @@ class Connection:
             await asyncio.wait({self._owner}, timeout=patience)
             if not self._owner.done():
                 self._owner.cancel()
+                # Ending a process takes 4 s at most: the graces of `StdioServer.stop`.
                 await asyncio.wait({self._owner}, timeout=5.0)
         self.lost.set()
 

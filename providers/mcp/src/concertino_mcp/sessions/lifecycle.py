@@ -271,4 +271,5 @@ class ServerLifecycle:
             await asyncio.wait({self._starting}, timeout=3.0)
         self._drop()
         if self._leaving:
+            # `Connection.close` takes 8 s at most.
             await asyncio.wait(self._leaving, timeout=9.0)

@@ -25,6 +25,7 @@ from .messages import MESSAGE_BYTES
 
 # The body was read and decompressed here, so its length and encoding no longer hold.
 _KEPT = ("content-type", "mcp-session-id")
+# They come before the first byte of a request is sent.
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
 

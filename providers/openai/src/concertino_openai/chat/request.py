@@ -117,7 +117,7 @@ class RequestWriter:
         return data
 
     def _call(self, call: ToolCall, call_id: str) -> dict[str, Any]:
-        # Servers refuse a call without a name when they read the conversation again.
+        # A server that reads the conversation again refuses `?` as the name of a function.
         name = "unreadable" if call.name == NAMELESS else call.name
         data: dict[str, Any] = {
             "id": call_id,

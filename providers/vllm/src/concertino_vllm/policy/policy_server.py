@@ -235,6 +235,7 @@ class PolicyServer:
     async def _exchange(self, wire: VllmClient, model: str, folder: Path, version: int) -> None:
         """Load, empty the cache, resume, check; with the server paused, and paused still if loading fails."""
         await load_folder(wire, folder, extended=self.server.settings.extended)
+        # vLLM keeps the prefix cache of the old weights across a reload, and says nothing of it.
         await self._reset(wire)
         await wire.post("/update_weight_version", {"new_version": str(version)})
         stated = (await wire.get("/weight_info"))["weight_version"]

@@ -47,7 +47,7 @@ _REFUSALS = frozenset({FailureClass.CALLER, FailureClass.AUTH, FailureClass.THRO
 
 
 class VllmServer:
-    """See the module. Obtained by `server_of`."""
+    """One server of this process and its life; `server_of` gives the one of some settings."""
 
     def __init__(self, settings: VllmSettings) -> None:
         self.settings = settings
@@ -124,7 +124,7 @@ class VllmServer:
             raise VllmServerError(str(error), log=error.log, failure=error.failure) from error.__cause__
 
     async def start(self, on_progress: Callable[[StartProgress], None] | None = None) -> ServerAddress:
-        """The same, telling how far it has come about once a second; from another thread."""
+        """Start the server; `on_progress` is called about once a second, from another thread."""
         if on_progress is None:
             return await self.ready()
         self.listeners.append(on_progress)
@@ -314,7 +314,7 @@ class VllmServer:
             await awaitable(process.ended)
 
     def drop_changes(self) -> None:
-        """What it was given since it started belongs to those who used it: the next start is as it was declared."""
+        """Forget the weights and adapters that it was given; the next start is as it was declared."""
         served, self.served = self.served, ServedState()
         served.discard()
 
@@ -375,11 +375,11 @@ class ServerLease:
         self._end.atexit = False
 
     def release(self) -> None:
-        """It is not needed any more, as far as this lease goes."""
+        """Give the server up; without another lease it is stopped."""
         self._end()
 
     async def released(self) -> None:
-        """The same; if that ends the server, wait until nothing of it is left."""
+        """Release it; if that ends the server, wait until nothing of it is left."""
         self.release()
         await self.server.settled()
 
