@@ -25,6 +25,7 @@ _TO_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 def abi() -> int:
     """The version that the kernel speaks; 0 for none."""
     try:
+        # Flag 1 asks for the version and makes no rule set.
         return syscall("landlock_create_ruleset", None, 0, 1)
     except OSError:
         return 0

@@ -79,6 +79,7 @@ class _Program:
         self.add(_EQUAL, number, 0, 3 + len(values))
         self.add(_LOAD, argument)
         for place, value in enumerate(values):
+            # Jumps count from the next instruction: over the other tests and the verdict `unmet`.
             self.add(test, value, len(values) - place, 0)
         self.add(_RETURN, unmet)
         self.add(_RETURN, met)

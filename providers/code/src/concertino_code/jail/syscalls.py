@@ -136,6 +136,7 @@ def pivot_root_here() -> None:
 def map_user(inside: int, user: int, group: int) -> None:
     """In a fresh user namespace: the one user and group that exist in it."""
     prctl(PR_SET_DUMPABLE, 1)  # after a change of user, /proc/self belongs to root until this
+    # An ordinary user may write gid_map only after denying setgroups.
     for name, text in (("setgroups", "deny"), ("uid_map", f"{inside} {user} 1"), ("gid_map", f"{inside} {group} 1")):
         handle = os.open(f"/proc/self/{name}", os.O_WRONLY)
         try:

@@ -181,6 +181,7 @@ class _Zygote:
 
     def __init__(self, python: str, configuration: str) -> None:
         self.owner = os.getpid()
+        # Datagrams, since two requests with their descriptors could run together in a stream.
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.setblocking(False)
         self._said = ""

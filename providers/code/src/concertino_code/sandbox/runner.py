@@ -118,6 +118,7 @@ def _execute(job: dict[str, Any], limits: dict[str, float], box: str) -> dict[st
 
 def _file(box: str, name: str, most: int) -> dict[str, Any]:
     path = os.path.join(box, name)  # noqa: PTH118
+    # A link may lead out of the folder.
     if os.path.realpath(path) != os.path.join(os.path.realpath(box), name) or not os.path.isfile(path):  # noqa: PTH113, PTH118
         return {"error": "there is no such regular file"}
     if os.path.getsize(path) > most:  # noqa: PTH202

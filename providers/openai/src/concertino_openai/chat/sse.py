@@ -90,6 +90,7 @@ class EventParser:
                 self._begun = True
                 lines[0] = lines[0].removeprefix(_BOM)
         if rest:
+            # Joined once, at the line's end: adding each piece to a text would copy a long line again and again.
             self._held.append(rest)
             self._held_size += len(rest)
         return lines

@@ -73,6 +73,7 @@ class StreamDecoder:
         if self.complete:
             return text
         where = self._settings.base_url
+        # A connection that is closed properly raises nothing, however much of the reply is missing.
         if self._reply.begun:
             raise ProviderError(
                 f"{where} ended the stream without a finish_reason: the rest of the reply is lost",
@@ -90,6 +91,7 @@ class StreamDecoder:
         if self.done or not event:
             return ""
         self._silent = False
+        # transformers serve never sends it, so nothing else depends on it.
         if event == "[DONE]":
             self.done = True
             return ""

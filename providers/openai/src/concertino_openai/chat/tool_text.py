@@ -35,6 +35,7 @@ def call_in_error(text: str) -> ToolCall | None:
     shown = _UNREADABLE.search(text)
     if shown:
         try:
+            # transformers serve quotes the call as a Python literal.
             call = read_tool_call(str(ast.literal_eval(shown.group(1))))
             return ToolCall(call.name, call.arguments)
         except (ValueError, SyntaxError, MemoryError, RecursionError):

@@ -130,6 +130,7 @@ async def _next_bytes(response: ClientResponse, decoder: StreamDecoder) -> bytes
     if decoder.done:
         return b""
     try:
+        # Not by lines: aiohttp refuses lines above 512 KiB, and token ids come in longer ones.
         return await response.content.readany()
     except Exception:
         if decoder.complete:

@@ -219,6 +219,7 @@ def present(queries: list[str], found: list[list[Hit]], index: Index, shown: int
         most = max(map(len, found), default=0)
         if each >= min(_LEAST_TEXT, shown) or most <= 1:
             break
+        # The longest lists lose their last passage, so that no query loses its best.
         found = [part[: most - 1] for part in found]
     each = max(each, 2)
     results = [_result(query, part, index, each) for query, part in zip(queries, found, strict=True)]

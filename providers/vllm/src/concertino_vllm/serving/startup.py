@@ -198,6 +198,7 @@ def not_started(error: BaseException) -> VllmServerError:
 async def _base_model(wire: VllmClient) -> tuple[str, str]:
     """The name that a server serves its model under, adapters left out, and what it was loaded from."""
     cards = (await wire.get("/v1/models"))["data"]
+    # vLLM lists adapters too, with their model as parent.
     base = next((card for card in cards if not card.get("parent")), None)
     if base is None:
         raise ProviderError(f"{wire.base}/v1/models lists no model, only {len(cards)} adapters")
