@@ -142,6 +142,7 @@ async def critical_reviewer(subtask: str = "", model: str = "", *, ctx: Context)
     task, solver = task_of(ctx, subtask), choose(ctx, model)
     record = write_record(ctx)
     text = "\n".join(([block("record", record)] if record else []) + [block("task", task)])
+    # A review is a text of its own, with no value to look for.
     return str(await solver.solve_once(conversation(prompts.REVIEWER, text), SERVERS_OWN, free=True))
 
 

@@ -91,6 +91,7 @@ def read_solution(reply: Reply, *, free: bool = False) -> Solution | None:
     if found is not None:
         reasoning = _reasoning(text, found.written)
         return Solution(found.answer, _TAGS.sub("", found.written), reasoning)
+    # Tags that are left in a text could forge an answer block for its reader.
     plain = _TAGS.sub("", text).strip()
     return Solution(plain, plain, marked=False) if plain and complete else None
 

@@ -94,6 +94,7 @@ class GatheredSources:
         good = [observation for observation in seen if observation.ok]
         self._note(observation for observation in seen if not observation.ok)
         if not good and not self.found:
+            # A tool that failed says more than one that the pool does not have.
             raise CallFailed(next((one for one in seen if not _missing(one)), seen[0]))
         new = []
         for source in _sources(good):

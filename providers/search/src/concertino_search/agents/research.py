@@ -210,6 +210,7 @@ class _Research:
             citation = self._checked(finding["source"], finding["quote"], finding["claim"])
             if citation is not None and (finding["claim"], citation) not in self._notes.findings:
                 self._notes.findings.append((finding["claim"], citation))
+        # Without a finding, a model's word that it is enough proves nothing.
         if seen["enough"] and self._notes.findings:
             self._notes.stopped = "enough"
             return []

@@ -56,6 +56,7 @@ class PassageStore:
         with (folder / _LINES).open("rb") as file:
             self._lines = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._count = len(self._starts) - 1
+        # Made for each store and not by a decorator, so that the cache goes when the store does.
         self._get = functools.lru_cache(_CACHED)(self._read)
 
     def __len__(self) -> int:

@@ -68,6 +68,7 @@ class VllmProcess:
                     grace=settings.grace_seconds,
                     orphan_grace=settings.grace_seconds,
                     orphaned_folders=[self._home],
+                    # vLLM leaves its objects in /dev/shm behind when it is killed.
                     shared_memory=True,
                     on_end=self._clear,
                 )
