@@ -74,6 +74,7 @@ def _declare(backend: Backend, name: str, settings: CodeSettings) -> ToolSpec:
             sandbox = backend.sandbox()
             done = await sandbox.run(unfenced(code), limits=allowed, artefacts=artefacts or ())
         except SandboxUnavailable as error:
+            # Never repeated: the next call would find no sandbox either.
             raise ProviderError(f"no script was run: {error}", failure=FailureClass.CALLER) from error
         except SandboxFault as error:
             failure = FailureClass.MAYBE_EXECUTED if error.executed else FailureClass.NOT_EXECUTED
@@ -85,6 +86,7 @@ def _declare(backend: Backend, name: str, settings: CodeSettings) -> ToolSpec:
         description=_describe(backend, settings),
         timeout=limits.wall + _START_SECONDS,
         concurrency=max(4, 2 * (os.cpu_count() or 1)),
+        # With a network, a script may have acted outside.
         retry_safe=not settings.network,
         max_chars=32_768,
     )(python)

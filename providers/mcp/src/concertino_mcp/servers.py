@@ -33,6 +33,7 @@ def configured(settings: Mapping[str, Any] | None, seconds: float | None = None)
         UsageError: a key or a value cannot be.
     """
     servers = declarations(settings)
+    # One at a time: the hook that comes second finds the servers connected and their lists read.
     with _asking:
         return catalogues(servers, seconds)
 

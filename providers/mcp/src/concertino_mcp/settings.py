@@ -237,6 +237,7 @@ class _TableReader:
                 self.fail("args is given without command; give the program as `command`")
             return ()
         if isinstance(given, str) and given.strip():
+            # No shell reads it, so a blank would be part of the program's name.
             if " " in given.strip() and "args" not in self.table:
                 self.wrong("command", f"a list: {given.split()!r}")
             program: tuple[str, ...] = (given,)

@@ -18,6 +18,7 @@ from .options import OpenAISettings
 from .prices import PriceEntry, find_price, price_table
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
+# None already means that the price is unknown, so "not given" needs a value of its own.
 _UNKNOWN: Any = object()
 DESCRIPTION = "{model} at {place}."
 

@@ -103,6 +103,7 @@ PRESETS: Mapping[str, ServerDialect] = MappingProxyType(
                 "exercised",
                 base_url="http://127.0.0.1:8000/v1",
                 stream_usage=False,
+                # It answers 500 to `json_schema`.
                 schema_style="json_object_schema",
                 null_content=False,
                 mute_errors=True,
@@ -113,6 +114,7 @@ PRESETS: Mapping[str, ServerDialect] = MappingProxyType(
                 "exercised",
                 base_url="http://127.0.0.1:8000/v1",
                 stream_usage=False,
+                # It ignores every field that holds a schema, and answers 200.
                 schema_style="instruction",
                 logprobs=False,
                 keeps_stop=True,
@@ -133,6 +135,7 @@ PRESETS: Mapping[str, ServerDialect] = MappingProxyType(
                 "deepseek",
                 base_url="https://api.deepseek.com",
                 key_env="DEEPSEEK_API_KEY",
+                # It promises JSON, and has no field for a schema.
                 schema_style="json_object",
                 seed=False,
             ),

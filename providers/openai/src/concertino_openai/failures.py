@@ -90,6 +90,7 @@ def from_error(error: Any, where: str, *, begun: bool) -> ProviderError:
     """
     said, code, _ = _read(error)
     status = _status(code)
+    # Without a status it counts as a 500: after a 200 the work may have begun.
     failed = _error(status or 500, said, code, f"{where} answered with an error", _delay_in(error))
     if begun:
         return ProviderError(f"{failed} (in the middle of the reply)", failure=FailureClass.CUT_OFF, status=status)
@@ -102,6 +103,7 @@ def _error(status: int, said: str, code: str, answered: str, after: float | None
     kind = ""
     if status in (401, 402) or _QUOTA.search(about):
         failure = FailureClass.AUTH
+    # A rate limit counts tokens too, in words that read like a context limit.
     elif _CONTEXT.search(about) and status not in (429, 503):
         failure, kind = FailureClass.CALLER, "the context is too long: "
     elif _FILTER.search(about) and status < 500:
@@ -139,6 +141,7 @@ def _said(text: str) -> tuple[str, str, Any]:
     """The message of an error body, its code, and its data."""
     try:
         data = json.loads(text)
+    # JSON that is nested too deeply raises RecursionError.
     except (ValueError, RecursionError):
         return text, "", None
     return _read(data)
@@ -165,7 +168,8 @@ def _status(code: str) -> int | None:
 
 
 def shorten(text: str, limit: int = SHOWN) -> str:
-    """One line of at most `limit` characters, without keys: a key that is cut would not be known for one."""
+    """One line of at most `limit` characters, without keys."""
+    # Keys are removed before the text is cut, as half a key would not be recognised; the first cut bounds the work.
     text = " ".join(redact(text[: 64 * limit])[: 4 * limit].split())
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 

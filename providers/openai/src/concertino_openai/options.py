@@ -65,6 +65,7 @@ def _truth(value: Any) -> str:
 
 
 def _seconds(value: Any) -> str:
+    # `type` rather than `isinstance`, because a bool is an int.
     right = type(value) in (int, float) and 0 < value < float("inf")
     return "" if right else "a number of seconds > 0"
 
@@ -92,6 +93,7 @@ def _url(value: Any) -> str:
         return expected
     if parts.username is not None or parts.password is not None:
         return f"{expected}, without user name and password"
+    # The paths of requests are put behind it.
     if parts.query or parts.fragment:
         return f"{expected}, without a query"
     return "" if right else expected

@@ -69,6 +69,7 @@ _PING = [{"role": "user", "content": "Say the word ping and nothing else."}]
 _COUNT = [{"role": "user", "content": "Count from one to fifty in English words."}]
 _CALLING = [{"role": "user", "content": "What is 17 plus 25? Call the tool add, do not answer yourself."}]
 _CALLING_TWICE = [{"role": "user", "content": "What are 2 plus 3 and 4 plus 5? Call the tool add twice, at once."}]
+# No model writes this unasked, so a reply with it proves that the schema was enforced.
 _ODD = "xyzzy"
 _SCHEMA = {
     "type": "object",
@@ -227,6 +228,7 @@ class Probe:
     async def _first_answer(self) -> None:
         """A plain answer, with the fields that the server takes."""
         answer = None
+        # OpenAI's newer models refuse `max_tokens`, and any temperature but their own.
         for field_name in ("max_tokens", "max_completion_tokens"):
             for fixed in ({"temperature": 0}, {}):
                 self._base = {field_name: 24, **fixed}
@@ -362,6 +364,7 @@ class Probe:
     async def _seed(self) -> None:
         fields = {**self._base, "messages": _COUNT, "seed": 7}
         if "temperature" in self._base:
+            # Greedy replies are equal with or without a seed.
             fields["temperature"] = 1.5
         one, other = [await self._say(fields) for _ in range(2)]
         self._changes["seed"] = one.ok

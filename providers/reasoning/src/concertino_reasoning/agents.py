@@ -142,6 +142,7 @@ async def critical_reviewer(subtask: str = "", model: str = "", *, ctx: Context)
     task, solver = task_of(ctx, subtask), choose(ctx, model)
     record = write_record(ctx)
     text = "\n".join(([block("record", record)] if record else []) + [block("task", task)])
+    # A review is a text of its own, with no value to look for.
     return str(await solver.solve_once(conversation(prompts.REVIEWER, text), SERVERS_OWN, free=True))
 
 
@@ -160,6 +161,7 @@ def ensemble_agent(paths: int = PATHS, temperature: float | None = None) -> Agen
     @agent(
         input_schema=arguments(model=MODEL),
         cost=Cost(units=paths),
+        # A tie takes a second request after the first ones.
         timeout=ONE_STEP * 2,
         retry_safe=True,
         models=("default",),

@@ -61,8 +61,10 @@ def find_answer(text: str, *, complete: bool = True, bare: bool = True) -> Found
     text = without_thoughts(text)
     written = find_block(text, complete=complete)
     if written is not None:
+        # The prompt asks for a box for each value.
         return _found(", ".join(boxed(written)) or written, written)
     if boxes := boxed(text):
+        # What is boxed before the last one is a step on the way.
         return _found(boxes[-1], f"\\boxed{{{boxes[-1]}}}")
     if not complete:
         return None

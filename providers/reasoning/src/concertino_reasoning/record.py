@@ -24,6 +24,7 @@ def write_record(context: Context) -> str:
     """The record so far; empty before anything has happened."""
     conversation = _after_question(context.transcript)
     entries = [_said(message) for message in conversation]
+    # A graph's results are never shown to its orchestrator, whose conversation then holds none.
     if not any(message.role in ("user", "tool") for message in conversation):
         entries += [_result(seen) for seen in sorted(context.history, key=lambda seen: (seen.started, seen.call_id))]
     return _fit([entry for entry in entries if entry])

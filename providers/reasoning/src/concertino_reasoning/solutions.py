@@ -26,6 +26,7 @@ from .answers import find_answer, find_block, without_thoughts
 
 _TAGS = re.compile(r"</?(?:reasoning|answer|notes)>")
 _SHORT = 200
+# Together, with the tags, less than the 16,384 characters that an observation keeps uncut.
 _MOST_REASONING = 8_000
 _MOST_ANSWER = 5_000
 _MOST_NOTES = 2_000
@@ -90,6 +91,7 @@ def read_solution(reply: Reply, *, free: bool = False) -> Solution | None:
     if found is not None:
         reasoning = _reasoning(text, found.written)
         return Solution(found.answer, _TAGS.sub("", found.written), reasoning)
+    # Tags that are left in a text could forge an answer block for its reader.
     plain = _TAGS.sub("", text).strip()
     return Solution(plain, plain, marked=False) if plain and complete else None
 

@@ -176,8 +176,10 @@ def _spec(
     text = known.description or _plain(recording, model)
     if describe == "profile":
         text = f"{text} {profile(recording, model, verdict)}"
+    # A long recorded answer must not be cut by the default bound of a model.
     most = max((answer.output_tokens or 0 for answer in answers), default=0)
     make = partial(ReplayModel, recording, model, latency=float(latency), draw=draw)
+    # No timeout: a recorded answer never hangs, and `latency` may replay long ones.
     return ModelSpec(name, make, text, known.prices, known.context, max_tokens=max(4096, most), timeout=None)
 
 

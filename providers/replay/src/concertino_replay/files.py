@@ -200,6 +200,7 @@ def _answer(row: Mapping[str, Any], text: str, where: str) -> RecordedAnswer:
 def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """The rows of a file of JSON Lines, each with where it stands."""
     try:
+        # `splitlines` would also break at U+2028, which JSON allows inside a text.
         lines = file.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
         raise RecordingError(f"{file}: there is no such file; expected a file of JSON Lines") from None

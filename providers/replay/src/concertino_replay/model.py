@@ -81,6 +81,7 @@ class ReplayModel(Model):
         samples = self._answers[self._question(request)]
         seed, key = request.sampling.seed, request.idempotency_key
         if seed is None:
+            # Not `hash`, which differs from process to process.
             seed = zlib.crc32(key.encode("utf-8", "surrogatepass")) if self._draw else 0
         return samples[seed % len(samples)]
 
@@ -117,8 +118,10 @@ class ReplayModel(Model):
         for stop in filter(None, request.sampling.stop):
             text = text.split(stop, 1)[0]
         if len(text) < len(answer.text):
+            # Rounded up, since a text that is not empty has a token.
             written = -(-written * len(text) // len(answer.text))
         limit = request.sampling.max_tokens
+        # Cut by the share of characters: no token boundaries were recorded, nor tokens of the last of several turns.
         if limit is not None and written > limit and not answer.several_turns:
             text, reason, written = text[: len(text) * limit // written], "length", limit
         return Reply(text, usage=usage._replace(output_tokens=written), finish_reason=reason)

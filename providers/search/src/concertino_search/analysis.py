@@ -49,6 +49,7 @@ def analyser(name: str) -> Analyser:
 
 
 def _words(text: str) -> list[str]:
+    # NFKC leaves ASCII as it is, so the quick way gives the same terms.
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())

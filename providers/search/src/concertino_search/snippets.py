@@ -34,6 +34,7 @@ def snippet(text: str, wanted: Collection[str], limit: int, split: Callable[[str
     """
     if len(text) <= limit:
         return text
+    # An ellipsis at each end.
     room = max(1, limit - 2)
     parts = split(text)
     held = [terms.intersection(wanted) for _, terms in parts]

@@ -20,7 +20,7 @@ from .serving.state import ServerAddress
 
 
 class VllmModel(Model):
-    """See the module.
+    """A chat model on a vLLM server, which its first request starts.
 
     Args:
         server: the server, shared with whoever has equal settings.
@@ -44,12 +44,13 @@ class VllmModel(Model):
         """
         await self._take()
         async with self.server.asked() as endpoint:
+            # Inside the gate, so that no change of weights comes between this version and the answer.
             name, version = self.server.name_of(self.adapter, endpoint)
             with self.server.in_use(name):
                 return _signed(await (await self._chat(endpoint, name)).chat(request), name, version)
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[str | Reply]:
-        """The same, with the text as it comes."""
+        """Yield the text as it comes, then the reply; raises as `chat` does."""
         await self._take()
         async with self.server.asked() as endpoint:
             name, version = self.server.name_of(self.adapter, endpoint)
@@ -80,6 +81,7 @@ class VllmModel(Model):
         """Need the server, until `close` or until the event loop ends."""
         if self._lease is None:
             self._lease = self.server.lease()
+            # The dict alone: a reference to self would keep a forgotten model alive.
             await at_loop_end(self, VllmModel.close, partial(_close_all, self._chats))
 
     async def _chat(self, endpoint: ServerAddress, name: str) -> Model:
@@ -89,6 +91,7 @@ class VllmModel(Model):
         if chat is None:
             from concertino_openai.client import OpenAIModel
 
+            # Every version of an adapter has its own name, so chats would pile up over a training.
             for old in [old for old in self._chats if old[0] != endpoint.url or not self.server.using[old[1]]]:
                 await self._chats.pop(old).close()
             chat = self._chats[key] = OpenAIModel(

@@ -76,6 +76,7 @@ class VllmModelFactory:
         return server_of(self.settings)
 
     def __call__(self) -> Model:
+        # An attached server, or one in training, may be given the adapter later.
         if self.adapter and not self.settings.attach and not self.settings.training:
             known = [name for name, _ in self.settings.adapters]
             if self.adapter not in known:
@@ -129,6 +130,7 @@ def model(
     elif isinstance(of, ModelSpec):
         settings = _factory(of).settings
     else:
+        # The other member may be declared later; then its server is looked up when it is needed.
         seen = _declared.get(of.rpartition("/")[2], [])
     known = settings or (seen[0] if len(seen) == 1 else None)
     declared = {"of": of.name if isinstance(of, ModelSpec) else of, "adapter": adapter or None, **_plain(options)}
@@ -234,6 +236,7 @@ def _read_settings(place: str, given: Mapping[str, Any]) -> VllmSettings:
         if not right:
             words = _WORDS.get(key) or _word(expected)
             raise SpecError(f"{place}: {key} = {value!r}; expected {words}")
+    # An empty path would be the working folder.
     folder = Path(values.get("model") or "no-model").expanduser()
     if folder.is_dir():
         values["model"] = str(folder.absolute())
@@ -258,8 +261,10 @@ def _convert(value: Any, expected: Any) -> tuple[bool, Any]:
         pairs = tuple(sorted((str(key), str(item)) for key, item in value.items()))
         return all(isinstance(item, (str, Path)) for item in value.values()), pairs
     kinds = expected.__args__ if isinstance(expected, types.UnionType) else (expected,)
+    # People write 600 for 600.0; JSON and TOML keep the two apart.
     if float in kinds and type(value) is int:
         value = float(value)
+    # A bool is an int, but true is no number of seconds.
     return isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)), value
 
 

@@ -12,6 +12,7 @@ import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+# The only references to the generators: when an owner is forgotten, its generator is collected, and so closed.
 _open: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
@@ -29,6 +30,7 @@ async def at_loop_end(owner: Any, close: Callable[[Any], Awaitable[None]], rest:
             yield
         finally:
             alive = owner()
+            # Nobody awaits this: an exception would only be printed by the loop.
             with contextlib.suppress(Exception):
                 await (rest() if alive is None else close(alive))
 
@@ -37,4 +39,5 @@ async def at_loop_end(owner: Any, close: Callable[[Any], Awaitable[None]], rest:
     if known is None or known[0] is not loop:
         generator = wait(weakref.ref(owner))
         _open[owner] = (loop, generator)
+        # A loop closes only the generators that have begun.
         await anext(generator)

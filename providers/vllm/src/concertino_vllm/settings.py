@@ -161,6 +161,7 @@ class VllmSettings:
         if self.attach:
             return None
         path = Path(self.model).expanduser()
+        # A name on the hub has at most one slash.
         local = self.model.startswith(("/", "./", "../", "~", ".\\")) or self.model.count("/") > 1
         return path.absolute() if local or path.exists() else None
 
@@ -180,13 +181,16 @@ class VllmSettings:
         """Program and arguments; `{port}` stands for the port."""
         model = str(self.folder or self.model)
         command = [str(executable), "serve", model, "--host", self.host, "--port", "{port}"]
+        # A line per request would push the cause of an end out of the part of the log that is read.
         self._add(command, "--disable-uvicorn-access-log")
+        # Without it no reply tells `cached_tokens`, by which a stale prefix cache is noticed.
         self._add(command, "--enable-prompt-tokens-details")
         if self.extended:
             self._add(command, EXTENSION_FLAG, EXTENSION)
         if self.adapters or self.lora_rank:
             self._add(command, "--enable-lora")
             self._add(command, "--max-lora-rank", str(self.max_lora_rank))
+            # In training, requests under way stay with the old version while the new one is loaded.
             self._add(command, "--max-loras", str(max(1, len(self.adapters)) + (1 if self.training else 0)))
         if self.adapters:
             command += [
@@ -226,6 +230,7 @@ class VllmSettings:
         if self.extended:
             env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(IN_VLLM), env.get("PYTHONPATH", "")]))
         if self.key_env:
+            # Not as an argument, which everybody could see in the list of processes.
             env["VLLM_API_KEY"] = self.key()
         self.check_exposure(env)
         return env
@@ -258,6 +263,7 @@ def adapter_rank(folder: Path) -> int:
     """The rank that an adapter's folder states, 1 if it states none."""
     try:
         stated = json.loads((folder.expanduser() / "adapter_config.json").read_text(encoding="utf-8"))
+        # PEFT allows single layers a rank of their own.
         ranks = [stated.get("r", 1), *(stated.get("rank_pattern") or {}).values()]
         return max(rank for rank in ranks if isinstance(rank, int))
     except (OSError, ValueError, AttributeError):
@@ -270,4 +276,5 @@ def _user() -> str:
     try:
         return re.sub(r"[^\w.-]", "_", getpass.getuser())
     except (KeyError, OSError):
+        # A container may run as a user without a name.
         return str(os.getuid())

@@ -116,6 +116,7 @@ def _keep(job: JailJob, setting: Setting, streams: Streams, box: str) -> NoRetur
     os.close(streams.stdout)
     os.close(streams.stderr)
     code, seconds = wait_for(child)
+    # Nothing of the script may write while its files are read.
     for pid in Tree(setting.processes).members([os.getpid()])[1:]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -136,6 +137,7 @@ def _worker(job: JailJob, setting: Setting, streams: Streams, box: str) -> NoRet
     os.setsid()
     if setting.user is not None:
         sc.become(setting.user)
+    # After the change of user, which makes the kernel forget the signal.
     die_with_parent(os.getppid())
     start_script(
         job,

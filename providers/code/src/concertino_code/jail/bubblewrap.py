@@ -6,8 +6,7 @@
 
 For machines where only the installed `bwrap` may make user namespaces (an AppArmor profile that names it, say).
 Libraries are imported again by every script. Exit statuses 129 to 192 are read as signals, as bwrap reports them. /box,
-/tmp and /dev/shm each have the size limit, and give no artefacts back. The keeper is never root: bwrap started by root
-leaves /proc/sys writable.
+/tmp and /dev/shm each have the size limit, and give no artefacts back.
 """
 
 from __future__ import annotations
@@ -67,15 +66,18 @@ def launch(job: JailJob, setting: Setting, streams: Streams) -> ProcessGroup:
     streams.close()
     if setting.user is not None:
         sc.become(setting.user)
+        # It has the script's user now, which must not be able to trace it.
         sc.prctl(sc.PR_SET_DUMPABLE, 0)
     return ProcessGroup(keeper, setting, "")
 
 
 def _keep(job: JailJob, setting: Setting, streams: Streams) -> NoReturn:
     parent = os.getppid()
+    # Started by root, bwrap maps the script's user to root and leaves /proc/sys writable.
     if setting.user is not None:
         sc.become(setting.user)
     die_with_parent(parent)
+    # 0 instead of the default MFD_CLOEXEC: it has to outlive the exec of bwrap and that of Python.
     handle = os.memfd_create("job", 0)
     with open(os.dup(handle), "wb") as file:
         file.write(_packed(job, setting))

@@ -25,12 +25,14 @@ _TO_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 def abi() -> int:
     """The version that the kernel speaks; 0 for none."""
     try:
+        # Flag 1 asks for the version and makes no rule set.
         return syscall("landlock_create_ruleset", None, 0, 1)
     except OSError:
         return 0
 
 
 def _rights(version: int) -> int:
+    # The 13 rights of ABI 1, then what later ABIs added: the kernel refuses bits that it does not know.
     rights = (1 << 13) - 1
     for since, bit in ((2, 1 << 13), (3, _TRUNCATE), (5, _IOCTL)):
         rights |= bit if version >= since else 0
@@ -45,6 +47,7 @@ def restrict(readable: Iterable[str], writable: Iterable[str], *, network: bool 
     rights = _rights(version)
     closed_ports = 3 if version >= 4 and not network else 0
     scope = 3 if version >= 6 else 0
+    # An older kernel knows a shorter structure.
     size = 8 if version < 4 else 16 if version < 6 else 24
     rules = syscall("landlock_create_ruleset", struct.pack("<QQQ", rights, closed_ports, scope)[:size], size, 0)
     try:
@@ -62,6 +65,7 @@ def _allow(rules: int, path: str, rights: int) -> None:
     except OSError:
         return  # what is not there needs no rule
     try:
+        # The kernel refuses a rule that gives a file the rights of a folder.
         wanted = rights if os.path.isdir(path) else rights & _TO_FILES
         syscall("landlock_add_rule", rules, 1, struct.pack("<Qi", wanted, place), 0)
     finally:

@@ -29,6 +29,7 @@ class Tree:
         members = self.members(roots)
         held = sum(self._resident(pid) for pid in members)
         if held > limit:
+            # The cheap figure counts a shared page once for each process; the kernel walks all pages for the exact one.
             held = sum(self._proportional(pid) for pid in members)
         return held > limit, held
 

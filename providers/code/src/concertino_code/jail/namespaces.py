@@ -71,6 +71,7 @@ class Jail:
 def launch(job: JailJob, setting: Setting, streams: Streams) -> Jail:
     """Start the jail. Called in the supervisor, which enters the namespaces first."""
     flags = _FRESH | (0 if setting.network else sc.CLONE_NEWNET)
+    # In the new process namespace `getppid` is 0, so init needs a pipe to see that the supervisor has died.
     alive, lifeline = os.pipe()
     if setting.user is None:
         user, group = os.getuid(), os.getgid()
@@ -87,6 +88,7 @@ def launch(job: JailJob, setting: Setting, streams: Streams) -> Jail:
     streams.close()
     if setting.user is not None:
         sc.become(setting.user)
+        # It has the script's user on the host now, which must not be able to trace it.
         sc.prctl(sc.PR_SET_DUMPABLE, 0)
     die_with_parent(setting.zygote)
     return Jail(init)
@@ -102,6 +104,7 @@ def _init(job: JailJob, setting: Setting, streams: Streams, alive: int) -> NoRet
         sc.become(setting.user)
         sc.unshare(sc.CLONE_NEWUSER)
         sc.map_user(SCRIPT_USER, setting.user, setting.user)
+    # After the change of user, which makes the kernel forget the signal.
     sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
     if select.select([alive], [], [], 0)[0]:
         os._exit(1)  # the supervisor had gone before

@@ -26,6 +26,7 @@ class BoundedOutput:
             data = data[room:]
         if data:
             self._tail += data[-self._last :]
+            # Cutting at every piece would move the tail each time.
             if len(self._tail) > 4 * self._last:
                 del self._tail[: -self._last]
 

@@ -29,6 +29,7 @@ SYSTEM = (
 )
 NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/ca-certificates")
 DEVICES = ("null", "zero", "full", "random", "urandom")
+# Files below these change the host's kernel when a process with rights writes to them.
 _COVERED = ("sys", "irq", "bus", "sysrq-trigger")
 _PASSWD = "sandbox:x:1000:1000:sandbox:/box:/bin/sh\n"
 
@@ -55,11 +56,14 @@ def readable(network: bool) -> list[str]:
 
 def build(network: bool) -> None:
     """Make the root file system and move into it. Needs a mount namespace of its own and the right to mount."""
+    # A shared mount would carry all that follows to the host.
     sc.mount(None, "/", None, sc.MS_REC | sc.MS_PRIVATE)
     links = {path: os.readlink(path) for path in readable(network) if os.path.islink(path)}
+    # Handles, because the mount on /tmp hides what lies there, perhaps the interpreter.
     sources = {path: os.open(path, os.O_PATH) for path in readable(network) if path not in links and _exists(path)}
     sources |= {f"/dev/{name}": os.open(f"/dev/{name}", os.O_PATH) for name in DEVICES}
     process_files = os.open("/proc", os.O_PATH)
+    # Any folder that exists will do: it becomes the root.
     root = "/tmp"
     sc.mount("tmpfs", root, "tmpfs", sc.MS_NOSUID | sc.MS_NODEV, "size=256k,nr_inodes=600,mode=0755")
     for folder in (BOX, "/tmp", "/proc", "/dev", "/dev/shm", "/etc"):

@@ -50,9 +50,12 @@ _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 _EPERM, _ENOSYS, _EAFNOSUPPORT = _ERROR | 1, _ERROR | 38, _ERROR | 97
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
+# Every CLONE_NEW... flag, CLONE_NEWTIME (0x80) included.
 _NEW_NAMESPACE = 0x7E020080
 _UNIX = (1,)
+# UNIX, INET, INET6, and NETLINK, by which the C library lists the network's interfaces.
 _INTERNET = (1, 2, 10, 16)
+# TIOCSTI and TIOCLINUX put characters into the input of a terminal.
 _TERMINAL_INJECTION = (0x5412, 0x541C)
 
 
@@ -76,6 +79,7 @@ class _Program:
         self.add(_EQUAL, number, 0, 3 + len(values))
         self.add(_LOAD, argument)
         for place, value in enumerate(values):
+            # Jumps count from the next instruction: over the other tests and the verdict `unmet`.
             self.add(test, value, len(values) - place, 0)
         self.add(_RETURN, unmet)
         self.add(_RETURN, met)
@@ -111,7 +115,9 @@ def build(*, network: bool = False, one_session: bool = False) -> bytes:
         for name in ("setsid", "setpgid"):
             program.forbid(call[name])
         if not network:
+            # Landlock does not keep a process from connecting to a UNIX socket by its path.
             program.forbid(call["socket"])
+    # A network namespace alone does not stop AF_VSOCK.
     program.decide(call["socket"], _FIRST_ARGUMENT, families, _ALLOW, _EAFNOSUPPORT, _EQUAL)
     program.decide(call["socketpair"], _FIRST_ARGUMENT, _UNIX, _ALLOW, _EAFNOSUPPORT, _EQUAL)
     for number in sorted(numbers(_DENIED).values()):

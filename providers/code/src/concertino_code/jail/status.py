@@ -22,6 +22,7 @@ def say(handle: int, message: dict[str, Any]) -> None:
     """Write one line, however long."""
     data = memoryview(json.dumps(message).encode("ascii") + b"\n")
     while data:
+        # A pipe takes only as much as it has room for.
         data = data[os.write(handle, data) :]
 
 

@@ -22,6 +22,7 @@ from .output import BoundedOutput
 from .worker import JailJob
 
 SETUP_SECONDS = 20.0
+# Seconds between two looks at the memory: a tree that grows as fast as it can was stopped at 653 MB of 640.
 _TICK = 0.01
 _PIPE_BYTES = 1 << 18
 _DRAINING = 0.05
@@ -58,7 +59,7 @@ def _job(message: dict[str, Any], blobs: list[bytes]) -> JailJob:
 
 
 class _Execution:
-    """The life of one."""
+    """One execution, from its launch to its result."""
 
     def __init__(self, job: JailJob, connection: socket.socket, setting: Setting, launch: Launch) -> None:
         self._job = job
@@ -72,6 +73,7 @@ class _Execution:
 
     def run(self) -> tuple[dict[str, Any], list[bytes]]:
         """The result, and its blobs."""
+        # Without namespaces, nothing else ends a script when the zygote is killed.
         zygote = os.pidfd_open(self._setting.zygote)
         ours: list[int] = []
         theirs: list[int] = []
@@ -115,9 +117,11 @@ class _Execution:
                     return "memory", now - begun
             ready = [handle for handle, _ in poll.poll(_TICK * 1000)]
             for handle in self._read(outputs, ready):
+                # A closed pipe is always ready, and would keep the loop spinning.
                 poll.unregister(handle)
             if said in ready and not self._report.drain(said):
                 return "", time.monotonic() - begun
+            # The script's clock starts with its first line, not with the setting up.
             if self._report.go and not running:
                 running, begun = True, time.monotonic()
             if zygote in ready or self._connection.fileno() in ready:

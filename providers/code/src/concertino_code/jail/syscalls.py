@@ -74,6 +74,7 @@ def syscall(name: str, *arguments: object) -> int:
     """A raw system call of `NUMBERS`."""
     if name not in NUMBERS:
         raise OSError(38, f"{name}: not known on {MACHINE}")
+    # To a variadic function, ctypes would pass an int as 32 bits.
     passed = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
     return _checked(_libc.syscall(ctypes.c_long(NUMBERS[name]), *passed), name)
 
@@ -111,6 +112,7 @@ def make_read_only(target: str) -> None:
             raise
         for place in _mounts_below(target):  # Linux before 5.12
             flags = os.statvfs(place).f_flag
+            # In a user namespace, a remount may not drop a flag of the mount; statvfs numbers two of them differently.
             kept = flags & (MS_NOSUID | MS_NODEV | MS_NOEXEC)
             kept |= (MS_NOATIME if flags & 1024 else 0) | (MS_RELATIME if flags & 4096 else 0)
             mount(None, place, None, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | kept)
@@ -118,6 +120,7 @@ def make_read_only(target: str) -> None:
 
 def _mounts_below(target: str) -> list[str]:
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:
+        # mountinfo writes blanks in paths as octal escapes.
         places = [line.split()[4].encode("latin-1", "replace").decode("unicode_escape") for line in lines]
     return [place for place in places if place == target or place.startswith(target.rstrip("/") + "/")]
 
@@ -125,6 +128,7 @@ def _mounts_below(target: str) -> list[str]:
 def pivot_root_here() -> None:
     """Make the working folder the root, and unmount the old one."""
     syscall("pivot_root", b".", b".")
+    # With "." for both, the old root lies on top of the new one.
     unmount(".")
     os.chdir("/")
 
@@ -132,17 +136,20 @@ def pivot_root_here() -> None:
 def map_user(inside: int, user: int, group: int) -> None:
     """In a fresh user namespace: the one user and group that exist in it."""
     prctl(PR_SET_DUMPABLE, 1)  # after a change of user, /proc/self belongs to root until this
+    # An ordinary user may write gid_map only after denying setgroups.
     for name, text in (("setgroups", "deny"), ("uid_map", f"{inside} {user} 1"), ("gid_map", f"{inside} {group} 1")):
         handle = os.open(f"/proc/self/{name}", os.O_WRONLY)
         try:
             os.write(handle, text.encode())
         finally:
             os.close(handle)
+    # Init has the script's user inside, and a script that could write to its memory would forge the result.
     prctl(PR_SET_DUMPABLE, 0)
 
 
 def drop_capabilities() -> None:
     """Drop every capability, for good."""
+    # Before `capset`, since dropping from the bounding set needs CAP_SETPCAP.
     for number in range(64):
         if _libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0) < 0:
             break
@@ -153,6 +160,7 @@ def drop_capabilities() -> None:
 
 def become(user: int) -> None:
     """Become an ordinary user without groups, for good."""
+    # Groups first: an ordinary user may not change them.
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
@@ -160,6 +168,7 @@ def become(user: int) -> None:
 
 def open_beneath(folder: int, path: str) -> int:
     """Open a file for reading below a folder, through no link and out of no `..`."""
+    # O_NONBLOCK, because opening a FIFO of the script's would wait for a writer.
     how = struct.pack(
         "<QQQ", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS
     )

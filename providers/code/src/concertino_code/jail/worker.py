@@ -92,13 +92,16 @@ def _set_limits(job: JailJob, spare_address_space: int, spare_processes: int) ->
         resource.RLIMIT_FSIZE: job.bytes_of("file_bytes"),
         resource.RLIMIT_NOFILE: job.bytes_of("descriptors"),
         resource.RLIMIT_AS: job.bytes_of("memory_bytes") + spare_address_space,
+        # Counted per user: outside of a fresh user namespace, parallel executions took each other's places.
         resource.RLIMIT_NPROC: job.bytes_of("processes") + spare_processes,
     }
     seconds = max(1, round(job.limits["cpu"]))
     for kind, most in hard.items():
         existing = resource.getrlimit(kind)[1]
+        # Without rights, a hard limit can only be lowered.
         allowed = most if existing == resource.RLIM_INFINITY else min(most, existing)
         resource.setrlimit(kind, (allowed, allowed))
+    # SIGXCPU at the first, which tells the reason; SIGKILL a second later, if that was caught.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
 
 
@@ -156,6 +159,7 @@ def _give_up_rights() -> None:
     with contextlib.suppress(OSError):
         sc.drop_capabilities()  # without namespaces there are none to drop, nor the right to
     sc.prctl(sc.PR_SET_NO_NEW_PRIVS, 1)
+    # Undumpable, its own /proc/self would belong to root.
     sc.prctl(sc.PR_SET_DUMPABLE, 1)
 
 
@@ -184,6 +188,7 @@ def _depth() -> int:
 def _fresh_randomness(seed: int | None) -> None:
     random.seed(seed)
     numpy: Any = sys.modules.get("numpy")
+    # `random` reseeds itself after a fork; numpy does not, so all scripts would draw the zygote's numbers.
     if numpy is not None:
         numpy.random.seed(int.from_bytes(os.urandom(4), "little") if seed is None else seed % 2**32)
 
@@ -218,6 +223,7 @@ def _report(error: BaseException) -> int:
                 return error.code
             sys.stderr.write(f"{error.code}\n")
             return 1
+        # The first frame of the traceback is this module's.
         own = error.__traceback__
         error.__traceback__ = own.tb_next if own is not None else None
         sys.excepthook(type(error), error, error.__traceback__)
@@ -243,12 +249,14 @@ def _end(main: types.ModuleType, status: int) -> int:
             if stream is not None:
                 stream.flush()
         except BaseException:
+            # CPython's own exit status where the last flush fails.
             status = status or 120
     return status
 
 
 def _clear(names: dict[str, Any]) -> None:
     """Release the script's objects, so that files are written and finalizers run."""
+    # CPython clears a module in this order: names with an underscore first.
     for private in (True, False):
         for name in list(names):
             if name != "__builtins__" and (name.startswith("_") and not name.startswith("__")) is private:

@@ -33,6 +33,7 @@ dataclasses datetime decimal enum fractions functools glob hashlib heapq html in
 multiprocessing numbers operator pathlib pickle pprint queue random re secrets shutil socket statistics string struct
 subprocess tempfile textwrap threading traceback typing unittest urllib.parse uuid
 """
+# Libraries load parts of themselves at first use: numpy.random alone cost every fork 10 ms.
 _WARM_UP = {
     "numpy": "import numpy as n; n.linalg.inv(n.random.rand(3, 3)); n.random.default_rng(0).normal(); str(n.arange(3))",
     "sympy": (
@@ -62,6 +63,7 @@ def main(descriptor: str, configuration: str) -> None:
     _only_readable_paths(config["network"])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors are reaped by the kernel
+    # Frozen objects are left alone by later collections, so forks go on sharing their pages.
     gc.collect()
     gc.freeze()
     connection.send(json.dumps({"ready": config["level"], "loaded": loaded}).encode())
@@ -71,6 +73,7 @@ def main(descriptor: str, configuration: str) -> None:
 def _preload(names: list[str]) -> list[str]:
     """Load the common modules and these libraries, with what they load at first use; returns those installed."""
     loaded = []
+    # A self-test names no libraries, and is not to wait for the imports.
     for name in (*_STANDARD.split(), *names) if names else ():
         try:
             importlib.import_module(name)
@@ -93,6 +96,7 @@ def _prepare(config: dict[str, Any]) -> tuple[Setting, Launch]:
     )
     level = LEVELS[config["level"]]
     level.prepare(setting)
+    # Forks inherit it: a script that could write to a supervisor's memory would forge its own result.
     sc.prctl(sc.PR_SET_DUMPABLE, 0)
     return setting, level.launch
 
@@ -144,6 +148,7 @@ def _fork(connection: socket.socket, given: int, setting: Setting, launch: Launc
     if child == 0:
         try:
             connection.close()
+            # `waitpid` finds no child that the kernel reaps by itself.
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.setsid()
             serve(execution, setting, launch)

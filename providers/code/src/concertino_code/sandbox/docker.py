@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 IMAGE = "python:3.12-slim"
+# That of Docker 20.10; newer daemons still speak it.
 _API = "/v1.41"
 _SETUP_SECONDS = 30.0
 _MB = 1 << 20
@@ -98,6 +99,7 @@ class DockerSandbox(Sandbox):
             await asyncio.shield(made)
             return await self._follow(name, script.limits)
         except SandboxFault as error:
+            # Without a network, a script has no effect outside and may run again.
             raise type(error)(str(error), executed=error.executed and self.network) from error
         finally:
             await asyncio.shield(asyncio.ensure_future(self._remove(name, made)))
@@ -110,6 +112,7 @@ class DockerSandbox(Sandbox):
         began = time.monotonic()
         path = f"/containers/{name}/attach?stream=1&stdout=1&stderr=1"
         try:
+            # Attached before the start, so that no output is missed.
             async with self._request("POST", path, seconds=limits.wall + _SETUP_SECONDS) as response:
                 await self._ask("POST", f"/containers/{name}/start")
                 output = _unframed(await _read(response))
@@ -152,10 +155,12 @@ class DockerSandbox(Sandbox):
                 "CapDrop": ["ALL"],
                 "SecurityOpt": ["no-new-privileges"],
                 "Memory": (limits.tree_mb + 64) * _MB,
+                # Docker counts memory and swap together: equal numbers mean no swap.
                 "MemorySwap": (limits.tree_mb + 64) * _MB,
                 "PidsLimit": limits.processes + 8,
                 "NanoCpus": 1_000_000_000,
                 "Init": True,
+                # The output is read by the attachment; the daemon would write it to the host's disk as well.
                 "LogConfig": {"Type": "none"},
             },
         }

@@ -164,7 +164,7 @@ class JailedSandbox(Sandbox):
         self.close_now()
 
     def close_now(self) -> None:
-        """The same without an event loop."""
+        """End the zygote and every jail from plain code, such as an exit function."""
         with self._lock:
             self._closed = True
             zygote, self._zygote = self._zygote, None
@@ -181,6 +181,7 @@ class _Zygote:
 
     def __init__(self, python: str, configuration: str) -> None:
         self.owner = os.getpid()
+        # Datagrams, since two requests with their descriptors could run together in a stream.
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.setblocking(False)
         self._said = ""

@@ -30,6 +30,7 @@ class StreamEnds:
     def __init__(self, source: IO[bytes], limit: int) -> None:
         self.total, self.head, self.tail = 0, bytearray(), bytearray()
         self._source, self._first, self._last = source, limit // 2, limit - limit // 2
+        # Read while the script runs: a full pipe would turn a script that prints much into a timeout.
         self.thread = threading.Thread(target=self._drain, daemon=True)
         self.thread.start()
 
@@ -59,6 +60,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
 def _limit(limits: dict[str, float]) -> None:
     seconds = max(1, round(limits["cpu"]))
     for kind, most, hard in (
+        # 256 MB for the interpreter itself, which `memory_mb` does not count.
         (resource.RLIMIT_AS, limits["memory_bytes"] + (256 << 20), 0),
         (resource.RLIMIT_CPU, seconds, 1),
         (resource.RLIMIT_FSIZE, limits["file_bytes"], 0),
@@ -98,6 +100,7 @@ def _execute(job: dict[str, Any], limits: dict[str, float], box: str) -> dict[st
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     for stream in kept:
+        # A process that left the group may hold the pipe open for ever.
         stream.thread.join(1.0)
     stdin.close()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -115,6 +118,7 @@ def _execute(job: dict[str, Any], limits: dict[str, float], box: str) -> dict[st
 
 def _file(box: str, name: str, most: int) -> dict[str, Any]:
     path = os.path.join(box, name)  # noqa: PTH118
+    # A link may lead out of the folder.
     if os.path.realpath(path) != os.path.join(os.path.realpath(box), name) or not os.path.isfile(path):  # noqa: PTH113, PTH118
         return {"error": "there is no such regular file"}
     if os.path.getsize(path) > most:  # noqa: PTH202

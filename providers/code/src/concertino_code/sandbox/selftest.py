@@ -61,6 +61,7 @@ def _targets() -> Iterator[dict[str, object]]:
     """What the script is to try itself on."""
     name = f"concertino-self-test-{os.getpid()}-{os.urandom(4).hex()}"
     with tempfile.TemporaryDirectory(prefix="concertino-self-test-") as folder, contextlib.ExitStack() as stack:
+        # The script may have another user; the file must be out of reach because of the sandbox, not of its mode.
         Path(folder).chmod(0o755)
         file = Path(folder, "readable")
         file.write_text("of the host")

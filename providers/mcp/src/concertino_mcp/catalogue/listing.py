@@ -66,6 +66,7 @@ async def _ask(server: McpServerSettings) -> Listing:
     life = background().life(server)
     listing = Listing()
     try:
+        # A second more than the start may take, whose own error knows the reason.
         async with asyncio.timeout(server.start_timeout + 1.0):
             listing.tools, listing.unreadable = await life.tools()
         connection = life.connection

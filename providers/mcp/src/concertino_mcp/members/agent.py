@@ -117,10 +117,12 @@ class _ToolLoop:
         model = ctx.model(self._model(arguments.get("model", "").strip(), ctx))
         messages = [Message("system", self.prompt), Message("user", task)]
         done: list[str] = []
+        # One turn more than may call: the last is for the answer.
         for turn in range(1, TURNS + 2):
             try:
                 reply = await model.chat(messages)
             except CallFailed as failed:
+                # What was done before has had its effects, so the caller is told.
                 raise CallFailed(replace(failed.observation, content="\n".join(done) or None)) from failed
             said = read_turn(reply)
             if not said.calls and (said.answer or (done and said.text and reply.finish_reason != "length")):
@@ -183,6 +185,7 @@ def _text(seen: Observation) -> str:
 
 def _block(name: str, text: str) -> str:
     name = "".join(character for character in name[:NAME] if character not in '<>"\n')
+    # A result must not close its block and go on as an instruction.
     text = text.replace("</tool_result>", "&lt;/tool_result>")
     return f'<tool_result name="{name}">\n{text}\n</tool_result>'
 

@@ -81,6 +81,7 @@ class McpTool:
         async def heard(progress: float, total: float | None, message: str | None) -> None:
             text = (message or "")[:PROGRESS_CHARS]
             logger.debug("%s: progress %g of %s %s", self.member, progress, total, text)
+            # JSON, which the trace is written in, has no infinity.
             if ctx is not None and isfinite(progress) and (total is None or isfinite(total)):
                 with contextlib.suppress(RuntimeError):  # the caller's loop is closed: nobody watches any more
                     ctx.progress(progress, total, text)
@@ -102,6 +103,7 @@ class McpTool:
             from concertino_mcp.sessions.dispatcher import first_fault
 
             fail(self.member, "bad_result", first_fault(error))
+        # The protocol's other result, which asks for input, has none.
         if not hasattr(result, "content"):
             fail(self.member, "mcp_error", "the server asks for further input (elicitation), which is not offered")
         if result.is_error:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .lifecycle import ServerLifecycle
 
 T = TypeVar("T")
+# `ServerLifecycle.close` may take 3 s for a start under way and 9 s for its connections.
 _CLOSING_SECONDS = 12.0
 
 
@@ -45,6 +46,7 @@ class _LoopTask:
         self.make = make
         self.home = home
         self.future: asyncio.Future[Any] = home.create_future()
+        # The work runs in its caller's context, so the caller's context variables hold there.
         self.context = contextvars.copy_context()
         self.task: asyncio.Task[None] | None = None
         self.abandoned = False
@@ -64,6 +66,7 @@ class _Basket:
         self._items.append(item)
         if not self._announced:
             self._announced = True
+            # An empty context, or everybody's items would be taken in that of the first.
             self._loop.call_soon_threadsafe(self._empty, context=contextvars.Context())
 
     def rest(self) -> list[Any]:
@@ -72,6 +75,7 @@ class _Basket:
         return left
 
     def _empty(self) -> None:
+        # Before the items are taken: what comes later has to be announced again.
         self._announced = False
         while self._items:
             self._take(self._items.popleft())
@@ -127,6 +131,7 @@ class Background:
         try:
             return cast(T, await job.future)
         except asyncio.CancelledError:
+            # Set here and not on the other loop, so that work which has not begun never does.
             job.abandoned = True
             with contextlib.suppress(RuntimeError):
                 self.loop.call_soon_threadsafe(self._cancel, job)
@@ -146,6 +151,7 @@ class Background:
         except concurrent.futures.CancelledError:
             raise Closed(_CLOSED) from None
         finally:
+            # After a timeout, the work would otherwise go on over there.
             future.cancel()
 
     def _begin(self, job: _LoopTask) -> None:
@@ -168,6 +174,7 @@ class Background:
                 return
             error = Closed(_CLOSED)
         except BaseException as raised:
+            # A SystemExit over there must not end the caller.
             error = raised if isinstance(raised, Exception) else RuntimeError(f"{type(raised).__name__}: {raised}")
         finally:
             self._open.discard(job)

@@ -85,6 +85,7 @@ class Connection:
         self._owner = asyncio.create_task(self._own(ready, handshake), name=f"mcp {self.declaration.name}")
         try:
             async with asyncio.timeout(self.declaration.start_timeout):
+                # The task that opens the session still sets it after a timeout.
                 await asyncio.shield(ready)
         except TimeoutError:
             seconds = self.declaration.start_timeout
@@ -100,12 +101,14 @@ class Connection:
             await asyncio.wait({self._owner}, timeout=patience)
             if not self._owner.done():
                 self._owner.cancel()
+                # Ending a process takes 4 s at most: the graces of `StdioServer.stop`.
                 await asyncio.wait({self._owner}, timeout=5.0)
         self.lost.set()
 
     async def _own(self, ready: asyncio.Future[None], handshake: bool) -> None:
         """Open everything, wait for the end, close everything: in one task."""
         try:
+            # anyio's cancel scopes have to be left by the task that entered them.
             async with AsyncExitStack() as stack:
                 streams = await self._streams(stack)
                 dispatcher = self._dispatcher = Dispatcher(*streams)
@@ -186,6 +189,7 @@ class Connection:
         announces = capabilities is not None and capabilities.tools is not None and capabilities.tools.list_changed
         if not announces or session.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             return
+        # A server that cannot be listened to can still be called.
         with contextlib.suppress(Exception):
             async with listen(session, tools_list_changed=True) as changes:
                 async for _ in changes:
@@ -234,6 +238,7 @@ class Connection:
         tools: list[types.Tool] = []
         dropped = self._dispatcher.dropped = []
         cursor: str | None = None
+        # A server may return the same cursor for ever.
         for _ in range(PAGES):
             params = types.PaginatedRequestParams(cursor=cursor) if cursor else None
             try:

@@ -77,6 +77,7 @@ class ServerLifecycle:
         if self._starting is None:
             self._starting = asyncio.create_task(self._start(), name=f"mcp start {self.declaration.name}")
             self._starting.add_done_callback(self._started)
+        # The start is shared: a caller that is cancelled must not cancel it for the others.
         return await asyncio.shield(self._starting)
 
     def _started(self, task: asyncio.Task[Connection]) -> None:
@@ -168,6 +169,7 @@ class ServerLifecycle:
             self._begins()
             try:
                 connection = await self.connected()
+                # Before the question, so that a change which is announced meanwhile makes the list stale again.
                 self.stale = False
                 self._listed = await connection.list_tools()
             except BaseException:
@@ -212,6 +214,7 @@ class ServerLifecycle:
             except MCPError as error:
                 failed = http_failure(error)
                 if failed is None:
+                    # An error of the server's own is an answer: the server lives.
                     self._failures = 0
                     raise
                 if session_is_over(error):
@@ -268,4 +271,5 @@ class ServerLifecycle:
             await asyncio.wait({self._starting}, timeout=3.0)
         self._drop()
         if self._leaving:
+            # `Connection.close` takes 8 s at most.
             await asyncio.wait(self._leaving, timeout=9.0)

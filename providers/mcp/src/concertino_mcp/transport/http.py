@@ -23,7 +23,9 @@ from concertino_mcp.settings import McpServerSettings
 from .http_errors import HTTP_FAILED
 from .messages import MESSAGE_BYTES
 
+# The body was read and decompressed here, so its length and encoding no longer hold.
 _KEPT = ("content-type", "mcp-session-id")
+# They come before the first byte of a request is sent.
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
 
@@ -50,6 +52,7 @@ class ErrorAnsweringClient(httpx2.AsyncClient):
         if body is None:
             text = f"the server answered with more than {MESSAGE_BYTES:,} bytes"
             return _error(request, 502, text, {"bad_result": True})
+        # The specification asks for a 404; some servers answer 400.
         in_session = "mcp-session-id" in request.headers
         if in_session and response.status_code in (400, 404) and b"session" in body[:2000].lower():
             text = "the server no longer knows this session"
@@ -103,7 +106,9 @@ def headers(declaration: McpServerSettings) -> dict[str, str]:
 @asynccontextmanager
 async def open_http(declaration: McpServerSettings) -> AsyncIterator[tuple[Any, Any]]:
     """The streams of a server over HTTP."""
+    # No bound on reading: the executor keeps the deadline of a call.
     timeout = httpx2.Timeout(None, connect=min(5.0, declaration.start_timeout), write=30.0)
+    # More than the calls, since the listening stream and notifications need connections too.
     limits = httpx2.Limits(max_connections=declaration.concurrency and declaration.concurrency + 4)
     async with ErrorAnsweringClient(headers=headers(declaration), timeout=timeout, limits=limits) as client:
         transport = streamable_http_client(declaration.url, http_client=client, max_sse_event_size=MESSAGE_BYTES)

@@ -29,6 +29,7 @@ def http_failure(error: MCPError) -> ServerFailed | None:
         return ServerFailed(error.message, refused=True)
     if session_is_over(error):
         return ServerFailed(error.message)  # another session, at once
+    # A server that answers 429 has not begun.
     executed = status != 429 and data.get("sent", True)
     return ServerFailed(error.message, executed=executed, pause=_seconds(data.get("after", "")))
 

@@ -25,6 +25,7 @@ STRAYS = 200
 """Lines in a row that are not messages, after which the output is taken for something other than MCP."""
 
 _ENDS = 512
+# A message too long to be parsed has its id near one of its ends, as servers print it.
 _FIRST_ID = re.compile(rb'^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,')
 _VERSION = rb'\s*"jsonrpc"\s*:\s*"2\.0"\s*'
 _LAST_ID = re.compile(rb'(?:,%b)?,\s*"id"\s*:\s*(\d{1,15})\s*(?:,%b)?\}\s*$' % (_VERSION, _VERSION))

@@ -106,6 +106,7 @@ class StdioServer:
             self.child.stop()
             if not await self.ended(2 * GRACE + 1.0):
                 logger.warning("the process %d of %s cannot be killed", self.child.pid, self.name)
+        # `close` keeps a pipe open as long as the server has not read all of it.
         self.writer.abort()
         self.reader.close_now()
 
@@ -113,6 +114,7 @@ class StdioServer:
         """Why the connection ended: what is known of the process, and the end of its standard error."""
         reason = self.reader.reason
         if not reason:
+            # The pipe closes a moment before the exit code is known.
             await self.ended(0.5)
         code = self.child.poll()
         if reason:

@@ -55,9 +55,11 @@ class ReplyAccumulator:
         if not self._origin:
             self._origin = {name: value for name in ("id", "model") if (value := chunk.get(name))}
         if usage := chunk.get("usage"):
+            # A server that reports usage in every chunk sends running totals, so the last report counts.
             self._usage = usage
         if ids := chunk.get("prompt_token_ids"):
             self._prompt_ids = ids
+        # The chunk that holds the usage has no choices.
         for choice in chunk.get("choices") or ():
             if not choice.get("index"):  # only one choice was asked for, and some servers omit its number
                 return self._choice(choice)
@@ -92,6 +94,7 @@ class ReplyAccumulator:
             self._opaque["extra_content"] = extra
         content = delta.get("content")
         if not content:
+            # OpenAI sends a refusal instead of content; it is all the text that there is.
             content = delta.get("refusal")
             if not content:
                 return ""
@@ -113,17 +116,20 @@ class ReplyAccumulator:
         """
         channels = self._channels
         calls, rest = read_calls("".join(channels.block)) if channels.block else ([], "")
+        # Some servers send a parsed call and its text; the parsed one counts.
         if self._calls is not None:
             calls = self._calls.calls(cut_off=self.finish_reason == "length")
         if self._broken is not None:
             calls = [*calls, self._broken]
         last = channels.finish(called=bool(calls))
+        # Before `rest` is added to the shown text: an estimate counts `block` already, and would count it twice.
         usage = self.usage(request, count)
         if rest:
             channels.shown.append(rest)
             last += rest
         text, thoughts = "".join(channels.shown), "".join(channels.thoughts).strip()
         extra: dict[str, Any] = dict(self._origin)
+        # Thoughts that the length limit cut off are thoughts, not an answer.
         if not text and thoughts and not calls and self.finish_reason != "length":
             # A server's parser that waits for `</think>` takes a reply without thoughts for thoughts.
             text, last, thoughts = thoughts, thoughts, ""

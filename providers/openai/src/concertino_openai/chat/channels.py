@@ -55,6 +55,7 @@ class Channels:
         """
         held, self._held = self._held, ""
         if self._step == self._think:
+            # The reply ended inside its thoughts, so the beginning of a closing tag is one too.
             self.thoughts.append(held)
             return ""
         held = next((held.removesuffix(stop) for stop in self._stops if held.endswith(stop)), held)
@@ -102,6 +103,7 @@ class Channels:
                 visible = before.rstrip()
                 self.block.append(text[len(visible) :])
                 return visible
+            # Blank space before a call belongs to no channel, so it is held until something else follows it.
             visible = text[: len(text) - _beginning(text, _CALL)].rstrip()
         if self._stops:
             visible = visible[: len(text) - max(_beginning(text, stop) for stop in self._stops)]

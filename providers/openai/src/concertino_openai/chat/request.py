@@ -76,6 +76,7 @@ class RequestWriter:
         if sampling.logprobs:
             if dialect.logprobs:
                 body["logprobs"] = True
+                # `extra_body` may ask for more alternatives.
                 body.setdefault("top_logprobs", 0)
             if dialect.token_ids:
                 body["return_token_ids"] = True
@@ -99,6 +100,7 @@ class RequestWriter:
     def _assistant(self, message: Message, place: int, waiting: list[str]) -> dict[str, Any]:
         data: dict[str, Any] = {"role": "assistant", "content": message.text}
         if message.tool_calls:
+            # Results follow their calls directly, so an id that still waits will get none.
             waiting.clear()
             if not message.text and self._dialect.null_content:
                 data["content"] = None
@@ -115,6 +117,7 @@ class RequestWriter:
         return data
 
     def _call(self, call: ToolCall, call_id: str) -> dict[str, Any]:
+        # A server that reads the conversation again refuses `?` as the name of a function.
         name = "unreadable" if call.name == NAMELESS else call.name
         data: dict[str, Any] = {
             "id": call_id,
@@ -131,6 +134,7 @@ class RequestWriter:
         match self._dialect.schema_style:
             case "json_schema":
                 wanted: dict[str, Any] = {"name": "reply", "schema": schema}
+                # OpenAI refuses `strict` beside any other schema.
                 if is_strict(schema):
                     wanted["strict"] = True
                 body["response_format"] = {"type": "json_schema", "json_schema": wanted}

@@ -11,6 +11,7 @@ Invariant: the events depend on the bytes alone, never on how they were cut into
 from __future__ import annotations
 
 _BOM = b"\xef\xbb\xbf"
+# A comment begins with a colon, so its field name is empty.
 _PASSED_OVER = (b"", b"event", b"id", b"retry")
 
 
@@ -59,6 +60,7 @@ class EventParser:
                     events.append(self._event())
             elif not self._line(line):
                 break
+        # An unfinished line counts too, or one endless line would fill the memory.
         return events if self._room >= self._held_size else self._too_large(events)
 
     def finish(self) -> list[str]:
@@ -88,6 +90,7 @@ class EventParser:
                 self._begun = True
                 lines[0] = lines[0].removeprefix(_BOM)
         if rest:
+            # Joined once, at the line's end: adding each piece to a text would copy a long line again and again.
             self._held.append(rest)
             self._held_size += len(rest)
         return lines
@@ -122,6 +125,7 @@ class EventParser:
     def _line(self, line: bytes) -> bool:
         """Take a whole line; returns whether there was room for it."""
         if line.startswith(b"data:"):
+            # Only whole lines are decoded, because a piece may end inside a character.
             self._data.append((line[6:] if line[5:6] == b" " else line[5:]).decode("utf-8", "replace"))
         else:
             name = line.partition(b":")[0]
@@ -129,6 +133,7 @@ class EventParser:
                 self._data.append("")
             elif name == b"error":
                 self._data.append(f'{{"error": {line[6:].decode("utf-8", "replace")}}}')
+            # Stray lines matter only after data, where they are the rest of an error with raw line breaks.
             elif name in _PASSED_OVER or not self._data:
                 return True
             else:

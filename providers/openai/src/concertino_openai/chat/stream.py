@@ -73,6 +73,7 @@ class StreamDecoder:
         if self.complete:
             return text
         where = self._settings.base_url
+        # A connection that is closed properly raises nothing, however much of the reply is missing.
         if self._reply.begun:
             raise ProviderError(
                 f"{where} ended the stream without a finish_reason: the rest of the reply is lost",
@@ -90,6 +91,7 @@ class StreamDecoder:
         if self.done or not event:
             return ""
         self._silent = False
+        # transformers serve never sends it, so nothing else depends on it.
         if event == "[DONE]":
             self.done = True
             return ""
@@ -97,6 +99,7 @@ class StreamDecoder:
             chunk = json.loads(event)
         except (ValueError, RecursionError):
             return self._invalid_json(event)
+        # A server that has already answered 200 can report an error only as an event.
         if type(chunk) is not dict or chunk.get("error"):
             error = chunk.get("error") if isinstance(chunk, dict) else chunk
             return self._error(error)
@@ -121,6 +124,7 @@ class StreamDecoder:
         self.done = raw.strip() == "[DONE]"
         if self.done or self.complete:
             return ""
+        # transformers serve prints an exception between these quotes without escaping it.
         if raw.startswith(_ERROR_EVENT):
             return self._error(raw.removeprefix(_ERROR_EVENT).removesuffix('"}'))
         failure = FailureClass.CUT_OFF if self._reply.begun else FailureClass.MAYBE_EXECUTED
@@ -147,9 +151,11 @@ def read_plain(body: bytes, reply: ReplyAccumulator, settings: OpenAISettings) -
         text = redact(f"{where} answered with invalid JSON: {shorten(body.decode('utf-8', 'replace'))}")
         raise ProviderError(text, failure=FailureClass.CUT_OFF) from None
     if not isinstance(answer, dict) or answer.get("error"):
+        # Gemini wraps its error object in a list.
         error = answer[0] if isinstance(answer, list) and answer else answer
         raise from_error(error.get("error", error) if isinstance(error, dict) else error, where, begun=False)
     if not answer.get("choices"):
+        # JSON without `choices` comes from another API, and would come again; an empty list may be filled next time.
         failure = FailureClass.MAYBE_EXECUTED if "choices" in answer else FailureClass.CALLER
         text = redact(f"{where} answered with JSON that is not a chat completion: {shorten(json.dumps(answer))}")
         raise ProviderError(text, failure=failure)
@@ -157,6 +163,7 @@ def read_plain(body: bytes, reply: ReplyAccumulator, settings: OpenAISettings) -
         text = reply.feed(answer)
     except _WRONG_SHAPE as error:
         raise _unexpected_shape(json.dumps(answer), error, settings, begun=False) from None
+    # A plain answer is known to be whole because its JSON is; it needs no finish_reason to prove it.
     reply.finish_reason = reply.finish_reason or "stop"
     return text
 

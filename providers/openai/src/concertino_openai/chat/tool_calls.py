@@ -35,6 +35,7 @@ class _Call:
             return True
         if name != self.name or (id_ and self.id and id_ != self.id):
             return False
+        # One name twice without an id: after complete arguments it is a second call of the same tool.
         return bool(id_) or not self._complete()
 
     def _complete(self) -> bool:
@@ -105,6 +106,7 @@ class CallFragments:
 
     def _known(self, index: Any, id_: str) -> _Call | None:
         """The last call of that index, else of that id, else at all."""
+        # Newest first: some servers give every call the index 0, and a fragment continues the last of them.
         for call in reversed(self._calls):
             if call.index == index if index is not None else not id_ or call.id == id_:
                 return call

@@ -13,6 +13,7 @@ from concertino import ToolCall
 from concertino.text import NAMELESS, read_tool_call, read_tool_calls
 
 _UNREADABLE = re.compile(r"Content: (.+?)\nError: ", re.DOTALL)
+# The quoted words are a KeyError's whole text: a call that lacks this key.
 _ABOUT_CALLS = re.compile(r"could not parse|JSONDecodeError|^'(?:arguments|name|function)'$", re.IGNORECASE)
 
 
@@ -34,6 +35,7 @@ def call_in_error(text: str) -> ToolCall | None:
     shown = _UNREADABLE.search(text)
     if shown:
         try:
+            # transformers serve quotes the call as a Python literal.
             call = read_tool_call(str(ast.literal_eval(shown.group(1))))
             return ToolCall(call.name, call.arguments)
         except (ValueError, SyntaxError, MemoryError, RecursionError):

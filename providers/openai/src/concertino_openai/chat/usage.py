@@ -17,9 +17,11 @@ def read_usage(reported: Mapping[str, Any]) -> Usage:
     """The usage of a reply."""
     prompt = _count(reported, "prompt_tokens")
     completion = _count(reported, "completion_tokens")
+    # A server that counts thoughts beside the reply shows them only in its total.
     output = max(completion, _count(reported, "total_tokens") - prompt)
     of_prompt = reported.get("prompt_tokens_details")
     of_completion = reported.get("completion_tokens_details")
+    # The second name is DeepSeek's.
     cached = _count(of_prompt, "cached_tokens") or _count(reported, "prompt_cache_hit_tokens")
     reasoning = _count(of_completion, "reasoning_tokens") or _count(reported, "reasoning_tokens")
     cost: Any = reported.get("cost")
@@ -34,6 +36,7 @@ def read_usage(reported: Mapping[str, Any]) -> Usage:
 
 def estimate_usage(request: ChatRequest, written: str, count: Callable[[str], int]) -> Usage:
     """The usage of a request whose server reports none: an estimate, marked as one."""
+    # A chat template adds about four tokens to each message: its role and its marks.
     asked = sum(count(message.text) + 4 for message in request.messages)
     if request.tools:
         asked += count(json.dumps(request.tools))

@@ -80,6 +80,7 @@ class Embedder:
         if not isinstance(data, dict) or data.get("error"):
             raise from_error(data.get("error") if isinstance(data, dict) else data, self._client.base_url, begun=False)
         try:
+            # The protocol promises an index, not an order.
             lines = sorted(data["data"], key=lambda line: line["index"])
             vectors = tuple(tuple(map(float, line["embedding"])) for line in lines)
         except (KeyError, TypeError, ValueError):

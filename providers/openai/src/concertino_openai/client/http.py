@@ -29,7 +29,7 @@ ERROR_BYTES = 64 * 1024
 ERROR_SECONDS = 2.0
 """Seconds to wait for the body of an error."""
 DRAIN_SECONDS = 0.2
-"""Seconds to wait for the end of the connection's part of a complete reply."""
+"""Seconds to wait for the end of the body after a complete reply."""
 
 
 class ServerClient:
@@ -45,6 +45,7 @@ class ServerClient:
         self._max_reply_bytes = settings.max_reply_bytes
         self._key = ApiKey(settings.key_env, settings.dialect.key_header)
         self._headers = {"Content-Type": "application/json", **(settings.headers or {})}
+        # No `total`: long reasoning is no fault, and the executor keeps the deadline.
         self._timeout = ClientTimeout(sock_connect=settings.connect_timeout, sock_read=settings.idle_timeout)
         self._proxy = settings.proxy
         self._sessions = Sessions()
@@ -61,6 +62,7 @@ class ServerClient:
         headers = {**self._headers, **self._key.headers()}
         if idempotency_key:
             quoted = idempotency_key if idempotency_key.isalnum() else quote(idempotency_key)
+            # vLLM makes `X-Request-Id` part of the reply's id, by which its log and a trace can be matched.
             headers |= {"X-Request-Id": quoted, "Idempotency-Key": quoted}
         async with (
             self._sessions.using() as session,
@@ -71,6 +73,7 @@ class ServerClient:
                 headers=headers,
                 timeout=self._timeout,
                 proxy=self._proxy,
+                # A redirect could carry the key to another host.
                 allow_redirects=False,
             ) as response,
         ):

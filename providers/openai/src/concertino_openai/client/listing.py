@@ -87,6 +87,7 @@ async def check_served(client: ServerClient, model: str) -> None:
 
 
 def _listed(row: Mapping[str, Any]) -> ListedModel:
+    # Every server has its own name for it; llama.cpp keeps it under `meta`.
     sizes = [row.get("max_model_len"), row.get("context_length"), row.get("context_window")]
     meta = row.get("meta")
     if isinstance(meta, dict):

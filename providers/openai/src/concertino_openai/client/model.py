@@ -106,10 +106,12 @@ class OpenAIModel(Model):
     def _failure(self, error: Exception, reply: ReplyAccumulator, request: ChatRequest) -> ProviderError | None:
         """The error to raise; None if the server failed to parse the model's call, which the reply then holds."""
         failure = self._client.provider_error(error, begun=reply.begun)
+        # transformers serve answers 500 where it cannot parse what the model wrote as a call.
         unreadable_call = failure.status == 500 and failure.failure is FailureClass.MAYBE_EXECUTED
         if unreadable_call and request.tools and self.settings.dialect.call_errors:
             reply.add_unreadable_call(ToolCall(NAMELESS, str(failure)))
             return None
+        # The tokens before the break were generated and have to be paid for.
         if failure.failure is FailureClass.CUT_OFF and failure.usage is None:
             failure.usage = reply.usage(request, self.count_tokens)
         return failure
@@ -117,6 +119,7 @@ class OpenAIModel(Model):
     async def _verify(self) -> None:
         """Ask the server once whether it serves this model."""
         async with self._verifying:
+            # Requests that waited for the lock find the answer here.
             if self._unverified:
                 await check_served(self._client, self.settings.model)
                 self._unverified = False
@@ -127,6 +130,7 @@ async def _next_bytes(response: ClientResponse, decoder: StreamDecoder) -> bytes
     if decoder.done:
         return b""
     try:
+        # Not by lines: aiohttp refuses lines above 512 KiB, and token ids come in longer ones.
         return await response.content.readany()
     except Exception:
         if decoder.complete:

@@ -104,6 +104,7 @@ async def _pipeline(recipe: Recipe, values: dict[str, str], ctx: Context, model:
     solvers = [_solver(ctx, step, model) for step in recipe.steps]  # an unknown model is refused before the first step
     *drafts, last = zip(recipe.steps, solvers, strict=True)
     for step, solver in drafts:
+        # Plain, since only the next step reads a draft, and needs no form of it.
         draft = await solver.solve_once(_request(step, values, plain=True), step.sampling, free=True)
         values = {**values, step.name: draft.written}
     step, solver = last

@@ -67,6 +67,7 @@ class ChosenModel:
     async def solve_all(self, requests: Sequence[tuple[Sequence[Message], Sampling]]) -> list[Solution | CallFailed]:
         """Ask for several solutions at once, in the order of the requests."""
         results: list[Solution | CallFailed] = list(await self.context.gather(self.solve(*r) for r in requests))
+        # What a request reserves beyond its use is free again when it has settled, so those refused may fit in now.
         waiting = [i for i, result in enumerate(results) if _refused(result)]
         progress = len(waiting) < len(results)
         # A reply that was cut off shows that the budget is used up, not only reserved.

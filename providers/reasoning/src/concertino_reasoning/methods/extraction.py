@@ -41,6 +41,7 @@ async def extract_from(solver: ChosenModel, text: str, wanted: str) -> Solution:
         model = solver.context.model(solver.name)
         data = (await model.chat(messages, sampling=Sampling(temperature=0), schema=SCHEMA)).data
     except CallFailed as failed:
+        # Not bare: a short text is no answer merely because it is short.
         found = find_answer(text, bare=False)
         if found is None:
             raise

@@ -57,6 +57,7 @@ def vote_of(samples: Sequence[Solution | CallFailed]) -> VoteOutcome:
 
 def seeded(sampling: Sampling, number: int) -> Sampling:
     """The sampling of one of several samples."""
+    # With one seed for all, a server that honours it would give one answer several times.
     return replace(sampling, seed=(sampling.seed or 0) + number) if number else sampling
 
 

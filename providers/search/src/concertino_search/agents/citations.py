@@ -56,6 +56,7 @@ class Citation:
 
 def normalised(text: str) -> str:
     """A text as quotes are compared."""
+    # Before NFKC, which takes an acute accent apart, and after it, as it makes minus signs of superscript ones.
     folded = unicodedata.normalize("NFKC", text.translate(_SAME)).translate(_SAME).casefold()
     return " ".join(folded.split())
 

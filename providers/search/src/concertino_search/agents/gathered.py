@@ -94,6 +94,7 @@ class GatheredSources:
         good = [observation for observation in seen if observation.ok]
         self._note(observation for observation in seen if not observation.ok)
         if not good and not self.found:
+            # A tool that failed says more than one that the pool does not have.
             raise CallFailed(next((one for one in seen if not _missing(one)), seen[0]))
         new = []
         for source in _sources(good):
@@ -151,6 +152,7 @@ class GatheredSources:
             text = source.text if len(source.text) <= each else f"{source.text[:each]}{ELLIPSIS}"
             title = re.sub(r'[<>"\n]', " ", source.title)[:200]
             head = f'<source id="{self.label(source.id)}" title="{title}">'
+            # A text that holds </source> could end its block and speak as the prompt.
             body = _MARKS.sub(r"[\1\2", text)
             blocks.append(f"{head}\n{body}\n</source>")
         return "\n".join(blocks)

@@ -107,6 +107,7 @@ class _KnowledgeSearcher:
             try:
                 turn = await self._turn(gathered, task, model, last=searches == self._max_searches)
             except CallFailed as failed:
+                # What was found is of use without an answer too.
                 gathered.notes.append(f"no answer was written: {failed}")
                 turn = {}
                 break

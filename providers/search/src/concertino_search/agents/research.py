@@ -210,6 +210,7 @@ class _Research:
             citation = self._checked(finding["source"], finding["quote"], finding["claim"])
             if citation is not None and (finding["claim"], citation) not in self._notes.findings:
                 self._notes.findings.append((finding["claim"], citation))
+        # Without a finding, a model's word that it is enough proves nothing.
         if seen["enough"] and self._notes.findings:
             self._notes.stopped = "enough"
             return []
@@ -289,6 +290,7 @@ class _Research:
     def _running_short(self) -> str:
         """What is nearly used up, empty if nothing is."""
         for name, value in self._left().items():
+            # One round always runs, or there would be nothing to write from.
             if self._notes.rounds and value < self._limits.reserve * self._at_start.get(name, 0.0):
                 return "time" if name == "seconds" else f"budget: {name}"
         return ""

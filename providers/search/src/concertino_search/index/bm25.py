@@ -52,6 +52,7 @@ class Bm25:
             raise CorpusError(f"variant {variant!r}; expected one of {', '.join(VARIANTS)}")
         terms: dict[str, int] = {}
         columns = [[terms.setdefault(term, len(terms)) for term in passage] for passage in passages]
+        # ATIRE weighs a term's frequency as Okapi does; Lucene's idf is never 0, so `_reweigh` can divide by it.
         tf = "atire" if variant == "okapi" else "lucene"
         dtype = "float64" if variant == "okapi" else "float32"
         matrix = bm25s.BM25(k1=k1, b=b, method=tf, idf_method="lucene", dtype=dtype)
@@ -98,6 +99,7 @@ class Bm25:
             spans = list(map(slice, starts.tolist(), ends.tolist()))
             cells = np.concatenate([matrix["indices"][span] for span in spans], dtype=np.int64)
             cells += np.repeat(rows * length, ends - starts)
+            # `scores[cells] +=` would count a repeated cell once.
             np.add.at(scores, cells, np.concatenate([matrix["data"][span] for span in spans]))
         return scores.reshape(len(queries), length)
 

@@ -230,6 +230,7 @@ class _Stamp:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         temporary = self._file.with_suffix(f".{os.getpid()}-{secrets.token_hex(4)}")
         temporary.write_text(json.dumps(stamp), encoding="ascii")
+        # Other processes may read it at any moment, and see the old one or the new one whole.
         temporary.replace(self._file)
 
 
@@ -238,7 +239,9 @@ def _fingerprint(corpus: Path) -> tuple[str, float]:
     digest, latest = hashlib.sha256(), 0.0
     for file in corpus_files(corpus):
         known = file.stat()
+        # A copy may bring an old mtime along; the ctime is that of its arrival.
         latest = max(latest, known.st_mtime, known.st_ctime)
+        # The inode tells a file from another one with its name, size and time.
         digest.update(
             f"{file}\0{known.st_size}\0{known.st_mtime_ns}\0{known.st_ino}\n".encode(errors="surrogateescape")
         )

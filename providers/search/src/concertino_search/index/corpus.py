@@ -80,6 +80,7 @@ def read_corpus(path: Path, *, passage_chars: int = PASSAGE_CHARS) -> Iterator[P
         prefix = name if len(files) > 1 else ""
         found = _lines(file, prefix) if file.suffix.lower() in _LINE_FILES else _document(file, name, passage_chars)
         for passage, where in found:
+            # Hashes, so that the memory for ids does not grow with their length.
             key = hashlib.blake2b(passage.id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
             if key in seen:
                 raise CorpusError(f"{where}: id {passage.id!r} was given before, at {seen[key]}; make ids unique")

@@ -112,6 +112,7 @@ class HashingEmbedder:
         found = self._places.get(feature)
         if found is None:
             number = int.from_bytes(hashlib.blake2b(feature.encode(), digest_size=8).digest(), "big")
+            # With random signs, features that share a place cancel out on average.
             found = (number >> 1) % self._dimensions, 1.0 if number & 1 else -1.0
             self._places[feature] = found
         return found

@@ -60,6 +60,7 @@ class Index:
         self.options: dict[str, Any] = meta["options"]
         self.passages = PassageStore(folder)
         self._analyse = analyser(self.options["analyser"])
+        # Made for each index and not by a decorator, so that the cache goes when the index does.
         self.sentences = functools.lru_cache(_SPLIT)(functools.partial(sentences, terms=self._analyse))
         self._bm25 = Bm25.open(folder)
         self._embedder = embedder

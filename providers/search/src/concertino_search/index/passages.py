@@ -50,11 +50,13 @@ class PassageStore:
     """The passages of an index, by position and by id."""
 
     def __init__(self, folder: Path) -> None:
+        # `asarray` keeps the mapping without np.memmap's cost for each access.
         self._starts: npt.NDArray[np.int64] = np.asarray(np.load(folder / _STARTS, mmap_mode="r"))
         self._ids: npt.NDArray[np.uint64] = np.asarray(np.load(folder / _IDS, mmap_mode="r"))
         with (folder / _LINES).open("rb") as file:
             self._lines = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._count = len(self._starts) - 1
+        # Made for each store and not by a decorator, so that the cache goes when the store does.
         self._get = functools.lru_cache(_CACHED)(self._read)
 
     def __len__(self) -> int:
@@ -76,6 +78,7 @@ class PassageStore:
         """The position of an id, None if no passage has it."""
         key = _hash(passage_id)
         place = int(np.searchsorted(self._ids[0], key))
+        # Two ids may share a hash.
         while place < len(self) and self._ids[0, place] == key:
             position = int(self._ids[1, place])
             if self[position].id == passage_id:

@@ -57,7 +57,9 @@ class VectorIndex:
         for start in range(0, len(queries), _AT_ONCE):
             part = queries[start : start + _AT_ONCE]
             if self._graph is not None:
+                # The graph may miss a neighbour: of four times as many candidates, the exact cosine chooses.
                 near = self._graph.search(part, min(4 * k, len(self._array)), threads=1).keys
+                # Sorted by position, which is how `best` orders equal scores.
                 found += [self._among(query, np.sort(row), k) for query, row in zip(part, near, strict=True)]
             else:
                 found += [_positive(best(scores, k)) for scores in part @ self._array.T]
@@ -81,6 +83,7 @@ class VectorIndex:
             graph = _usearch().Index(
                 ndim=vectors.shape[1], metric="ip", dtype="f32", connectivity=16, expansion_add=_EXPANSION
             )
+            # Several threads would give another graph each time.
             graph.add(np.arange(len(vectors)), vectors, threads=1)
             graph.save(str(folder / _GRAPH))
 

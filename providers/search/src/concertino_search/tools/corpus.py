@@ -66,10 +66,12 @@ class Corpus:
         from concertino_search.index import open_index
 
         while self._index is None:
+            # The holder may be on another loop or thread, and waiting must not block this loop.
             if not self._opening.acquire(blocking=False):
                 await asyncio.sleep(_WAIT)
                 continue
             try:
+                # Whoever held the lock before may have opened it.
                 self._index = self._index or await open_index(self.path, self.options, cache=self._cache)
             finally:
                 self._opening.release()
@@ -125,7 +127,9 @@ def corpus_tools(
     common: dict[str, Any] = {
         "timeout": timeout,
         "retry_safe": True,
+        # Ranking computes without giving way; on the run's own loop it would hold up other calls.
         "isolation": "thread",
+        # Above what a result may have, so that the executor never cuts one.
         "max_chars": max_chars + 256,
     }
     return [
@@ -194,6 +198,7 @@ class _ReadTool:
         known = [passage for passage in found.values() if passage is not None]
         if not known:
             raise ValueError(f"no passage has the id {', '.join(map(repr, unknown))}; take ids that search returned")
+        # 200 characters for id, title and the JSON around them.
         each = max(_LEAST_TEXT, self._room // len(known) - 200)
         shown = [
             {"id": p.id, "title": p.title, "text": p.text if len(p.text) <= each else f"{p.text[:each]}…"}
@@ -214,6 +219,7 @@ def present(queries: list[str], found: list[list[Hit]], index: Index, shown: int
         most = max(map(len, found), default=0)
         if each >= min(_LEAST_TEXT, shown) or most <= 1:
             break
+        # The longest lists lose their last passage, so that no query loses its best.
         found = [part[: most - 1] for part in found]
     each = max(each, 2)
     results = [_result(query, part, index, each) for query, part in zip(queries, found, strict=True)]

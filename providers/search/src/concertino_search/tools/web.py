@@ -84,6 +84,7 @@ class _WebSearchTool:
 
     def _present(self, queries: list[str], found: Mapping[str, list[WebResult] | ProviderError]) -> dict[str, Any]:
         count = sum(len(hits) for hits in found.values() if isinstance(hits, list)) or 1
+        # 350 characters for address, title and the JSON around them.
         each = max(80, min(self._shown, self._room // count - 350))
         results: list[dict[str, Any]] = []
         for query in queries:

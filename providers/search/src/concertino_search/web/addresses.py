@@ -118,10 +118,12 @@ class AddressGuard:
             self.check_address(host)
             return literal
         bare = host.rstrip(".").lower()
+        # The C library takes hosts such as 0x7f.1 and 2130706433 for addresses.
         if _NUMERIC_END.search(bare):
             raise AddressRefused(f"host {host!r} is a number in an unusual spelling; write the address as 192.0.2.1")
         if not _HOST.match(bare):
             raise AddressRefused(f"host {host!r} is not a host name")
+        # Whoever allows a private network may use its names; the addresses behind them are still checked.
         if (bare == "localhost" or f".{bare}".endswith(_LOCAL_NAMES)) and not self.allowed:
             raise AddressRefused(f"host {host!r} is a local name")
         return None

@@ -99,6 +99,7 @@ def _serper(url: str, query: str, k: int, key: str) -> WebRequest:
 
 
 def _brave(url: str, query: str, k: int, key: str) -> WebRequest:
+    # Brave refuses longer queries.
     words = " ".join(query.split()[:50])
     params = {"q": words, "count": str(k), "text_decorations": "false", "result_filter": "web"}
     headers = {"X-Subscription-Token": key, "Accept": "application/json", "Cache-Control": "no-cache"}

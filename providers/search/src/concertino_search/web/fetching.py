@@ -149,6 +149,7 @@ class Fetcher:
         connector = aiohttp.TCPConnector(
             resolver=GuardedResolver(self.guard, self._resolve),
             socket_factory=self.guard.make_socket,
+            # Every hop resolves and connects anew, so that none goes around the guard.
             use_dns_cache=False,
             force_close=True,
         )
@@ -195,6 +196,7 @@ class Fetcher:
 
     async def _answer(self, session: aiohttp.ClientSession, url: URL) -> tuple[Fetched | str, int]:
         """The answer or the address that it redirects to, and the status."""
+        # No other packing is asked for than what `_Unpacker` can stop in the middle.
         async with session.get(url, allow_redirects=False, headers={"Accept-Encoding": "gzip, deflate"}) as response:
             place = response.headers.get("Location", "")
             if response.status in _REDIRECTS and place:
@@ -221,6 +223,7 @@ class _Unpacker:
         if coding not in ("", "identity", "gzip", "x-gzip", "deflate"):
             raise call_failed(f"{shown} is packed as {coding!r}, which was not asked for")
         self._packed = coding not in ("", "identity")
+        # 47: zlib and gzip, told apart by their header.
         self._zip = zlib.decompressobj(wbits=47) if self._packed else None
         self._coding, self._limit = coding, limit
         self._taken = 0
@@ -229,6 +232,7 @@ class _Unpacker:
 
     def full(self, piece: bytes) -> bool:
         """Take a piece in; whether the limit is passed."""
+        # A byte above the limit shows that there is more.
         room = self._limit + 1 - len(self.body)
         self._taken += len(piece)
         if self._zip is None:
@@ -238,11 +242,13 @@ class _Unpacker:
         if len(self.body) > self._limit:
             del self.body[self._limit :]
             self.cut = True
+        # Packed bytes count too, or a stream that unpacks to nothing would be read for ever.
         self.cut |= self._taken > self._limit
         return self.cut
 
     def _unpacked(self, unpacker: Any, piece: bytes, room: int) -> bytes:
         try:
+            # Bounded here, since 398 KB of gzip can hold 400 MB.
             return bytes(unpacker.decompress(piece, room))
         except zlib.error:
             if self._coding != "deflate" or self.body:
@@ -304,6 +310,7 @@ def _joined(url: URL, place: str) -> URL | str:
 
 def _refusal(error: BaseException) -> AddressRefused | None:
     """The refusal of an address behind an error of aiohttp."""
+    # aiohttp keeps it as `os_error`, as a cause or in a group; causes may form a circle.
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:

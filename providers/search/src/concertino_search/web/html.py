@@ -61,6 +61,7 @@ class HtmlText:
 
 def read_html(html: str) -> HtmlText:
     """Title and text of a page; never raises for what the page holds."""
+    # A parser's time grows with the square of the depth.
     if _depth(html) > _DEEPEST:
         return HtmlText("", _without_tags(html))
     tree = LexborHTMLParser(html)

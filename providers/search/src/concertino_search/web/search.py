@@ -40,6 +40,7 @@ class WebSearch:
         key = variable(backend.key_env, backend.name) if backend.key_env else ""
         endpoint, gate = backend.endpoint(), asyncio.Semaphore(backend.at_once)
         timeout = aiohttp.ClientTimeout(total=self._seconds)
+        # The environment's proxy may be used: unlike a page, a service is named by the user.
         async with aiohttp.ClientSession(
             timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(), trust_env=True
         ) as session:
@@ -82,6 +83,7 @@ class WebSearch:
                     params=request.params,
                     json=request.body,
                     headers=request.headers,
+                    # A redirect would take the key to another host.
                     allow_redirects=False,
                 ) as response:
                     raw = await self._read(response)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 _NOTHING_LOADED = re.compile(r"(\w+): Failed to load weights")
+# Its table is computed, so no checkpoint brings it.
 _WITHOUT_WEIGHTS = {"RotaryEmbedding"}
 
 
@@ -34,6 +35,7 @@ class Weights:
             with _listening(missed):
                 worker.reload_weights(weights_path=folder)
             refreshed = _refresh_tied(worker.model_runner.get_model())
+        # Raised out of a worker, it would end the engine and every request in it.
         except Exception as error:
             with contextlib.suppress(Exception):
                 _finish(worker)

@@ -42,6 +42,7 @@ def completion_body(model: str, prompt_ids: Sequence[int], sampling: Sampling, s
         "prompt": list(prompt_ids),
         "logprobs": 0,
         "return_token_ids": True,
+        # vLLM takes what a request leaves out from the model's generation_config.json.
         "temperature": 1.0 if sampling.temperature is None else sampling.temperature,
         "top_p": 1.0 if sampling.top_p is None else sampling.top_p,
         "top_k": 0,

@@ -89,6 +89,7 @@ class PolicyServer:
         """
         await self._take()
         endpoint = await self.server.start(on_progress)
+        # Somebody else's server may have been given weights before, and its versions go on from there.
         if self.server.settings.attach and not self.server.served.version:
             with contextlib.suppress(ProviderError, ValueError):  # it may be no server for training
                 stated = await (await self._at(endpoint)).get("/weight_info")
@@ -194,16 +195,20 @@ class PolicyServer:
             await asyncio.to_thread(write_state, source, before, folder)
         else:
             folder = absolute(source)
+        # Before the gate closes: files that cannot be loaded should make nobody wait.
         await asyncio.to_thread(check_weights, folder, before)
         async with self.server.gate.alone():
             if self._asleep:
                 raise UsageError("the server sleeps; wake() it before load_weights()")
+            # It may have died meanwhile, and be at another port.
             endpoint = await self.server.ready()
             wire = await self._at(endpoint)
             await self._refuse_stale_output(wire, folder)
+            # Before the pause, during which the server answers nothing.
             await self._probe_first(wire, endpoint.model)
             try:
                 await wire.post("/pause?mode=wait")
+            # The server may have paused all the same, although the caller was cancelled or got no answer.
             except BaseException as error:
                 if isinstance(error, ProviderError) and error.status == 404:
                     raise NotSupported(_NO_CONTROL.format(error, "VLLM_SERVER_DEV_MODE")) from error
@@ -214,6 +219,7 @@ class PolicyServer:
     async def _swap(self, wire: VllmClient, model: str, folder: Path, before: Path | None, version: int) -> None:
         """With the server paused: the change, or the way back."""
         served = self.server.served
+        # A trainer that saves into the served folder leaves no old weights to go back to.
         overwritten = before is not None and is_same(before, folder)
         try:
             await self._exchange(wire, model, folder, version)
@@ -229,11 +235,13 @@ class PolicyServer:
     async def _exchange(self, wire: VllmClient, model: str, folder: Path, version: int) -> None:
         """Load, empty the cache, resume, check; with the server paused, and paused still if loading fails."""
         await load_folder(wire, folder, extended=self.server.settings.extended)
+        # vLLM keeps the prefix cache of the old weights across a reload, and says nothing of it.
         await self._reset(wire)
         await wire.post("/update_weight_version", {"new_version": str(version)})
         stated = (await wire.get("/weight_info"))["weight_version"]
         if stated != str(version):
             raise ProviderError(f"the server says that it has version {stated!r}, not {version}")
+        # The gate is still closed, so the check below is answered before any request.
         await wire.post("/resume")
         await self._check(wire, model)
 
@@ -244,6 +252,7 @@ class PolicyServer:
             SwapError: there is no way back.
         """
         server, version, died = self.server, self.server.served.version, await self._died()
+        # A server that died is started with its old weights, from the hub too; a living one needs a folder to load.
         if overwritten or (before is None and not died):
             why = "its files were overwritten" if overwritten else "it came from the hub, not from a folder"
             server.served.broken = (
@@ -294,6 +303,7 @@ class PolicyServer:
         return not self.server.settings.attach and health.state != "ready"
 
     async def _reset(self, wire: VllmClient) -> None:
+        # vLLM frees the blocks of a request shortly after its answer.
         for wait in (0.0, 0.05, 0.2, 0.5):
             await asyncio.sleep(wait)
             if (await wire.post("/reset_prefix_cache", seconds=60))["success"]:
@@ -321,6 +331,7 @@ class PolicyServer:
         longest = (
             next((card.get("max_model_len") for card in listed if card.get("max_model_len")), None) or PROBE_TOKENS
         )
+        # Ids so low are in every vocabulary.
         ids = tuple(1 + number % 50 for number in range(min(PROBE_TOKENS, longest - 4)))
         return read_completion(
             await wire.post("/v1/completions", completion_body(model, ids, Sampling(temperature=0, max_tokens=2), "")),
@@ -349,6 +360,7 @@ class PolicyServer:
         self._check_version(version, was if self.adapter in served.current else -1)
         path = absolute(folder)
         await asyncio.to_thread(check_adapter, path, self._rank())
+        # vLLM keys its prefix cache by this name: a name used before would get the old adapter's blocks.
         name = f"{self.adapter}@v{version}"
         async with self.server.asked() as endpoint:
             wire = await self._at(endpoint)
@@ -436,6 +448,7 @@ class PolicyServer:
     async def _take(self) -> None:
         if self._lease is None:
             self._lease = self.server.lease()
+            # The list alone: a reference to self would keep a forgotten policy alive.
             await at_loop_end(self, PolicyServer.close, partial(_close_all, self._wires))
 
     async def _at(self, endpoint: ServerAddress) -> VllmClient:
@@ -477,5 +490,6 @@ async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([task])
         if not task.cancelled():
+            # Retrieved, or asyncio would log it as an exception that nobody took.
             task.exception()
         raise

@@ -19,6 +19,7 @@ from concertino import UsageError
 
 from concertino_vllm.settings import adapter_rank
 
+# They tell who saved the model, and change no tensor.
 _CHANGES_FREELY = frozenset({"_name_or_path", "dtype", "torch_dtype", "transformers_version", "use_cache"})
 _HEADER_LIMIT = 100 * 2**20
 Shapes = dict[str, tuple[int, ...]]
@@ -63,6 +64,7 @@ def check_weights(folder: Path, served: Path | None) -> None:
                 "running server keeps its configuration, so it cannot load this model; start another server"
             )
     known = read_shapes(served)
+    # `save_pretrained` leaves a tied output layer out; a state dict has it.
     tied = {"lm_head.weight"} if config.get("tie_word_embeddings") else set()
     for name, shape in known.items():
         if name not in shapes and name not in tied:
@@ -170,11 +172,13 @@ def write_state(state: Mapping[str, Any], served: Path | None, folder: Path) -> 
         ) from None
     known = read_shapes(served)
     tensors, places = {}, {}
+    # Names of the served files first: of two tied tensors, theirs is the one to keep.
     for name, tensor in sorted(state.items(), key=lambda item: item[0] not in known):
         place = (tensor.data_ptr(), math.prod(tensor.shape), tensor.storage_offset())
         if name not in known and place in places:
             continue  # tied to one that is there
         places[place] = name
+        # safetensors refuses tensors that share memory.
         tensors[name] = tensor.detach().cpu().contiguous().clone()
     for file in served.iterdir():
         if file.is_file() and not file.name.endswith((".safetensors", ".safetensors.index.json", ".bin", ".gguf")):

@@ -77,8 +77,10 @@ class VllmClient:
             import aiohttp
 
             self._session = aiohttp.ClientSession(
+                # aiohttp's own limit of 100 connections would be a queue that nobody sees.
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
                 headers=self._headers,
+                # aiohttp's default ends a request after 300 s; a generation, or loading weights, may take longer.
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
                 auto_decompress=True,
             )

@@ -62,6 +62,7 @@ _CAUSES: tuple[tuple[str, str, str], ...] = (
     (r"max_model_len .* is greater than the derived", "the model's context is shorter", "lower --max-model-len"),
 )
 _ERROR = re.compile(r"(?:^|\s)((?:[\w.]*\.)?\w*(?:Error|Exception|Exit|Interrupt): .+)")
+# These only point to the cause, which stands further up in the log.
 _VAGUE = re.compile(r"initialization failed|See root cause above|See stack trace|EngineDeadError")
 _PREFIX = re.compile(r"^\(\w+ pid=\d+\) (?:(?:INFO|WARNING|ERROR|DEBUG) \S+ \S+ \[[\w.]+:\d+\] ?)?")
 _NOISE = re.compile(r"resource_tracker|warnings\.warn|nanobind|^\s*$")

@@ -40,7 +40,7 @@ class _Waiting:
 
 
 class RequestGate:
-    """See the module."""
+    """Lets requests in side by side, and a change of weights alone, in the order in which they came."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -55,7 +55,7 @@ class RequestGate:
 
     @contextlib.asynccontextmanager
     async def shared(self) -> AsyncIterator[None]:
-        """For a request."""
+        """Around a request: waits while a change is inside, or came first."""
         await self._enter(alone=False)
         try:
             yield
@@ -64,7 +64,7 @@ class RequestGate:
 
     @contextlib.asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """For a change: begins when all requests before it have been answered."""
+        """Around a change: waits until all requests that came before it have been answered."""
         await self._enter(alone=True)
         try:
             yield
@@ -84,8 +84,10 @@ class RequestGate:
             with self._lock:
                 if not waiting.granted:
                     self._queue.remove(waiting)
+                    # A change that gives up may have been all that kept those behind it out.
                     self._let_in()
                     raise
+            # It was let in before the cancellation reached it.
             self._leave(alone=alone)
             raise
 

@@ -68,6 +68,7 @@ class VllmProcess:
                     grace=settings.grace_seconds,
                     orphan_grace=settings.grace_seconds,
                     orphaned_folders=[self._home],
+                    # vLLM leaves its objects in /dev/shm behind when it is killed.
                     shared_memory=True,
                     on_end=self._clear,
                 )
@@ -126,6 +127,7 @@ def _check_folders(settings: VllmSettings) -> None:
 def _hold_port(host: str, port: int) -> socket.socket:
     """Bind a port without listening, so that nobody else is given it before the server listens."""
     held = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    # On Linux, two sockets with this option may hold one port while neither listens; vLLM sets it too.
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         held.bind((host, port))

@@ -47,7 +47,7 @@ _REFUSALS = frozenset({FailureClass.CALLER, FailureClass.AUTH, FailureClass.THRO
 
 
 class VllmServer:
-    """See the module. Obtained by `server_of`."""
+    """One server of this process and its life; `server_of` gives the one of some settings."""
 
     def __init__(self, settings: VllmSettings) -> None:
         self.settings = settings
@@ -58,6 +58,7 @@ class VllmServer:
         self._reset()
 
     def _reset(self) -> None:
+        # Reentrant: a callback on a future that is done already runs at once, inside the lock.
         self._lock = threading.RLock()
         self._state: State = "idle"
         self._starting: Future[ServerAddress] | None = None
@@ -123,7 +124,7 @@ class VllmServer:
             raise VllmServerError(str(error), log=error.log, failure=error.failure) from error.__cause__
 
     async def start(self, on_progress: Callable[[StartProgress], None] | None = None) -> ServerAddress:
-        """The same, telling how far it has come about once a second; from another thread."""
+        """Start the server; `on_progress` is called about once a second, from another thread."""
         if on_progress is None:
             return await self.ready()
         self.listeners.append(on_progress)
@@ -189,6 +190,7 @@ class VllmServer:
             ProviderError: it does not answer, or is not vLLM.
         """
         endpoint = await self.ready()
+        # vLLM asks for no key here.
         async with VllmClient(endpoint.url) as wire:
             try:
                 return read_metrics(str(await wire.get("/metrics")))
@@ -207,6 +209,7 @@ class VllmServer:
         self._unwanted = False
         self._failed = None
         self._state, self._starting = "starting", starting
+        # A running future cannot be cancelled, so a cancelled request does not cancel the start for everyone.
         starting.set_running_or_notify_cancel()
         threading.Thread(target=self._bring_up, args=(starting,), name="concertino-vllm-start", daemon=True).start()
         return starting
@@ -219,6 +222,7 @@ class VllmServer:
             failed = error if isinstance(error, VllmServerError) else not_started(error)
             with self._lock:
                 self._state = "idle"
+                # Only what would come again is remembered; other failures may pass.
                 if failed.failure is FailureClass.CALLER and not self._unwanted:
                     self._failed = (time.monotonic(), failed)
             starting.set_exception(failed)
@@ -310,7 +314,7 @@ class VllmServer:
             await awaitable(process.ended)
 
     def drop_changes(self) -> None:
-        """What it was given since it started belongs to those who used it: the next start is as it was declared."""
+        """Forget the weights and adapters that it was given; the next start is as it was declared."""
         served, self.served = self.served, ServedState()
         served.discard()
 
@@ -337,6 +341,7 @@ class VllmServer:
 
     def forget(self) -> None:
         """In a forked child: what runs belongs to the parent, and its threads are not here."""
+        # The models of the child are copies that still hold their leases.
         leases = self._leases
         self.gate = RequestGate()
         self.using.clear()
@@ -366,14 +371,15 @@ class ServerLease:
     def __init__(self, server: VllmServer) -> None:
         self.server = server
         self._end = weakref.finalize(self, VllmServer._release, server)
+        # When this process ends, the guardian stops the server.
         self._end.atexit = False
 
     def release(self) -> None:
-        """It is not needed any more, as far as this lease goes."""
+        """Give the server up; without another lease it is stopped."""
         self._end()
 
     async def released(self) -> None:
-        """The same; if that ends the server, wait until nothing of it is left."""
+        """Release it; if that ends the server, wait until nothing of it is left."""
         self.release()
         await self.server.settled()
 

@@ -164,6 +164,7 @@ class Startup:
         served = self.served
         if served.weights is not None:
             await load_folder(wire, served.weights, extended=self.settings.extended)
+            # The warm-up has filled it under the weights of the start.
             await wire.post("/reset_prefix_cache")
             await wire.post("/update_weight_version", {"new_version": str(served.version)})
         for name, (folder, _) in served.adapters.items():
@@ -197,6 +198,7 @@ def not_started(error: BaseException) -> VllmServerError:
 async def _base_model(wire: VllmClient) -> tuple[str, str]:
     """The name that a server serves its model under, adapters left out, and what it was loaded from."""
     cards = (await wire.get("/v1/models"))["data"]
+    # vLLM lists adapters too, with their model as parent.
     base = next((card for card in cards if not card.get("parent")), None)
     if base is None:
         raise ProviderError(f"{wire.base}/v1/models lists no model, only {len(cards)} adapters")
@@ -206,6 +208,7 @@ async def _base_model(wire: VllmClient) -> tuple[str, str]:
 async def _warm_up(wire: VllmClient, model: str) -> None:
     """Ask for a few tokens, greedily and sampled: the first requests compile code, which takes up to half a minute."""
     for temperature in (0, 1):
+        # Log-probabilities have code of their own: their first request took 16 s on a cold CPU.
         body = {"model": model, "prompt": [1, 2, 3], "max_tokens": 2, "temperature": temperature, "logprobs": 1}
         try:
             await wire.post("/v1/completions", body)
