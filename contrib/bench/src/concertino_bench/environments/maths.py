@@ -103,6 +103,7 @@ class Maths(ActingEnvironment):
         scores = {"reasoner": {"format": float(readable), "runs": 0.0, "step": float(right)}}
         if turn.printed is not None:
             lines = turn.printed.strip().splitlines()
+            # The last line: scripts print their working first.
             step = turn.ran and bool(lines) and self.is_right(lines[-1])
             scores["programmer"] = {"format": 1.0, "runs": float(turn.ran), "step": float(step)}
         return rewards.TurnReward(self.domain, float(right and turn.final), scores)

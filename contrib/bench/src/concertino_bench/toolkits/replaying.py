@@ -122,6 +122,7 @@ class ReplayedCalls:
         return tuple(
             f"call {place}, {step.call}: " + (step.outcome.error or "it was meant to fail, and did not")
             for place, step in enumerate(self.steps, 1)
+            # A broken tool is a fault even where a refusal was meant.
             if step.outcome.ok == step.call.fails or step.outcome.broken
         )
 
