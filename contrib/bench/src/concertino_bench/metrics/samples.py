@@ -69,6 +69,7 @@ def pass_at_k(n: int, c: int, k: int) -> float:
     """
     if not (1 <= k <= n and 0 <= c <= n):
         raise ValueError(f"pass_at_k(n={n}, c={c}, k={k}): expected 1 <= k <= n and 0 <= c <= n")
+    # Whole numbers from `comb`: the usual product of fractions loses digits for large n.
     return 1.0 - comb(n - c, k) / comb(n, k)
 
 
@@ -102,6 +103,7 @@ def majority(items: Sequence[Item]) -> float:
     votes: dict[tuple[str, ...], list[bool]] = defaultdict(list)
     for item in items:
         if item.found:
+            # Spellings of one answer may differ in their verdicts, so all of these are kept.
             votes[tuple(map(answer_key, item.found))].append(item.right)
     if not votes:
         return 0.0
@@ -112,6 +114,7 @@ def majority(items: Sequence[Item]) -> float:
 
 def first_samples(items: Sequence[Item], k: int) -> list[Item] | None:
     """The items with the sample numbers 0 to k-1; None if one is not there."""
+    # By number, so a file with a missing sample does not compare other samples in its place.
     first = {item.key.sample: item for item in items if item.key.sample < k}
     return [first[sample] for sample in range(k)] if len(first) == k else None
 

@@ -62,6 +62,7 @@ def read_results(path: str | Path, *, lenient: bool = False) -> Results:
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
     lines = data.split(b"\n")
+    # A whole file ends with a newline, so the last part is empty unless a crash cut it.
     torn = lines.pop()
     header = _header(path, lines[0] if lines else torn)
     items: dict[Key, Item] = {}
@@ -139,6 +140,7 @@ def _short(paths: Sequence[Path]) -> list[str]:
 
 
 def _fresh(name: str, file: str, taken: set[str]) -> str:
+    # A system of another file may already be called so.
     new, number = f"{name} ({file})", 1
     while new in taken:
         number += 1
