@@ -218,7 +218,7 @@ class RouterProfile:
         ranked = []
         for model in chosen:
             seen = [self.known[at].outcomes[model] for at, _ in near if model in self.known[at].outcomes]
-            # A model that no neighbour was asked of is judged by all that is known of it.
+            # A model that was asked none of the neighbours is judged by the whole profile.
             mean = _mean([(o.score, o.usd) for o in seen]) if seen else self.overall[model]
             utility = mean.score - (cost_weight * mean.usd if cost_weight and mean.usd is not None else 0.0)
             ranked.append(Ranked(model, utility, mean.score, mean.usd, len(seen)))

@@ -76,7 +76,7 @@ class MajorityVote(Procedure):
     def _sampling(self, log: Log) -> Sampling:
         """How the leader's next vote is sampled."""
         of_run = log.sampling or Sampling()
-        # A server that honours seeds would give the same vote again and again.
+        # A seed for each vote: a server that honours seeds would otherwise give the same one again.
         seed = (of_run.seed or 0) * self.samples + self.seed + len(log.replies)
         return of_run.with_(temperature=self.temperature, seed=seed)
 

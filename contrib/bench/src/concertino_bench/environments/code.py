@@ -54,7 +54,7 @@ class Verdicts:
         return self._known.get(program) if program is not None else None
 
     def put(self, program: str, verdict: ProgramVerdict) -> None:
-        """Remember one."""
+        """Keep a verdict, and forget the oldest if there are too many."""
         self._known[program] = verdict
         if len(self._known) > _MOST_VERDICTS:
             self._known.popitem(last=False)

@@ -71,12 +71,11 @@ def plan_path_team(before: float, after: float, first: float, *, clip: bool = Tr
         clip: no reward below 0.
 
     Returns:
-        0 to 1; without `clip` it may be negative. Who went farther off than the start could earn more than 1 by the
-        formula; the paper declares rewards of 0 to 1, so it is cut there.
+        0 to 1; without `clip` it may be negative.
     """
     if after == 0:
         return 1.0
-    # Cut at 1: a walker who went farther off than the start could earn more than the paper's 0 to 1.
+    # Cut at 1: by the formula a walker who went farther off than the start could earn more, and the paper says 0 to 1.
     nearer = min(1.0, (before - after) / max(1.0, first))
     return max(0.0, nearer) if clip else nearer
 

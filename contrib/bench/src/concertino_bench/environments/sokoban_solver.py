@@ -134,7 +134,8 @@ def _pushes(
 
 
 def _estimate(board: _Board, boxes: frozenset[int]) -> int:
-    """No more pushes than are needed; a box that cannot come home counts once, so that nothing is lost unpruned."""
+    """A lower bound of the pushes that are still needed, which A* requires to find the fewest."""
+    # A box that cannot come home counts 1 and not `_FAR`: without pruning, its positions are looked at in their turn.
     return sum(left if (left := board.pushes_left[box]) < _FAR else 1 for box in boxes)
 
 

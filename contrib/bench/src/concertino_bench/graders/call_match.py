@@ -191,7 +191,8 @@ def _listed(values: Any) -> Sequence[Any]:
 
 
 def _optional(values: Sequence[Any]) -> bool:
-    """Whether an argument may be left out; two published rows have no accepted value at all, which means the same."""
+    """Whether an argument may be left out."""
+    # Two published rows have no accepted value at all, which means the same as `""` among them.
     return "" in values or not values
 
 

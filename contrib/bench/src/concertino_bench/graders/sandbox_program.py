@@ -53,7 +53,7 @@ _BINARY = (*_ARITHMETIC, "and_", "or_", "xor", "lshift", "rshift")
 
 
 def awaited(coroutine: Any) -> Any:
-    """What a coroutine gives."""
+    """The result of a coroutine."""
     import asyncio
 
     return asyncio.run(coroutine)
@@ -92,7 +92,11 @@ class Wire:
         self.source, self.sink = os.fdopen(source, "rb"), os.fdopen(sink, "wb")
 
     def say(self, *message: Any) -> None:
-        """Send."""
+        """Send a message.
+
+        Raises:
+            Gone: the other process has ended.
+        """
         line = json.dumps(message).encode() + b"\n"
         try:
             self.sink.write(line)
@@ -101,7 +105,11 @@ class Wire:
             raise Gone from None
 
     def hear(self) -> Any:
-        """Receive."""
+        """Wait for a message.
+
+        Raises:
+            Gone: the other process has ended, or wrote a line that is too long.
+        """
         line = self.source.readline(_LONGEST)
         if not line.endswith(b"\n"):
             raise Gone
@@ -291,19 +299,19 @@ class Program:
 
 
 class Borrowed:
-    """A function of the tests, as the program sees it."""
+    """A function of the tests, as the program sees it: a proxy."""
 
     def __init__(self, program: Program, number: int) -> None:
         self.program, self.number = program, number
 
     def __call__(self, *arguments: Any) -> Any:
-        """Have it called where the tests are."""
+        """Call the function, in the tests' process."""
         self.program.wire.say("borrowed", self.number, [self.program.pack(each) for each in arguments])
         return self.program.serve()
 
 
 def serve(source: int, sink: int) -> None:
-    """The program's process."""
+    """Load the program and do what the tests ask for, until their process ends."""
     program = Program(Wire(source, sink))
     sys.stdout = open(os.devnull, "w")
     try:
@@ -373,7 +381,7 @@ class Tests:
             raise Gone from None
 
     async def later(self, where: int) -> Any:
-        """What a coroutine of the program gives."""
+        """Await a coroutine of the program, in its process."""
         return self.ask("apply", "awaited", [{"t": "object", "v": where}])
 
     def apply(self, name: str, *values: Any, ours: bool = False) -> Any:
@@ -473,7 +481,7 @@ def _open(prompt: str) -> set[str]:
 
 
 def _replace(value: Any, after: Any) -> None:
-    """Make an argument what the program made of it."""
+    """Give an argument, in place, the content that the program gave its copy."""
     if isinstance(value, (list, bytearray)):
         value[:] = after
         return
@@ -482,7 +490,7 @@ def _replace(value: Any, after: Any) -> None:
 
 
 class Remote:
-    """An object of the program, as the tests see it.
+    """An object of the program, as the tests see it: a proxy.
 
     It may be called, looked at and walked over; but plain data are compared with here, with the plain data that it is
     derived from, if it is. Only objects of classes that the tests themselves call reckon with plain data in their way.
@@ -623,7 +631,7 @@ def run(side: Tests, tests: list[str], space: dict[str, Any]) -> tuple[list[bool
 
 
 def main(source: str, word: str, programs: list[str], tests: list[str], entry: str, prompt: str) -> None:
-    """Try a program, and report behind a word."""
+    """Run tests on the first program that can be compiled, and print a report behind `word`."""
     # Tests print too; only the report may reach the real output.
     out = os.fdopen(os.dup(1), "w")
     sys.stdout = open(os.devnull, "w")

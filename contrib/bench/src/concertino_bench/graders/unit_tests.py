@@ -75,12 +75,11 @@ class UnitTests(Grader):
         word = secrets.token_hex(12)
         source = _SCRIPT.read_text(encoding="utf-8")
         # ASCII alone, so no encoding on the way into the sandbox can change a program.
+        # The script's text goes along because the child process, too, is started from it.
         call = ", ".join(ascii(part) for part in (word, programs, tests, entry, prompt))
         try:
             seen = await services.call(
-                # The script's text goes along because the child process, too, is started from it.
-                self.tool,
-                {"code": f"_source = {source!a}\nexec(_source)\nmain(_source, {call})\n"},
+                self.tool, {"code": f"_source = {source!a}\nexec(_source)\nmain(_source, {call})\n"}
             )
         except Exception as error:  # whatever breaks here is not a fault of the program
             return Grade(

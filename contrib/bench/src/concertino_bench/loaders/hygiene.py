@@ -157,11 +157,9 @@ def _near(left: Sequence[_Question], right: Sequence[_Question], threshold: floa
         for gram in _rarest(question.grams, counts, threshold):
             holders.setdefault(gram, []).append(question)
     for theirs in right:
+        # By identity, since a pair may share several rare grams and is to be compared once.
         candidates = {
-            # By identity, since a pair may share several rare grams and is to be compared once.
-            id(mine): mine
-            for gram in _rarest(theirs.grams, counts, threshold)
-            for mine in holders.get(gram, ())
+            id(mine): mine for gram in _rarest(theirs.grams, counts, threshold) for mine in holders.get(gram, ())
         }
         for mine in candidates.values():
             if mine.key != theirs.key and _sizes_allow(mine.grams, theirs.grams, threshold):

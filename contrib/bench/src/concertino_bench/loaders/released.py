@@ -138,11 +138,9 @@ def read_record(row: Mapping[str, Any], place: str = "record") -> ReleasedRecord
     """
     row = checked(row, _RECORD, place)
     accepted, refused = _calls(row["all_tool_calls"], place)
+    # By number and not by text: turn_10 sorts before turn_2.
     responses = sorted(
-        # By number and not by text: turn_10 sorts before turn_2.
-        (int(match[1]), entry[0])
-        for key, entry in row["all_tool_responses"].items()
-        if (match := _TURN.fullmatch(key))
+        (int(match[1]), entry[0]) for key, entry in row["all_tool_responses"].items() if (match := _TURN.fullmatch(key))
     )
     if len(accepted) < len(responses):
         raise DataError(

@@ -386,7 +386,7 @@ class _Window:
 
     @property
     def spent(self) -> bool:
-        """Whether nothing is left, or only the beginning of a value."""
+        """Whether the file has ended and nothing is left, or only the beginning of a value."""
         return self.ended and not self.text[self.at :].rstrip().endswith(("]", "}"))
 
     def grow(self) -> bool:

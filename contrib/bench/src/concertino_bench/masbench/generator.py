@@ -299,6 +299,6 @@ class _QuestionBuilder:
 
     def _false(self, answer: int, *, hidden: bool) -> int:
         if hidden:
-            # Shifted within the seven-digit numbers, by at least 1: the claim is always false, and looks like the truth.
+            # Shifted within the seven-digit numbers by at least 1, so a claim is always false and looks like the truth.
             return 10**6 + (answer - 10**6 + self._rng.randrange(1, 9 * 10**6)) % (9 * 10**6)
         return (answer + self._rng.randrange(1, MODULUS)) % MODULUS

@@ -124,10 +124,9 @@ def compare(
     groups_a = by_task(of_a[key] for key in common)
     groups_b = by_task(of_b[key] for key in common)
     differences = _differences([*groups_a.values()], [*groups_b.values()], metrics, level, resamples, seed)
+    # One sample per task: the test takes its pairs for independent, and samples of a task are not.
     pairs = [
-        # One sample per task: the test takes its pairs for independent, and samples of a task are not.
-        (first[0].right, second[0].right)
-        for first, second in zip(groups_a.values(), groups_b.values(), strict=True)
+        (first[0].right, second[0].right) for first, second in zip(groups_a.values(), groups_b.values(), strict=True)
     ]
     return Comparison(
         a, b, len(common), len(groups_a), len(of_a) - len(common), len(of_b) - len(common), differences, _mcnemar(pairs)

@@ -74,7 +74,7 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
 
 def pass_at(k: int) -> Metric:
-    """pass@k; a metric."""
+    """pass@k, the chance that at least one of k samples is right."""
     _check(k)
 
     def terms(items: Sequence[Item]) -> Terms | None:
@@ -85,7 +85,7 @@ def pass_at(k: int) -> Metric:
 
 
 def majority_at(k: int) -> Metric:
-    """maj@k; a metric.
+    """maj@k, how often a majority vote of the first k samples is right.
 
     What votes is what the grader read (`Item.found`), compared by `answer_key`: `37`, `37.00` and `$37` are one answer.
     """

@@ -159,7 +159,7 @@ class _Asking:
     over: bool = False
 
     def note(self, circumstance: str, seen: Observation) -> None:
-        """An item stays open."""
+        """Leave an item open, and stop asking the model where another try is of no use."""
         message = seen.error.message if seen.error else "the budget left no room for the whole reply"
         self.found.reason = self.found.reason or f"{circumstance}: {message}"
         self.unreachable += 1

@@ -110,7 +110,7 @@ class Evaluation:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """What a results file says of it."""
+        """The evaluation as the header of a results file holds it."""
         return {
             "title": self.title,
             "sets": [

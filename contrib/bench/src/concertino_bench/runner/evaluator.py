@@ -181,7 +181,8 @@ class _Runner:
         return Outcome(self.file.path, list(self.file.items.values()), self.total, self.stopped)
 
     def _todo(self, tasks: Sequence[tuple[Task, TaskSet]]) -> Iterator[tuple[Key, System, Task, TaskSet]]:
-        """What is left, all systems task by task, so that an unfinished file compares them on the same tasks."""
+        """The items that are left, in the order in which they are done."""
+        # Task by task and not system by system, so that an unfinished file compares systems on the same tasks.
         for sample in range(self.evaluation.samples):
             for task, home in tasks:
                 for system in self.evaluation.systems:
@@ -241,7 +242,7 @@ class _Runner:
         return await orchestrator.run(task.question, pool=pool, budget=budget, trace=path, run_id=run_id), None
 
     def _shown(self, path: Path | None) -> str:
-        """A trace as the results file says it: relative to its own folder where it can be."""
+        """The path of a trace, relative to the folder of the results file where possible, so that both can be moved."""
         if path is None or self.folder is None:
             return ""
         home = self.file.path.parent
@@ -309,7 +310,7 @@ def run_id_of(key: Key, nonce: str) -> str:
 
 
 def _pool_of(system: System, pool: ct.Pool) -> ct.Pool:
-    """The pool of a system, with whoever leads it."""
+    """The pool of a system; makes sure that its leader is in it."""
     try:
         own = system.pool(pool)
         if isinstance(system.model, str):

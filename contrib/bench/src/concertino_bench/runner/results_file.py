@@ -71,7 +71,7 @@ class ResultsFile:
         self.items[item.key] = item
 
     def close(self) -> None:
-        """Let others write."""
+        """Close the file, which gives up its lock."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1

@@ -38,7 +38,7 @@ class PoolServices:
 
     @property
     def usage(self) -> Usage:
-        """What was spent."""
+        """What this grading has spent so far."""
         return self._scope.ledger.usage if self._scope is not None else Usage()
 
     async def ask(self, role: str, request: ChatRequest) -> Reply:

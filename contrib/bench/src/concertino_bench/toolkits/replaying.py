@@ -157,7 +157,7 @@ def replay(toolkit: Toolkit, calls: Calls, *, before: Calls = ()) -> ReplayedCal
 
 
 async def replay_async(toolkit: Toolkit, calls: Calls, *, checked: bool = True) -> ReplayedCalls:
-    """As `replay`, for toolkits too whose functions run elsewhere.
+    """As `replay`; also for toolkits whose functions run elsewhere, such as in a sandbox.
 
     Args:
         checked: refuse arguments that break a function's schema.

@@ -256,7 +256,7 @@ def _toolkit(task: Task) -> Toolkit:
 
 
 def _golden(actions: Calls, toolkit: Toolkit, where: str) -> list[GoldenCall]:
-    """The golden calls. Handing over to a person changes nothing, and a state cannot show it: it is left out."""
+    """The golden calls, without a hand-over to a person."""
     try:
         calls = [GoldenCall.of(action) for action in actions]
     except ValueError as error:
@@ -264,6 +264,7 @@ def _golden(actions: Calls, toolkit: Toolkit, where: str) -> list[GoldenCall]:
     unknown = [call.name for call in calls if call.name not in toolkit.functions()]
     if unknown:
         raise DataError(f"{where}: golden call of {unknown[0]!r}; expected one of {', '.join(toolkit.functions())}")
+    # A hand-over changes nothing, so no final state can show whether it was made.
     return [call for call in calls if call.name != _TRANSFER]
 
 

@@ -210,11 +210,11 @@ class Toolkit:
         return self._settle(function, self._perform(function, plain(dict(arguments))))
 
     async def use(self, name: str, arguments: Mapping[str, Any], *, checked: bool = True) -> CallOutcome:
-        """As `call`, for toolkits too whose functions run elsewhere."""
+        """As `call`; also for toolkits whose functions run elsewhere, such as in a sandbox."""
         return self.call(name, arguments, checked=checked)
 
     def _admit(self, name: str, arguments: Mapping[str, Any], checked: bool) -> tuple[Function | None, str]:
-        """The function to run, or why none is run."""
+        """The function to run; or None, and why none is run."""
         if self._ended:
             return None, f"nothing can be called after {self._ended}"
         function = self.functions().get(name)

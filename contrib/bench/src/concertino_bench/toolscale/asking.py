@@ -47,7 +47,7 @@ class StepProblem:
     part: str = ""
 
     def to_json(self, where: str) -> dict[str, str]:
-        """The rejection of a step."""
+        """The problem as an entry of the report."""
         return {"id": f"{where}/{self.part}" if self.part else where, "reason": self.reason, "detail": self.text}
 
 

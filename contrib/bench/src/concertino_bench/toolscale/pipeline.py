@@ -145,10 +145,10 @@ class SpendingLimit:
         self._held: list[tuple[float, float]] = []
 
     def free(self, usd: float, tokens: float, seconds: float) -> tuple[float, float]:
-        """What nobody holds, in $ and tokens.
+        """The $ and tokens that no running attempt holds.
 
         Args:
-            usd, tokens, seconds: left of the budget, with what is held; infinity where there is no limit.
+            usd, tokens, seconds: what is left of the budget, including what is held; infinity where there is no limit.
 
         Raises:
             StepFailed: it is nothing.
@@ -207,7 +207,7 @@ class _Synthesis:
             self.on_progress(SynthesisProgress(step, self.asker.asked, self.asker.known, len(self.asker.rejected)))
 
     async def run_all(self) -> SynthesisReport:
-        """All steps."""
+        """Run all steps in their order."""
         written = await self._schema()
         schema = Schema.from_json(written)
         database = await self._entries(written, schema)
@@ -405,7 +405,7 @@ class _Synthesis:
         return unlike
 
     async def _judged(self, row: dict[str, Any], toolkit: Toolkit) -> dict[str, Any] | None:
-        """The second and the third filter."""
+        """Apply the second and the third filter; None for a task that they refuse."""
         name = f"judged/{row['id']}"
         known = self.folder.load(name)
         if known is None:
