@@ -167,7 +167,7 @@ class PlanPath(ActingEnvironment):
         if self.done:
             return self._stepped(Judged(len(moves)), 0.0, "Nothing was done: the task is over.")
         before = self.grid.manhattan(self._cell)
-        # The state grows by the moves made, so a task has a most; it also keeps snapshots short.
+        # The state is the text of all moves, so their number has a limit.
         self._cell, made, illegal = self._walk(self._cell, moves[: self.most - len(self._moves)])
         self._moves += moves[:made]
         first = self.grid.manhattan(self.grid.start)

@@ -122,7 +122,7 @@ class Sokoban(ActingEnvironment):
                 player = near
                 if pushes:
                     boxes = (boxes - {near}) | {beyond}
-                    # The walk ends here, for whatever follows could not change the result.
+                    # The game is over here: later steps must not unsolve a level, and cannot save a lost one.
                     if boxes <= self.level.goals or self.level.is_deadlock(boxes):
                         return boxes, player, made + 1, ""
                 continue

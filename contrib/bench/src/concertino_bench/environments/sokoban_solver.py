@@ -115,7 +115,7 @@ def solve_level(rows: Sequence[str], most: int = 200_000, *, prune: bool = True)
             if after in came and came[after][0] <= pushes + 1:
                 continue
             came[after] = (pushes + 1, node, name)
-            # The counter breaks ties, so that the heap never compares two positions.
+            # The count of positions breaks ties by age, before the positions themselves are compared.
             heapq.heappush(queue, (pushes + 1 + _estimate(board, after[1]), len(came), after))
     return None
 

@@ -55,7 +55,7 @@ def distinct(
     index, repeats = start, 0
     while count is None or len(seen) < count:
         instance = one(index)
-        # Small options repeat instances, also turned or renamed ones, which the canonical text shares.
+        # Small levels repeat instances, also as turned or renamed copies, which share the canonical text.
         text = name(instance)
         if text not in seen:
             seen.add(text)

@@ -35,7 +35,7 @@ from .matching import match
 
 _FLOATS = frozenset({"float", "double", "number", "decimal"})
 _STRINGS = re.compile(r"[ \t\n,./\-_*^]")
-# Stop reasons with which a run ended before its leader could have called anything or refused to.
+# Stop reasons of runs that broke off: that nothing was called is then no decision.
 _BROKEN = frozenset({"format", "model", "cancelled", "crashed", "unfinished"})
 _JAVA_NUMBER = re.compile(r"-?\d{1,30}(?:\.\d{0,30})?[lLfFdD]?")
 

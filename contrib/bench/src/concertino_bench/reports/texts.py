@@ -90,7 +90,7 @@ def escaped(text: Any) -> str:
 def cell(text: Any) -> str:
     """A text for a cell of a Markdown table: no HTML, no mark-up, no new line."""
     line = html.escape(" ".join(clean(text).split()), quote=False)
-    # Renderers make links of bare addresses, which nobody who only reads a report should follow by mistake.
+    # Renderers make links of bare addresses, and a text of others must not place one in the report.
     return re.sub(r"([\\`*_\[\]|~#$!])", r"\\\1", line).replace("://", ":&#47;&#47;")
 
 

@@ -79,7 +79,7 @@ class ResultsFile:
     def _open(self) -> int:
         """The file, locked; opened again if another process put a new one in its place meanwhile."""
         while True:
-            # O_APPEND: each write goes to the end as one step, also behind a line that was torn.
+            # O_APPEND: each write goes to the end of the file, also after a torn line was cut off.
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             try:
                 self._lock(file)

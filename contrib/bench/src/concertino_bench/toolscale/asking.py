@@ -110,7 +110,7 @@ class StepModel:
         if known is None:
             checked = await self._ask(prompt, schema, check, role)
             known = {"data": checked.usable, "rejected": [problem.to_json(name) for problem in checked.problems]}
-            # Also where nothing was usable: asking once more with the same prompt costs the same and rarely helps.
+            # Also where nothing was usable, so that a run which is continued does not pay for the same replies again.
             self.folder.save(name, known)
         else:
             self.known += 1
