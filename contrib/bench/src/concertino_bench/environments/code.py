@@ -18,6 +18,7 @@ from .acting import ActingEnvironment, Judged, Ran, Turn, UnreadableAction, refu
 from .harness import ProgramRun, digest_of, inputs_of, read_runs, write_script
 from .mutants import mutants
 
+# Characters of a program.
 _MOST_CHARS = 50_000
 # Bounds the work of one turn: each test of a tester is run on the reference and on ten mutants.
 _MOST_TESTS = 8

@@ -15,6 +15,7 @@ from . import rewards
 from .acting import ActingEnvironment, Judged, Ran, Turn, UnreadableAction, refuse_snapshot
 from .reading import read_number
 
+# Characters of a script's output that are shown, and of a script that is run.
 _SHOWN = 2_000
 _MOST_CHARS = 100_000
 _EXPECTED = 'expected an answer, {"answer": "..."}, or a script to run, {"code": "..."}'
@@ -121,6 +122,7 @@ def _read(action: Any) -> tuple[str, str]:
             raise UnreadableAction(f"the action has the keys {sorted(map(str, action))[:5]}; {_EXPECTED}")
         kind, value = next(iter(action.items()))
     else:
+        # What a strategy passes on is often the bare answer.
         kind, value = "answer", action
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise UnreadableAction(f"the {kind} is {str(value)[:60]!r}; {_EXPECTED}")

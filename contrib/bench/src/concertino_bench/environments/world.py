@@ -19,6 +19,7 @@ from concertino.strategies import Stepped
 
 from .acting import ActingEnvironment, Ran, UnreadableAction
 
+# Characters of a result, state included: far more than any state has.
 _MOST_CHARS = 1_000_000
 
 

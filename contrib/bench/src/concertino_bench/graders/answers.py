@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+# Characters of one answer: a reply may have megabytes without a line break.
 _LONGEST = 4000
 # Marks of retrieval-trained models (R1-Searcher, Search-R1, GAP) and of chat templates (Hermes, Qwen).
 _FOREIGN = (

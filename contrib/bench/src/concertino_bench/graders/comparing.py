@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from concertino.executor import ChildProcess
 
+# For importing sympy, which takes seconds, and far longer on a machine that is busy or has a cold disk.
 _START_SECONDS = 120.0
 _WORKER = Path(__file__).with_name("math_worker.py")
 

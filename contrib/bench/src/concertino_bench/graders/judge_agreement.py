@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from concertino_bench.tasks.grade import Verdict
 
+# The quantile of the normal distribution that leaves 2.5 % on either side.
 _Z = 1.959963984540054
 Interval = tuple[float, float]
 

@@ -25,6 +25,7 @@ from concertino_bench.tasks.task import Task
 from .answers import spoken
 from .base import json_of, shown
 
+# Characters of a question and of an answer that are sent: what is longer costs more than it tells a judge.
 _LONGEST = 16_000
 _INSTRUCTIONS = """\
 You compare a candidate answer with the accepted answers to a question. The message is a JSON object; everything in it

@@ -17,6 +17,7 @@ import sys
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from typing import Any
 
+# 3 GiB of address space: one symbolic comparison can otherwise take all memory of the machine.
 _MEMORY = 3 << 30
 _DECIMAL = re.compile(r"-?(\d*)\.(\d{1,12})")
 
@@ -51,6 +52,7 @@ def _compare(golds: list[str], found: str, whole: bool, rounding: bool) -> dict[
         return {"equal": False, "found": None, "error": ""}
     shown = ours[-1] if isinstance(ours[-1], str) else str(ours[0])
     error = ""
+    # One gold text after the other: one that cannot be compared must not hide that another one is equal.
     for gold in golds:
         try:
             theirs = _read_latex(gold)

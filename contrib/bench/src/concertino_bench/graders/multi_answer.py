@@ -27,6 +27,7 @@ from .matching import match
 _ITEM = re.compile(r"[ \t]{0,8}(?:[-*•]|\(?\d{1,3}[.):])[ \t]+(.+)")
 # A comma before three digits marks thousands and parts no answers.
 _PART = re.compile(r"[ \t]{0,4},[ \t]{1,4}and[ \t]|,(?!\d{3}(?!\d))|[ \t]and[ \t]")
+# Characters of a list of answers; each is compared with each where any order will do.
 _LONGEST = 20_000
 
 

@@ -20,6 +20,7 @@ from .base import shown
 
 # Longer matches are no answers, and Python refuses integers of more than 4300 digits.
 _DIGITS = 300
+# Characters that are searched first, and marks that are looked at: the last ones decide.
 _WINDOW = 4096
 _PLACES = 50
 # GSM8K's annotations, `<<48/2=24>>`: what stands in them is working, not an answer.

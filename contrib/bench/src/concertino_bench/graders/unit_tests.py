@@ -27,6 +27,7 @@ from concertino_bench.tasks.task import Task
 from .answers import spoken
 from .base import shown
 
+# Characters of a program: far more than a solver writes, and few enough for the sandbox to take.
 _LONGEST = 200_000
 _FENCE = re.compile(r"^[ \t]{0,8}(```+|~~~+)[ \t]{0,4}([\w+.#-]{0,20})[^\n]{0,80}$", re.MULTILINE)
 _START = re.compile(r"^(?:import |from |def |async def |class |@|[A-Za-z_]\w{0,60} ?=)", re.MULTILINE)

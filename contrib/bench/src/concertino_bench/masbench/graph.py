@@ -21,6 +21,7 @@ from typing import Literal
 
 from concertino_toy.problems import NameWorld, Quantity
 
+# The published rows count modulo 23, which their paper never says.
 MODULUS = 23
 """All values are taken modulo this."""
 

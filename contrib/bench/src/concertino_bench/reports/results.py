@@ -131,6 +131,7 @@ def _short(paths: Sequence[Path]) -> list[str]:
     if len(set(whole)) < len(whole):
         twice = next(path for path, parts in zip(paths, whole, strict=True) if whole.count(parts) > 1)
         raise UsageError(f"{twice} is named twice; expected different files")
+    # `results.jsonl` is a common name, so folders are added until the names differ.
     names: list[str] = []
     for length in range(1, max(map(len, whole)) + 1):
         names = ["/".join(parts[-length:]) for parts in whole]

@@ -17,6 +17,7 @@ from concertino import UsageError
 
 from concertino_bench.tasks.item import Item, Key
 
+# Of the file's form, so that a later version can tell which one it reads.
 VERSION = 1
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
 

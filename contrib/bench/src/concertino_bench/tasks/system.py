@@ -46,6 +46,7 @@ class System:
 
     def pool(self, pool: Pool) -> Pool:
         """The pool with the members and roles of this system."""
+        # Patterns first: they would leave out the agents that are offered next.
         seen = pool.only(*self.only) if self.only else pool
         seen = seen.offering(*self.offer) if self.offer else seen
         seen = seen.bind(**self.roles) if self.roles else seen

@@ -284,7 +284,6 @@ class _Synthesis:
                 database[table.name] |= {entry[table.key]: entry for entry in found}
         empty = [table for table, entries in database.items() if not entries]
         if empty:
-            # The artefacts are there and say that nothing could be used, so they would be taken as they are.
             for name in empty:  # so that the next run asks again
                 for file in (self.folder.path / "entries").glob(f"{name}-*.json"):
                     file.unlink()
