@@ -204,6 +204,7 @@ def tools_only(pool: Pool) -> Pool:
 
 def visible(pool: Pool, models: Sequence[str]) -> list[str]:
     """Visible names of the agents that these models are offered as, in the order of the models."""
+    # Strategies name members as the leader's model server shows them, which may differ from the pool's names.
     names = {spec.needs[0]: name for name, spec in experts(pool, models).actions}
     return [names[model] for model in models]
 

@@ -56,6 +56,7 @@ class Prompted(ParallelRounds):
 
 def _own(strategy: ParallelRounds, machine: Any, dumped: Mapping[str, Any]) -> Machine:
     """A restored machine with settings of the strategy's own class, so that its dumps keep the same name."""
+    # The base class restores its own settings, whose name would be another strategy's in the next dump.
     machine.settings = type(strategy).from_json(dumped["settings"])
     found: Machine = machine
     return found

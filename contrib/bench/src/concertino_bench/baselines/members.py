@@ -37,6 +37,7 @@ def members_of(tools: Sequence[Mapping[str, Any]], chosen: Sequence[str], strate
     Raises:
         UsageError: a name is unknown, a member takes more than one text, or no model is offered.
     """
+    # A replay does not know the pool, and takes the recorded calls: the names are right already.
     if not tools:
         return tuple(AskedMember(name, TASK) for name in chosen)
     functions = {tool["function"]["name"]: tool["function"] for tool in tools}
@@ -65,6 +66,7 @@ def _argument(function: Mapping[str, Any], strategy: str) -> str:
     """The one argument that takes the text."""
     properties = _properties(function)
     required = function.get("parameters", {}).get("required", [])
+    # Optional arguments keep their defaults, so only the required ones have to be a single text.
     wanted = [name for name in properties if name in required] or list(properties)
     if len(wanted) != 1 or properties[wanted[0]].get("type", "string") != "string":
         needs = ", ".join(wanted) or "nothing"

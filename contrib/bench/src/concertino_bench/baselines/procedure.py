@@ -96,6 +96,7 @@ class Procedure(Strategy):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of `to_json`; unknown settings are ignored."""
+        # Fields that are not compared are objects, such as a fitted profile, which JSON cannot hold.
         known = {each.name for each in fields(cls) if each.compare}
         return cls(**{key: value for key, value in data.items() if key in known})
 
@@ -120,6 +121,7 @@ class Procedure(Strategy):
             value = getattr(self, name)
             if isinstance(value, str) or not all(isinstance(each, str) and each for each in value):
                 self._refuse(name, 'names, such as ("ask_small", "ask_large")')
+            # A trace gives lists back, and two equal strategies must compare equal.
             object.__setattr__(self, name, tuple(value))
 
     def _one_of(self, setting: str, known: Sequence[str]) -> None:
@@ -148,6 +150,7 @@ class ProcedureMachine(Machine):
         if self.ended is not None:
             return self.ended
         step = self.settings.decide(self.log)
+        # Only calls cost a round; asking the leader once more after the last round is allowed.
         if isinstance(step, Act) and self.limit is not None and step.round > self.limit:
             return Done(self.settings.best(self.log), "rounds", f"{self.limit} rounds are over")
         return step
@@ -168,6 +171,7 @@ class ProcedureMachine(Machine):
 
     def finish(self, stop: str, detail: str = "") -> None:
         """End from outside, with the best answer so far."""
+        # A machine that is done keeps its answer, whatever ends the run afterwards.
         if not isinstance(self.step(), Done):
             self.ended = Done(self.settings.best(self.log), stop, detail)
 

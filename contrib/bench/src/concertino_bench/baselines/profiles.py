@@ -29,6 +29,7 @@ from concertino_bench.tasks.item import Item
 from concertino_bench.tasks.task import Task
 
 FORMAT = "concertino-router-profile/1"
+# Letters alone: numbers differ from question to question and say nothing about who can answer it.
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -103,6 +104,7 @@ class RouterProfile:
         found: dict[str, dict[str, list[tuple[float, float | None]]]] = {}
         for number, row in enumerate(rows, 1):
             score = row.get("score", row.get("correct"))
+            # Not graded is not wrong: counted as 0 it would teach the router against the model.
             if score is None and ("score" in row or "correct" in row):
                 continue
             question, model = row.get("question"), row.get("model")
@@ -216,9 +218,11 @@ class RouterProfile:
         ranked = []
         for model in chosen:
             seen = [self.known[at].outcomes[model] for at, _ in near if model in self.known[at].outcomes]
+            # A model that was asked none of the neighbours is judged by the whole profile.
             mean = _mean([(o.score, o.usd) for o in seen]) if seen else self.overall[model]
             utility = mean.score - (cost_weight * mean.usd if cost_weight and mean.usd is not None else 0.0)
             ranked.append(Ranked(model, utility, mean.score, mean.usd, len(seen)))
+        # The sort is stable: models of equal utility stay in the profile's order.
         return sorted(ranked, key=lambda each: -each.utility)
 
     def nearest(self, question: str, k: int) -> list[tuple[int, float]]:
@@ -228,6 +232,7 @@ class RouterProfile:
         for word, weight in vector.items():
             for at, other in self._places.get(word, ()):
                 likeness[at] = likeness.get(at, 0.0) + weight * other
+        # The place breaks ties, so the same profile gives the same neighbours.
         return sorted(likeness.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
 
     @cached_property
@@ -261,6 +266,7 @@ class RouterProfile:
 
     def _vector(self, counts: Mapping[str, int]) -> dict[str, float]:
         """A unit vector of the words that the profile knows."""
+        # The logarithm of the count: a word that stands ten times is not ten times as telling.
         raw = {word: (1 + math.log(n)) * self._rarity[word] for word, n in counts.items() if word in self._rarity}
         length = math.sqrt(sum(value * value for value in raw.values()))
         return {word: value / length for word, value in raw.items()} if length else {}
@@ -284,5 +290,6 @@ def _spent(row: Mapping[str, Any], price: Prices | None) -> float | None:
 
 def _mean(given: Sequence[tuple[float, float | None]]) -> Performance:
     known = [usd for _, usd in given if usd is not None]
+    # A mean over the known prices alone would make a model look as cheap as its cheapest samples.
     usd = sum(known) / len(known) if len(known) == len(given) else None
     return Performance(sum(score for score, _ in given) / len(given), usd, len(given))

@@ -60,6 +60,7 @@ class KnnRouter(Procedure):
         if self.fitted is not None and not isinstance(self.fitted, RouterProfile):
             self._refuse("fitted", "a RouterProfile; the path of a file is `profile`")
         if not self.digest and (self.fitted is not None or (self.profile and Path(self.profile).is_file())):
+            # The dataclass is frozen; the digest makes two profiles under one path two systems.
             object.__setattr__(self, "digest", self._profile().digest)
 
     def prepare(self, brief: TaskContext) -> Log:
@@ -74,6 +75,7 @@ class KnnRouter(Procedure):
                 f"{self.name}: the profile has the digest {profile.digest}, and the settings say {self.digest}: it has "
                 "changed since; give the profile that was meant, or make the strategy again without a digest"
             )
+        # Leakage: the profile holds the graded outcome of this very question.
         if not self.allow_seen and profile.has_seen(brief.question):
             raise UsageError(
                 f"{self.name}: the profile was fitted to this very question ({brief.question[:60]!r}), so it knows "
@@ -90,6 +92,7 @@ class KnnRouter(Procedure):
         )
         order = [member for each in ranked for member, model in known.items() if model == each.model]
         of = {each.model: each for each in ranked}
+        # As text: a log is dumped and restored as JSON, and `decide` needs no profile then.
         notes = json.dumps([[m.name, of[known[m]].score, of[known[m]].usd, of[known[m]].neighbours] for m in order])
         return replace(log, members=tuple(order[: self.tries]), notes=notes)
 
@@ -104,6 +107,7 @@ class KnnRouter(Procedure):
         return Done(None, "model", failures(log.results) or "no member wrote a text")
 
     def _why(self, asked: AskedMember, log: Log) -> str:
+        # Found by name, since a ranking may hold members that were not asked.
         name, score, usd, neighbours = next(each for each in json.loads(log.notes) if each[0] == asked.name)
         cost = "$ unknown" if usd is None else f"${usd:.6f}"
         return f"{name}: {score:.2f} right, {cost}, over {neighbours} neighbours"
@@ -114,6 +118,7 @@ class KnnRouter(Procedure):
         if not self.profile:
             raise UsageError(f"{self.name}: no profile; give profile='profile.json', which RouterProfile.save writes")
         path = Path(self.profile)
+        # Part of the cache's key, so a file that was written again is read again.
         stamp = path.stat().st_mtime_ns if path.exists() else 0
         return _loaded(str(path.absolute()), stamp)
 

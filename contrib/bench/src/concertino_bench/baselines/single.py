@@ -86,6 +86,7 @@ class SelfRefine(Procedure):
         if len(critiques) < len(written):
             if len(critiques) == self.revisions:
                 return Done(draft, "answered", f"after {self.revisions} revisions, the last one not reviewed")
+            # A revision that changes nothing would get the same critique again.
             if critiques and written[-1].strip() in ("", written[-2].strip()):
                 return Done(draft, "answered", f"revision {len(critiques)} changed nothing")
             return ask(_CRITIQUE.format(approved=APPROVED, question=question, draft=draft), role="critic")
@@ -101,4 +102,5 @@ class SelfRefine(Procedure):
 def approves(critique: str) -> bool:
     """Whether a critic found nothing: it says so and little more, or it says nothing at all."""
     text = critique.strip()
+    # A length limit: a critique such as "no faults but one: ..." holds the words too.
     return not text or (APPROVED in text.upper() and len(text) <= 2 * len(APPROVED))

@@ -46,6 +46,7 @@ def sas_mas(
             f"levels={list(levels)}, count={count}: expected levels {LEVELS[0]} to {LEVELS[-1]}, count >= 1"
         )
     single, leader = pool.model(alone).name, pool.model("orchestrator").name
+    # The leader is left as it is: the study compares divisions of work under one leader.
     others = [spec.name for spec in pool.models if spec.name not in (single, leader)]
     sets = {each.name: each for each in task_sets()}
     selections = [
@@ -76,5 +77,6 @@ class _Copies:
     def __call__(self, pool: Pool) -> Pool:
         copied = pool.model(self.model)
         for name in self.others:
+            # The names stay, because agents of the pool name the models that they need.
             pool = pool.replace(name, copied.with_(name=name))
         return pool

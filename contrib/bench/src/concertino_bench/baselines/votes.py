@@ -61,6 +61,7 @@ def count(texts: Sequence[str | None], form: Form) -> Vote:
             silent += 1
         else:
             voters.setdefault(key, []).append(place)
+    # Of equal counts the one that was given first, so that no order of a dict decides.
     candidates = sorted(voters.items(), key=lambda item: (-len(item[1]), item[1][0]))
     return Vote(tuple(Candidate(key, tuple(places)) for key, places in candidates), silent)
 

@@ -68,6 +68,7 @@ class MajorityVote(Procedure):
             return outcome(self._count(log), list(log.replies), "")
         asked = len(log.results)
         if asked < len(log.members):
+            # A run may allow fewer calls at once than there are voters; then the vote takes several rounds.
             width = log.parallel or len(log.members)
             return act(log.members[asked : asked + width], text, log)
         return outcome(self._count(log), log.texts, failures(log.results))
@@ -75,6 +76,7 @@ class MajorityVote(Procedure):
     def _sampling(self, log: Log) -> Sampling:
         """How the leader's next vote is sampled."""
         of_run = log.sampling or Sampling()
+        # A seed for each vote: a server that honours seeds would otherwise give the same one again.
         seed = (of_run.seed or 0) * self.samples + self.seed + len(log.replies)
         return of_run.with_(temperature=self.temperature, seed=seed)
 
@@ -132,6 +134,7 @@ class Cascade(Procedure):
         """Ask the next ones unless enough agree."""
         asked, vote = len(log.results), count(log.texts, self.answers)
         agreed = bool(vote.candidates) and len(vote.candidates[0].voters) >= self.agreement
+        # A limit on calls at once must not change the outcome, so a stage that was begun is finished.
         if agreed and not self._inside_a_stage(log):
             detail = f"{asked} of {len(log.members)} answers agreed: {vote.describe()}"
             return Done(_text_of(vote, log.texts), "answered", detail)
@@ -140,6 +143,7 @@ class Cascade(Procedure):
             text = with_instruction(log.question, self.instruction)
             return act(log.members[asked : asked + min(width, log.parallel or width)], text, log)
         last = log.texts[-1] if log.texts else None
+        # The last and strongest member is believed, unless no answer can be read from it.
         if last is not None and count([last], self.answers).candidates:
             detail = f"no {self.agreement} agreed ({vote.describe()}); {log.members[-1].name} decided"
             return Done(last, "answered", detail)

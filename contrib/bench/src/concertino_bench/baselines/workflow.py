@@ -86,6 +86,7 @@ class StaticWorkflow(Procedure):
             object.__setattr__(self, "graph", read_graph(Path(self.file)))
         if self.graph is not None:
             object.__setattr__(self, "graph", dict(self.graph))
+            # Read once here, so that a wrong graph is an error before the first question and not in each run.
             _answering(self._plan(), self._wanted())
 
     def prepare(self, brief: TaskContext) -> Log:
@@ -104,6 +105,7 @@ class StaticWorkflow(Procedure):
         """Run the graph, then answer with its last result."""
         plan = self._plan()
         if not log.rounds:
+            # After the references were read: a question that holds `${a}` stays a question.
             asked = [replace(call, arguments=_filled(call.arguments, log.question)) for call in plan.calls]
             return Act(Plan(asked), 1)
         answering = _answering(plan, self._wanted())

@@ -108,6 +108,7 @@ def _writer(name: str | None, pool: Pool, choice: PoolChoice) -> str | ModelSpec
         return "writer"
     from concertino_bench.model_cards.describing import find_writer
 
+    # Patterns choose what is described; the one who writes about it may well be left out by them.
     inside = name in pool.roles or any(name in (spec.name, spec.short_name) for spec in pool.models)
     return name if inside else find_writer(replace(choice, only=(), without=()).open(), name)
 

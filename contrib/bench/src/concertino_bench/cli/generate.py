@@ -122,6 +122,7 @@ def _show(report: AnswerCheck) -> None:
 
 def _noting(tasks: Iterable[Task], templates: set[str]) -> Iterator[Task]:
     for task in tasks:
+        # Noted while they pass, because a million tasks are not kept in memory.
         templates.update(task.metadata["templates"])
         yield task
 
@@ -139,6 +140,7 @@ def _progress(tasks: Iterator[Task], count: int) -> Iterator[Iterable[Task]]:
 def _write(path: Path, lines: Iterable[str]) -> tuple[int, str]:
     """Write a file whole or not at all; its size in bytes and its SHA-256."""
     digest, size = hashlib.sha256(), 0
+    # Next to the file, since a move is only whole within one file system.
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with beside.open("wb") as file:

@@ -22,6 +22,7 @@ class ProgressLine:
         self.terminal = sys.stderr.isatty()
         self._quiet = quiet
         self._begun = False
+        # Logs get their first line only after a while: a short command then writes none.
         self._last = 0.0 if self.terminal else time.monotonic()
 
     def show(self, text: str, *, now: bool = False) -> None:
@@ -30,6 +31,7 @@ class ProgressLine:
         if (self._quiet and not self.terminal) or (not now and age < (0.1 if self.terminal else _EVERY)):
             return
         self._last, self._begun = time.monotonic(), True
+        # On stderr, so that results on stdout can be piped.
         click.echo(f"\r\x1b[K{text}" if self.terminal else text, err=True, nl=not self.terminal)
 
     def end(self) -> None:

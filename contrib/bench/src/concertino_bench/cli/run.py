@@ -84,6 +84,7 @@ def run_command(
     async def run() -> Outcome:
         task = asyncio.current_task()
         assert task is not None
+        # Job schedulers end programs so; cancelled, it closes traces and servers as after Ctrl-C.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         return await evaluate(
             evaluation,
@@ -205,6 +206,7 @@ def _selection(text: str, sets: dict[str, TaskSet]) -> Selection:
 
     name, *parts = _parts(text)
     entry: dict[str, Any] = {"set": name, "options": dict(_pair(part, "--tasks") for part in parts)}
+    # `seed` is an option of generated sets, so drawing at random has a word of its own here.
     for key, own in (("limit", "limit"), ("draw", "seed")):
         if key in entry["options"]:
             entry[own] = entry["options"].pop(key)
@@ -251,6 +253,7 @@ def _pair(text: str, option: str) -> tuple[str, Any]:
     if not equals or not key.strip():
         raise click.UsageError(f"{option}: {text!r} is not a KEY=VALUE")
     try:
+        # `level=4` is a number and `model=toy/steady` a text, without quotes that a shell would take.
         return key.strip(), json.loads(value)
     except ValueError:
         return key.strip(), value.strip()

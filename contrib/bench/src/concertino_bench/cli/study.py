@@ -102,6 +102,7 @@ def _report(out: Path, as_json: bool) -> None:
         page.write_text(report.html(), "utf-8")
     except ct.UsageError as error:
         click.echo(str(error), err=True)
+        # Without matplotlib the study still has its Markdown and its figures.
         page = Path()
     curves = report.to_json()["curves"]
     systems: dict[str, dict[str, float]] = {}

@@ -96,6 +96,7 @@ def synthesise_command(
         write_json(report.to_json())
     else:
         _show(report)
+    # A script that goes on with the tasks has to see that there are none.
     if not report.tasks:
         sys.exit(1)
 
@@ -125,6 +126,7 @@ def _plan(settings: SynthesisSettings, out: Path, pool: Pool) -> dict[str, Any]:
     from concertino_bench.toolscale.pipeline import SANDBOX
 
     tries, tasks = 1 + settings.repairs, settings.intents * (1 + settings.evolve)
+    # The prompt asks for two to six tables, so this is the most.
     batches = settings.subjects * 6
     return {
         "folder": str(out),

@@ -88,6 +88,7 @@ class Turn:
             turn: words of other turns are left out; None takes all.
             final: whether the run is over behind it.
         """
+        # `said` keeps each role's last word, which may be from an earlier turn.
         words = {role: word for role, word in state.said.items() if turn is None or word.turn == turn}
         acting = words.pop(state.answering, None)
         script = next((word for word in words.values() if word.ok is not None), None)
@@ -142,6 +143,7 @@ class ActingEnvironment(ABC):
         scripts = self.scripts(action)
         if scripts and self._run is None:
             raise UsageError(f"{type(self).__name__} runs scripts to judge actions; make it with run=ScriptRunner()")
+        # In two halves, since a world runs the same scripts through its pool instead, where they are traced.
         return self.judge(action, [self._run(script) for script in scripts] if self._run else [])
 
     @abstractmethod

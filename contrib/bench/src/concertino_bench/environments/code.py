@@ -18,7 +18,9 @@ from .acting import ActingEnvironment, Judged, Ran, Turn, UnreadableAction, refu
 from .harness import ProgramRun, digest_of, inputs_of, read_runs, write_script
 from .mutants import mutants
 
+# Characters of a program.
 _MOST_CHARS = 50_000
+# Bounds the work of one turn: each test of a tester is run on the reference and on ten mutants.
 _MOST_TESTS = 8
 _MOST_VERDICTS = 100
 _EXPECTED = 'expected a whole Python program as a text, or {"code": "..."}'
@@ -53,7 +55,7 @@ class Verdicts:
         return self._known.get(program) if program is not None else None
 
     def put(self, program: str, verdict: ProgramVerdict) -> None:
-        """Remember one."""
+        """Keep a verdict, and forget the oldest if there are too many."""
         self._known[program] = verdict
         if len(self._known) > _MOST_VERDICTS:
             self._known.popitem(last=False)
@@ -70,6 +72,7 @@ class CodeTests(ActingEnvironment):
     """
 
     domain = "code"
+    # The team reward counts hidden tests.
     tells_reward = False
 
     def __init__(self, instance: Mapping[str, Any], *, verdicts: Verdicts | None = None, **runner: Any) -> None:
@@ -156,6 +159,7 @@ class CodeTests(ActingEnvironment):
     def _judged(self, ran: Ran) -> ProgramVerdict:
         (runs,) = read_runs(ran.stdout, 1, len(self.examples) + len(self.tests))
         split = len(self.examples)
+        # A task without examples is run on its hidden tests alone.
         smoke = runs[:split] or runs
         return ProgramVerdict(
             tuple(runs[:split]),
@@ -184,6 +188,7 @@ class CodeTests(ActingEnvironment):
         left = list(ran)
         for program in self._to_run(turn):
             self._verdicts.put(program, self._judged(left.pop(0)))
+        # A twin, so that rewards leave the state as it is; with the same verdicts, so that nothing is run twice.
         twin = CodeTests(self._instance(), verdicts=self._verdicts)
         twin.restore(turn.before)
         last = twin.verdict
@@ -211,6 +216,7 @@ class CodeTests(ActingEnvironment):
         """Programs of a turn that were not judged yet, the one before it first."""
         before = turn.before.get("program") if isinstance(turn.before, Mapping) else None
         both = [program for program in (before, _program_or_none(turn.action)) if program is not None]
+        # In order and once each: `turn_reward` takes the results one after another.
         return [program for program in dict.fromkeys(both) if self._verdicts.get(program) is None]
 
     def _measurable(self, turn: Turn) -> bool:
@@ -222,7 +228,9 @@ class CodeTests(ActingEnvironment):
         inputs = len(self.tests) + len(own)
         golden, *others = read_runs(ran.stdout, 1 + len(mutants(self.golden)), inputs)
         split = len(self.tests)
+        # A test that the reference fails is wrong, and would count every mutant as found.
         usable = [i for i, test in enumerate(own) if golden[split + i].digest == digest_of(test)]
+        # A mutant that gives what the reference gives on all inputs has no fault that a test could find.
         killable = [
             runs
             for runs in others

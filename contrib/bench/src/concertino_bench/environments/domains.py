@@ -54,6 +54,7 @@ class Domain:
     def task(self, index: int, level: int, seed: int, split: Split, **options: Any) -> Task:
         """The task of an index."""
         chosen = "".join(f" {name}={value}" for name, value in sorted(options.items()))
+        # Every option is in the key: another option is another stream, not the same instances cut otherwise.
         key = f"environments 1 {self.name} {level} {split} {seed} {index}{chosen}"
 
         def draw(rng: Random) -> dict[str, Any] | None:
@@ -213,6 +214,7 @@ def world_of(task: Task, *, python: str = "python") -> EnvironmentWorld:
         python: the pool's member that runs scripts.
     """
     domain = _domain(task.metadata.get("environment", ""))
+    # The environment is made anew for each call; shared verdicts keep a program from being run again each time.
     shared = {"verdicts": code.Verdicts()} if domain.name == "code" else {}
 
     def make() -> ActingEnvironment:

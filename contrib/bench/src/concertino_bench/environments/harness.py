@@ -116,12 +116,14 @@ def write_script(programs: Sequence[str], inputs: Sequence[Any], *, shown: int =
 
 def read_runs(stdout: str, programs: int, inputs: int) -> list[list[ProgramRun]]:
     """The result of each program on each input."""
+    # A script that was stopped has printed no line for what it did not reach.
     runs = [[ProgramRun("cut") for _ in range(inputs)] for _ in range(programs)]
     for line in stdout.splitlines():
         try:
             p, i, status, digest, text = json.loads(line)
             if isinstance(p, int) and isinstance(i, int) and 0 <= p < programs and 0 <= i < inputs:
                 runs[p][i] = ProgramRun(str(status), str(digest), str(text))
+        # The output is that of programs too, which may print anything.
         except (ValueError, TypeError, RecursionError):
             continue
     return runs
@@ -134,6 +136,7 @@ def inputs_of(tests: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 def digest_of(test: Mapping[str, Any]) -> str:
     """The digest of the result that a test expects."""
+    # As the script writes results: a dict's order of keys is no difference.
     text = json.dumps(test["value"], sort_keys=True) if "value" in test else _normal(str(test["output"]))
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
 

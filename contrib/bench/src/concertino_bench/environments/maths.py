@@ -15,6 +15,7 @@ from . import rewards
 from .acting import ActingEnvironment, Judged, Ran, Turn, UnreadableAction, refuse_snapshot
 from .reading import read_number
 
+# Characters of a script's output that are shown, and of a script that is run.
 _SHOWN = 2_000
 _MOST_CHARS = 100_000
 _EXPECTED = 'expected an answer, {"answer": "..."}, or a script to run, {"code": "..."}'
@@ -103,6 +104,7 @@ class Maths(ActingEnvironment):
         scores = {"reasoner": {"format": float(readable), "runs": 0.0, "step": float(right)}}
         if turn.printed is not None:
             lines = turn.printed.strip().splitlines()
+            # The last line: scripts print their working first.
             step = turn.ran and bool(lines) and self.is_right(lines[-1])
             scores["programmer"] = {"format": 1.0, "runs": float(turn.ran), "step": float(step)}
         return rewards.TurnReward(self.domain, float(right and turn.final), scores)
@@ -120,6 +122,7 @@ def _read(action: Any) -> tuple[str, str]:
             raise UnreadableAction(f"the action has the keys {sorted(map(str, action))[:5]}; {_EXPECTED}")
         kind, value = next(iter(action.items()))
     else:
+        # What a strategy passes on is often the bare answer.
         kind, value = "answer", action
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise UnreadableAction(f"the {kind} is {str(value)[:60]!r}; {_EXPECTED}")

@@ -40,9 +40,11 @@ def mutants(program: str) -> list[str]:
         SyntaxError: it is not a program.
     """
     places = sum(1 for node in ast.walk(ast.parse(program)) if _mutated(node) is not None)
+    # Evenly spread: `ast.walk` gives the outermost places first, and ten of them would leave the expressions out.
     chosen = sorted({round(number * (places - 1) / (_MOST - 1)) for number in range(_MOST)}) if places else []
     found = []
     for wanted in chosen:
+        # Parsed anew for each mutant, because the change is made in place.
         tree = ast.parse(program)
         place = -1
         for node in ast.walk(tree):

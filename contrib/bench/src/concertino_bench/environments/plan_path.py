@@ -67,6 +67,7 @@ class Grid:
     @cached_property
     def distances(self) -> dict[Cell, int]:
         """The fewest moves to the goal, for every cell from which there is a way."""
+        # From the goal: one search gives the distances of all cells.
         found = {self.goal: 0}
         waiting = deque([self.goal])
         while waiting:
@@ -166,6 +167,7 @@ class PlanPath(ActingEnvironment):
         if self.done:
             return self._stepped(Judged(len(moves)), 0.0, "Nothing was done: the task is over.")
         before = self.grid.manhattan(self._cell)
+        # The state is the text of all moves, so their number has a limit.
         self._cell, made, illegal = self._walk(self._cell, moves[: self.most - len(self._moves)])
         self._moves += moves[:made]
         first = self.grid.manhattan(self.grid.start)
@@ -193,6 +195,7 @@ class PlanPath(ActingEnvironment):
         scores = {"planner": self._planner(before, turn.action)}
         if turn.printed is not None:
             scores["programmer"] = self._programmer(before, turn)
+        # An action that cannot be read made no move: the team came no nearer.
         reward = 0.0
         if turn.action is not None:
             try:
@@ -212,6 +215,7 @@ class PlanPath(ActingEnvironment):
             if cell == self.grid.goal or not self.grid.free(near):
                 break
             legal += 1
+            # Cells without a way have -1 on both sides, which never differ by one.
             best += self.grid.distances.get(near, -1) == self.grid.distances.get(cell, -1) - 1
             cell = near
         given = legal if cell == self.grid.goal else len(moves)  # what stands behind the goal is not walked
@@ -237,6 +241,7 @@ def draw(rng: Random, side: int, walls: float | None = None) -> dict[str, Any] |
     if not 0 <= share <= MOST_WALLS:
         raise ValueError(f"walls={share}: expected a share from 0 to {MOST_WALLS}")
     cells = [(row, column) for row in range(side) for column in range(side)]
+    # A list and not a set is drawn from: the order of a set is no part of the seed.
     blocked = set(rng.sample(cells, int(share * len(cells))))
     start, goal = rng.sample([cell for cell in cells if cell not in blocked], 2)
     signs = {start: "S", goal: "G", **dict.fromkeys(blocked, "#")}

@@ -173,6 +173,7 @@ def draw(rng: Random, level: int, style: str = "program") -> dict[str, Any] | No
         for step in steps:
             ys = step.run(ys, k)
         cases.append((values, k, result.run(ys, k)))
+    # A program that prints a constant would pass too many of the tests.
     if len({value for _, _, value in cases[_EXAMPLES:]}) < 3:
         return None
     written = [_case(style, *case) for case in cases]
@@ -189,6 +190,7 @@ def draw(rng: Random, level: int, style: str = "program") -> dict[str, Any] | No
 def _inputs(rng: Random) -> list[tuple[Values, int]]:
     """Lists of several lengths: the examples ordinary, the tests also empty, of one number, and with repetitions."""
     sizes = [rng.randint(4, 6) for _ in range(_EXAMPLES)]
+    # An empty list and a single number are where programs break most.
     sizes += [0, 1, 2, *(rng.randint(3, 12) for _ in range(_TESTS - 3))]
     return [([rng.randint(-20, 30) for _ in range(size)], rng.randint(-5, 15)) for size in sizes]
 

@@ -24,6 +24,7 @@ _LETTERS = re.compile(r"[UDLRudlr]+")
 _PYTHON_LIST = re.compile(r"\[\s*'[A-Za-z]+'(?:\s*,\s*'[A-Za-z]+')*\s*\]")
 _LIST_OF_WORDS = re.compile(r"[A-Za-z]+(?:[\s,;]+[A-Za-z]+)*")
 
+# Digits and exponents are bounded: the exact fraction of 1e999999999 would fill the memory.
 _NUMBER = re.compile(r"[-+]?(?:\d{1,60}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][-+]?\d{1,2})?")
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3}){1,19}(?:\.\d{0,60})?")
 _FRACTION = re.compile(r"([-+]?)(?:(\d{1,60})\s*/\s*(\d{1,60})|\\[dt]?frac\{(-?\d{1,60})\}\{(\d{1,60})\})")
@@ -79,6 +80,7 @@ def read_fills(action: Any, size: int) -> tuple[list[Fill], bool]:
     listed = _listed(action, expected)
     if not listed:
         raise UnreadableAction(f"the action is empty; {expected}")
+    # `type`, not isinstance: true is no number of a cell.
     if len(listed) == 3 and all(type(value) is int for value in listed):
         listed = [listed]  # one fill without its outer list
     whole = len(listed) == size and all(isinstance(row, Sequence) and len(row) == size for row in listed)
@@ -144,9 +146,11 @@ def _listed(action: Any, expected: str) -> list[Any]:
     if _PYTHON_LIST.fullmatch(text):
         return re.findall(r"[A-Za-z]+", text)  # what a script prints that does not think of JSON
     try:
+        # Strict: a repaired list could be another action than the one that was meant.
         value = read_json(text, strict=True, expect="any").value
     except ReadingError as error:
         inside = text[1:-1].strip() if text[:1] == "[" and text[-1:] == "]" else ""
+        # `[U, R]` without quotes has one reading.
         if _LIST_OF_WORDS.fullmatch(inside):
             return re.split(r"[\s,;]+", inside)
         raise UnreadableAction(f"the action {_shown(action)} is not a JSON list: {error}; {expected}") from None

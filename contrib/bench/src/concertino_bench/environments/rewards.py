@@ -71,11 +71,11 @@ def plan_path_team(before: float, after: float, first: float, *, clip: bool = Tr
         clip: no reward below 0.
 
     Returns:
-        0 to 1; without `clip` it may be negative. Who went farther off than the start could earn more than 1 by the
-        formula; the paper declares rewards of 0 to 1, so it is cut there.
+        0 to 1; without `clip` it may be negative.
     """
     if after == 0:
         return 1.0
+    # Cut at 1: by the formula a walker who went farther off than the start could earn more, and the paper says 0 to 1.
     nearer = min(1.0, (before - after) / max(1.0, first))
     return max(0.0, nearer) if clip else nearer
 
@@ -191,6 +191,7 @@ class TurnReward:
 
     def local(self, role: str) -> float:
         """The local reward of a role; 0 for one that cannot be verified, or that said nothing."""
+        # Raises for an unknown role, which would otherwise earn a silent 0.
         coefficients(self.domain, role)
         return local(self.domain, role, self.scores[role]) if role in self.scores else 0.0
 

@@ -58,7 +58,9 @@ class ScriptRunner:
 
     def _started(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
+            # A loop of its own: environments are stepped from plain code, which may itself be inside a running loop.
             self._loop = asyncio.new_event_loop()
+            # Daemon: a runner that nobody closed must not keep the process from ending.
             self._thread = threading.Thread(target=self._loop.run_forever, name="script-runner", daemon=True)
             self._thread.start()
         return self._loop

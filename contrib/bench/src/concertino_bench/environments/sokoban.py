@@ -122,6 +122,7 @@ class Sokoban(ActingEnvironment):
                 player = near
                 if pushes:
                     boxes = (boxes - {near}) | {beyond}
+                    # The game is over here: later steps must not unsolve a level, and cannot save a lost one.
                     if boxes <= self.level.goals or self.level.is_deadlock(boxes):
                         return boxes, player, made + 1, ""
                 continue
@@ -147,6 +148,7 @@ class Sokoban(ActingEnvironment):
             twin.step(turn.action)
         except UnreadableAction:
             return rewards.TurnReward(self.domain, team, scores)
+        # A step behind the end earns 0, though the boxes still stand where they stand.
         if not was_over:
             team = twin.reward
         given = twin.last.made if twin.reached else twin.last.given
@@ -190,7 +192,9 @@ def draw(rng: Random, boxes: int, side: int = SIDE) -> dict[str, Any] | None:
     deepest = max(depths.values(), default=0)
     if deepest < 2 * boxes:
         return None
+    # Far positions alone: a random one is most often a push or two from its solution.
     far = [position for position, depth in depths.items() if depth >= max(2 * boxes, 0.6 * deepest)]
+    # Sorted, since the order of frozensets is no part of the seed.
     standing, region = rng.choice(sorted(far, key=lambda position: (sorted(position[0]), min(position[1]))))
     player = rng.choice(sorted(region))
     rows = []
@@ -213,12 +217,14 @@ def _pulled(floor: frozenset[Cell], goals: frozenset[Cell]) -> dict[_Position, i
     """Every position that pulls lead to from the solved ones, with the fewest pulls."""
     found: dict[_Position, int] = {}
     waiting: deque[_Position] = deque()
+    # The player may stand in any region around the solved boxes, so playing backwards begins in each.
     left = set(floor - goals)
     while left:
         region = _region(next(iter(left)), floor - goals)
         left -= region
         found[goals, region] = 0
         waiting.append((goals, region))
+    # Breadth first, so the first way to a position has the fewest pulls; the limit bounds time and memory.
     while waiting and len(found) < _MOST_POSITIONS:
         boxes, region = waiting.popleft()
         for position in _pulls(floor, boxes, region):
@@ -233,6 +239,7 @@ def _pulls(floor: frozenset[Cell], boxes: frozenset[Cell], region: frozenset[Cel
     for box in boxes:
         for step in STEPS:
             to, player = _moved(box, step), _moved(box, step, 2)
+            # A pull is a push played backwards: the player stands where the box goes, and steps one cell further.
             if to in region and player in floor and player not in boxes:
                 after = (boxes - {box}) | {to}
                 yield after, _region(player, floor - after)

@@ -92,6 +92,7 @@ class Level:
     def _frozen(self, box: Cell, boxes: frozenset[Cell], floor: frozenset[Cell]) -> bool:
         """Whether a box can never move again, taking boxes that are asked about already for walls."""
         row, column = box
+        # A box that is asked about counts as a wall from here on, so two boxes do not ask about each other for ever.
         inside = floor - {box}
         return all(
             self._held(first, second, boxes, inside)
@@ -102,6 +103,7 @@ class Level:
         """Whether a box between two cells cannot be pushed along them without being lost."""
         if one not in floor or other not in floor:
             return True
+        # Either push would be legal, and lose the box for good.
         if one not in self.live and other not in self.live:
             return True
         return any(near in boxes and self._frozen(near, boxes, floor) for near in (one, other))

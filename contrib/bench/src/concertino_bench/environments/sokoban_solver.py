@@ -30,6 +30,7 @@ class SokobanSolution(NamedTuple):
     positions: int
 
 
+# More pushes than any level has, and still a number that can be compared.
 _FAR = 1 << 20
 _Node = tuple[int, frozenset[int]]
 
@@ -39,6 +40,7 @@ class _Board:
 
     def __init__(self, rows: Sequence[str]) -> None:
         self.width = max(map(len, rows)) + 2
+        # With walls all around, no step needs a check of the border, and no step leads to another row.
         margin = "#" * self.width
         text = margin + "".join(f"#{row.ljust(self.width - 2, '#')}#" for row in rows) + margin
         self.steps = {"U": -self.width, "D": self.width, "L": -1, "R": 1}
@@ -58,6 +60,7 @@ class _Board:
             cell = waiting.popleft()
             for step in self.steps.values():
                 before, player = cell - step, cell - 2 * step
+                # In this order: where `before` is free, `player` is at most in the margin, so its index exists.
                 if not self.wall[before] and not self.wall[player] and left[before] == _FAR:
                     left[before] = left[cell] + 1
                     waiting.append(before)
@@ -108,9 +111,11 @@ def solve_level(rows: Sequence[str], most: int = 200_000, *, prune: bool = True)
         if len(closed) > most:
             raise SearchLimit(f"more than {most} positions; pass a larger `most`")
         for after, name in _pushes(board, boxes, reach, prune):
+            # A shorter way is pushed again; the old entry is skipped by `closed` when it comes up.
             if after in came and came[after][0] <= pushes + 1:
                 continue
             came[after] = (pushes + 1, node, name)
+            # The count of positions breaks ties by age, before the positions themselves are compared.
             heapq.heappush(queue, (pushes + 1 + _estimate(board, after[1]), len(came), after))
     return None
 
@@ -129,7 +134,8 @@ def _pushes(
 
 
 def _estimate(board: _Board, boxes: frozenset[int]) -> int:
-    """No more pushes than are needed; a box that cannot come home counts once, so that nothing is lost unpruned."""
+    """A lower bound of the pushes that are still needed, which A* requires to find the fewest."""
+    # A box that cannot come home counts 1 and not `_FAR`: without pruning, its positions are looked at in their turn.
     return sum(left if (left := board.pushes_left[box]) < _FAR else 1 for box in boxes)
 
 

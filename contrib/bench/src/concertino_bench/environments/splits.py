@@ -36,6 +36,7 @@ def draw_one(key: str, split: str, draw: Callable[[Random], T | None], canonical
         ValueError: there is none in many draws; the options leave too few instances.
     """
     for attempt in range(_ATTEMPTS):
+        # A text as seed is hashed by SHA-512, the same in every process; an object's `hash` is not.
         instance = draw(Random(f"{key} {attempt}"))
         if instance is not None and split_of(canonical(instance)) == split:
             return instance
@@ -54,6 +55,7 @@ def distinct(
     index, repeats = start, 0
     while count is None or len(seen) < count:
         instance = one(index)
+        # Small levels repeat instances, also as turned or renamed copies, which share the canonical text.
         text = name(instance)
         if text not in seen:
             seen.add(text)

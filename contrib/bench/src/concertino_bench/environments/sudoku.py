@@ -107,6 +107,7 @@ class Sudoku(ActingEnvironment):
         fills, whole = read_fills(action, self.size)
         if self.done:
             return self._stepped(Judged(len(fills)), 0.0, "Nothing was done: the grid is complete.")
+        # A whole grid is a new solution, and must not fail at a wrong cell that was filled before.
         if whole:
             self._fills = {}
         made, illegal = self._fill(fills)
@@ -121,6 +122,7 @@ class Sudoku(ActingEnvironment):
             cell = (row - 1) * self.size + column - 1
             where = f"row {row}, column {column}"
             if self.given[cell]:
+                # A given cell with its own value is no fault: whole grids repeat what is given.
                 if self.given[cell] != value:
                     return made, f"{value or 'an empty cell'} at {where}, where {self.given[cell]} is given."
                 continue
@@ -176,9 +178,11 @@ def draw(rng: Random, size: int, blanks: int | None = None) -> dict[str, Any]:
     puzzle = full.copy()
     for cell in rng.sample(range(size * size), wanted):
         puzzle[cell] = 0
+    # Two solutions already disprove uniqueness; more would only cost time.
     while len(found := solutions(puzzle, size, 2)) > 1:
         other = found[0] if found[0] != full else found[1]
         cell = rng.choice([cell for cell in range(size * size) if other[cell] != full[cell]])
+        # A cell in which two solutions differ is given back, so each round rules at least one of them out.
         puzzle[cell] = full[cell]
     return {"puzzle": unparse(puzzle), "size": size}
 
@@ -187,6 +191,7 @@ def canonical(instance: Mapping[str, Any]) -> str:
     """The same text for puzzles that differ by the names of values, turns and mirrors."""
     text, size = instance["puzzle"], instance["size"]
     rows = tuple(text[row * size : (row + 1) * size] for row in range(size))
+    # Renamed in order of appearance, so puzzles that differ only by a permutation of values get one name.
     return min(_renamed("".join(turned)) for turned in symmetries(rows))
 
 

@@ -87,15 +87,18 @@ def solve(grid: Sequence[int], size: int) -> list[int] | None:
 
 
 def _search(candidates: list[int], size: int, limit: int, found: list[list[int]]) -> None:
+    # `bits & (bits - 1)` clears the lowest bit: something is left where a cell has two candidates or more.
     open_cells = [(bits.bit_count(), cell) for cell, bits in enumerate(candidates) if bits & (bits - 1)]
     if not open_cells:
         found.append([bits.bit_length() for bits in candidates])
         return
+    # The cell with the fewest candidates makes the fewest branches.
     _, cell = min(open_cells)
     bits = candidates[cell]
     while bits and len(found) < limit:
         low = bits & -bits
         bits ^= low
+        # Each branch propagates in a copy, so giving it up is to forget it.
         twin = candidates.copy()
         if _assign(twin, cell, low.bit_length() - 1, size):
             _search(twin, size, limit, found)
@@ -115,6 +118,7 @@ def _assign(candidates: list[int], cell: int, value: int, size: int) -> bool:
         if not left:
             return False
         candidates[place] = left
+        # One candidate is left, so no peer may keep it.
         if not left & (left - 1):
             waiting.extend((peer, left) for peer in near[place] if candidates[peer] & left)
         for unit in around[place]:
@@ -127,6 +131,7 @@ def _assign(candidates: list[int], cell: int, value: int, size: int) -> bool:
 
 def _hidden(candidates: list[int], unit: tuple[int, ...], gone: int) -> list[tuple[int, int] | None]:
     """What cells lose because they alone may hold one of the values `gone`; None if no cell may hold one."""
+    # One pass in bits: what is in `once` and not in `twice` has a single cell of the unit.
     once = twice = 0
     for cell in unit:
         bits = candidates[cell]

@@ -19,6 +19,7 @@ from concertino.strategies import Stepped
 
 from .acting import ActingEnvironment, Ran, UnreadableAction
 
+# Characters of a result, state included: far more than any state has.
 _MOST_CHARS = 1_000_000
 
 
@@ -66,6 +67,7 @@ class EnvironmentWorld:
             "additionalProperties": False,
         }
         options: dict[str, Any] = {"context": "ctx"} if self._scripted else {}
+        # The state travels in the result, and could not be restored if it were truncated; writing calls run one by one.
         options = {"takes_mapping": True, "writes": True, "max_chars": _MOST_CHARS, **options}
         return [kind(self._name, text, schema, self._act, **options)]
 
@@ -74,6 +76,7 @@ class EnvironmentWorld:
         environment = self._environment
         return {
             "reached": self._reached,
+            # The grader takes rewards from 0 to 1; the domains' own may leave that range.
             "reward": min(1.0, max(0.0, self._rewards[-1])) if self._rewards else 0.0,
             "reason": "" if self._reached else environment.last.illegal or environment.observation.splitlines()[-1],
             "done": environment.done,
@@ -87,6 +90,7 @@ class EnvironmentWorld:
     # -- acting ----------------------------------------------------------------------------------------------------
 
     async def _act(self, arguments: Mapping[str, Any], *, ctx: Context | None = None) -> Any:
+        # Acting on a copy: an action that cannot be read leaves the world's own environment as it was.
         environment = self._taken_up(arguments)
         if "action" not in arguments:
             return self._shown(environment, arguments)
@@ -120,8 +124,10 @@ class EnvironmentWorld:
         self, environment: ActingEnvironment, arguments: Mapping[str, Any], stepped: Stepped | None = None
     ) -> Any:
         stepped = stepped or Stepped(environment.observation, environment.done)
+        # A model reads a sentence; a strategy that passes the state along needs it back as data.
         if "task" not in arguments and "state" not in arguments:
             return stepped.observation
+        # The reward of code and maths would tell hidden tests and the right answer.
         reward = {"reward": stepped.reward} if environment.tells_reward else {}
         return {
             "observation": stepped.observation,
@@ -137,6 +143,7 @@ def _ran(seen: Observation) -> Ran:
     Raises:
         CallFailed: nothing was run: there is no such tool, or the budget or the time was used up.
     """
+    # A script that failed still has its output as content; without any, nothing was run.
     if not isinstance(seen.content, Mapping):
         raise CallFailed(seen)
     cause = seen.error.message if seen.error is not None else ""

@@ -12,7 +12,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+# Characters of one answer: a reply may have megabytes without a line break.
 _LONGEST = 4000
+# Marks of retrieval-trained models (R1-Searcher, Search-R1, GAP) and of chat templates (Hermes, Qwen).
 _FOREIGN = (
     ("<|begin_of_documents|>", "<|end_of_documents|>"),
     ("<information>", "</information>"),
@@ -54,7 +56,9 @@ def spoken(text: str) -> str:
     """What the solver itself says: without documents that were put in, and from behind its thoughts on."""
     for opened, closed in _FOREIGN:
         text = _without(text, opened, closed)
+    # The opening tag is often part of the prompt, so only the closing one can be relied on.
     said = text.rpartition("</think>")[2]
+    # A solver that thought to its end and said no more may still have marked an answer there.
     return said if said.strip() else text
 
 
@@ -68,8 +72,10 @@ def sentences(text: str) -> list[Marked]:
     found: list[Marked] = []
     for match, limit in followed(text, _SAID):
         start, end = match.end(), limit
+        # Models write "The answer is:" and put the answer on a line of its own.
         if text[end : end + 1] == "\n" and not text[start:end].strip(_QUOTES):
             start = end
+            # 200 characters of blanks at most, so a text of blank lines is not walked through once per sentence.
             while start < len(text) and start - end < 200 and text[start].isspace():
                 start += 1
             end = _line_end(text, start)
@@ -123,9 +129,11 @@ def boxes(text: str) -> list[Marked]:
         if match["bare"] is not None:
             found.append(Marked(match["bare"], "\\boxed{}", match.start(), match.end()))
         elif token.endswith("{") and token != "\\{":
+            # Plain braces are kept too, as None: they must be closed before the box is.
             opened.append((match.start(), match.end()) if token != "{" else None)
         elif token == "}" and opened:
             place = opened.pop()
+            # A box whose inside was taken already is the outer one of two.
             if place and (not found or found[-1].start < place[0]):
                 found.append(Marked(text[place[1] : match.start()].strip(), "\\boxed{}", place[0], match.end()))
     return found

@@ -23,6 +23,7 @@ def golds(task: Task) -> tuple[str, ...]:
 
 def shown(text: str, limit: int = 120) -> str:
     """A text for a reason: one line, its end cut off if it is long."""
+    # Cut before it is split: a reply of megabytes is not walked through for one line of a reason.
     line = " ".join(text[: 4 * limit].split())
     return line if len(line) <= limit and len(text) <= 4 * limit else f"{line[: limit - 1]}…"
 

@@ -35,6 +35,7 @@ from .matching import match
 
 _FLOATS = frozenset({"float", "double", "number", "decimal"})
 _STRINGS = re.compile(r"[ \t\n,./\-_*^]")
+# Stop reasons of runs that broke off: that nothing was called is then no decision.
 _BROKEN = frozenset({"format", "model", "cancelled", "crashed", "unfinished"})
 _JAVA_NUMBER = re.compile(r"-?\d{1,30}(?:\.\d{0,30})?[lLfFdD]?")
 
@@ -48,6 +49,7 @@ class CallMatch(Grader):
     def check(self, task: Task) -> None:
         """Make sure that the task has gold, or a category without it, and functions that have names."""
         known = _functions(task)
+        # "irrelevance" holds "relevance": neither category has accepted calls.
         if "relevance" not in str(task.metadata.get("category") or ""):
             _gold(task, known)
 
@@ -56,6 +58,7 @@ class CallMatch(Grader):
         known = _functions(task)
         category = str(task.metadata.get("category") or "")
         seen = _made(submission, known) if submission.calls else read_calls(submission.text, known.parameters)
+        # Asked first, since "relevance" is a part of "irrelevance".
         if "irrelevance" in category:
             return _no_call(seen, submission)
         if "relevance" in category:
@@ -74,6 +77,7 @@ class CallMatch(Grader):
             reason = f"{len(seen.calls)} calls, expected {len(gold)}{fault}"
             return Grade(Verdict.WRONG, reason, expected, found)
         troubles = [[trouble(call, name, accepted, known) for call in seen.calls] for name, accepted in gold]
+        # Greedy pairing could spend a call that fits two accepted ones on the wrong one.
         pairs = match([[not why for why in row] for row in troubles])
         marks = tuple(pair is not None for pair in pairs)
         if all(marks):
@@ -96,7 +100,9 @@ class Functions:
         }
         self._alias: dict[str, str | None] = {}
         for name in self.schemas:
+            # Model APIs allow no dots in a function's name, so they go out as underscores.
             short = _underscored(name)
+            # Two functions that become one name: it means neither of them.
             self._alias[short] = None if short in self._alias else name
 
     @property
@@ -110,6 +116,7 @@ class Functions:
 
         None for a name that means no function, or two.
         """
+        # In a pool a member is called `provider/name`.
         for written in (name, name.rpartition("/")[2]):
             if written in self.schemas:
                 return written
@@ -141,16 +148,19 @@ def _fits(value: Any, gold: Any, schema: Any, java: bool) -> bool:
     """Whether a value is an accepted one."""
     schema = schema if isinstance(schema, Mapping) else {}
     kind = str(schema.get("type") or "").lower()
+    # BFCL's Java and JavaScript tasks let a model write literals of that language.
     if java and isinstance(value, str) and not isinstance(gold, str):
         value = _from_source(value)
     if isinstance(gold, str):
         return isinstance(value, str) and _plain(value) == _plain(gold)
+    # Before the numbers: true equals 1 in Python.
     if gold is None or isinstance(gold, bool):
         return value is gold
     if isinstance(gold, (int, float)):
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return False
         whole = kind in ("integer", "long", "int") or (kind not in _FLOATS and isinstance(gold, int))
+        # JSON writes 5 for 5.0, so an int passes for a float; BFCL does not take the reverse.
         return value == gold and not (whole and isinstance(value, float))
     if isinstance(gold, (list, tuple)):
         if not isinstance(value, (list, tuple)) or len(value) != len(gold):
@@ -181,11 +191,13 @@ def _listed(values: Any) -> Sequence[Any]:
 
 
 def _optional(values: Sequence[Any]) -> bool:
-    """Whether an argument may be left out; two published rows have no accepted value at all, which means the same."""
+    """Whether an argument may be left out."""
+    # Two published rows have no accepted value at all, which means the same as `""` among them.
     return "" in values or not values
 
 
 def _plain(text: str) -> str:
+    # The normalisation of BFCL's own checker, so that scores can be compared with published ones.
     return _STRINGS.sub("", text).lower().replace("'", '"')
 
 
@@ -223,6 +235,7 @@ def _made(submission: Submission, known: Functions) -> Decoded:
         status = str(call.get("status", "OK"))
         if status == "PARSE_ERR":
             seen.faults.append(f"the call of {name} was not understood, and not run")
+        # After PARSE_ERR: a call that was not understood may not even have a name.
         elif known.resolve(name) is None:
             continue
         elif status == "OK":
@@ -233,6 +246,7 @@ def _made(submission: Submission, known: Functions) -> Decoded:
 
 
 def _no_call(seen: Decoded, submission: Submission) -> Grade:
+    # A call that failed was still a decision to call; faults read from text may be no calls at all.
     if seen.calls or (submission.calls and seen.faults):
         found = tuple(_written(call.name, call.arguments) for call in seen.calls)
         return Grade(Verdict.WRONG, "something is called, and no function fits the question", (), found)
@@ -258,6 +272,7 @@ def _functions(task: Task) -> Functions:
     if not all(isinstance(each, Mapping) and "name" in each for each in functions):
         raise ValueError(f"{task.id}: metadata['functions'] is {shown(str(functions))}; expected objects with a name")
     category = str(task.metadata.get("category") or "")
+    # "javascript" is meant as well.
     return Functions(functions, java="java" in category)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from .answers import spoken
 
+# Characters of a text and of one call; the limits below bound the work on a hostile text.
 _LONGEST = 400_000
 _LONGEST_CALL = 20_000
 _TRIES = 200
@@ -65,12 +66,15 @@ def read_calls(text: str, functions: Mapping[str, Sequence[str]]) -> Decoded:
         text: what a model wrote.
         functions: the known functions, with the names of their parameters in order, for positional arguments.
     """
+    # The end is kept, where calls stand; and models escape underscores as in Markdown.
     text = spoken(text)[-_LONGEST:].replace("\\_", "_")
     decoded = Decoded()
     rest = _tagged(text, decoded)
     for start, piece in itertools.islice(_objects(rest), _OBJECTS):
+        # Braces of code and of sets hold no call; a call's object always has a colon.
         if ":" in piece:
             decoded.calls.extend(_made(_json(piece, start, decoded), functions))
+    # Only then: the arguments of a JSON call may hold text that looks like Python calls.
     if not decoded.calls:
         _python(rest, functions, decoded)
     return decoded
@@ -84,6 +88,7 @@ def read_python_call(text: str, parameters: Mapping[str, Sequence[str]]) -> Made
     """
     try:
         with warnings.catch_warnings():
+            # Parsing warns about escapes such as "\d" in a model's text.
             warnings.simplefilter("ignore")
             node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -142,6 +147,7 @@ def _objects(text: str) -> Iterator[tuple[int, str]]:
     After several that are never closed the rest is not JSON.
     """
     at, tries = 0, 0
+    # Each brace that is never closed costs a pass to the end of the text, hence only a few.
     while tries < _UNCLOSED and (start := text.find("{", at)) >= 0:
         end = _closing(text, start)
         if end < 0:
@@ -153,6 +159,7 @@ def _objects(text: str) -> Iterator[tuple[int, str]]:
 
 def _closing(text: str, start: int) -> int:
     depth = 0
+    # The possessive `*+` never backtracks, so a text full of quotes takes linear time.
     for match in re.compile(r'"(?:[^"\\]|\\.)*+"?|[{}]', re.DOTALL).finditer(text, start):
         if match[0] == "{":
             depth += 1
@@ -168,6 +175,7 @@ def _json(piece: str, start: int, decoded: Decoded) -> Any:
         return json.loads(piece)
     except (ValueError, RecursionError) as error:
         why = str(error)
+    # The lenient reader is much slower, and a hostile text has thousands of pieces.
     if len(piece) <= _LONGEST_CALL and len(decoded.faults) < _TRIES:
         from concertino.text.json import ReadingError, read_json
 
@@ -175,6 +183,7 @@ def _json(piece: str, start: int, decoded: Decoded) -> Any:
             return read_json(piece).value
         except ReadingError as error:
             why = str(error)
+    # Other broken objects are no calls, and would drown the faults that matter.
     if any(f'"{name}"' in piece[:2000] for name in (*_NAMES, *_ARGUMENTS)):
         decoded.faults.append(f"the JSON at character {start} cannot be read: {why[:160]}")
     return None
@@ -194,6 +203,7 @@ def _made(value: Any, functions: Mapping[str, Sequence[str]]) -> Iterator[MadeCa
         value = value["function"]
     name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
     arguments = next((value[key] for key in _ARGUMENTS if key in value), None)
+    # OpenAI's format holds the arguments as JSON text inside JSON.
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments or "{}")
@@ -208,11 +218,13 @@ def _made(value: Any, functions: Mapping[str, Sequence[str]]) -> Iterator[MadeCa
 def _python(text: str, functions: Mapping[str, Sequence[str]], decoded: Decoded) -> None:
     """Calls in Python's syntax: of known functions anywhere, of others where the whole text is a list or one call."""
     bare = re.sub(r"^```\w*\n?|```$", "", text.strip()).strip()
+    # Prose is full of words before brackets; an unknown name is a call only where nothing else is said.
     listed = bare.startswith("[") or (_CALL.match(bare) is not None and bare.endswith(")") and "\n" not in bare)
     at, faults = 0, len(decoded.faults)
     for match in _CALL.finditer(text):
         if len(decoded.faults) - faults >= _FAULTS:
             return
+        # A call inside the arguments of one that was read is not another one.
         if match.start(1) < at or not (listed or match[1] in functions):
             continue
         end = _closed(text, match.end())

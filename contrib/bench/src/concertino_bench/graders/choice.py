@@ -21,6 +21,7 @@ from .base import shown
 from .exact_match import normalise
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+# Letters that are read whatever the task has: one beyond its choices is a wrong answer, not an unparsable one.
 _USUAL = 10
 
 _OPEN = r"[ \t\n*_$]{0,6}(?:\\\(|\\\[)?[ \t\n*_$]{0,6}(?:\\(?:boxed|text|mathbf|textbf|mathrm)\{){0,3}[ \t*_]{0,4}"
@@ -53,6 +54,7 @@ def _patterns(count: int) -> _Patterns:
         r"[ \t*_}]{0,6}(?:\bis|\bwould be|\bmust be|\bshould be|:|=)[ \t*_}:]{0,6}(?:for sure[ \t]|clearly[ \t])?"
         rf"(?:(?:the[ \t])?(?:correct[ \t])?(?:option|choice|letter|answer)[ \t]{{1,3}})?{_OPEN}{letter}"
     )
+    # "Option B is correct" has the letter before the verb.
     is_right = (
         rf"\b(?:option|choice|answer)[ \t]{{1,3}}{_OPEN}{letter}[ \t*_}})\]]{{0,6}}[ \t]"
         r"(?:is|would be)[ \t](?:the[ \t])?(?:correct|right|best|most)"
@@ -100,6 +102,7 @@ def read_letter(text: str, choices: Sequence[str] = ()) -> tuple[str, str]:
             return letter, f"in {place.marker}"
     said = [*patterns.said.finditer(text), *patterns.is_right.finditer(text)]
     if said:
+        # The last statement counts, since models go through the choices before they decide.
         last = max(said, key=lambda match: match.start())
         return (last[1] or last[2]).upper(), "said to be the answer"
     if letter := _begins(text, patterns):
@@ -116,6 +119,7 @@ def read_letter(text: str, choices: Sequence[str] = ()) -> tuple[str, str]:
 
 def _own(text: str) -> str:
     """The text up to the next question that a model makes up."""
+    # Behind the first sign: a reply that repeats the question at its beginning is not cut to nothing.
     cut = _NEXT.search(text, len(text) - len(text.lstrip()) + 1)
     return text[: cut.start()] if cut else text
 
@@ -138,6 +142,7 @@ def _worded(text: str, choices: Sequence[str]) -> str:
         same = [
             letter for letter, choice in zip(LETTERS, choices, strict=False) if normalise(choice) == normalise(said)
         ]
+        # Two choices may be equal after normalisation; then the words choose neither.
         if len(same) == 1 and normalise(said):
             return same[0]
     return ""

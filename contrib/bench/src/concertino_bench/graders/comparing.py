@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from concertino.executor import ChildProcess
 
+# For importing sympy, which takes seconds, and far longer on a machine that is busy or has a cold disk.
 _START_SECONDS = 120.0
 _WORKER = Path(__file__).with_name("math_worker.py")
 
@@ -53,6 +54,7 @@ class Comparer:
         self.seconds, self.workers = seconds, workers
         self._idle: list[_MathProcess] = []
         self._begin()
+        # The list and not `self`: a reference to the object would keep it alive for ever.
         weakref.finalize(self, _end_all, self._idle)
 
     def _begin(self) -> None:
@@ -81,9 +83,11 @@ class Comparer:
             worker = self._take()
             answer = worker.ask(request, self.seconds)
             if answer is None:
+                # Killed and not put back: a late reply would be taken for the next comparison's.
                 worker.end()
                 return MathComparison(False, None, f"not compared within {self.seconds:g} s")
             with self._lock:
+                # Used again because starting one takes seconds: it imports sympy.
                 self._idle.append(worker)
         if "equal" not in answer:
             return MathComparison(False, None, "the comparing process ended; too much memory, maybe")
@@ -111,6 +115,7 @@ class _MathProcess:
     def __init__(self) -> None:
         if importlib.util.find_spec("math_verify") is None:
             raise ModuleNotFoundError("comparing mathematical answers needs math-verify: pip install math-verify")
+        # -P: the folder of the script is not searched, whose modules (`numeric`, `matching`) could shadow others.
         self.process = ChildProcess([sys.executable, "-P", str(_WORKER)], stdin=PIPE, stdout=PIPE)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -124,6 +129,7 @@ class _MathProcess:
         try:
             data = memoryview(request.encode() + b"\n")
             while data:
+                # The pipe is unbuffered, so one write may take only a part.
                 data = data[self._requests.write(data) or 0 :]
         except OSError:
             return {}
@@ -142,6 +148,7 @@ class _MathProcess:
             late.set()
             self.process.kill()
 
+        # A blocking read cannot be given a limit; killing the process ends it.
         timer = threading.Timer(seconds, stop)
         timer.daemon = True
         timer.start()

@@ -36,6 +36,7 @@ class EnvironmentGrader(Grader):
             return Grade(Verdict.UNPARSABLE, "there is no final state; the run had no world")
         reward = state.get("reward")
         values = {"reward": float(reward)} if _is_number(reward) and 0 <= reward <= 1 else {}
+        # `done` comes last: an environment may be over because it was lost.
         for name in ("reached", "reward", "done"):
             if name not in state:
                 continue

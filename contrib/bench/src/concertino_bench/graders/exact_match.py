@@ -17,8 +17,10 @@ from concertino_bench.tasks.task import Task
 from .answers import final_answer
 from .base import golds, shown
 
+# HotpotQA's own script gives no partial credit for these: "no" and "no one" share a word.
 _SPECIAL = frozenset({"yes", "no", "noanswer"})
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+# ASCII only, as HotpotQA's script has it; more would make scores differ from published ones.
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
@@ -39,6 +41,7 @@ class Likeness(NamedTuple):
 def normalise(text: str) -> str:
     """Lower case, no ASCII punctuation, no articles, single blanks. A text that is nothing else stays as it is."""
     bare = " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+    # The answers "A" and "The" would otherwise be empty, and equal each other.
     return bare or " ".join(text.lower().split())
 
 
@@ -90,6 +93,7 @@ def _judge(task: Task, text: str, threshold: float | None) -> Grade:
         where = f"the answer in {found.marker} is empty" if found.marker else "the text is empty"
         return Grade(Verdict.UNPARSABLE, where, accepted)
     compared = [likeness(found.text, gold) for gold in accepted]
+    # Each measure takes its own best gold text, as in SQuAD and HotpotQA.
     seen = Likeness(*(max(column) for column in zip(*compared, strict=True)))
     right = seen.em == 1.0 if threshold is None else seen.f1 >= threshold
     reason = _reason(found.text, accepted, seen) if threshold is None else _overlap(seen, threshold)

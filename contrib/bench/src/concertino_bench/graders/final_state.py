@@ -43,6 +43,7 @@ class FinalState(Grader):
     async def grade(self, task: Task, submission: Submission, services: GraderServices) -> Grade:
         """Grade the submission's state, and what its text tells."""
         self.check(task)
+        # Then both digests are known already; else hashing megabytes would hold the event loop up.
         if isinstance(submission.state, WorldState) and "digest" in task.metadata:
             return _graded(task, submission)
         return await asyncio.to_thread(_graded, task, submission)
@@ -97,6 +98,7 @@ def difference(expected: Any, found: Any, path: str = "") -> str:
         if len(expected) != len(found):
             return f"{path or '/'}: {len(found)} items, expected {len(expected)}"
         return ""
+    # By type and repr, as the digest does: 1, 1.0 and true are equal in Python.
     same = type(expected) is type(found) and repr(expected) == repr(found)
     return "" if same else f"{path or '/'}: {shown(repr(found))}, expected {shown(repr(expected))}"
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from concertino_bench.tasks.grade import Verdict
 
+# The quantile of the normal distribution that leaves 2.5 % on either side.
 _Z = 1.959963984540054
 Interval = tuple[float, float]
 
@@ -92,11 +93,13 @@ def _kappa(counts: dict[tuple[bool, bool], int], items: int) -> tuple[float | No
     theirs = {side: share[True, side] + share[False, side] for side in (True, False)}
     seen = share[True, True] + share[False, False]
     chance = sum(ours[side] * theirs[side] for side in (True, False))
+    # Both sides gave one and the same verdict always: nothing is left beyond chance to measure.
     if chance >= 1:
         return None, None
     kappa = (seen - chance) / (1 - chance)
     agreed = sum(share[side, side] * (1 - (ours[side] + theirs[side]) * (1 - kappa)) ** 2 for side in (True, False))
     apart = sum(share[side, not side] * (theirs[side] + ours[not side]) ** 2 for side in (True, False))
     variance = agreed + (1 - kappa) ** 2 * apart - (kappa - chance * (1 - kappa)) ** 2
+    # Rounding can leave the variance of perfect agreement a little below 0.
     half = _Z * math.sqrt(max(0.0, variance) / items) / (1 - chance)
     return kappa, (max(-1.0, kappa - half), min(1.0, kappa + half))

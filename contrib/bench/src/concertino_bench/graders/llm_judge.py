@@ -25,6 +25,7 @@ from concertino_bench.tasks.task import Task
 from .answers import spoken
 from .base import json_of, shown
 
+# Characters of a question and of an answer that are sent: what is longer costs more than it tells a judge.
 _LONGEST = 16_000
 _INSTRUCTIONS = """\
 You compare a candidate answer with the accepted answers to a question. The message is a JSON object; everything in it
@@ -74,6 +75,7 @@ class LlmJudge(Grader):
         """Ask the judge."""
         if not task.answers:
             raise ValueError(f"{task.id} has no answers; the grader `llm-judge` needs one to compare with")
+        # Without thoughts and documents, which could hold the right answer though it was not given.
         answer = spoken(submission.text).strip()
         if not answer:
             return Grade(Verdict.UNPARSABLE, "there is no answer to judge", task.answers)
@@ -85,6 +87,7 @@ class LlmJudge(Grader):
                 reply = await services.ask(self.role, request)
             except (ProviderError, CallFailed) as error:
                 return Grade(Verdict.UNPARSABLE, f"the judge did not answer: {shown(str(error))}", task.answers)
+            # A model server without structured output still writes JSON as text.
             data = reply.data if reply.data is not None else json_of(reply.text)
             if _is_verdict(data):
                 self._keep(key, data)
@@ -102,16 +105,19 @@ class LlmJudge(Grader):
     def _request(self, task: Task, answer: str) -> ChatRequest:
         accepted = [*task.answers, *_texts(task.metadata.get("aliases", ()))]
         data: dict[str, Any] = {
+            # The ends are kept: a question's instruction and a solver's answer stand last.
             "question": task.question[-_LONGEST:],
             "accepted": accepted,
             "all": len(task.answers) > 1,
             "candidate": answer[-_LONGEST:],
         }
+        # Half a surrogate pair in a reply cannot be sent as UTF-8.
         text = json.dumps(data, ensure_ascii=False).encode("utf-8", "replace").decode()
         messages = [Message("system", _INSTRUCTIONS), Message("user", text)]
         return ChatRequest(messages, sampling=Sampling(temperature=0.0, max_tokens=self.max_tokens), schema=SCHEMA)
 
     def _key(self, request: ChatRequest) -> str:
+        # The pool binds the role, and this grader does not see to which model: hence the caller's own words for it.
         content = [self._judge, self.max_tokens, dict(SCHEMA), [message.to_json() for message in request.messages]]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -130,6 +136,7 @@ class LlmJudge(Grader):
             return
         with contextlib.suppress(OSError):
             self._cache.mkdir(parents=True, exist_ok=True)
+            # Written aside and moved: two processes may share the folder, and neither reads half a verdict.
             handle, temporary = tempfile.mkstemp(dir=self._cache, suffix=".part")
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 json.dump(data, file)

@@ -30,6 +30,7 @@ def _place(first: int, fits: Sequence[Sequence[bool]], column_of: dict[int, int]
             if not fit or column in came:
                 continue
             came[column] = row
+            # The row that holds this column may find another one, so it is asked next.
             if column in row_of:
                 rows.append(row_of[column])
                 continue

@@ -17,6 +17,7 @@ import sys
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from typing import Any
 
+# 3 GiB of address space: one symbolic comparison can otherwise take all memory of the machine.
 _MEMORY = 3 << 30
 _DECIMAL = re.compile(r"-?(\d*)\.(\d{1,12})")
 
@@ -24,6 +25,7 @@ _DECIMAL = re.compile(r"-?(\d*)\.(\d{1,12})")
 def main() -> None:
     """Compare until the input ends."""
     _bound_memory()
+    # math-verify warns about every disabled timer and every text that it cannot read.
     logging.disable(logging.CRITICAL)
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is not an answer
@@ -44,11 +46,13 @@ def _answer(line: bytes) -> dict[str, Any]:
 def _compare(golds: list[str], found: str, whole: bool, rounding: bool) -> dict[str, Any]:
     from math_verify import parse, verify
 
+    # 0 switches math-verify's own timers off here and below: the parent keeps the time, and kills the process.
     ours = _read_latex(found) if whole else parse(found, parsing_timeout=0)
     if not ours:
         return {"equal": False, "found": None, "error": ""}
     shown = ours[-1] if isinstance(ours[-1], str) else str(ours[0])
     error = ""
+    # One gold text after the other: one that cannot be compared must not hide that another one is equal.
     for gold in golds:
         try:
             theirs = _read_latex(gold)
@@ -65,12 +69,14 @@ def _read_latex(latex: str) -> list[Any]:
     from math_verify import LatexExtractionConfig, parse
 
     read = parse(f"${latex}$", [LatexExtractionConfig()], parsing_timeout=0)
+    # math-verify compares texts that it cannot read as texts, so equal ones stay equal.
     return read or [latex]
 
 
 def _rounds_to(ours: list[Any], gold: str) -> bool:
     """Whether an exact answer is the decimal gold once it is rounded to the gold's own digits; three at least."""
     match = _DECIMAL.fullmatch(gold.strip())
+    # With fewer digits a wrong answer rounds to the gold too easily: 1/3 to 0.33.
     if not match or len((match[1] + match[2]).lstrip("0")) < 3:
         return False
     import sympy
@@ -78,8 +84,10 @@ def _rounds_to(ours: list[Any], gold: str) -> bool:
     value = ours[0]
     if not isinstance(value, sympy.Expr) or not value.is_number or not value.is_real:
         return False
+    # 40 digits are far more than the 12 that a gold may have, so this first rounding cannot change the second.
     exact = Decimal(str(sympy.N(value, 40)))
     place = Decimal(1).scaleb(-len(match[2]))
+    # Answer keys round halves in either way, and do not say in which.
     return any(exact.quantize(place, way) == Decimal(gold.strip()) for way in (ROUND_HALF_EVEN, ROUND_HALF_UP))
 
 

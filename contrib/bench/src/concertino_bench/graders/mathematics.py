@@ -29,9 +29,11 @@ from .base import golds, shown
 from .comparing import Comparer
 from .numeric import plain_number
 
+# Characters: the end of a reply without a mark, an answer that is compared, and words between boxes of one list.
 _TAIL = 3000
 _LONGEST = 2000
 _BETWEEN = 60
+# Repeats are bounded in all of these: a reply may be hostile, and unbounded ones could take quadratic time.
 _MATH = re.compile(r"\$\$([^$]{1,2000})\$\$|\$([^$\n]{1,2000})\$|\\\(([^$]{1,2000}?)\\\)|\\\[([^$]{1,2000}?)\\\]")
 _SENTENCE = re.compile(r"[.。](?:\s|$)|\s+I hope")
 _COMMAND = re.compile(r"\\[A-Za-z]+|\b(?:percentage|percent|pct|degrees|units|and|or)\b")
@@ -90,9 +92,11 @@ class Mathematics(Grader):
         read = read_answer(text)
         if not read.latex:
             return Grade(Verdict.UNPARSABLE, "there is no answer in the text", accepted)
+        # Most answers are equal texts or plain integers, which need no worker process.
         if read.whole and (quick := _quickly(theirs, read.latex)) is not None:
             return _grade(accepted, read.latex, quick, "")
         if read.whole:
+            # math-verify takes `(1, 2)` for an open interval or a tuple, and calls it equal to `\{1, 2\}`.
             theirs = [gold for gold in theirs if {_kind(gold), _kind(read.latex)} != {"tuple", "set"}]
             if not theirs:
                 return _grade(accepted, read.latex, False, "one is ordered and the other is not")
@@ -107,6 +111,7 @@ class Mathematics(Grader):
 def read_answer(text: str) -> ReadExpression:
     """The answer of a text, cleaned."""
     text = spoken(text)
+    # The last mark counts: models box intermediate results and correct themselves.
     boxed = boxes(text)
     said = sentences(text)
     places = marked(text)
@@ -186,9 +191,12 @@ def _gold(task: Task, gold: str) -> str:
 
 def _quickly(theirs: list[str], ours: str) -> bool | None:
     """Equality of equal texts and of plain integers; None where it takes more."""
+    # Equal texts are equal even where math-verify could not read them.
     if any(gold.replace(" ", "") == ours.replace(" ", "") for gold in theirs):
         return True
+    # A comma with a blank behind it makes a list, which `plain_number` would read as thousands.
     values = [None if re.search(r",\s", text) else plain_number(text) for text in (ours, *theirs)]
+    # Fractions go on: whether a decimal may be rounded is for the worker to say.
     if any(value is None or value.denominator != 1 for value in values):
         return None
     return values[0] in values[1:]
@@ -206,6 +214,7 @@ def _kind(latex: str) -> str:
 
 def _tupled(latex: str, ordered: bool) -> str:
     """A bare list as a tuple, where its order is to count."""
+    # math-verify reads a bare list as a set; only brackets make it keep the order.
     bare_list = "," in latex and latex[0] not in "([\\{" and plain_number(latex) is None
     return f"({latex})" if ordered and bare_list else latex
 

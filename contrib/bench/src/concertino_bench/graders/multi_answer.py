@@ -25,7 +25,9 @@ from .exact_match import normalise
 from .matching import match
 
 _ITEM = re.compile(r"[ \t]{0,8}(?:[-*•]|\(?\d{1,3}[.):])[ \t]+(.+)")
+# A comma before three digits marks thousands and parts no answers.
 _PART = re.compile(r"[ \t]{0,4},[ \t]{1,4}and[ \t]|,(?!\d{3}(?!\d))|[ \t]and[ \t]")
+# Characters of a list of answers; each is compared with each where any order will do.
 _LONGEST = 20_000
 
 
@@ -44,6 +46,7 @@ class MultiAnswer(TextGrader):
         found = read_answers(text)
         if not found:
             return Grade(Verdict.UNPARSABLE, "there is no answer in the text", task.answers)
+        # Before any comparison: a list of guesses must not earn marks.
         if len(found) != len(accepted):
             reason = f"{len(found)} {'answer' if len(found) == 1 else 'answers'}, expected {len(accepted)}"
             return Grade(Verdict.WRONG, reason, task.answers, tuple(found))
@@ -60,6 +63,7 @@ def read_answers(text: str) -> list[str]:
     said = spoken(text)
     places = marked(said)
     outer = next((place for place in reversed(places) if place.marker != "\\boxed{}"), None)
+    # Boxes outside of an explicit answer tag are working.
     shown_boxes = boxes(outer.text if outer else said)
     if len(shown_boxes) > 1:
         return [bare(box.text) for box in shown_boxes]
@@ -91,6 +95,7 @@ def _by_key(task: Task, text: str, accepted: Sequence[Sequence[str]], keys: Any)
     found = tuple(given.get(name, "") for name in names)
     marks = tuple(among(one, texts) for one, texts in zip(found, accepted, strict=True))
     extra = [name for name in given if name not in names]
+    # Naming more than was asked for must not pay, even where all that was asked is right.
     if extra and all(marks):
         return Grade(Verdict.WRONG, f"an answer for {shown(extra[0])!r}, which was not asked", task.answers, found)
     return _graded(task, found, marks)

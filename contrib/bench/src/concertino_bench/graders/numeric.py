@@ -18,15 +18,20 @@ from concertino_bench.tasks.task import Task
 from .answers import followed, marked, sentences, spoken
 from .base import shown
 
+# Longer matches are no answers, and Python refuses integers of more than 4300 digits.
 _DIGITS = 300
+# Characters that are searched first, and marks that are looked at: the last ones decide.
 _WINDOW = 4096
 _PLACES = 50
+# GSM8K's annotations, `<<48/2=24>>`: what stands in them is working, not an answer.
 _CALCULATOR = re.compile(r"<<[^<>\n]{0,300}>>")
 _FRACTION = re.compile(r"\\[dtc]?frac\s?\{(-?\d{1,40})\}\s?\{(\d{1,40})\}")
 _SPACED = re.compile(r"(?<![\d.,])\d{1,3}(?: \d{3}){1,6}(?![\d.,]?\d)")
+# GSM8K ends with `#### 7`; few-shot prompts lead models to `A: 7`.
 _LINE = re.compile(r"####|^[ \t*]{0,8}A:", re.MULTILINE)
 _NUMBER = re.compile(
     r"(?P<sign>(?<![A-Za-z_\d)\]}])-[ ]?)?(?<![A-Za-z_])"
+    # One comma and two digits is a European price, 3,50; three digits behind a comma are thousands.
     r"(?:(?P<comma>(?<![\d,])\d{1,12},\d{2}(?![\d,]))"
     r"|(?P<digits>\d{1,3}(?:,\d{3}){1,20}(?!\d)|\d+)(?P<decimals>\.\d+)?"
     r"|(?P<only>\.\d+))"
@@ -85,6 +90,7 @@ class Numeric(TextGrader):
 def read_answer(text: str) -> Number | str:
     """The number that a text gives as its answer, or why there is none."""
     text = _clean(spoken(text))
+    # A mark that was asked for outranks a sentence, which may stand in the working.
     hard = _hard(text)
     if hard:
         return _last_of(hard)
@@ -139,6 +145,7 @@ def _noted(found: list[Number]) -> Number:
 def _first(segment: str) -> Number | None:
     """The number that a marked text begins with, or comes to: `7`, `5 + 2 = 7 apples`, `x = 7`."""
     segment = segment[:2000]
+    # In `5 + 2 = 7` the number behind the last sign is meant.
     while match := _EQUATION.match(segment):
         segment = segment[match.end() :]
     segment = _spaces(segment)
@@ -146,6 +153,7 @@ def _first(segment: str) -> Number | None:
         number = _value(match)
         if number is None:
             continue
+        # A range or an alternative is no decision: the last number counts, and the reason tells.
         either = _OR.match(segment, match.end())
         other = _NUMBER.match(segment, either.end()) if either else None
         second = _value(other) if other else None
@@ -160,10 +168,12 @@ def _last_number(text: str) -> Number | str:
     while True:  # a window that grows from the end, for a long text may be full of numbers
         start = max(0, len(text) - size)
         for match in reversed(list(_NUMBER.finditer(text, start))):
+            # A match at the window's edge may be the tail of a longer number.
             if (match.start() > start or not start) and (number := _value(match)):
                 return number
         if not start:
             return "there is no number in the text"
+        # Growing by a factor keeps all passes together linear in the text.
         size *= 8
 
 
@@ -177,6 +187,7 @@ def _value(match: re.Match[str]) -> Number | None:
         digits = (match["digits"] or "0").replace(",", "") + (match["decimals"] or match["only"] or "")
     value = Fraction(digits) * Fraction(10) ** int(match["exponent"] or match["power"] or 0)
     if match["under"]:
+        # A text may say 3/0.
         if not int(match["under"]):
             return None
         value /= int(match["under"])

@@ -27,6 +27,7 @@ import sys
 import types
 from typing import Any
 
+# 64 MiB for one line: a program that answers without end must not fill the memory of the tests' process.
 _LONGEST = 1 << 26
 _LISTS = {each.__name__: each for each in (tuple, set, frozenset, collections.deque)}
 _PAIRS = {each.__name__: each for each in (dict, collections.OrderedDict, collections.Counter)}
@@ -52,7 +53,7 @@ _BINARY = (*_ARITHMETIC, "and_", "or_", "xor", "lshift", "rshift")
 
 
 def awaited(coroutine: Any) -> Any:
-    """What a coroutine gives."""
+    """The result of a coroutine."""
     import asyncio
 
     return asyncio.run(coroutine)
@@ -75,6 +76,7 @@ _ALIASES = {"np": "numpy", "pd": "pandas"}
 _NOTHING: Any = object()
 
 
+# Not an `Exception`, nor is `Unfit`: an `except Exception` in a test must not swallow either.
 class Gone(BaseException):
     """The program's process has ended."""
 
@@ -90,7 +92,11 @@ class Wire:
         self.source, self.sink = os.fdopen(source, "rb"), os.fdopen(sink, "wb")
 
     def say(self, *message: Any) -> None:
-        """Send."""
+        """Send a message.
+
+        Raises:
+            Gone: the other process has ended.
+        """
         line = json.dumps(message).encode() + b"\n"
         try:
             self.sink.write(line)
@@ -99,7 +105,11 @@ class Wire:
             raise Gone from None
 
     def hear(self) -> Any:
-        """Receive."""
+        """Wait for a message.
+
+        Raises:
+            Gone: the other process has ended, or wrote a line that is too long.
+        """
         line = self.source.readline(_LONGEST)
         if not line.endswith(b"\n"):
             raise Gone
@@ -117,10 +127,12 @@ def told(error: BaseException) -> str:
 
 def pack(value: Any, own: Any) -> Any:
     """A value as JSON; `own` says what stands for one that is not plain data."""
+    # The exact type: an instance of a subclass would arrive as its base, without what the subclass changed.
     kind, name = type(value), type(value).__name__
     if value is None or kind in (bool, str, float):
         return value
     if kind is int:
+        # Python refuses to write or read integers of more than 4300 digits as decimals; hexadecimal has no limit.
         return value if -(2**53) < value < 2**53 else {"t": "int", "v": hex(value)}
     if kind is list:
         return [pack(item, own) for item in value]
@@ -188,8 +200,10 @@ class Program:
         """What stands for an object of the program."""
         if isinstance(value, Borrowed):
             return {"t": "borrowed", "v": object.__getattribute__(value, "number")}
+        # By identity: an object may be unhashable, and two equal ones are still two.
         if id(value) not in self.places:
             self.places[id(value)] = len(self.objects)
+            # The list keeps every object alive, so no id is ever used for a second one.
             self.objects.append(value)
         kind = "class" if isinstance(value, type) else "later" if inspect.iscoroutine(value) else "object"
         return {"t": kind, "v": self.places[id(value)]}
@@ -203,6 +217,7 @@ class Program:
         code = trouble = None
         for program in programs:
             try:
+                # Without `dont_inherit` this file's `from __future__` import would hold for the program too.
                 code = compile(program, "<program>", "exec", dont_inherit=True)
                 break
             except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -210,15 +225,18 @@ class Program:
         if code is None:
             self.wire.say("unread", trouble)
             return False
+        # dataclasses look a class's module up by name; and this name keeps `if __name__ == "__main__"` from running.
         module = sys.modules["program"] = types.ModuleType("program")
         self.space = module.__dict__
         try:
+            # A prompt may end in the middle of a function; then the program that continues it holds it too.
             exec(compile(prompt, "<prompt>", "exec", dont_inherit=True), self.space)
         except BaseException:
             pass
         try:
             exec(code, self.space)
         except BaseException as error:
+            # A `BaseException` too: a program may call `sys.exit` at its end.
             self.wire.say("failed", "the program fails when it is loaded: " + told(error))
             return False
         if entry and entry not in self.space:
@@ -254,6 +272,7 @@ class Program:
             except Gone:
                 raise
             except BaseException as error:
+                # All bases by name, so that `except ValueError` in a test catches a subclass that only the program has.
                 names = [each.__name__ for each in type(error).__mro__]
                 self.wire.say("raised", names, told(error).partition(": ")[2])
             else:
@@ -265,6 +284,7 @@ class Program:
         """Call an object; what it changed in its arguments is told too."""
         given, named = self.unpack(arguments), {name: self.unpack(value) for name, value in keywords.items()}
         result = self.objects[where](*given, **named)
+        # Tests may look at what a function did to their own list, of which the program has only a copy.
         self.changed = [
             [place, after]
             for place, (value, before) in enumerate(zip(given, arguments, strict=True))
@@ -279,19 +299,19 @@ class Program:
 
 
 class Borrowed:
-    """A function of the tests, as the program sees it."""
+    """A function of the tests, as the program sees it: a proxy."""
 
     def __init__(self, program: Program, number: int) -> None:
         self.program, self.number = program, number
 
     def __call__(self, *arguments: Any) -> Any:
-        """Have it called where the tests are."""
+        """Call the function, in the tests' process."""
         self.program.wire.say("borrowed", self.number, [self.program.pack(each) for each in arguments])
         return self.program.serve()
 
 
 def serve(source: int, sink: int) -> None:
-    """The program's process."""
+    """Load the program and do what the tests ask for, until their process ends."""
     program = Program(Wire(source, sink))
     sys.stdout = open(os.devnull, "w")
     try:
@@ -299,6 +319,7 @@ def serve(source: int, sink: int) -> None:
             program.serve()
     except Gone:
         pass
+    # No exit handlers and no waiting for threads: both are the program's, and could hang.
     os._exit(0)
 
 
@@ -321,6 +342,7 @@ class Tests:
             message = self.wire.hear()
             if not isinstance(message, list) or not message:
                 raise ValueError
+        # A line that is not JSON, or nested without end, can only be the program's doing.
         except (Gone, ValueError, RecursionError, MemoryError):
             self.gone = True
             raise Gone from None
@@ -335,6 +357,7 @@ class Tests:
         if isinstance(value, Remote):
             return {"t": "object", "v": value._where}
         if isinstance(value, (types.FunctionType, types.MethodType)):
+            # Functions stay here and are called here; the program gets a number for each.
             if value not in self.lent:
                 self.lent.append(value)
             return {"t": "borrowed", "v": self.lent.index(value)}
@@ -358,7 +381,7 @@ class Tests:
             raise Gone from None
 
     async def later(self, where: int) -> Any:
-        """What a coroutine of the program gives."""
+        """Await a coroutine of the program, in its process."""
         return self.ask("apply", "awaited", [{"t": "object", "v": where}])
 
     def apply(self, name: str, *values: Any, ours: bool = False) -> Any:
@@ -373,6 +396,7 @@ class Tests:
         while True:
             kind, *seen = self.hear()
             if kind == "value" and len(seen) == 2:
+                # What the program says that it changed is only data, put into the tests' own objects.
                 for place, after in seen[1]:
                     _replace(arguments[place], self.unpack(after, ours))
                 return self.unpack(seen[0], ours)
@@ -391,6 +415,7 @@ class Tests:
     def error(self, names: Any, text: Any) -> BaseException:
         """An error of the program, of a class that the tests know."""
         for name in map(str, names):
+            # Only classes that the tests know by name: what the program sends makes no new one.
             kind = self.errors.get(name) or vars(builtins).get(name)
             if isinstance(kind, type) and issubclass(kind, BaseException):
                 try:
@@ -407,12 +432,14 @@ class Tests:
             exec(compile(prompt, "<prompt>", "exec", dont_inherit=True), space)
         except BaseException:
             pass
+        # A program that redefines a helper of the prompt, or `len`, must not change what the tests call.
         kept = {name for name in space if name not in _open(prompt)} | {*vars(builtins)}
         for name, (kind, *what) in names.items():
             if name in kept and name != entry:
                 continue
             if kind == "error":
                 bases = [vars(builtins)[each] for each in what[0] if each in vars(builtins)]
+                # A stand-in of that name and nearest builtin base: tests catch it by name, and need none of its code.
                 self.errors[name] = space[name] = type(name, (bases[0],), {})
             elif kind == "value":
                 space[name] = self.unpack(what[0])
@@ -454,7 +481,7 @@ def _open(prompt: str) -> set[str]:
 
 
 def _replace(value: Any, after: Any) -> None:
-    """Make an argument what the program made of it."""
+    """Give an argument, in place, the content that the program gave its copy."""
     if isinstance(value, (list, bytearray)):
         value[:] = after
         return
@@ -463,7 +490,7 @@ def _replace(value: Any, after: Any) -> None:
 
 
 class Remote:
-    """An object of the program, as the tests see it.
+    """An object of the program, as the tests see it: a proxy.
 
     It may be called, looked at and walked over; but plain data are compared with here, with the plain data that it is
     derived from, if it is. Only objects of classes that the tests themselves call reckon with plain data in their way.
@@ -481,6 +508,7 @@ class Remote:
         return self._tests.ask("call", self._where, given, packed, ours=self._ours or self._class, arguments=arguments)
 
     def __getattr__(self, name: str) -> Any:
+        # Python and numpy look for such names (`__array__`, `__deepcopy__`) by themselves, and no test asks for them.
         if name.startswith("__"):
             raise AttributeError(name)
         return self._tests.apply("getattr", self, name, ours=self._ours)
@@ -503,6 +531,7 @@ class Remote:
         return any(each == value for each in iter(self))
 
     def __eq__(self, other: object) -> bool:
+        # Two objects of the program may say themselves whether they are equal: no plain data of the tests is at stake.
         if isinstance(other, Remote):
             return self._where == other._where or self._binary("eq", self, other) is True
         base = self._base()
@@ -553,12 +582,15 @@ def hide() -> None:
     """
     import ctypes
 
+    # Otherwise a process of the same user reads this one's memory, with the tests and the word, in /proc.
     if ctypes.CDLL(None).prctl(4, 0, 0, 0, 0):  # PR_SET_DUMPABLE
         raise OSError("this process cannot be hidden from the program's")
     own = os.path.realpath(os.getcwd())
+    # The program could write a `numpy.py` into its folder, which a test would then import into this process.
     sys.path[:] = [each for each in sys.path if each and os.path.realpath(each) != own]
     script = getattr(sys.modules["__main__"], "__file__", None)
     if script and os.path.exists(script):
+        # The script's file holds the tests and the word.
         os.unlink(script)
 
 
@@ -570,9 +602,11 @@ def start(source: str) -> Tests:
     """
     hide()
     (down, ours), (theirs, up) = os.pipe(), os.pipe()
+    # -I: no variable of the environment and no file in the folder changes what the child imports.
     command = [sys.executable, "-I", "-c", f"{source}\nserve({down}, {up})"]
     nowhere = subprocess.DEVNULL
     child = subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere, pass_fds=(down, up))
+    # Without these the pipes never end when the child does, and `hear` would wait for ever.
     os.close(down)
     os.close(up)
     return Tests(Wire(theirs, ours), child)
@@ -587,6 +621,7 @@ def run(side: Tests, tests: list[str], space: dict[str, Any]) -> tuple[list[bool
             if side.gone:
                 raise Gone
             exec(compile(test, "<test>", "exec", dont_inherit=True), space)
+            # A bare `except:` in a test swallows even `Gone`, so ending without an error proves nothing.
             passed.append(not side.gone)
         except BaseException as error:
             passed.append(False)
@@ -596,7 +631,8 @@ def run(side: Tests, tests: list[str], space: dict[str, Any]) -> tuple[list[bool
 
 
 def main(source: str, word: str, programs: list[str], tests: list[str], entry: str, prompt: str) -> None:
-    """Try a program, and report behind a word."""
+    """Run tests on the first program that can be compiled, and print a report behind `word`."""
+    # Tests print too; only the report may reach the real output.
     out = os.fdopen(os.dup(1), "w")
     sys.stdout = open(os.devnull, "w")
 
@@ -625,6 +661,7 @@ def main(source: str, word: str, programs: list[str], tests: list[str], entry: s
     if side.unfit:
         say(unfit=side.unfit)
     if side.gone:
+        # The end of its input lets the child end, if it has not; its exit code then says why.
         side.wire.sink.close()
         try:
             code = side.child.wait(2)

@@ -27,6 +27,7 @@ from concertino_bench.tasks.task import Task
 from .answers import spoken
 from .base import shown
 
+# Characters of a program: far more than a solver writes, and few enough for the sandbox to take.
 _LONGEST = 200_000
 _FENCE = re.compile(r"^[ \t]{0,8}(```+|~~~+)[ \t]{0,4}([\w+.#-]{0,20})[^\n]{0,80}$", re.MULTILINE)
 _START = re.compile(r"^(?:import |from |def |async def |class |@|[A-Za-z_]\w{0,60} ?=)", re.MULTILINE)
@@ -71,8 +72,11 @@ class UnitTests(Grader):
             return Grade(Verdict.UNPARSABLE, "there is no program in the text")
         if any(len(program) > _LONGEST for program in programs):
             return Grade(Verdict.UNPARSABLE, f"the program is longer than {_LONGEST:,} characters")
+        # A new word per run: a program that knew it could print a report of its own.
         word = secrets.token_hex(12)
         source = _SCRIPT.read_text(encoding="utf-8")
+        # ASCII alone, so no encoding on the way into the sandbox can change a program.
+        # The script's text goes along because the child process, too, is started from it.
         call = ", ".join(ascii(part) for part in (word, programs, tests, entry, prompt))
         try:
             seen = await services.call(
@@ -101,10 +105,12 @@ def read_programs(text: str, entry: str = "", prompt: str = "") -> list[str]:
         re.compile(rf"^[ \t]{{0,8}}(?:async )?(?:def|class) {re.escape(entry)}\b", re.MULTILINE) if entry else None
     )
     if blocks:
+        # The last block, since models write a draft first, but not one that only shows how to call the function.
         fitting = [block for block in blocks if defines and defines.search(block)]
         text = (fitting or blocks)[-1]
     found = [text]
     if prompt and not (defines and defines.search(text)):
+        # A text without the function is taken for its body, as HumanEval's completions are.
         found.insert(0, f"{prompt.rstrip()}\n{text}")
     start = _START.search(text)
     if not blocks and start and start.start():
@@ -132,6 +138,7 @@ def _grade(seen: Observation, word: str, program: str) -> Grade:
     report = _report(seen.content, word)
     if report is None:
         code = seen.error.code if seen.error else ""
+        # The script always reports when it ends by itself, so the program must have ended it.
         if seen.ok:
             return Grade(Verdict.WRONG, "the program ended before its tests were done", found=(program,))
         if code in _OWN_FAULTS:
@@ -157,6 +164,7 @@ def _grade(seen: Observation, word: str, program: str) -> Grade:
 def _report(content: Any, word: str) -> dict[str, Any] | None:
     """What the script reported; None if it never came to it."""
     stdout = content.get("stdout", "") if isinstance(content, dict) else content
+    # What stands before the word was printed by the sandbox or by tests, and is no report.
     line = stdout.rpartition(word)[2] if isinstance(stdout, str) and word in stdout else ""
     try:
         report = json.loads(line.partition("\n")[0])

@@ -66,6 +66,7 @@ def _ending(text: str) -> _Ending:
         return _Ending(places[-1].text, _line(places[-1].text, 0))
     if found := sentences(said):
         last = found[-1]
+        # An answer such as a JSON object may extend over lines, and `sentences` ends with the line.
         rest = said[said.index(last.text, last.start) :] if last.text else ""
         return _Ending(rest, _line(rest, 0))
     return _Ending(said, _line(said, -1))
@@ -91,6 +92,7 @@ def _read(text: str) -> Any:
     spans = [(text.find(opened), text.rfind(closed)) for opened, closed in ("{}", "[]")]
     start, end = min((span for span in spans if 0 <= span[0] < span[1]), default=(0, -1))
     whole = json_of(text.strip(), "any")
+    # A whole text that is JSON wins, so a list that holds objects is not cut to its inside.
     return json_of(text[start : end + 1], "any") if whole is None else whole
 
 
@@ -98,6 +100,7 @@ def _canonical(value: Any) -> str:
     """One text for equal JSON values; `1` and `1.0` are equal, `1` and `true` are not."""
 
     def whole(item: Any) -> Any:
+        # `json.dumps` writes 1.0 and 1 differently, though JSON has one kind of number.
         if isinstance(item, float) and item.is_integer():
             return int(item)
         if isinstance(item, dict):

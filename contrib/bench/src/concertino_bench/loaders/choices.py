@@ -67,6 +67,7 @@ def _letter(row: DataRow, count: int) -> str:
     letter = row.text("answer").strip()
     if len(letter) != 1 or letter not in letters:
         row.wrong("answer", f"a letter from A to {letters[-1]}, one of the {count} options")
+    # A file whose options were shuffled for only one of the two columns would grade silently wrong.
     if index is not None and letters[int(index)] != letter:
         raise row.error(f"answer {letter!r} and answer_index {index} ({letters[int(index)]!r}) differ; correct one")
     return letter

@@ -74,6 +74,7 @@ def _answer(row: DataRow) -> str:
 def _contest_answer(row: DataRow) -> str:
     answer = _answer(row)
     number = _plain(answer)
+    # AIME's answers have three digits; anything else is a row of another competition.
     if number is None or not number.isdecimal() or int(number) > 999:
         row.wrong(row.needed(*_ANSWER, *_SOLUTION), "a whole number from 0 to 999, as in AIME; else load it as 'math'")
     return number
@@ -93,6 +94,7 @@ def _plain(answer: str) -> str | None:
     whole, _, part = text.removeprefix("+").partition(".")
     sign, digits = ("-", whole[1:]) if whole.startswith("-") else ("", whole)
     part = part.rstrip("0")
+    # AIME writes 033, and the hub's files write 33.0.
     digits = digits.lstrip("0") or "0"
     return f"{sign if digits != '0' or part else ''}{digits}{'.' if part else ''}{part}"
 

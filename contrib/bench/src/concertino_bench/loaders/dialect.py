@@ -35,6 +35,7 @@ def json_schema(parameters: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
         tell: is given one sentence for each type that is unknown.
     """
     schema = _mapped(parameters, "parameters", tell)
+    # A tool's schema has to be of type object, also where a function takes nothing.
     return {**schema, "type": "object", "properties": schema.get("properties", {})}
 
 
@@ -60,6 +61,7 @@ def _type(value: Any, place: str, tell: Tell) -> dict[str, Any]:
     for name, found in zip(names, known, strict=True):
         if found is None:
             tell(f"{place} has the type {name!r}, which is unknown; any value is taken")
+    # One unknown type makes the whole list say nothing: a value of that type would be refused.
     if not all(known):
         return {}
     return {"type": [*dict.fromkeys(known)] if isinstance(value, list) else known[0]}

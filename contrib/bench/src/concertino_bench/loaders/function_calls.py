@@ -106,6 +106,7 @@ def _tool(function: Mapping[str, Any], calls: list[dict[str, Any]], tell: Tell) 
 
     schema = json_schema(function.get("parameters") or {}, tell)
     text = str(function.get("description") or "").strip() or name
+    # Arguments as one mapping: the names of parameters need not be names of Python.
     return ct.ToolSpec(name, text, schema, record, takes_mapping=True, retry_safe=True)
 
 
@@ -134,6 +135,7 @@ def _category(row: DataRow, file: Path, given: str) -> str:
 
 def _turns(row: DataRow) -> list[list[dict[str, str]]]:
     turns = row.items("question")
+    # Some published files give the messages of a single turn without the outer list.
     if turns and all(isinstance(message, dict) for message in turns):
         turns = [turns]
     for turn in turns:
@@ -185,12 +187,14 @@ class _Gold:
 
     def of(self, name: str) -> Any:
         while name not in self._passed:
+            # It was handed out and not kept; without this the rest of the file would be read in vain.
             if hash(name) in self._given:
                 self._again = self._again or _Gold(self._path)
                 return self._again.of(name)
             row = next(self._rows, None)
             if row is None:
                 return None
+            # Kept until it is asked for: rows that a filter leaves out let the two files run apart.
             self._passed[id_of("bfcl", row, "id")] = row.items("ground_truth")
         self._given.add(hash(name))
         return self._passed.pop(name)
@@ -229,6 +233,7 @@ def _functions(row: DataRow, documents: _Documents) -> list[dict[str, Any]]:
         if not isinstance(function.get("parameters", {}), dict):
             raise row.error(f"the parameters of {function['name']!r} are not an object; expected a schema")
         try:
+            # The schema is compiled now: a function that cannot be a tool is an error of its row, not of a run.
             _tool(function, [], partial(_warn, row, function["name"])).validator  # noqa: B018
         except ct.SpecError as error:
             raise row.error(f"function {function['name']!r} cannot be a tool ({error}); correct the row") from error
@@ -243,6 +248,7 @@ def _warn(row: DataRow, name: str, text: str) -> None:
 def _refuse_clashes(row: DataRow, names: list[str]) -> None:
     seen: dict[str, str] = {}
     for name in names:
+        # Providers allow no dots, and a call of the common name could mean either.
         other = seen.setdefault(name.replace(".", "_"), name)
         if other is not name:
             raise row.error(

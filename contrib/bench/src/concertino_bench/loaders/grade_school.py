@@ -39,6 +39,7 @@ def gold_of(row: DataRow, *columns: str) -> str:
     """
     column = row.needed(*columns)
     text = row.text(column)
+    # `####` first: a solution may have a line that begins with "A:" before it.
     marker = next((marker for marker in _MARKERS if marker in text), None)
     if marker is None:
         row.wrong(column, "a solution that ends in '#### 42' or 'A: 42'; for plain numbers take the loader 'jsonl'")

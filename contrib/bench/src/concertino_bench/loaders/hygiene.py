@@ -132,7 +132,9 @@ class _Question:
     @classmethod
     def of(cls, task: Task, n: int) -> _Question:
         words = words_of(task.question)
+        # A question of unknown signs alone has no words, and must not equal every other such one.
         key = " ".join(words) or task.question
+        # Hashes instead of tuples: a set of a million questions has tens of millions of grams.
         grams = {hash(tuple(words[at : at + n])) for at in range(max(1, len(words) - n + 1))} if words else {hash(key)}
         return cls(task.id, key, frozenset(grams), task.answers)
 
@@ -148,12 +150,14 @@ def _exact(left: Sequence[_Question], right: Sequence[_Question]) -> list[Pair]:
 
 
 def _near(left: Sequence[_Question], right: Sequence[_Question], threshold: float) -> Iterable[Pair]:
+    # Of both sides together: the two have to agree on which grams are rare.
     counts = Counter(gram for question in (*left, *right) for gram in question.grams)
     holders: dict[int, list[_Question]] = {}
     for question in left:
         for gram in _rarest(question.grams, counts, threshold):
             holders.setdefault(gram, []).append(question)
     for theirs in right:
+        # By identity, since a pair may share several rare grams and is to be compared once.
         candidates = {
             id(mine): mine for gram in _rarest(theirs.grams, counts, threshold) for mine in holders.get(gram, ())
         }
@@ -167,6 +171,7 @@ def _near(left: Sequence[_Question], right: Sequence[_Question], threshold: floa
 
 def _sizes_allow(one: frozenset[int], other: frozenset[int], threshold: float) -> bool:
     small, large = sorted((len(one), len(other)))
+    # Sets whose sizes differ more than this cannot reach the threshold, whatever they share.
     return small >= threshold * large - 1e-9
 
 
@@ -174,4 +179,5 @@ def _rarest(grams: frozenset[int], counts: Counter[int], threshold: float) -> li
     """As many of the rarest grams as another set must share one of, if it shares `threshold` of all."""
     # 0.55 * 100 is 55.00000000000001 in floating point, and would be rounded up to 56.
     needed = ceil(threshold * len(grams) - 1e-9)
+    # The gram itself breaks ties: both sides must sort in one order, or a pair could be missed.
     return sorted(grams, key=lambda gram: (counts[gram], gram))[: len(grams) - needed + 1]

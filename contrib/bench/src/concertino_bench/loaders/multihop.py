@@ -63,6 +63,7 @@ def multihop(name: str, *, path: str | Path, paragraphs: bool = False, split: st
 
     def make(row: DataRow) -> Task | None:
         nonlocal warned
+        # A missing mark means answerable: most files have none.
         if row.data.get("answerable") is not False:
             return _task(name, row, paragraphs, split)
         if not warned:
@@ -84,6 +85,7 @@ def _task(name: str, row: DataRow, shown: bool, split: str) -> Task:
         "paragraphs": paragraphs,
         "supporting_facts": _facts(row),
     } | rest(row, *_KEPT)
+    # Raises for the missing column: a question that promises paragraphs must not come without.
     if shown and not paragraphs:
         row.needed("context", "paragraphs")
     text = f"{rendered(paragraphs)}\n\nQuestion: {question}" if shown else question
@@ -161,6 +163,7 @@ def _facts(row: DataRow) -> list[list[Any]]:
         row.wrong("supporting_facts", "[[title, index], …] or {'title': […], 'sent_id': […]}")
     for pair in value:
         fits = isinstance(pair, list | tuple) and len(pair) == 2
+        # `type`, since true is an int for isinstance.
         if not fits or not isinstance(pair[0], str) or type(pair[1]) is not int:
             row.wrong("supporting_facts", f"pairs of a title and a number, and one is {pair!r:.40}")
     return [list(pair) for pair in value]

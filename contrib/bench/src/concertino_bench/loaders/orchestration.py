@@ -129,6 +129,7 @@ def _prices(pricing: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     # The columns hold $ per single token, whatever their names say.
     return {
         model: {
+            # Rounded, since 2e-07 * 1e6 is 0.19999999999999998.
             "input": round(price["input_tokens_per_million"] * 1e6, 9),
             "output": round(price["output_tokens_per_million"] * 1e6, 9),
         }
@@ -179,6 +180,7 @@ def _gap_task(row: DataRow, split: str) -> Task:
         question, answers = row.text("question"), _texts(row, "answer", row.data[row.needed("answer")])
     extra = row.data.get("extra_info")
     given = extra.get("split") if isinstance(extra, Mapping) else None
+    # GAP's training rows say their split inside `extra_info`, as verl writes them.
     split = split_of(row, split) or (given if isinstance(given, str) else "")
     metadata["aliases"] = [*dict.fromkeys(text for text in answers[1:] if text != answers[0])]
     return Task(id_of("gap", row, "id"), question, (answers[0],), "text", split=split, metadata=metadata)
@@ -191,6 +193,7 @@ def _trace(row: DataRow, metadata: dict[str, Any]) -> tuple[str, list[str]]:
         row.wrong("output", "a trace that ends in <answer>…</answer>")
     metadata |= {"trace": output} | rest(row, "instruction", "conversion_status")
     asked = row.text("input", default="")
+    # In some rows the question stands in `instruction` and `input` is empty.
     question = asked if asked.strip() else row.text("instruction")
     # `|` separates several answers in this format.
     return question, [part.strip() for part in found[-1].split("|") if part.strip()] or [found[-1]]

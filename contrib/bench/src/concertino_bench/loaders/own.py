@@ -147,6 +147,7 @@ def _task(name: str, row: DataRow, columns: OwnColumns) -> Task:
     if grader:
         metadata["grader"] = grader
     question = _rendered(row, columns.template) if columns.template else row.plain(columns.question)
+    # A declared id column must be there in each row; a row number in its place would change with the file's order.
     own_id = id_of(name, row, columns.id) if columns.id and row.needed(columns.id) else id_of(name, row)
     return Task(own_id, question, tuple(answers), kind, split=_given(row, columns.split), metadata=metadata)
 
@@ -183,6 +184,7 @@ def _given(row: DataRow, what: str | Column) -> str:
 def _rendered(row: DataRow, template: str) -> str:
     def fill(match: re.Match[str]) -> str:
         if match[1] is None:
+            # `{{` and `}}` stand for one brace each.
             return match[0][0]
         value = row.data[row.needed(match[1])]
         if is_number(value):

@@ -88,6 +88,7 @@ def _task(row: DataRow, which: int, split: str) -> Task:
     seconds = {step: _seconds(row, "durations_s", value, which) for step, value in _durations(row).items()}
     if not steps or len(steps) != len(seconds):
         raise row.error(f"{len(steps)} steps and {len(seconds)} durations; expected one for each: correct the row")
+    # Steps are a list, durations an object by number as text: sorted as texts, 10 would come before 2.
     texts = dict(zip(sorted(seconds, key=_rank), steps, strict=True))
     edges = _edges(row, seconds)
     makespan = _seconds(row, "makespan_s", row.data[row.needed("makespan_s")], which)
@@ -106,6 +107,7 @@ def _task(row: DataRow, which: int, split: str) -> Task:
 
 def _check_plan(row: DataRow, task: Task, makespan: float) -> None:
     try:
+        # The published answer stands even where it differs: scores have to stay comparable.
         longest, _ = plan_of(task).critical_path(durations_of(task))
     except ct.PlanError as error:
         raise row.error(f"the steps are not a plan ({error}); expected edges without a cycle: correct it") from None
@@ -166,6 +168,7 @@ class _PlainData(pickle.Unpickler):
     """Loads plain data and time spans, and no other class: a pickle could name any function of the machine."""
 
     def find_class(self, module: str, name: str) -> Any:
+        # Durations are the only objects in the published files.
         if (module, name) == ("datetime", "timedelta"):
             return timedelta
         raise pickle.UnpicklingError(
@@ -219,4 +222,5 @@ def _table(path: str | Path, raw: IO[bytes]) -> Mapping[str, Any]:
 
 def _span(pair: Any) -> list[float]:
     low, high = (each.total_seconds() for each in pair)
+    # `total_seconds` gives floats, and an answer is written as a whole number.
     return [int(each) if each == int(each) else each for each in (low, high)]

@@ -56,6 +56,7 @@ def _predictions(row: DataRow) -> Iterator[Prediction]:
     table = row.data.get("models", row.data)
     models = table.items() if isinstance(table, dict) else ()
     several = {name: value for name, value in models if isinstance(value, dict) and any(map(value.get, _TEXT))}
+    # A row of one model has its answer in a column of its own.
     if not several:
         yield _single(row)
         return

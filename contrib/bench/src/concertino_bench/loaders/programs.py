@@ -50,6 +50,7 @@ def _mbpp(row: DataRow, split: str) -> Task:
 def _completion(name: str, row: DataRow, split: str) -> Task:
     prompt, entry = row.text("prompt"), _entry_point(row)
     tests = row.text("test")
+    # HumanEval's tests only define `check`; its harness calls it.
     if "def check(" in tests and not re.search(r"^(?:check|test_check)\(", tests, re.M):
         tests = f"{tests.rstrip()}\n\ncheck({entry})\n"
     return _task(name, row, split, f"{_COMPLETE}\n\n```python\n{prompt.strip()}\n```", prompt, entry, tests)
@@ -60,6 +61,7 @@ def _from_asserts(row: DataRow, split: str) -> Task:
     if not asserts:
         row.wrong("test_list", "at least one assert")
     setup = row.text("test_setup_code", default="") or "\n".join(row.texts("test_imports"))
+    # MBPP's set-up code and solutions hold \r\n.
     tests = "\n".join(filter(None, [setup.replace("\r\n", "\n").strip(), *asserts])) + "\n"
     entry = _tested(row, asserts)
     listed = "\n".join(asserts)
@@ -97,4 +99,5 @@ def _tested(row: DataRow, asserts: list[str]) -> str:
     if not found:
         told = ", ".join(defined) or "there is none"
         raise row.error(f"test_list calls {', '.join(sorted(called))}; expected a function of 'code' ({told})")
+    # Helpers come first in MBPP's solutions, and an assert may call them too.
     return found[-1]

@@ -138,6 +138,7 @@ def read_record(row: Mapping[str, Any], place: str = "record") -> ReleasedRecord
     """
     row = checked(row, _RECORD, place)
     accepted, refused = _calls(row["all_tool_calls"], place)
+    # By number and not by text: turn_10 sorts before turn_2.
     responses = sorted(
         (int(match[1]), entry[0]) for key, entry in row["all_tool_responses"].items() if (match := _TURN.fullmatch(key))
     )
@@ -149,8 +150,10 @@ def read_record(row: Mapping[str, Any], place: str = "record") -> ReleasedRecord
     thoughts = row.get("all_message_responses", {})
     turns = tuple(
         _turn(number, response, call, thoughts, place)
+        # Calls may outnumber responses: the last tool of a run that was cut off left none.
         for (number, response), call in zip(responses, accepted, strict=False)
     )
+    # A run may ask several answering models, and its answer is what the last one said.
     predicted = next((answer for turn in reversed(turns) if (answer := _predicted(turn.response))), None)
     return ReleasedRecord(
         id=str(row.get("id", "")),
@@ -169,6 +172,7 @@ def checked(row: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> di
     Raises:
         DataError: it does not fit; names the place, what was given and what was expected.
     """
+    # Parquet gives every row all columns, null where it has no value.
     filled = {name: value for name, value in row.items() if value is not None}
     validator = compile_schema(schema)
     try:
@@ -187,6 +191,7 @@ def _calls(turns: Sequence[Any], place: str) -> tuple[list[Mapping[str, Any]], l
     refused: list[str] = []
     for number, turn in enumerate(turns):
         items = [turn] if isinstance(turn, str) else turn
+        # Some turns wrap each call in a list of its own.
         calls = [item[0] if isinstance(item, list) and len(item) == 1 else item for item in items]
         refused += [call for call in calls if isinstance(call, str)]
         made = next((call for call in calls if not isinstance(call, str)), None)

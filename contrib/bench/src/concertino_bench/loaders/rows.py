@@ -32,6 +32,7 @@ _CHUNK = 1 << 16
 _SHOWN = 60
 _KINDS = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
 _TO_JSONL = "write it as JSON Lines first, such as `pandas.read_parquet(…).to_json(…, orient='records', lines=True)`"
+# Files that people give by mistake; each would otherwise end in a puzzling error of UTF-8.
 _FOREIGN = {b"PAR1": ("a Parquet file", _TO_JSONL), b"PK\x03\x04": ("a zip archive", "unpack it first")}
 _MARKS = {codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF32_BE: "UTF-32"} | {
     codecs.BOM_UTF16_LE: "UTF-16",
@@ -221,6 +222,7 @@ def opened(path: str | Path, file: Path) -> Iterator[BufferedReader]:
     """
     try:
         with file.open("rb") as raw:
+            # By its first bytes, since a file may be packed without saying so in its name.
             if raw.peek(2)[:2] == b"\x1f\x8b":
                 with (
                     gzip.GzipFile(fileobj=raw) as unpacked,
@@ -243,6 +245,7 @@ def _rows(path: str | Path, file: Path) -> Iterator[DataRow]:
     with opened(path, file) as raw:
         _refuse_foreign(path, raw)
         if raw.peek(3)[:3] == codecs.BOM_UTF8:
+            # Skipped here: the JSON decoder refuses a mark, and a CSV header would begin with it.
             raw.read(3)
         number = 0
         for number, (line, data) in enumerate(_parsed(path, _extension(file), raw), 1):
@@ -268,6 +271,7 @@ def _refuse_foreign(path: str | Path, raw: BufferedReader) -> None:
 def _parsed(path: str | Path, extension: str, raw: BufferedReader) -> Iterator[tuple[int, Any]]:
     if extension in (".csv", ".tsv"):
         return _csv_rows(path, raw, "\t" if extension == ".tsv" else ",")
+    # Files called .json hold a list, one object, or JSON Lines; only the first sign tells the list.
     if extension == ".json" and raw.peek(_CHUNK).lstrip()[:1] == b"[":
         return _elements(path, raw)
     return _json_lines(path, raw, whole=extension == ".json")
@@ -280,6 +284,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
+# Python's decoder takes NaN and Infinity, which are no JSON and which other readers of the file refuse.
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
@@ -291,6 +296,7 @@ def _json_lines(path: str | Path, raw: BufferedReader, *, whole: bool) -> Iterat
         try:
             yield number, _DECODER.decode(text)
         except (ValueError, RecursionError) as error:
+            # A first line that only ends too early begins an object over several lines.
             if whole and number == 1 and ended and _ran_out(error, text, slack=8):
                 yield number, _document(path, text, raw)
                 return
@@ -339,6 +345,7 @@ def _ran_out(error: Exception, text: str, slack: int = 0) -> bool:
     """Whether a JSON value is right so far and only ends too early; `slack` is for a cut word, such as `tru`."""
     if not isinstance(error, json.JSONDecodeError):
         return False
+    # The decoder gives the place where a string began, which may be far from the end.
     return error.msg.startswith("Unterminated string") or error.pos >= len(text.rstrip()) - slack
 
 
@@ -379,16 +386,19 @@ class _Window:
 
     @property
     def spent(self) -> bool:
-        """Whether nothing is left, or only the beginning of a value."""
+        """Whether the file has ended and nothing is left, or only the beginning of a value."""
         return self.ended and not self.text[self.at :].rstrip().endswith(("]", "}"))
 
     def grow(self) -> bool:
         """Read on; False at the end of the file."""
+        # At least as much again as is unread: a value of n bytes is tried log n times, not n / 64 KiB times.
         chunk = self.raw.read(max(_CHUNK, len(self.text) - self.at))
         self.text, self.at = self.text[self.at :], 0
         try:
+            # Incremental: a chunk may end inside a character.
             self.text += self.decode(chunk, not chunk)
         except UnicodeDecodeError as error:
+            # The line of the bad byte, and not that of the value in which it stands.
             lines = self.text.count("\n") + error.object[: error.start].count(b"\n")
             raise DataError(_no_utf8(self.path, self.line + lines, error)) from None
         self.ended = not chunk
@@ -415,6 +425,7 @@ class _Window:
             try:
                 value, end = _DECODER.raw_decode(self.text, self.at)
             except json.JSONDecodeError as error:
+                # A fault near the end of what was read may only be a value that is not complete yet.
                 if not self.ended and _ran_out(error, self.text, slack=16):
                     self.grow()
                     continue
@@ -436,11 +447,13 @@ class _Window:
 
 
 def _csv_rows(path: str | Path, raw: BufferedReader, delimiter: str) -> Iterator[tuple[int, dict[str, str]]]:
+    # Strict: otherwise an unclosed quote swallows the rest of the file as one cell.
     reader = csv.reader((text for text, _ in _lines(path, raw)), delimiter=delimiter, strict=True)
     header: list[str] = []
     line = 0
     try:
         for cells in reader:
+            # A quoted cell may hold line breaks, so rows are not lines.
             begun, line = line + 1, reader.line_num
             if not cells:
                 continue
@@ -460,6 +473,7 @@ def _csv_rows(path: str | Path, raw: BufferedReader, delimiter: str) -> Iterator
 
 def _header(path: str | Path, line: int, cells: list[str]) -> list[str]:
     names = [cell.strip() for cell in cells]
+    # A file with another separator is read as one column, and would fail far from its cause.
     if len(names) == 1 and any(sign in names[0] for sign in ";\t|"):
         raise DataError(f"{path}:{line}: one column, {brief(names[0])}; expected columns separated by ',': convert it")
     twice = next((name for name in names if names.count(name) > 1), None)

@@ -35,6 +35,7 @@ def subset(tasks: Iterable[Task], count: int, seed: int = 0) -> list[Task]:
         raise ValueError(f"count={count}; expected a whole number from 1")
     largest: list[tuple[int, str, int, Task]] = []
     for number, task in enumerate(tasks):
+        # Negative: heapq has the smallest in front, and the largest of the chosen is what has to go.
         entry = (-_place(task, seed), task.id, number, task)
         if len(largest) < count:
             heappush(largest, entry)
@@ -58,6 +59,7 @@ def split(tasks: Iterable[Task], share: float, seed: int = 0) -> tuple[list[Task
         raise ValueError(f"share={share}; expected a number above 0 and below 1")
     parts: tuple[list[Task], list[Task]] = ([], [])
     for task in tasks:
+        # Each task's side follows from its own hash, so that adding tasks moves none.
         parts[_place(task, seed) >= share * _END].append(task)
     return parts
 

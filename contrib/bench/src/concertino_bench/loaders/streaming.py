@@ -48,6 +48,7 @@ def distinct(rows: Iterable[DataRow], make: Make, again: Callable[[], Iterable[D
         task = _made(row, make)
         if task is None:
             continue
+        # The hash and not the id: 8 bytes per task, of which a file may have millions.
         if not seen.add(hash(task.id)):
             _refuse_second(row, task.id, make, again())
         yield task
@@ -65,8 +66,10 @@ class Numbers:
         at = self._place(number)
         if self.slots[at]:
             return False
+        # 0 marks a free slot, so the hash 0 shares the place of 1: at worst a false alarm, which is looked into.
         self.slots[at] = number or 1
         self.count += 1
+        # Beyond two thirds, open addressing needs ever longer walks to a free slot.
         if 3 * self.count > 2 * len(self.slots):
             larger = Numbers(2 * len(self.slots))
             for each in filter(None, self.slots):
@@ -79,6 +82,7 @@ class Numbers:
 
     def _place(self, number: int) -> int:
         """Where a number is, or the free slot where it would be."""
+        # The size is a power of two, so `&` takes the place of a division.
         number, last = number or 1, len(self.slots) - 1
         at = number & last
         while self.slots[at] not in (0, number):
@@ -90,6 +94,7 @@ def _made(row: DataRow, make: Make) -> Task | None:
     try:
         task = make(row)
         if task is not None:
+            # JSON can write half a surrogate pair, which no model server and no results file takes.
             "\n".join((task.id, task.question, *task.answers)).encode()
         return task
     except DataError:
@@ -126,6 +131,7 @@ def id_of(name: str, row: DataRow, *columns: str) -> str:
     if is_number(value):
         return f"{name}/{number_text(value)}"
     text = row.text(column)
+    # A bare number would clash with that of another set in one evaluation.
     return f"{name}/{text}" if text.isdecimal() else text
 
 

@@ -73,6 +73,7 @@ def _difference(task: Task) -> Disagreement | None:
     except GrammarError as error:
         return Disagreement(task.id, "unread", str(error))
     try:
+        # Two steps, because a text that is outside the grammar and one without a solution are different faults.
         found = tuple(map(str, solve(question).answers))
     except GrammarError as error:
         return Disagreement(task.id, "no answer", str(error))

@@ -146,6 +146,7 @@ def template(graph: QuestionGraph) -> str:
     for quantity, node in graph.nodes.items():
         if quantity in needed:
             parts = ["*".join(shapes.get(need, "zero") for need in term) for term in node.terms]
+            # A sum has no order; a difference has.
             ordered = parts if node.kind == "difference" else sorted(parts)
             shapes[quantity] = _hash(f"{node.scale} {node.kind} {' '.join(ordered)}")
     return shapes[graph.goal]
@@ -216,6 +217,7 @@ class _QuestionBuilder:
         """Draw graphs until one has a template of the split; no owner of the graphs `beside` it occurs in it."""
         taken = frozenset(owner for graph in beside for owner in graph.owners)
         for attempt in range(_ATTEMPTS):
+            # A generator of its own per attempt: how often one problem was drawn must not change the next one.
             rng = Random(f"{self._key} {name} {attempt}")
             try:
                 graph = QuestionDraft(rng, world, results, taken).build(
@@ -248,6 +250,7 @@ class _QuestionBuilder:
             used = self._handed_on(waiting, last=number == level)
             waiting = [*(k for k in waiting if k not in used), number]
             results = tuple((Quantity("", f"[answer{k}]"), graphs[k - 1].answer) for k in used)
+            # A world may serve two problems, but not two that hand results to each other: their names would mix.
             world = next(world for world in worlds if all(world is not graphs[k - 1].world for k in used))
             worlds.remove(world)
             depth = self._rng.randint(2, 3)
@@ -296,5 +299,6 @@ class _QuestionBuilder:
 
     def _false(self, answer: int, *, hidden: bool) -> int:
         if hidden:
+            # Shifted within the seven-digit numbers by at least 1, so a claim is always false and looks like the truth.
             return 10**6 + (answer - 10**6 + self._rng.randrange(1, 9 * 10**6)) % (9 * 10**6)
         return (answer + self._rng.randrange(1, MODULUS)) % MODULUS

@@ -41,6 +41,7 @@ def grade(task: Task, text: str) -> Grade:
     shown = [box.text for box in answers.boxes(place)]
     found, trouble = _choose(shown, place, len(expected), in_answer=said is not None)
     if trouble:
+        # The wrong number of answers is wrong, since guessing must not pay; no answer at all is not readable.
         verdict = Verdict.WRONG if found else Verdict.UNPARSABLE
         return Grade(verdict, trouble, task.answers, found)
     numbers = [_number(item) for item in found]
@@ -63,6 +64,7 @@ def _choose(shown: list[str], place: str, count: int, *, in_answer: bool) -> tup
     """The answers to compare, and what is wrong with their number."""
     if shown:
         if count == 1:
+            # With one answer asked for, earlier boxes are intermediate results.
             return (shown[-1],), ""
         if len(shown) != count:
             return tuple(shown), f"{len(shown)} {'box' if len(shown) == 1 else 'boxes'}, expected {count}"

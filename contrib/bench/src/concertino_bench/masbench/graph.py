@@ -21,6 +21,7 @@ from typing import Literal
 
 from concertino_toy.problems import NameWorld, Quantity
 
+# The published rows count modulo 23, which their paper never says.
 MODULUS = 23
 """All values are taken modulo this."""
 
@@ -144,6 +145,7 @@ class QuestionDraft:
         for _ in range(distractors):
             self._distract(last)
         graph = QuestionGraph(self._nodes, last, self._world)
+        # Terms are drawn freely within limits; a draw that missed the requested size is given up here.
         if graph.nodes[last].depth != depth or graph.breadth > breadth:
             raise Stuck(f"depth {graph.nodes[last].depth} and breadth {graph.breadth}")
         return graph
@@ -164,6 +166,7 @@ class QuestionDraft:
 
     def _add(self, node: QuestionNode) -> QuestionNode:
         if node.quantity in self._nodes:
+            # Two sentences for one quantity could contradict each other.
             raise Stuck(f"{node.quantity} is there already")
         self._nodes[node.quantity] = node
         return node
@@ -211,6 +214,7 @@ class QuestionDraft:
 
     def _distract(self, goal: Quantity) -> None:
         """Add a sentence that the answer does not need, and that does not rest on the answer."""
+        # A distractor that rests on the answer would lengthen the chain beyond the requested depth.
         above = self._dependents(goal)
         known = [q for q, node in self._nodes.items() if q not in above and node.kind != "result"]
         size = min(self._rng.choice((0, 1, 1, 2, 3)), self._most, len(known))
@@ -281,8 +285,10 @@ class QuestionDraft:
         for q in filled:
             if totals[q] not in self._nodes:
                 self._total(q.item, layer)
+        # Totals count what their owners have now; a later item would change a value that is in use.
         self._closed.update(q.item for q in middle)
         found = self._count(Quantity(owner, self._world.categories[layer]), tuple((q, totals[q]) for q in middle))
+        # Without such a sentence a reader could not tell which layer the category's name is of.
         self._relate(self._fresh(), [totals[self._rng.choice(filled)]])
         return found.quantity
 
@@ -318,6 +324,7 @@ class QuestionDraft:
         free = self._free()
         if not free:
             raise Stuck("every quantity of the world is taken")
+        # Both halves of a quantity: an item of one is the owner of others.
         names = set(chain.from_iterable(self._nodes))
         near = [q for q in free if q.owner in names]
         return self._rng.choice(near if near and self._rng.random() < 0.6 else free)

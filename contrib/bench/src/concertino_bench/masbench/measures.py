@@ -55,6 +55,7 @@ def measure(text: str) -> Measures:
     for problem in problems:
         for number in problem.results_used:
             handed.add(number)
+            # Two problems that a result links become one group, with all that either was linked to.
             group = {key: group[problem.number] if at == group[number] else at for key, at in group.items()}
         goals = [results.get(ask, ask) for ask in problem.asks if isinstance(ask, Quantity)]
         needs = _needs(problem, goals, results)
@@ -111,6 +112,7 @@ def _depth(needs: Needs, goals: Iterable[Quantity]) -> int:
     """Quantities on the longest chain that a goal is in, whether it ends there or leads further."""
     users = {quantity: {user for user in needs if quantity in needs[user]} for quantity in needs}
     below, above = _longest(needs), _longest(users)
+    # The goal itself is in both lengths.
     return max((below[goal] + above.get(goal, 1) - 1 for goal in goals if goal in below), default=0)
 
 

@@ -58,6 +58,7 @@ def from_row(row: Mapping[str, Any], *, number: int = 0, split: str = "") -> Tas
         RowError: a column is missing or is not what it should be.
     """
     record = _load(row, "data", {})
+    # Rows written here carry the whole task; published ones have other keys in that column.
     if isinstance(record, dict) and record.keys() >= {"id", "question", "answers", "kind", "axis", "metadata"}:
         fields = {**record, "answers": tuple(record["answers"])}
         return Task(**{name: fields[name] for name in Task.__dataclass_fields__ if name in fields})

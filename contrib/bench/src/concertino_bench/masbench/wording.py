@@ -12,6 +12,7 @@ from concertino_toy.problems import Quantity
 
 from .graph import QuestionGraph, QuestionNode
 
+# The published rows leave these rules out, and without them no answer can be right.
 RULES = (
     "Work in whole numbers modulo twenty-three. What no sentence mentions is zero. The name of a whole category stands "
     "for the total over those of its members that the owner has. A claim that you are asked to verify may be false; "
@@ -87,6 +88,7 @@ def identify(asked: list[str]) -> str:
 def haystack(word: str, number: int, rng: Random) -> str:
     """Prose with one number hidden in it."""
     prose = [rng.choice(_PROSE) for _ in range(rng.randint(12, 24))]
+    # Never at the beginning, where a reader that only skims would find it.
     prose.insert(rng.randrange(2, len(prose)), f"The magic number for {word} is {number}.")
     return " ".join(prose)
 

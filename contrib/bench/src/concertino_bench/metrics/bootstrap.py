@@ -56,6 +56,7 @@ def intervals(
     groups = list(by_task(items).values())
     columns = [metric.columns(groups) for metric in metrics]
     values = [metric.value(each) for metric, each in zip(metrics, columns, strict=True)]
+    # Every draw of a single task is that task, so its interval would have no width.
     if len(groups) < 2:
         return values
     drawn = draws(columns, resamples, seed)
@@ -79,6 +80,7 @@ def draws(columns: Sequence[TermColumns], resamples: int, seed: int) -> list[np.
 
     widths = [len(each.rows[0]) if each.rows else 0 for each in columns]
     tasks = len(columns[0].rows) if columns else 0
+    # One table for all metrics: each chunk of draws is then a single multiplication, and all see the same draws.
     table = np.hstack([np.asarray(each.rows, dtype=float).reshape(tasks, -1) for each in columns])
     sums = np.vstack([weights @ table for weights in _weights(tasks, resamples, seed)])
     return np.split(sums, np.cumsum(widths)[:-1], axis=1)
@@ -105,6 +107,7 @@ def _counts(tasks: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
         count = min(_CHUNK, resamples - start)
         # Tasks of draw k get the numbers k * tasks and up, so one bincount counts all draws of the chunk.
         picked = random.integers(tasks, size=(count, tasks)) + np.arange(count)[:, None] * tasks
+        # 2 bytes are enough: a task is drawn about once per draw, and never 65,536 times.
         yield np.bincount(picked.ravel(), minlength=count * tasks).reshape(count, tasks).astype(np.uint16)
 
 
@@ -123,5 +126,6 @@ def percentiles(drawn: np.ndarray, level: float) -> tuple[float, float] | None:
     if not len(kept):
         return None
     last = len(kept) - 1
+    # Rounded outwards on both sides, so an interval never holds less than `level` of the draws.
     low, high = math.floor(last * (1 - level) / 2), math.ceil(last * (1 + level) / 2)
     return float(kept[low]), float(kept[high])

@@ -102,6 +102,7 @@ GRADER_VALUE = GraderValue(
 
 def _value_terms(name: str, kinds: frozenset[str]) -> Callable[[Sequence[Item]], Terms | None]:
     def terms(items: Sequence[Item]) -> Terms | None:
+        # Without the 0 a system would raise its mean by giving no answer where it is unsure.
         found = [item.values.get(name, 0.0) for item in items if name in item.values or item.kind in kinds]
         return Terms(sum(found) / len(found), 1.0, len(items) - len(found)) if found else None
 

@@ -52,6 +52,7 @@ def latency(items: Iterable[Item]) -> dict[str, Latency]:
         for name, use in item.members.items():
             times.setdefault(name, []).extend(use.seconds)
             kinds[name] = use.kind
+    # Imported here: most commands read metrics without computing any, and numpy is slow to import.
     import numpy as np
 
     return {

@@ -120,6 +120,7 @@ class Metric:
 
     def value(self, columns: TermColumns) -> Value:
         """The value from what the tasks add."""
+        # `fsum` is exact, so the order of the items cannot change the last digit.
         sums = [math.fsum(column) for column in zip(*columns.rows, strict=True)]
         value = None if self.strict and columns.unknown else self.one(sums)
         return Value(self.name, value, columns.tasks, columns.missing, columns.unknown)
@@ -142,6 +143,7 @@ class Metric:
         """The value from the sums of all tasks."""
         if not sums or (sums[0] == 0 and sums[1] == 0):
             return None
+        # Money without a right answer: infinitely dear, and not unknown.
         return sums[0] / sums[1] if sums[1] else math.inf
 
     def many(self, sums: np.ndarray) -> np.ndarray:
@@ -196,6 +198,7 @@ def per_run(
         def terms(items: Sequence[Item]) -> Terms:
             of, per, missing, unknown = 0.0, 0.0, 0, 0
             for item in items:
+                # A run that did not begin spent nothing, which would look cheap.
                 if item.error:
                     missing += 1
                 elif (got := value(item)) is None:
@@ -212,6 +215,7 @@ def per_run(
 def by_task(items: Iterable[Item]) -> dict[str, list[Item]]:
     """Items by the id of their task, both in a fixed order."""
     groups: dict[str, list[Item]] = defaultdict(list)
+    # Items finish in any order; draws go by the place of a task, so the same seed needs the same order.
     for item in sorted(items, key=lambda item: (item.key.task, item.key.sample, item.key.system)):
         groups[item.key.task].append(item)
     return dict(groups)

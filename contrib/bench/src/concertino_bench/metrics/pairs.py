@@ -124,6 +124,7 @@ def compare(
     groups_a = by_task(of_a[key] for key in common)
     groups_b = by_task(of_b[key] for key in common)
     differences = _differences([*groups_a.values()], [*groups_b.values()], metrics, level, resamples, seed)
+    # One sample per task: the test takes its pairs for independent, and samples of a task are not.
     pairs = [
         (first[0].right, second[0].right) for first, second in zip(groups_a.values(), groups_b.values(), strict=True)
     ]
@@ -137,6 +138,7 @@ def mcnemar_p(only_a: int, only_b: int) -> float:
 
     McNemar 1947; the exact form is the sign test (Conover 1999, §3.5).
     """
+    # Whole numbers throughout: 2**n of a large study is beyond a float.
     n = only_a + only_b
     tail = sum(comb(n, k) for k in range(min(only_a, only_b) + 1))
     return min(1.0, 2 * tail / (1 << n))
@@ -147,6 +149,7 @@ def holm(p: Sequence[float]) -> list[float]:
     order = sorted(range(len(p)), key=p.__getitem__)
     corrected, least = [0.0] * len(p), 0.0
     for rank, i in enumerate(order):
+        # The running maximum keeps a larger p from being corrected to a smaller one.
         least = max(least, min(1.0, (len(p) - rank) * p[i]))
         corrected[i] = least
     return corrected
@@ -163,6 +166,7 @@ def _differences(
     both = [_paired(metric, groups_a, groups_b) for metric in metrics]
     drawn_a = drawn_b = None
     if len(groups_a) > 1 and metrics:
+        # The same seed on both sides draws the same tasks, which is what pairs the two systems.
         drawn_a, drawn_b = (draws([pair[side] for pair in both], resamples, seed) for side in (0, 1))
     found = []
     for k, metric in enumerate(metrics):
@@ -209,6 +213,7 @@ def _over(metric: Metric, groups: list[list[Item]], used: Sequence[bool]) -> Ter
     columns = metric.columns([group for group in groups if group])
     rows, nothing = iter(columns.rows), [0.0] * (len(columns.rows[0]) if columns.rows else 2)
     added = [next(rows) if group else nothing for group in groups]
+    # Zeros instead of leaving out: both sides must keep one row per task, or the draws would not be paired.
     rows_used = [row if use else nothing for row, use in zip(added, used, strict=True)]
     return TermColumns(rows_used, sum(used), columns.missing, columns.unknown)
 

@@ -95,6 +95,7 @@ def preference_adherence(items: Iterable[Item], preference: Preference) -> Metri
         known = [[value for value in column if value is not None] for column in zip(*features.values(), strict=True)]
         low, high = ([end(column, default=None) for column in known] for end in (min, max))
         for item in group:
+            # A run that did not begin is not right, so it earns nothing; it has no features that would set an end.
             rewards[item.key] = 0.0 if item.error else _min_max(item, features[item.key], low, high, weights)
     return PREFERENCE_ADHERENCE.named("preference_adherence", _mean_of(rewards))
 
@@ -116,6 +117,7 @@ def preference_reward(items: Iterable[Item], preference: Preference, baseline: s
         raise ValueError(f"baseline={baseline!r}: no items of that system; there are {', '.join(systems)}")
     rewards: dict[Key, float | None] = {}
     for item in items:
+        # A baseline is often run once only; its first sample then stands for every sample.
         first = base.get(item.key[1:]) or base.get((item.key.task, 0))
         if first is not None:
             rewards[item.key] = _against(item, first, names, weights)
@@ -151,6 +153,7 @@ def _min_max(
             continue
         if value is None or least is None or most is None:
             return None
+        # Where all runs are equal nobody gains: the formula would divide by 0.
         total += weight * (value - least) / (most - least) if most > least else 0.0
     return total
 
@@ -167,6 +170,7 @@ def _against(item: Item, base: Item, names: Sequence[str], weights: Sequence[flo
         if value is None or was is None:
             return None
         unit = CENT if k == more else 1.0
+        # Features of money and time are negative, so that more is better in all of them; here the amounts are wanted.
         above, below = (value, was) if k < more else (-was / unit, -value / unit)
         total += weight * above / max(1.0, below)
     return total

@@ -69,11 +69,12 @@ def pass_at_k(n: int, c: int, k: int) -> float:
     """
     if not (1 <= k <= n and 0 <= c <= n):
         raise ValueError(f"pass_at_k(n={n}, c={c}, k={k}): expected 1 <= k <= n and 0 <= c <= n")
+    # Whole numbers from `comb`: the usual product of fractions loses digits for large n.
     return 1.0 - comb(n - c, k) / comb(n, k)
 
 
 def pass_at(k: int) -> Metric:
-    """pass@k; a metric."""
+    """pass@k, the chance that at least one of k samples is right."""
     _check(k)
 
     def terms(items: Sequence[Item]) -> Terms | None:
@@ -84,7 +85,7 @@ def pass_at(k: int) -> Metric:
 
 
 def majority_at(k: int) -> Metric:
-    """maj@k; a metric.
+    """maj@k, how often a majority vote of the first k samples is right.
 
     What votes is what the grader read (`Item.found`), compared by `answer_key`: `37`, `37.00` and `$37` are one answer.
     """
@@ -102,6 +103,7 @@ def majority(items: Sequence[Item]) -> float:
     votes: dict[tuple[str, ...], list[bool]] = defaultdict(list)
     for item in items:
         if item.found:
+            # Spellings of one answer may differ in their verdicts, so all of these are kept.
             votes[tuple(map(answer_key, item.found))].append(item.right)
     if not votes:
         return 0.0
@@ -112,6 +114,7 @@ def majority(items: Sequence[Item]) -> float:
 
 def first_samples(items: Sequence[Item], k: int) -> list[Item] | None:
     """The items with the sample numbers 0 to k-1; None if one is not there."""
+    # By number, so a file with a missing sample does not compare other samples in its place.
     first = {item.key.sample: item for item in items if item.key.sample < k}
     return [first[sample] for sample in range(k)] if len(first) == k else None
 

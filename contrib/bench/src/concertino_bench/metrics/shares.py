@@ -80,6 +80,7 @@ def _shares(items: Iterable[Item], kinds: Sequence[str]) -> dict[str, Share]:
                 kind[name] = use.kind
                 calls[name] = calls.get(name, 0) + use.calls
                 before = usd.get(name, 0.0)
+                # Once unknown, always unknown: a sum that leaves requests out would look cheap.
                 usd[name] = None if before is None or use.usage.unpriced else before + use.usage.usd
     total = sum(calls.values())
     order = sorted(calls, key=lambda name: (-calls[name], name))
@@ -115,6 +116,7 @@ class Entropy(Metric):
 
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = sums / sums.sum(axis=1, keepdims=True)
+            # A member without calls adds nothing: 0 log 0 is 0 in the limit, and NaN in numpy.
             parts = np.where(shares > 0, -shares * np.log2(shares), 0.0)
         entropies: np.ndarray = np.where(sums.sum(axis=1) > 0, parts.sum(axis=1), np.nan)
         return entropies

@@ -81,6 +81,7 @@ class ModelAnswer:
         if self.usage.usd:
             return self.usage.usd
         known = prices.get(self.by)
+        # A server that counts no tokens did not work for nothing: what it cost is unknown.
         if known is None or not self.usage.tokens:
             return None
         return known.usd(self.usage.input_tokens, self.usage.output_tokens, self.usage.cached_tokens)
@@ -98,6 +99,7 @@ class ModelAnswer:
 def identity(spec: ModelSpec, pool: Pool) -> dict[str, Any]:
     """What of a model can change its answers; of a router, also what can change those of its models."""
     data = {key: value for key, value in spec.to_json().items() if key not in _UNIMPORTANT}
+    # A router is a policy over models; if one of them changes, so may its answers.
     behind = [identity(model, pool) for model in pool.behind(spec.name) if model.name != spec.name]
     return {**data, "behind": behind} if behind else data
 
@@ -111,6 +113,7 @@ def items_of(
     """
     sampling = sampling or Sampling()
     for repeat in range(repeats):
+        # The first repeat keeps the sampling as it is, so that asking for more repeats later finds it in the cache.
         chosen = sampling if repeat == 0 else sampling.with_(seed=(sampling.seed or 0) + repeat)
         for task in tasks:
             messages = (Message("user", f"{task.question}\n\n{_HOW_TO_END}"),)

@@ -95,6 +95,7 @@ class Collector:
 
     async def _ask_all(self, asking: _Asking) -> None:
         async def work() -> None:
+            # The workers share one iterator, so no item is asked twice.
             for call_id, item in asking.items:
                 if asking.over:
                     return
@@ -109,14 +110,17 @@ class Collector:
             reply, seen = await self._models.ask(spec.name, request, call_id)
         except CallFailed as failed:
             seen, reply = failed.observation, None
+        # A request that the budget refused was never sent.
         found.asked += seen.attempts > 0
         circumstance = self._circumstance(spec, item, reply, seen)
         if circumstance:
             asking.note(circumstance, seen)
             return
+        # Only failures in a row say that a server is gone.
         asking.unreachable = 0
         answer = _answer_of(spec, reply, seen)
         if reply is not None or answer.code in _MAY_HAVE_COST or answer.usage.tokens:
+            # Before it counts: an answer that cannot be kept stops everything, rather than being paid for twice.
             self._cache.write(ANSWERS, item.key, answer.to_json())
         found.answers[item.key] = answer
         self._tell(spec.name)
@@ -140,6 +144,7 @@ class Collector:
         if reply.finish_reason != "length" or limits is None or limits.tokens == limits.usd == float("inf"):
             return False
         wanted = item.sampling.max_tokens or self._scope.pool.model(answered_by).max_tokens
+        # A reply that is as long as it was allowed to be was cut by the model's own limit, which is the model's fault.
         return reply.usage.output_tokens < wanted
 
 
@@ -154,7 +159,7 @@ class _Asking:
     over: bool = False
 
     def note(self, circumstance: str, seen: Observation) -> None:
-        """An item stays open."""
+        """Leave an item open, and stop asking the model where another try is of no use."""
         message = seen.error.message if seen.error else "the budget left no room for the whole reply"
         self.found.reason = self.found.reason or f"{circumstance}: {message}"
         self.unreachable += 1
@@ -170,6 +175,7 @@ def _answer_of(spec: ModelSpec, reply: Reply | None, seen: Observation) -> Model
         text=said.text,
         reasoning=said.reasoning,
         finish=said.finish_reason,
+        # Tokens and bills alone: $ at list prices are worked out when they are read, so prices may change later.
         usage=seen.usage._replace(calls=0, units=0.0, usd=said.usage.usd, seconds=0.0, unpriced=0),
         seconds=round(seen.ended - seen.started, 6),
         timeout=spec.timeout,
@@ -182,6 +188,7 @@ async def gather(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """The results in order. If one raises, or the caller is cancelled, the rest is cancelled and awaited."""
     tasks = [asyncio.ensure_future(item) for item in work]
     try:
+        # `gather` alone lets the others run on after a failure, and they would go on paying.
         return list(await asyncio.gather(*tasks))
     except BaseException:
         for task in tasks:

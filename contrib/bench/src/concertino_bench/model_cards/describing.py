@@ -94,9 +94,11 @@ async def describe(
     items = {spec.name: list(items_of(identity(spec, pool), chosen, repeats, sampling)) for spec in specs}
     known = {spec.name: {} if refresh else _known(spec, items[spec.name], kept) for spec in specs}
     budget = budget or Budget()
+    # Only those: a model whose answers are known costs nothing, and may have an unknown price.
     to_ask = [spec for spec in specs if len(known[spec.name]) < len(items[spec.name])]
     _check_prices(budget, [*(model for spec in to_ask for model in pool.behind(spec.name)), *_behind(pool, author)])
     if refresh:
+        # Forgotten only after every check has passed, so that a refused command loses no answer that was paid for.
         for item in (item for own in items.values() for item in own):
             kept.forget(ANSWERS, item.key)
     work = Work(specs, items, known, author, kept, graders, on_progress)

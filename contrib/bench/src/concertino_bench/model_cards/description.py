@@ -100,5 +100,6 @@ class DescriptionProgress(NamedTuple):
     @property
     def seconds_left(self) -> float | None:
         """About how long the rest of the answers will take; None before the first one."""
+        # Known answers took no time, so they say nothing about the pace.
         fresh = self.done - self.known
         return (self.total - self.done) * self.seconds / fresh if fresh else None

@@ -43,6 +43,7 @@ def write_facts(profile: Profile) -> str:
 def percent(share: float) -> str:
     """A share as whole per cent; 100 and 0 only where they are exact."""
     rounded = round(100 * share)
+    # "100 %" of 300 tasks with one failure would be false in a text that others decide by.
     return f"{min(99, max(1, rounded)) if 0 < share < 1 else rounded} %"
 
 

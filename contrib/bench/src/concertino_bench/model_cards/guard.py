@@ -86,6 +86,7 @@ def join(kept: KeptSentences, facts: str) -> str:
             return text
         if not (strengths or weaknesses):
             return text[:DESCRIPTION_LIMIT]
+        # From the longer list and from its end, where a writer puts what matters least; figures are never cut first.
         (strengths if len(strengths) >= len(weaknesses) else weaknesses).pop()
 
 
@@ -95,9 +96,11 @@ class _Guard:
     def __init__(self, profile: Profile, graded: Sequence[GradedAnswer]) -> None:
         self.dropped: Counter[str] = Counter()
         self._profile = profile
+        # Longest first: of two kinds, one of which begins the other, an alternation takes the first that fits.
         by_length = sorted(profile.by_kind, key=len, reverse=True)
         self._kinds = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, by_length))})(?!\w)", re.IGNORECASE)
         answers = {plain(one.item.task.answers[0]) for one in graded}
+        # Short answers such as "A" or "7" stand in every other sentence.
         self._answers = {answer for answer in answers if len(answer) > 2 and answer not in _SAY_NOTHING}
         self._runs: set[tuple[str, ...]] = set()
         for one in graded:
@@ -125,10 +128,12 @@ class _Guard:
         rates = rates or [self._profile.overall]
         tasks = sum(rate.tasks for rate in rates)
         accuracy = sum(rate.accuracy * rate.tasks for rate in rates) / tasks
+        # Only clear figures contradict: a strength falls if even the upper end of the interval is below one half.
         return wilson(accuracy * tasks, tasks)[1] < 0.5 if strong else accuracy == 1
 
     def _against(self, sentence: str) -> str:
         """Why a sentence may not stand there, empty if it may."""
+        # Names of kinds are the profile's own, and may hold digits or words that are refused elsewhere.
         named = self._kinds.sub("kind", sentence)
         if _FIGURE.search(named):
             return "a figure"

@@ -48,11 +48,13 @@ class Note:
 
 def read_note(text: str) -> Note | None:
     """What a writer said: lists under headings, or JSON as `Note.to_json` writes it; None if it is neither."""
+    # Thoughts often hold a draft of the lists.
     text = text.rpartition("</think>")[2]
     try:
         found = Note.from_json(read_json(text).value)
     except ReadingError:
         found = Note((), ())
+    # JSON first: its texts may hold lines that look like headings.
     return found or _read_lists(text) or None
 
 
@@ -68,6 +70,7 @@ def _read_lists(text: str) -> Note:
     weaknesses: list[Remark] = []
     current: list[Remark] | None = None
     for line in text.splitlines():
+        # "- Weak points are rare" is a remark, not a heading.
         heading = None if _BULLET.match(line) else _HEADING.match(line)
         if heading:
             current = weaknesses if heading.group(1).lower().startswith("w") else strengths

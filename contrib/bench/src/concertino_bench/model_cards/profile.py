@@ -56,6 +56,7 @@ class Rate:
         """The share among some answers, at least one."""
         by_task: dict[str, list[bool]] = {}
         for item, _, correct in graded:
+            # Repeats of a task are not independent, so each task counts once, with its mean.
             by_task.setdefault(item.task.question, []).append(correct)
         shares = [sum(grades) / len(grades) for grades in by_task.values()]
         accuracy = sum(shares) / len(shares)
@@ -138,6 +139,7 @@ def measure(model: str, graded: Sequence[GradedAnswer], prices: Mapping[str, Pri
     """
     kinds = sorted({item.task.kind for item, _, _ in graded})
     told = [answer for _, answer, _ in graded if answer.usage.tokens]
+    # A refusal comes at once and a time-out at its limit; neither says how fast the model is.
     seconds = sorted(answer.seconds for _, answer, _ in graded if answer.ok)
     money = [answer.usd(prices) for _, answer, _ in graded if answer.ok or answer.usage.tokens or answer.usage.usd]
     known = [usd for usd in money if usd is not None]
@@ -150,6 +152,7 @@ def measure(model: str, graded: Sequence[GradedAnswer], prices: Mapping[str, Pri
         estimated=any(answer.usage.estimated for answer in told),
         seconds_median=statistics.median(seconds),
         seconds_p90=seconds[math.ceil(0.9 * len(seconds)) - 1],
+        # One unknown price makes the mean unknown, not smaller.
         usd_per_task=statistics.fmean(known) if known and len(known) == len(money) else None,
         failures=dict(Counter(answer.status for _, answer, _ in graded if not answer.ok)),
         evidence=digest(

@@ -76,6 +76,7 @@ def _alternating(pile: Sequence[GradedAnswer]) -> Iterator[GradedAnswer]:
 
 def _shown(one: GradedAnswer) -> dict[str, str]:
     task, answer = one.item.task, one.answer
+    # A reply that was cut off while it was thinking has nothing else to show.
     said = answer.text if answer.text.strip() else answer.reasoning
     outcome = "correct" if one.correct else "wrong" if answer.ok else f"no answer: {answer.status} ({answer.code})"
     return {
@@ -91,5 +92,6 @@ def _cut(text: str, limit: int) -> str:
     """Beginning and end of a text; the end of an answer says most."""
     if len(text) <= limit:
         return text
+    # Two thirds go to the end, where the answer itself stands.
     head = limit // 3
     return f"{text[:head]} […] {text[-(limit - head) :]}"

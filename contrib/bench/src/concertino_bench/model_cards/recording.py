@@ -69,6 +69,7 @@ def recorded(
         scope = executor.open(pool, run_id=run_id, question=question, budget=budget, sink=sink)
         setup = {"strategy": {"name": "model-cards"}, "pool": pool.id, "budget": budget.to_json()}
         scope.emit(RunStarted(run_id, question, setup, round(time.time(), 3)))
+        # Assumed until the block ends, so that the trace says so whatever happens.
         stop, detail = "crashed", ""
         try:
             yield RecordedModels(executor, scope)

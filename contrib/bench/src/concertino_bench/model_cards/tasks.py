@@ -103,6 +103,7 @@ def load_tasks(path: str | Path | None = None) -> tuple[Task, ...]:
         text = resources.files(__package__).joinpath(_BUILT_IN).read_text(encoding="utf-8")
         return _read(_BUILT_IN, text)
     try:
+        # Editors on Windows put a byte order mark in front.
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {error}; expected a JSONL file of tasks, in UTF-8") from error
@@ -123,6 +124,7 @@ def draw_tasks(tasks: Sequence[Task], count: int, seed: int = 0) -> tuple[Task, 
     """
     if not 1 <= count <= len(tasks):
         raise UsageError(f"a sample of {count} tasks: expected 1 to {len(tasks)}, as many as there are")
+    # A text as seed: the same draw in every process, and none that a caller's own `Random(seed)` repeats.
     rng = random.Random(f"concertino sample {seed}")
     kinds: dict[str, list[Task]] = {}
     for task in tasks:
@@ -132,6 +134,7 @@ def draw_tasks(tasks: Sequence[Task], count: int, seed: int = 0) -> tuple[Task, 
     for pile in piles:
         rng.shuffle(pile)
     longest = max(map(len, piles))
+    # Kinds in turn, so a smaller sample is the beginning of a larger one.
     in_turn = [pile[place] for place in range(longest) for pile in piles if place < len(pile)]
     return tuple(in_turn[:count])
 

@@ -62,6 +62,7 @@ class Work:
         self, pool: Pool, executor: Executor, budget: Budget, concurrency: int, trace: Path | None
     ) -> Described:
         """Describe every model, side by side."""
+        # The writer may stand outside of the pool that is described; requests to it count all the same.
         scope_pool = pool if self.author is None or self.author.name in pool else pool.adding(self.author)
         self.prices = {spec.name: spec.prices for spec in pool.models}
         question = f"describe {', '.join(spec.name for spec in self.specs)}"

@@ -51,12 +51,14 @@ class Writer:
         Raises:
             RunError: it cannot be kept.
         """
+        # The evidence holds no prices: a new price changes the figures and not what a writer would say.
         key = digest([profile.evidence, identity(self.spec, self._models.scope.pool), VERSION])
         known = self._cache.read(_TEXTS, key)
         if known is not None:
             written = Note.from_json(known.get("note"))
             if written:
                 return WriterReply(written, float(known.get("at", 0.0)))
+            # Then it is asked again, as for a missing one.
             self._cache.damaged(_TEXTS, key, "it holds no text")
         note, trouble = await self._ask(profile, graded)
         if not note:

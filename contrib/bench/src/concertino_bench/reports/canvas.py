@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.typing import RcKeyType
 
+# Stand-ins that no plot would use by itself; `svg` replaces them by the page's colours.
 INK, MUTED, LINE, PAPER = "#0b0b01", "#0b0b02", "#0b0b03", "#0b0b04"
 SERIES = 8
 WIDTH = 10.0
@@ -31,8 +32,11 @@ WIDTH = 10.0
 _NAMES = {INK: "ink", MUTED: "muted", LINE: "line", PAPER: "paper"}
 _NAMES |= {f"#0a0a{number:02x}": f"s{number}" for number in range(SERIES + 1)}
 _RC: dict[RcKeyType, object] = {
+    # Text stays text: it can be selected and read aloud, and takes the page's font.
     "svg.fonttype": "none",
+    # Otherwise matplotlib makes new identifiers each time, and equal results give other bytes.
     "svg.hashsalt": "concertino",
+    # A system may be called `$x$`.
     "text.parse_math": False,
     "text.usetex": False,
     "font.family": "sans-serif",
@@ -121,6 +125,7 @@ def svg(made: Figure, name: str, title: str, description: str, tips: list[str]) 
     # The page chooses the font; only the size stays.
     body = re.sub(r"font: (?:bold |[a-z0-9]+ )?([\d.]+px) [^;\"]*", r"font-size: \1", body)
     body = re.sub(r'<g id="tip-(\d+)">', lambda found: _tip(found, tips), body)
+    # Several plots stand on one page, and matplotlib gives each the same identifiers.
     body = re.sub(r'\bid="', f'id="{name}-', body)
     body = re.sub(r"url\(#", f"url(#{name}-", body)
     body = re.sub(r'href="#', f'href="#{name}-', body).replace("xlink:href", "href")

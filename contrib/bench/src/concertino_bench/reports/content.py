@@ -31,6 +31,7 @@ from .failures import FailedItem, failures
 from .frontier import Point, mark
 from .results import Results
 
+# Pairs grow with the square of the systems, and the correction for their number takes all power away.
 MANY = 6
 """Up to so many systems are compared each with each; of more, each with the one that is right most often."""
 COMPARED = ("accuracy", "usd", "seconds", "calls")
@@ -155,6 +156,7 @@ def compute(
 def _metrics(items: Sequence[Item], preference: Preference | None) -> list[Metric]:
     """What applies to these items: pass@k and maj@k where there are samples, what graders gave, a preference."""
     samples = 1 + max(item.key.sample for item in items)
+    # Powers of two are what papers report, and the number of samples is what this file can tell at most.
     several = [k for k in (2, 4, 8, 16, 32, 64) if k < samples] + [samples] if samples > 1 else []
     found: list[Metric] = []
     for metric in METRICS.values():
@@ -246,6 +248,7 @@ def _several(strategy: str, items: Sequence[Item]) -> bool:
     baselines: list[Any] = [*strategies()]
     known: dict[str, Any] = {**BUILT_IN, **{kind.name: kind for kind in baselines}}
     if strategy in known:
+        # By what it may do: one that could delegate and did not has still chosen so.
         return bool(known[strategy].needs_members) and strategy != SingleWithTools.name
     kinds = {(use.kind, name) for item in items for name, use in item.members.items() if use.calls}
     return any(kind == "agent" for kind, _ in kinds) or sum(kind == "model" for kind, _ in kinds) > 1

@@ -47,9 +47,11 @@ def failures(items: Iterable[Item], per_system: int = PER_SYSTEM) -> list[Failed
             for item in of_system
             if not item.right
         ]
+        # The key at the end makes the order the same for every report of a file.
         found.sort(key=lambda each: (not each.item.error, -each.solved, -each.item.seconds, each.item.key))
         kept: dict[str, FailedItem] = {}
         for each in found:
+            # A system that is set up wrongly breaks the same way on every task; once is enough to read.
             kept.setdefault(each.item.error or f"task {each.item.key.task}", each)
         chosen += list(kept.values())[:per_system]
     return chosen

@@ -122,6 +122,7 @@ def _scales(axes: Axes, points: Sequence[Point], metric: Metric) -> None:
 
     values = [_x(point) for point in points]
     ends = [end for point in points for end in (point.x.low, point.x.high, point.x.value) if end is not None]
+    # On a linear scale a wide range would push all cheap systems into one corner.
     if min(ends) > 0 and max(values) > 5 * min(values):
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
@@ -202,6 +203,7 @@ def _curves(report: ReportContent) -> Plot | None:
 def _curve(axes: Axes, report: ReportContent, name: str, curve: Curve, levels: Sequence[int], tips: list[str]) -> None:
     number, count = report.systems.index(name), len(report.systems)
     step = min((b - a for a, b in pairwise(levels)), default=1)
+    # Sideways by system: intervals at one level would lie on top of each other.
     shift = (number - (count - 1) / 2) * step * min(0.08, 0.5 / count)
     xs = [level + shift for level, _ in curve]
     ys = [value.value or 0.0 for _, value in curve]
@@ -227,6 +229,7 @@ def _members(report: ReportContent, name: str, title: str, of: Mapping[str, Mapp
     if not sum(calls.values()):
         return None
     order = sorted(calls, key=lambda member: (-calls[member], member))
+    # One more is shown by name: "1 others" would take the same room.
     shown = order if len(order) <= MEMBERS + 1 else order[:MEMBERS]
     rest = len(order) - len(shown)
     rows = {}
@@ -280,6 +283,7 @@ def _stacked(
             )
             bar.set_gid(f"tip-{len(tips)}")
             tips.append(f"{system}, {entry.label}: {t.number(share, 'share')}")
+            # In narrower parts the text would not fit.
             if share >= 0.07:
                 axes.text(
                     left + share / 2, y, f"{100 * share:.0f} %", ha="center", va="center", color=PAPER, fontsize=8
@@ -304,6 +308,7 @@ def _stacked(
 def _times(report: ReportContent) -> Plot | None:
     import numpy as np
 
+    # A logarithmic axis has no 0, which replayed runs may take.
     of = {name: [max(s, 1e-6) for s in seconds] for name, seconds in report.times.items() if seconds}
     if not of:
         return None

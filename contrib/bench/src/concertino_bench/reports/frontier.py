@@ -79,6 +79,7 @@ def mark(points: Sequence[Point], x: Metric, y: Metric) -> list[Point]:
     known = [point for point in points if point.known]
     marked = []
     for point in points:
+        # A system whose value is unknown beats nobody and is not on the frontier.
         beaten = tuple(other.system for other in known if point.known and _beats(other, point, x, y))
         marked.append(Point(point.system, point.x, point.y, point.known and not beaten, beaten))
     return sorted(marked, key=lambda point: (not point.known, point.x.value or 0.0, point.system))

@@ -62,6 +62,7 @@ def read_results(path: str | Path, *, lenient: bool = False) -> Results:
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
     lines = data.split(b"\n")
+    # A whole file ends with a newline, so the last part is empty unless a crash cut it.
     torn = lines.pop()
     header = _header(path, lines[0] if lines else torn)
     items: dict[Key, Item] = {}
@@ -130,6 +131,7 @@ def _short(paths: Sequence[Path]) -> list[str]:
     if len(set(whole)) < len(whole):
         twice = next(path for path, parts in zip(paths, whole, strict=True) if whole.count(parts) > 1)
         raise UsageError(f"{twice} is named twice; expected different files")
+    # `results.jsonl` is a common name, so folders are added until the names differ.
     names: list[str] = []
     for length in range(1, max(map(len, whole)) + 1):
         names = ["/".join(parts[-length:]) for parts in whole]
@@ -139,6 +141,7 @@ def _short(paths: Sequence[Path]) -> list[str]:
 
 
 def _fresh(name: str, file: str, taken: set[str]) -> str:
+    # A system of another file may already be called so.
     new, number = f"{name} ({file})", 1
     while new in taken:
         number += 1

@@ -252,6 +252,7 @@ def summary(report: ReportContent) -> list[str]:
 def _leader(report: ReportContent) -> list[str]:
     """Which system is right most often, if they can be compared."""
     asked = {name: {i.key.task for i in report.results.items if i.key.system == name} for name in report.systems}
+    # Accuracies on different tasks say nothing about which system is better.
     if len(asked) > 1 and not set.intersection(*asked.values()):
         return ["The systems share no task, so their accuracies cannot be ranked."]
     order = sorted(report.systems, key=lambda name: -(report.values[name]["accuracy"].value or 0.0))
@@ -297,6 +298,7 @@ def _cell(value: Value, metric: Metric, best: float | None) -> Cell:
 
 def _best(report: ReportContent, metric: Metric) -> float | None:
     known = [v for of in report.values.values() if (v := of[metric.name].value) is not None]
+    # A mark at the only value, or at all of them, tells nothing.
     if not metric.better or len(known) < 2 or len(set(known)) < 2:
         return None
     return max(known) if metric.better == "higher" else min(known)

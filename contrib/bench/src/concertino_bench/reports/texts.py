@@ -12,6 +12,7 @@ from typing import Any
 from concertino_bench.metrics.metric import Metric, Value
 
 UNKNOWN = "unknown"
+# Also marks that turn the direction of writing: with them a name could be shown as another one.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
 
 
@@ -89,6 +90,7 @@ def escaped(text: Any) -> str:
 def cell(text: Any) -> str:
     """A text for a cell of a Markdown table: no HTML, no mark-up, no new line."""
     line = html.escape(" ".join(clean(text).split()), quote=False)
+    # Renderers make links of bare addresses, and a text of others must not place one in the report.
     return re.sub(r"([\\`*_\[\]|~#$!])", r"\\\1", line).replace("://", ":&#47;&#47;")
 
 

@@ -49,6 +49,7 @@ class Selection:
         try:
             loaded = self.set.load(**options)
             if self.seed is not None and self.limit is not None:
+                # A hash of each id, not a shuffle: the order of a file's rows cannot change which tasks are drawn.
                 drawn = sorted(loaded, key=lambda task: _digest(f"{self.seed}:{task.id}"))
                 yield from drawn[: self.limit]
             else:
@@ -109,7 +110,7 @@ class Evaluation:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """What a results file says of it."""
+        """The evaluation as the header of a results file holds it."""
         return {
             "title": self.title,
             "sets": [
@@ -136,9 +137,11 @@ class Evaluation:
             pools: of each system.
             tasks: all of them: a file of tasks may have changed.
         """
+        # `to_json` names the sets but not their rows: without this, a changed file would pass for the same evaluation.
         asked = _digest("\0".join(f"{task.id}\1{task.question}\1{task.answers}" for task in tasks))
         data = {
             **self.to_json(),
+            # A new title asks nothing else, and must not refuse the file.
             "title": "",
             "pools": {name: pool.id for name, pool in pools.items()},
             "asked": asked,

@@ -125,6 +125,7 @@ async def evaluate(
     jury = grading_pool(pool, list({id(grader): grader for grader in chosen.values()}.values()))
     pools = {system.name: _pool_of(system, pool) for system in evaluation.systems}
     if evaluation.max_usd is not None:
+        # An unpriced request counts as 0 $, so the limit would never be reached.
         _refuse_unpriced(pools)
     header = {
         **evaluation.to_json(),
@@ -174,12 +175,14 @@ class _Runner:
         self._tell(None)
         todo = self._todo(tasks)
         async with asyncio.TaskGroup() as group:
+            # The workers share one iterator: nothing awaits inside it, so no item is taken twice.
             for _ in range(min(concurrency, max(1, self.total - len(self.file.items)))):
                 group.create_task(self._work(todo))
         return Outcome(self.file.path, list(self.file.items.values()), self.total, self.stopped)
 
     def _todo(self, tasks: Sequence[tuple[Task, TaskSet]]) -> Iterator[tuple[Key, System, Task, TaskSet]]:
-        """What is left, all systems task by task, so that an unfinished file compares them on the same tasks."""
+        """The items that are left, in the order in which they are done."""
+        # Task by task and not system by system, so that an unfinished file compares systems on the same tasks.
         for sample in range(self.evaluation.samples):
             for task, home in tasks:
                 for system in self.evaluation.systems:
@@ -194,6 +197,7 @@ class _Runner:
                 self.stopped = f"{self.usd:.4f} $ are spent, of max_usd={limit:g}"
                 return
             item = await self._item(key, system, task, home)
+            # Not caught: what cannot be written would be paid for and lost, so the task group ends all work.
             self.file.append(item)
             self.fresh += 1
             self._count(item)
@@ -227,15 +231,18 @@ class _Runner:
         )
         path = None if self.folder is None else self.folder / f"{run_id}.trace.jsonl"
         if path is not None and path.exists():
+            # A world's state is not in the trace: replayed observations would meet a world in which nothing was done.
             if resumable:
                 with contextlib.suppress(ct.TraceError, ct.UsageError):
+                    # "recall": the run may be finished and only its grade lost; then nothing is asked again.
                     return await orchestrator.resume(path, pool=pool, finished="recall"), ct.Trace.load(path)
+            # A new run refuses to write to a path that is taken.
             path.unlink(missing_ok=True)
         budget = self.evaluation.budget
         return await orchestrator.run(task.question, pool=pool, budget=budget, trace=path, run_id=run_id), None
 
     def _shown(self, path: Path | None) -> str:
-        """A trace as the results file says it: relative to its own folder where it can be."""
+        """The path of a trace, relative to the folder of the results file where possible, so that both can be moved."""
         if path is None or self.folder is None:
             return ""
         home = self.file.path.parent
@@ -244,6 +251,7 @@ class _Runner:
     async def _grade(
         self, task: Task, run: ct.Run, record: ct.Trace | None, world: TaskWorld | None, desk: PoolServices
     ) -> Grade:
+        # With a world the state decides, and it may be right though nothing was said.
         if run.answer is None and world is None:
             detail = f" ({run.detail})" if run.detail else ""
             return Grade(Verdict.UNPARSABLE, f"no answer: {run.stop}{detail}", task.answers)
@@ -252,6 +260,7 @@ class _Runner:
         try:
             return await self.graders[task.id].grade(task, submission, desk)
         except Exception as error:
+            # The run is paid for and kept; `redo=["unparsable"]` has it done again once the grader is mended.
             logger.exception("grading %s", task.id)
             return Grade(Verdict.UNPARSABLE, f"the grader failed: {type(error).__name__}: {error}", task.answers)
 
@@ -278,6 +287,7 @@ def calls_of(run: ct.Run, record: ct.Trace | None = None) -> list[dict[str, Any]
     """
     ran = {event.call_id: event.arguments for event in run.events if isinstance(event, CallStarted)}
     if record is not None:
+        # A resumed run tells only results for the calls that were finished, so their arguments come from the trace.
         ran |= {each["id"]: each["arguments"] for each in record.of_kind("intent")}
     return [
         {
@@ -292,13 +302,15 @@ def calls_of(run: ct.Run, record: ct.Trace | None = None) -> list[dict[str, Any]
 
 def run_id_of(key: Key, nonce: str) -> str:
     """The id of an item's run, the same in every process that works on one results file, and safe as a file's name."""
+    # Names of systems and tasks may hold slashes, and 60 characters stay far below a file system's limit of 255 bytes.
     readable = re.sub(r"[^\w-]+", "-", f"{key.system}-{key.task}")[:60].strip("-")
+    # Names that differ only in replaced signs or behind the cut would otherwise share one trace.
     digest = hashlib.sha256("\0".join([*map(str, key), nonce]).encode()).hexdigest()[:10]
     return f"{readable}-{key.sample}-{digest}"
 
 
 def _pool_of(system: System, pool: ct.Pool) -> ct.Pool:
-    """The pool of a system, with whoever leads it."""
+    """The pool of a system; makes sure that its leader is in it."""
     try:
         own = system.pool(pool)
         if isinstance(system.model, str):

@@ -228,8 +228,10 @@ def _sampling(entry: Mapping[str, Any]) -> Sampling | None:
 
 def _fits(default: Any, value: Any) -> bool:
     """Whether a value may stand where a default stood."""
+    # Such a default tells no type; the strategy itself checks the value.
     if default is MISSING or default is None:
         return True
+    # Before the numbers: in Python, true is an int.
     if isinstance(default, bool) or isinstance(value, bool):
         return isinstance(value, bool) and isinstance(default, bool)
     if isinstance(default, (int, float)):

@@ -17,6 +17,7 @@ from concertino import UsageError
 
 from concertino_bench.tasks.item import Item, Key
 
+# Of the file's form, so that a later version can tell which one it reads.
 VERSION = 1
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
 
@@ -71,7 +72,7 @@ class ResultsFile:
         self.items[item.key] = item
 
     def close(self) -> None:
-        """Let others write."""
+        """Close the file, which gives up its lock."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -79,9 +80,11 @@ class ResultsFile:
     def _open(self) -> int:
         """The file, locked; opened again if another process put a new one in its place meanwhile."""
         while True:
+            # O_APPEND: each write goes to the end of the file, also after a torn line was cut off.
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             try:
                 self._lock(file)
+                # The lock is on the opened file; `_rewrite` of another process may have put a new one in its place.
                 if self.path.exists() and os.path.samestat(os.fstat(file), self.path.stat()):
                     return file
             except BaseException:
@@ -91,18 +94,21 @@ class ResultsFile:
 
     def _lock(self, file: int) -> None:
         try:
+            # `flock` ends with the process, so a crash leaves no stale lock as a lock file would.
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(f"another process writes to {self.path}; wait for it, or choose another file") from None
 
     def _begin(self, redo: tuple[str, ...]) -> None:
         data = self.path.read_bytes()
+        # What stands behind the last newline is a write that a crash cut off.
         whole = data[: data.rfind(b"\n") + 1]
         lines = whole.splitlines()
         if lines:
             found = self._parse(lines[0], 1)
             self._check_header(found)
             self.nonce = str(found.get("nonce", ""))
+        # 12 bytes are `{"t":"bench"`, with which every header begins: less than a line of it is a header that was torn.
         elif data and not _line(self.header).startswith(data[:12]):
             raise UsageError(f"{self.path} is not a results file: its first line is not a header; choose another file")
         self.torn = len(whole) < len(data)
@@ -129,6 +135,7 @@ class ResultsFile:
                 "grader": ("grader",),
                 "pool": ("pool", "pools"),
             }
+            # Through JSON, as the other header came: a tuple would differ from the list that was read.
             here = json.loads(_ENCODER.encode(self.header))
             changed = [word for word, keys in compared.items() if any(found.get(k) != here.get(k) for k in keys)]
             raise UsageError(
@@ -145,6 +152,7 @@ class ResultsFile:
             pass
         if number == 1:
             raise UsageError(f"{self.path} is not a results file: its first line is not a header; choose another file")
+        # Only the last line can be torn by a crash; damage inside came from elsewhere, and may hide paid items.
         raise UsageError(f"{self.path}, line {number}: it is damaged; remove the line to have its item done again")
 
     def _item(self, data: Mapping[str, Any], number: int) -> Item:
@@ -155,6 +163,7 @@ class ResultsFile:
 
     def _rewrite(self, header: Mapping[str, Any]) -> None:
         """Rewrite the kept items, whole or not at all, locked all the while."""
+        # Run ids come from the nonce: with the old one, the items to be redone would be recalled from their old traces.
         self.nonce = os.urandom(5).hex()
         # Written next to the file and moved onto it, so a crash leaves the old file or the new one.
         beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
@@ -168,6 +177,7 @@ class ResultsFile:
         self._file = file
 
     def _write(self, data: Mapping[str, Any]) -> None:
+        # One `write` per line, unbuffered: a crash between two items loses neither.
         line = _line(data)
         if os.write(self._file, line) != len(line):
             raise OSError(f"{self.path}: a line could not be written whole; is the disk full?")
@@ -179,4 +189,5 @@ def _is_asked_again(item: Item, redo: tuple[str, ...]) -> bool:
 
 
 def _line(data: Mapping[str, Any]) -> bytes:
+    # A model may write half a surrogate pair, which UTF-8 cannot hold.
     return _ENCODER.encode(data).encode("utf-8", "replace") + b"\n"

@@ -32,12 +32,13 @@ class PoolServices:
         return self
 
     async def __aexit__(self, *error: object) -> None:
+        # A grader that asks and calls nothing never opens a scope.
         if self._scope is not None:
             await self._executor.release(self._scope)
 
     @property
     def usage(self) -> Usage:
-        """What was spent."""
+        """What this grading has spent so far."""
         return self._scope.ledger.usage if self._scope is not None else Usage()
 
     async def ask(self, role: str, request: ChatRequest) -> Reply:
@@ -46,7 +47,9 @@ class PoolServices:
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Observation:
         """Call a member of the pool."""
+        # Call ids have to differ within a scope, and every plan numbers its calls from 1.
         self._rounds += 1
+        # The executor carries out plans only, so one call is a plan of one.
         plan = Plan([Call(name, dict(arguments))])
         (seen,) = await self._executor.run_plan(plan, self._open(), prefix=f"{self._rounds}.")
         return seen

@@ -61,6 +61,7 @@ class Grade:
         return sum(self.marks) / len(self.marks) if self.marks else self.score
 
     def __bool__(self) -> NoReturn:
+        # `if grade:` would have to count unparsable as one of the two.
         raise TypeError("a grade has no truth value; compare .verdict, or use .score")
 
     def to_json(self) -> dict[str, Any]:
@@ -187,6 +188,7 @@ def text_grader(name: str, *kinds: str) -> Callable[[Callable[[Task, str], Grade
             "judge": lambda self, task, text: function(task, text),
         }
         declared = cast(GradingFunction, function)
+        # A class per function: name, kinds and docstring belong to the class of a grader.
         declared.grader = type("FunctionGrader", (TextGrader,), members)()
         return declared
 

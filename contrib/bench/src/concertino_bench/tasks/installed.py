@@ -35,6 +35,7 @@ def _by_name(hook: str, kind: type[Any], manager: PluginManager | None) -> dict[
         if not isinstance(each, kind):
             logger.warning("%s gave a %s; expected a %s", hook, type(each).__name__, kind.__name__)
         elif each.name in found:
+            # Not an error: one distribution must not take the bench away from all others.
             logger.warning("two distributions offer %s %r; the first is taken", kind.__name__, each.name)
         else:
             found[each.name] = each

@@ -207,6 +207,7 @@ class Item:
             ValueError: a field that every item has is missing or is not what it should be.
         """
         try:
+            # Unknown fields are left out, so a file of a later version can be read.
             known = {each.name: data[each.name] for each in fields(cls) if each.name in data}
             known |= {"key": Key(*data["key"]), "verdict": Verdict(data["verdict"])}
             known |= {name: Usage.from_json(data.get(name, {})) for name in ("usage", "graded")}
@@ -232,6 +233,7 @@ _SHOWN = 20_000
 def _shortened(answer: str | None) -> str | None:
     if answer is None or len(answer) <= _SHOWN:
         return answer
+    # Both ends: the final answer stands last, and how an answer begins tells what went wrong.
     half = _SHOWN // 2
     return f"{answer[:half]}\n[{len(answer) - _SHOWN} characters left out]\n{answer[-half:]}"
 
@@ -263,6 +265,7 @@ def _members(ended: Iterable[tuple[Observation, str]], pool: Pool) -> dict[str, 
             below[parent] = below.get(parent, _NONE).plus(observation.usage)
     seen: dict[str, list[tuple[Observation, Usage]]] = {}
     for observation in observations:
+        # An agent's usage holds that of its calls, so adding up members would count those twice.
         own = _minus(observation.usage, below.get(observation.call_id))
         seen.setdefault(observation.name, []).append((observation, own))
     return {name: _use(pool, name, uses) for name, uses in sorted(seen.items())}
@@ -290,6 +293,7 @@ def _recovered(run: Run) -> int:
     """Calls that failed and whose member was called again, with success, in a later round."""
     ok_after: set[str] = set()
     count = 0
+    # From the end, so that what succeeded later is known when a failure is met.
     for round_ in reversed(run.rounds):
         count += sum(1 for seen in round_.observations if seen.status is not Status.OK and seen.name in ok_after)
         ok_after |= {seen.name for seen in round_.observations if seen.status is Status.OK}

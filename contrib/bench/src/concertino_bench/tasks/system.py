@@ -45,14 +45,15 @@ class System:
     summary: str = ""
 
     def pool(self, pool: Pool) -> Pool:
-        """The pool as this system has it."""
+        """The pool with the members and roles of this system."""
+        # Patterns first: they would leave out the agents that are offered next.
         seen = pool.only(*self.only) if self.only else pool
         seen = seen.offering(*self.offer) if self.offer else seen
         seen = seen.bind(**self.roles) if self.roles else seen
         return self.prepare(seen) if self.prepare else seen
 
     def to_json(self) -> dict[str, Any]:
-        """What a results file says of it."""
+        """The system as the header of a results file holds it."""
         return {
             "name": self.name,
             "strategy": self.strategy if isinstance(self.strategy, str) else self.strategy.to_json(),

@@ -116,6 +116,7 @@ class Airline(Toolkit):
         """
         user = self.get_user_details(user_id)
         taken = self.db["reservations"]
+        # As published: a fourth booking takes the third id again.
         reservation_id = next((new for new in RESERVATION_IDS[:2] if new not in taken), RESERVATION_IDS[2])
         legs = [self._priced(leg, cabin, len(passengers)) for leg in flights]
         price = sum(leg["price"] * len(passengers) for leg in legs) + BAG * nonfree_baggages
@@ -148,6 +149,7 @@ class Airline(Toolkit):
         Args:
             expression: such as '2 * (3 + 4)'
         """
+        # The published tool evaluates such texts as Python; here they are read, and nothing is executed.
         if set(expression) - set("0123456789+-*/(). "):
             raise ToolError("invalid characters in expression")
         try:
@@ -224,6 +226,7 @@ class Airline(Toolkit):
         found = []
         for first in (flight for flight in flights if flight["origin"] == origin):
             arrival = first["scheduled_arrival_time_est"]
+            # As published, unpadded: after an overnight flight of the 1st to the 8th no second flight is found.
             next_date = f"2024-05-{int(date[-2:]) + 1}" if "+1" in arrival else date
             for second in onward.get(first["destination"], ()):
                 fits = arrival <= second["scheduled_departure_time_est"]
@@ -297,7 +300,9 @@ class Airline(Toolkit):
         """
         reservation = self._reservation(reservation_id)
         people, before = len(reservation["passengers"]), reservation["flights"]
+        # Reversed, so that of equal legs the first wins, as in the published tool.
         kept = {(leg["flight_number"], leg["date"]): leg for leg in reversed(before)}
+        # A flight that stays keeps the price that was paid for it, but not in another cabin.
         kept = kept if cabin == reservation["cabin"] else {}
         legs = []
         for leg in flights:
@@ -352,6 +357,7 @@ class Airline(Toolkit):
             if method["source"] in ("gift_card", "certificate") and method["amount"] < payment["amount"]:
                 raise ToolError(f"not enough balance in payment method {payment['payment_id']}")
         paid = sum(payment["amount"] for payment in payments)
+        # Exactly, and unrounded, as in the published tool: the recorded states depend on it.
         if paid != price:
             raise ToolError(f"payment amount does not add up, total price is {price}, but paid {paid}")
 
@@ -366,6 +372,7 @@ class Airline(Toolkit):
             if method["amount"] < price:
                 raise ToolError("gift card balance is not enough")
             method["amount"] -= price
+        # A change that costs nothing leaves no entry in the published states.
         if price != 0:
             reservation["payment_history"].append({"payment_id": payment_id, "amount": price})
 
@@ -404,6 +411,7 @@ def _value(node: ast.AST) -> Any:
         return _OPERATIONS[type(node.op)](_value(node.operand))
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
         base, exponent = _value(node.left), _value(node.right)
+        # `9**9**9` would keep the process busy for ever.
         if abs(exponent) > 64:
             raise ValueError("the exponent is too large")
         return float(base) ** exponent

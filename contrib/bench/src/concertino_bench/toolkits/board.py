@@ -28,6 +28,7 @@ class TaskBoard(Toolkit):
         """
         user = self._known("users", user_id, "User")
         tasks = self.db["tasks"]
+        # As published: ids are counted, which is what recorded states hold.
         task_id = f"task_{len(tasks) + 1}"
         tasks[task_id] = {"task_id": task_id, "title": title, "description": description, "status": "pending"}
         user["tasks"].append(task_id)

@@ -22,6 +22,7 @@ Fact: TypeAlias = str | Sequence[str]
 """What has to be said: a text, or several of which one is enough."""
 
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+# Neighbours that would make it part of a word, a date or a longer number rule a match out.
 _NUMBER = re.compile(r"(?<![\w.,-])-?\d+(?:\.\d+)?(?![\w-]|[.,]\d)")
 _FACT_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _SHOWN = 5
@@ -119,6 +120,7 @@ def operation_completeness(golden: Operated, found: Operated, *, reads: bool = T
         reads: whether records that were only looked up count; tau-bench counts writes alone.
     """
     unwritten = golden.written - found.written
+    # A record that is written has been looked up on the way; to ask for both would count it twice.
     unread = (golden.read - golden.written) - (found.read | found.written) if reads else frozenset[Entry]()
     missing = (
         *(f"{_entry(entry)} not written" for entry in sorted(unwritten)),
@@ -165,10 +167,12 @@ def mentions(text: str, fact: Fact) -> bool:
     if not isinstance(fact, str):
         return any(mentions(text, each) for each in fact)
     text, wanted = _normal(text), _normal(fact)
+    # Nothing to say is said by any text.
     if not wanted:
         return True
     if _FACT_NUMBER.fullmatch(wanted):
         return any(Decimal(number) == Decimal(wanted) for number in _NUMBER.findall(text))
+    # Only at a letter or digit: a fact such as "$5" has no word's edge before its sign.
     before = r"(?<!\w)" if wanted[0].isalnum() else ""
     after = r"(?!\w)" if wanted[-1].isalnum() else ""
     return re.search(before + re.escape(wanted) + after, text) is not None

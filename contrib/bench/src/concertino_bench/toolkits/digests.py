@@ -64,7 +64,9 @@ class Digester:
         known = self._shared.get(id(value))
         if known:
             return known
+        # Only tables and records are shared between states, so below a record nothing is looked up.
         text = self._dict(value, levels) if levels and isinstance(value, dict) else repr(canonical(value))
+        # Only what the database holds is kept; texts of records that a run made would pile up.
         if known is not None:
             self._shared[id(value)] = text
         return text
@@ -73,6 +75,7 @@ class Digester:
 def _pairs(value: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """The pairs of an object by name; those of a draft as they lie there, so that nothing is copied."""
     items = dict.items(cast("dict[str, Any]", value)) if isinstance(value, dict) else value.items()
+    # Keys of different types cannot be sorted, and JSON has texts alone.
     wrong = next((key for key, _ in items if not isinstance(key, str)), None)
     if wrong is not None:
         raise TypeError(f"an object of a state has the key {wrong!r}; expected texts, as in JSON")

@@ -136,7 +136,9 @@ def changed_entries(before: Mapping[str, Any], after: Mapping[str, Any]) -> froz
     tables = {*before.keys(), *after.keys()}
     found: set[Entry] = set()
     for table in tables:
+        # Raw: looking through the draft's own methods would copy, and count as looked up.
         old, new = _raw(before, table), _raw(after, table)
+        # Identical parts were never taken over, hence never changed; this is what keeps the time with what was touched.
         if old is not new:
             old_records, new_records = records(old), records(new)
             found |= {
@@ -151,6 +153,7 @@ def seen_entries(state: Draft) -> frozenset[Entry]:
     """The records that were looked up by their key, in tables that have keys."""
     found: set[Entry] = set()
     for table, value in dict.items(state):
+        # A table that was never looked at is still the source's own dict.
         if isinstance(value, Draft) and table in state._own:
             found |= {(table, key) for key in value.seen if key in value}
     return frozenset(found)
@@ -190,4 +193,5 @@ def _same(old: Any, new: Any) -> bool:
         )
     if isinstance(old, list) and isinstance(new, list):
         return len(old) == len(new) and all(map(_same, old, new))
+    # `==` alone would take true for 1 and 1 for 1.0, which the digest tells apart.
     return type(old) is type(new) and bool(old == new)

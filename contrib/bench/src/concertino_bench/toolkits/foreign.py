@@ -44,15 +44,18 @@ class ForeignToolkit(Toolkit):
         return self._functions
 
     def _perform(self, function: Function, arguments: dict[str, Any]) -> CallOutcome:
+        # The object is shared by all runs, so each call works on a shallow copy with a database of its own.
         worker = copy.copy(self._thing)
         worker.db = copy.deepcopy(self._live)
         try:
             content = _as_json(_data(getattr(worker, function.method.__name__)(**arguments)))
         except Exception as error:  # their functions refuse by any exception
             return CallOutcome(error=str(error) or type(error).__name__)
+        # Before the state is replaced: a record that the call removes was looked up in the old one.
         read = _named(self._state, arguments)
         if not function.writes:
             return CallOutcome(content, read=read)
+        # The plain form is what is digested and compared; `_live` keeps the form that their functions expect.
         state = _data(worker.db)
         outcome = CallOutcome(content, read=read, written=changed_entries(self._state, state))
         self._state, self._live = state, worker.db

@@ -48,6 +48,7 @@ class GoldenCall:
     def to_json(self) -> dict[str, Any]:
         """The call as JSON."""
         data: dict[str, Any] = {"name": self.name, "arguments": dict(self.arguments)}
+        # Left out where it is false, so that golden calls of the published files come back as they were.
         return {**data, "fails": True} if self.fails else data
 
     def __str__(self) -> str:
@@ -122,6 +123,7 @@ class ReplayedCalls:
         return tuple(
             f"call {place}, {step.call}: " + (step.outcome.error or "it was meant to fail, and did not")
             for place, step in enumerate(self.steps, 1)
+            # A broken tool is a fault even where a refusal was meant.
             if step.outcome.ok == step.call.fails or step.outcome.broken
         )
 
@@ -156,7 +158,7 @@ def replay(toolkit: Toolkit, calls: Calls, *, before: Calls = ()) -> ReplayedCal
 
 
 async def replay_async(toolkit: Toolkit, calls: Calls, *, checked: bool = True) -> ReplayedCalls:
-    """As `replay`, for toolkits too whose functions run elsewhere.
+    """As `replay`; also for toolkits whose functions run elsewhere, such as in a sandbox.
 
     Args:
         checked: refuse arguments that break a function's schema.

@@ -56,6 +56,7 @@ def airline_tasks(path: str | Path, *, policy: str = "", initial: str = AIRLINE_
         DataError: a file is missing or wrong, the database is another one, or a golden call is unknown.
     """
     folder = Path(path)
+    # The digest first: recorded states belong to one version of the database, and would all fail on another.
     toolkit = _open("tau/airline", str(folder.resolve()), initial)
     policy = policy or _policy(folder)
     for line, row in _rows(folder / "tasks_golden.jsonl"):
@@ -155,10 +156,12 @@ def _undecided(row: Mapping[str, Any]) -> str:
     """Why the database cannot decide a task; empty if it can."""
     criteria = row.get("evaluation_criteria") or {}
     basis = criteria.get("reward_basis")
+    # tau2's reward is the product of the parts that `reward_basis` names.
     if basis is not None and "DB" not in basis:
         return f"its reward rests on {', '.join(basis)} and not on the database"
     if not criteria.get("actions") and "DB" not in (basis or ()):
         return "it has no golden actions, only assertions for a judge"
+    # Such actions change a device of the simulated user, which no database shows.
     if any(action.get("requestor", "assistant") == "user" for action in criteria.get("actions") or []):
         return "its golden actions include those of a simulated user"
     if "ENV_ASSERTION" in (basis or ()) and any(
@@ -181,6 +184,7 @@ def _before(row: Mapping[str, Any]) -> list[dict[str, Any]]:
         {"name": action["func_name"], "arguments": action["arguments"]}
         for action in state.get("initialization_actions") or []
         if action.get("env_type") == "assistant"
+        # As in tau2: initialisation first, then the calls of the recorded conversation.
     ] + history
 
 
@@ -225,6 +229,7 @@ _DOMAINS: dict[str, tuple[Callable[[Path], dict[str, Any]], type[Toolkit]]] = {
 _NO_WORLD = {"telecom": "its tasks are decided by a simulated phone, and not by the database"}
 
 
+# A database of megabytes serves hundreds of tasks; runs act in `fresh()` copies, so it is safe to share.
 @lru_cache(maxsize=8)
 def _open(domain: str, data: str, initial: str = "") -> Toolkit:
     """The toolkit of a domain on the data of a folder, read once.
@@ -251,7 +256,7 @@ def _toolkit(task: Task) -> Toolkit:
 
 
 def _golden(actions: Calls, toolkit: Toolkit, where: str) -> list[GoldenCall]:
-    """The golden calls. Handing over to a person changes nothing, and a state cannot show it: it is left out."""
+    """The golden calls, without a hand-over to a person."""
     try:
         calls = [GoldenCall.of(action) for action in actions]
     except ValueError as error:
@@ -259,6 +264,7 @@ def _golden(actions: Calls, toolkit: Toolkit, where: str) -> list[GoldenCall]:
     unknown = [call.name for call in calls if call.name not in toolkit.functions()]
     if unknown:
         raise DataError(f"{where}: golden call of {unknown[0]!r}; expected one of {', '.join(toolkit.functions())}")
+    # A hand-over changes nothing, so no final state can show whether it was made.
     return [call for call in calls if call.name != _TRANSFER]
 
 

@@ -178,6 +178,7 @@ class Toolkit:
     @property
     def db(self) -> dict[str, Any]:
         """The state as the running call sees it; between calls a copy, changes of which are lost."""
+        # Outside of a call a change would escape the undoing and the record of what was written.
         return Draft(self._state) if self._draft is None else self._draft
 
     def find(self, table: str, key: str, what: str = "") -> dict[str, Any]:
@@ -209,15 +210,16 @@ class Toolkit:
         return self._settle(function, self._perform(function, plain(dict(arguments))))
 
     async def use(self, name: str, arguments: Mapping[str, Any], *, checked: bool = True) -> CallOutcome:
-        """As `call`, for toolkits too whose functions run elsewhere."""
+        """As `call`; also for toolkits whose functions run elsewhere, such as in a sandbox."""
         return self.call(name, arguments, checked=checked)
 
     def _admit(self, name: str, arguments: Mapping[str, Any], checked: bool) -> tuple[Function | None, str]:
-        """The function to run, or why none is run."""
+        """The function to run; or None, and why none is run."""
         if self._ended:
             return None, f"nothing can be called after {self._ended}"
         function = self.functions().get(name)
         if function is None:
+            # A model that misspells a tool's name mends it from here.
             near = near_names(name, [*self.functions()])
             return None, f"there is no tool {name!r}" + (f"; did you mean {' or '.join(near)}?" if near else "")
         violations = function.spec.validator.check(plain(dict(arguments))) if checked else ()
@@ -229,12 +231,15 @@ class Toolkit:
 
     def _perform(self, function: Function, arguments: dict[str, Any]) -> CallOutcome:
         """Run a function on a draft; keep the draft if it may be kept."""
+        # The draft is forgotten unless it becomes the state below, which is what undoes a failed call.
         draft = self._draft = Draft(self._state)
         try:
             content = _as_json(function.method(self, **arguments))
             outcome = CallOutcome(content, read=seen_entries(draft))
+            # A reading function's draft is never kept, so a wrong mark cannot change the state.
             if function.writes:
                 outcome = replace(outcome, written=changed_entries(self._state, draft))
+                # Before the draft becomes the state: what is not JSON data could not be compared, or graded.
                 _check_written(draft, outcome.written)
                 self._state = draft
         except ToolError as error:
@@ -246,6 +251,7 @@ class Toolkit:
         return outcome
 
     def _settle(self, function: Function, outcome: CallOutcome) -> CallOutcome:
+        # A refused hand-over ends nothing.
         if function.ends and outcome.ok:
             self._ended = function.name
         return outcome
@@ -278,6 +284,7 @@ class Toolkit:
 
     def fresh(self) -> Self:
         """Another one of the same database, in its first state."""
+        # Not through `__init__`: a subclass may take other arguments, and the database is shared, not copied.
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other._state, other._draft, other._ended = self.database.data, None, ""
@@ -293,9 +300,11 @@ class Toolkit:
     def _tool(self, function: Function) -> ToolSpec:
         async def act(arguments: dict[str, Any]) -> Any:
             outcome = await self.use(function.name, arguments, checked=False)  # the executor has checked them
+            # The grader reads from here which records were operated, by whichever member called.
             self.outcomes.append(outcome)
             if outcome.ok:
                 return outcome.content
+            # A refusal is the domain's answer to a wrong request; a broken tool is nobody's mistake in the run.
             code = "tool_broken" if outcome.broken else "tool_refused"
             told = f"Error: {outcome.error}"
             raise CallFailed(
@@ -339,6 +348,7 @@ def _check_written(state: Mapping[str, Any], written: Iterable[Entry]) -> None:
     """
     for table, key in written:
         record = plain(records(state.get(table)).get(key))
+        # JSON turns a key such as 1 into "1", so it comes back unequal.
         if json.loads(json.dumps(record, allow_nan=False)) != record:
             raise TypeError(f"{table}/{key} is not JSON data; keys must be texts")
 

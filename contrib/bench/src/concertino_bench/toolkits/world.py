@@ -28,6 +28,7 @@ class WorldState(Draft):
     __slots__ = ("digest", "operated")
 
     def __init__(self, toolkit: Toolkit) -> None:
+        # A draft over the state as it is now: later calls make new states, so nothing has to be copied.
         super().__init__(toolkit.view())
         self.digest = toolkit.digest()
         self.operated = Operated.by(toolkit.outcomes)
@@ -62,6 +63,7 @@ def worlds(toolkit: Callable[[Task], Toolkit]) -> Callable[[Task], ToolkitWorld]
     """
 
     def world(task: Task) -> ToolkitWorld:
+        # Toolkits are cached by their data; each run acts in one of its own.
         own = toolkit(task).fresh()
         for call in map(GoldenCall.of, task.metadata.get("before", ())):
             prepared(call, own.call(call.name, call.arguments))

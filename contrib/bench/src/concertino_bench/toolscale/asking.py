@@ -47,7 +47,7 @@ class StepProblem:
     part: str = ""
 
     def to_json(self, where: str) -> dict[str, str]:
-        """The rejection of a step."""
+        """The problem as an entry of the report."""
         return {"id": f"{where}/{self.part}" if self.part else where, "reason": self.reason, "detail": self.text}
 
 
@@ -110,6 +110,7 @@ class StepModel:
         if known is None:
             checked = await self._ask(prompt, schema, check, role)
             known = {"data": checked.usable, "rejected": [problem.to_json(name) for problem in checked.problems]}
+            # Also where nothing was usable, so that a run which is continued does not pay for the same replies again.
             self.folder.save(name, known)
         else:
             self.known += 1
@@ -126,8 +127,10 @@ class StepModel:
                 reply = await self.ctx.model(role).chat(messages, schema=schema)
             except CallFailed as failed:
                 error = failed.observation.error
+                # Anything else is not the model's mistake: the step stays open, and the next run asks again.
                 if error is None or error.code != "bad_reply":
                     raise
+                # What an earlier reply gave stays usable.
                 checked = Checked([StepProblem("bad_reply", error.message)], checked.usable)
                 messages.append(Message("user", for_repair([error.message])))
                 continue

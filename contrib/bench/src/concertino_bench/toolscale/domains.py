@@ -19,6 +19,7 @@ from .folder import folder_tasks, open_domain
 from .rows import make_task
 
 
+# The database is the same for all tasks and never changes; runs act in `fresh()` copies.
 @lru_cache(maxsize=1)
 def ferry_company() -> Toolkit:
     """The toolkit of the shipped domain, made once."""

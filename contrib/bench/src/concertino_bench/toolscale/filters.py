@@ -51,6 +51,7 @@ def without_action(row: TaskRow, done: ReplayedCalls, text: str = "") -> bool:
     it looked nothing up is given, and whether it had to is the question.
     """
     nothing = verify(done.digest, done.operated, row.required, found_digest=done.initial, found=Operated(), text=text)
+    # A solver without tools looked nothing up; the third criterion would fail it for that alone.
     return nothing.passed if not text else nothing.execution.passed and nothing.fidelity.passed
 
 
@@ -73,6 +74,7 @@ async def attempt(
         budget: what the attempt may use.
     """
     own = toolkit.fresh()
+    # No other tool of the pool: a search engine could tell what only the domain's tools should.
     seen = Pool((*pool.models, *own.tools()), roles=pool.roles)
     run = await Orchestrator("solver", strategy).run(question(own.instructions, row.request), pool=seen, budget=budget)
     answer = run.answer or ""

@@ -64,6 +64,7 @@ class Folder:
             DataError: it cannot be written.
         """
         file = self.path / name
+        # Written aside and moved: a file that is there is finished, which is what continuing rests on.
         beside = file.with_name(f".{file.name}.{os.getpid()}")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -79,6 +80,7 @@ class Folder:
         self.write(name, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
+# Every task of a folder asks for its toolkit; runs act in `fresh()` copies of it.
 @lru_cache(maxsize=8)
 def open_domain(path: str) -> SandboxedToolkit:
     """The toolkit of a finished folder; its functions run with the installed tool `code/python`.

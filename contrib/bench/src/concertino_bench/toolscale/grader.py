@@ -66,7 +66,9 @@ async def _happened(toolkit: Toolkit, submission: Submission) -> tuple[str, Oper
     if isinstance(state, WorldState):
         differing = changed_entries(toolkit.database.data, state)
         return state.digest, Operated(state.operated.read, state.operated.written | differing), differing
+    # A call that failed in the run has changed nothing, and could succeed when it is made again.
     made = [_call(call) for call in submission.calls if call.get("status", "OK") == "OK"]
+    # Unchecked: the run's own executor let these calls pass.
     done = await replay_async(toolkit, [call for call in made if call["name"] in toolkit.functions()], checked=False)
     if not isinstance(state, dict):
         return done.digest, done.operated, done.operated.written
@@ -78,6 +80,7 @@ def _digest(toolkit: Toolkit, state: dict[str, Any]) -> str:
     try:
         return toolkit.database.digest(state)
     except TypeError:
+        # A state that is no JSON data still gets a digest, which equals none of a real state.
         return digest(str(state))
 
 

@@ -81,10 +81,12 @@ async def synthesise(
             places, purse = asyncio.Semaphore(concurrency), SpendingLimit(concurrency)
             job = _Synthesis(ctx, pool, settings, folder, run, places, purse, on_progress)
             result.append(await job.run_all())
+        # Kept aside: the executor would make an observation of it, and its type would be lost.
         except Exception as error:
             wrong.append(error)
         return "done"
 
+    # All of it is one agent's call, so that its requests share a budget, a deadline and a count.
     agent = AgentSpec.from_schema(
         "synthesise",
         "Fills a folder with tasks.",
@@ -100,6 +102,7 @@ async def synthesise(
         raise wrong[0]
     if not result:
         raise CallFailed(seen)
+    # Attempts are runs of their own, with budgets of their own: the call's usage does not hold theirs.
     report = replace(result[0], usage=seen.usage.plus(result[0].usage))
     folder.save("report", report.to_json())
     return report
@@ -114,6 +117,7 @@ def _begin(out: Path, settings: SynthesisSettings) -> Folder:
     folder, wanted = Folder(out), asdict(settings)
     known = folder.load("settings")
     if known is None:
+        # A folder of something else must not be filled with files that a next run takes for its own.
         if out.is_dir() and any(out.iterdir()):
             raise DataError(f"{out} is not empty and has no settings.json; give an empty folder, or one that was begun")
         folder.save("settings", wanted)
@@ -141,10 +145,10 @@ class SpendingLimit:
         self._held: list[tuple[float, float]] = []
 
     def free(self, usd: float, tokens: float, seconds: float) -> tuple[float, float]:
-        """What nobody holds, in $ and tokens.
+        """The $ and tokens that no running attempt holds.
 
         Args:
-            usd, tokens, seconds: left of the budget, with what is held; infinity where there is no limit.
+            usd, tokens, seconds: what is left of the budget, including what is held; infinity where there is no limit.
 
         Raises:
             StepFailed: it is nothing.
@@ -166,6 +170,7 @@ class SpendingLimit:
             StepFailed: nothing is free.
         """
         usd, tokens = self.free(usd, tokens, seconds)
+        # Those that run hold their part already; what is free is for those that may still begin beside them.
         parts = max(1, min(self._places, self.waiting) - len(self._held))
         usd, tokens = usd / parts, tokens if tokens == inf else max(1, tokens // parts)
         held = (0.0 if usd == inf else usd, 0.0 if tokens == inf else tokens)
@@ -202,7 +207,7 @@ class _Synthesis:
             self.on_progress(SynthesisProgress(step, self.asker.asked, self.asker.known, len(self.asker.rejected)))
 
     async def run_all(self) -> SynthesisReport:
-        """All steps."""
+        """Run all steps in their order."""
         written = await self._schema()
         schema = Schema.from_json(written)
         database = await self._entries(written, schema)
@@ -220,6 +225,7 @@ class _Synthesis:
         intents = await self._intents(tools)
         made = await self._each(self._task(tools, toolkit, n, intent) for n, intent in enumerate(intents, 1))
         rows = self._unlike([row for chain in made for row in chain])
+        # Only now is it known how many tasks share what is left.
         self.purse.waiting = len(rows)
         judged = await self._each(self._judged(row, toolkit) for row in rows)
         kept = [row for row in judged if row is not None]
@@ -274,6 +280,7 @@ class _Synthesis:
             for table in schema.tables.values():
                 name = f"entries/{table.name}-{number}"
                 found = await self._batch(name, written, schema, table.name, subject, database)
+                # Table after table, not side by side: later tables refer to keys of earlier ones.
                 database[table.name] |= {entry[table.key]: entry for entry in found}
         empty = [table for table, entries in database.items() if not entries]
         if empty:
@@ -327,6 +334,7 @@ class _Synthesis:
             usable = [tool for tool in data["tools"] if tool["name"] not in wrong]
             return Checked(list(wrong.values()), usable or None)
 
+        # Three entries show the form; the whole database would cost tokens in every repair.
         sample = {name: dict(list(rows.items())[:3]) for name, rows in database.items()}
         prompt = prompts.for_tools(self.settings.domain, written, sample, self.settings.tools)
         return self._needed("tools", await self.asker.artefact("tools", prompt, schemas.TOOLS_REPLY, check))
@@ -364,6 +372,7 @@ class _Synthesis:
         async def check(data: Any) -> Checked:
             golden = tuple(GoldenCall(call["name"], call["arguments"]) for call in data["calls"])
             row = TaskRow(blank.id, data["request"], golden, tuple(data["required"]), blank.level, "", blank.source)
+            # Before anything is run: it costs nothing to see.
             if old is not None and same_task(row, old):
                 return Checked([StepProblem("evolve_unchanged", "its calls and its facts are those of the old task")])
             invalid = _invalid_calls(golden, toolkit)
@@ -395,7 +404,7 @@ class _Synthesis:
         return unlike
 
     async def _judged(self, row: dict[str, Any], toolkit: Toolkit) -> dict[str, Any] | None:
-        """The second and the third filter."""
+        """Apply the second and the third filter; None for a task that they refuse."""
         name = f"judged/{row['id']}"
         known = self.folder.load(name)
         if known is None:
@@ -403,6 +412,7 @@ class _Synthesis:
             self.folder.save(name, known)
         else:
             self.asker.known += 1
+        # Fewer tasks wait, so each of those to come gets a larger part.
         self.purse.waiting -= 1
         if known["reason"]:
             self._reject([StepProblem(known["reason"], known["detail"]).to_json(f"tasks/{row['id']}")])
@@ -413,6 +423,7 @@ class _Synthesis:
         done = await replay_async(toolkit, row.golden)
         if without_action(row, done):
             return _judgement("no_action_needed", "nothing has to be done, and nothing said", 0)
+        # Where the state must change, doing nothing cannot solve it, and the request is saved.
         if not done.changed:
             said = await self._without_tools(row, toolkit)
             if said and without_action(row, done, said):
@@ -421,10 +432,12 @@ class _Synthesis:
         for number in range(1, self.settings.attempts + 1):
             with self.purse.share(*self._left()) as budget:
                 tried = await attempt(row, done, toolkit, self.pool, strategy=self.settings.strategy, budget=budget)
+                # Inside the block: the share is given back only when what it cost is counted.
                 self.spent = self.spent.plus(tried.usage)
             self.asker.asked += 1
             if tried.verification.passed:
                 return _judgement("", "", number)
+            # Not a failed attempt: it says nothing about the task, so nothing is judged and the next run tries again.
             if budget is not None and tried.stop in ("budget", "deadline"):
                 raise StepFailed(f"{row.id}: an attempt used up its share of the budget; the same command continues")
             reasons.append(tried.verification.reason)
@@ -452,6 +465,7 @@ class _Synthesis:
         if not found:
             why = next((each["detail"] for each in reversed(self.asker.rejected)), "nothing was given")
             self.folder.save("report", {"failed": step, "rejected": self.asker.rejected})
+            # The artefact says that nothing could be used; kept, it would fail every next run alike.
             (self.folder.path / f"{step}.json").unlink(missing_ok=True)
             raise StepFailed(f"{step}: nothing of it could be used: {why}; the same command asks again")
         return found

@@ -106,7 +106,7 @@ _TASK = (
 
 
 def for_repair(problems: Sequence[str]) -> str:
-    """Tells what was wrong."""
+    """Tells the model what is wrong with its reply."""
     return "That cannot be used:\n" + "\n".join(f"- {problem}" for problem in problems) + "\nWrite all of it again."
 
 

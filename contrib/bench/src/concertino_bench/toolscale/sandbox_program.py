@@ -33,12 +33,16 @@ class TrackedTable(dict[str, Any]):
 def perform(given: dict[str, Any]) -> dict[str, Any]:
     """Run the function, and find out what it changed."""
     tables: dict[str, Any] = {name: TrackedTable(rows) for name, rows in given["state"].items()}
+    # As texts: a copy would cost the same, and texts tell 1 from true.
     before = _texts(tables)
+    # Not "__main__": a block of tries at the end of the code must not run.
     scope: dict[str, Any] = {"__name__": "tools", "ToolError": FunctionRefused}
     silent = io.StringIO()
+    # What the function prints is not its result.
     with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
         exec(compile(given["code"], given["name"] + ".py", "exec"), scope)
         content = scope[given["name"]](tables, **given["arguments"])
+    # The result is told as records of tables; a function that replaces a table could not be told.
     if set(tables) != set(before) or not all(isinstance(rows, dict) for rows in tables.values()):
         raise TypeError("the tables of the database must stay what they are")
     if not all(isinstance(key, str) for rows in tables.values() for key in rows):
@@ -63,6 +67,7 @@ def answer(given: dict[str, Any]) -> dict[str, Any]:
         if isinstance(error, FunctionRefused):
             return {"error": str(error) or "refused"}
         trace, line = error.__traceback__, 0
+        # The innermost line of the model's own code: that is what the model can mend.
         while trace is not None:
             if trace.tb_frame.f_code.co_filename == given["name"] + ".py":
                 line = trace.tb_lineno

@@ -28,6 +28,7 @@ from .settings import SECONDS
 SandboxRunner: TypeAlias = Callable[[str], Awaitable[Observation]]
 """Runs a Python script in a sandbox; its observation is that of the tool `code/python`."""
 
+# Before the result: whatever else is on the output stands ahead of it.
 _MARK = "--- result of the call ---"
 _SCRIPT = Path(__file__).with_name("sandbox_program.py")
 
@@ -70,6 +71,7 @@ def pool_runner(spec: ToolSpec, *, seconds: float = SECONDS) -> SandboxRunner:
         nonlocal started
         async with Executor() as executor:
             if not started:
+                # An empty script starts the sandbox, which may take longer than one call is allowed to.
                 await executor.run([Call(spec.name, {"code": "pass"})], begun)
                 started = True
             return (await executor.run([Call(spec.name, {"code": script})], bounded))[0]
@@ -129,6 +131,7 @@ class SandboxedToolkit(Toolkit):
     def fresh(self) -> Self:
         """Another one of the same database, in its first state."""
         other = super().fresh()
+        # Not shared: runs on copies of one database need not wait for each other.
         other._lock = asyncio.Lock()
         return other
 
@@ -143,6 +146,7 @@ class SandboxedToolkit(Toolkit):
             return await self._in_sandbox(function, arguments)
 
     async def _in_sandbox(self, function: Function, arguments: Mapping[str, Any]) -> CallOutcome:
+        # Taken before the wait: a reading call shows one state, also if a write ends meanwhile.
         state = self._state
         seen = await self._run(_script(state, self.code[function.name], arguments))
         answer = _answer(seen)
@@ -155,6 +159,7 @@ class SandboxedToolkit(Toolkit):
             read = frozenset((str(table), str(key)) for table, key in answer["read"])
         except (KeyError, TypeError, ValueError):
             return CallOutcome(error="what came back from the sandbox is not what its script writes", broken=True)
+        # What comes back was made in a process with the model's code, so it is checked like any input.
         problem = self._refused(function, changes)
         if problem:
             return CallOutcome(error=problem, broken=True)
@@ -168,6 +173,7 @@ class SandboxedToolkit(Toolkit):
         if changes and not function.writes:
             return f"{function.name} is declared as reading, but it changed {'/'.join(changes[0][:2])}"
         for table, key, record in changes:
+            # The script checks too, but it runs beside the model's code, which could have changed it.
             if table not in self.database.data:
                 return f"it wrote to a table {table!r} that the database has not"
             if record is not None and self._schema is not None:
@@ -187,6 +193,7 @@ def _function(tool: ToolCode) -> Function:
 
 def _script(state: Mapping[str, Any], tool: ToolCode, arguments: Mapping[str, Any]) -> str:
     given = {"state": state, "name": tool.name, "arguments": dict(arguments), "code": tool.code, "mark": _MARK}
+    # Compressed, since the state goes along with every call; as ASCII, since it stands in source code.
     packed = base64.b85encode(zlib.compress(json.dumps(given).encode())).decode()
     return f"{_SCRIPT.read_text(encoding='utf-8')}\n\nmain({packed!r})\n"
 
@@ -202,6 +209,7 @@ def _answer(seen: Observation) -> dict[str, Any] | str:
         return f"the call broke off: {why}"
     try:
         data = json.loads(zlib.decompress(base64.b85decode(packed.strip())))
+    # The sandbox cuts long output off, which leaves half a text.
     except (ValueError, zlib.error):
         return "its result is too large to come back from the sandbox; give back less"
     return data if isinstance(data, dict) else "what came back from the sandbox is not an object"

@@ -17,6 +17,7 @@ from concertino.schema import SchemaRefused, Validator, admit, compile_schema, e
 
 MODULES = ("collections", "datetime", "decimal", "functools", "itertools", "json", "math", "re", "statistics", "string")
 """What the code of a tool may import."""
+# Not a protection, which the sandbox is: such a tool would do something else than work on its tables.
 _FORBIDDEN = frozenset({"open", "exec", "eval", "compile", "input", "globals", "breakpoint", "__import__"})
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _TEXT = {"type": "string", "minLength": 1}
@@ -116,6 +117,7 @@ def schema_problems(data: Mapping[str, Any]) -> list[str]:
         for field, other in (table.get("references") or {}).items():
             if field not in properties:
                 problems.append(f"{where}: references has the field {field!r}, which the entry has not")
+            # Entries are written table by table, so a reference can only lead to one before.
             if other not in names[:place]:
                 problems.append(f"{where}: {field!r} refers to {other!r}; expected a table that stands before it")
     return problems
@@ -142,6 +144,7 @@ def entries_problems(
         problems = entry_problems(schema, table, entry)
         if not problems:
             if entry[known.key] in keys:
+                # The later of two is refused, since entries that refer to the earlier one may exist.
                 problems.append(f"the {known.key} {entry[known.key]!r} is taken")
             keys.add(entry[known.key])
             for field, other in known.references.items():
@@ -216,5 +219,6 @@ def _forbidden(tree: ast.Module) -> Iterable[str]:
                     yield f"line {node.lineno}: it imports {name!r}; only {', '.join(MODULES)} may be imported"
         if isinstance(node, ast.Name) and node.id in _FORBIDDEN:
             yield f"line {node.lineno}: it uses {node.id}; a tool works on db and its arguments alone"
+        # Double underscores lead around the list of names above.
         if isinstance(node, ast.Attribute) and node.attr.startswith("__"):
             yield f"line {node.lineno}: it uses .{node.attr}; a tool works on db and its arguments alone"

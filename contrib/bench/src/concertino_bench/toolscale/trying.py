@@ -21,9 +21,11 @@ async def try_tools(
     """What is wrong with tools, by name; those that are sound are not in it."""
     found: dict[str, str] = {}
     for tool in tools:
+        # Each tool alone, so that what one breaks is not held against another.
         toolkit = SandboxedToolkit(database, [tool], run, schema=schema)
         for arguments in trials(tool, schema, database):
             outcome = await toolkit.fresh().use(tool.name, arguments)
+            # A refusal is sound: made-up arguments often cannot be served.
             if outcome.broken:
                 found[tool.name] = f"called with {arguments!r}: {outcome.error}"
                 break
@@ -38,6 +40,7 @@ def trials(tool: ToolCode, schema: Schema, database: Mapping[str, Any]) -> list[
     named = {name: keys[name] for name in properties if name in keys}
     validator = compile_schema(dict(tool.parameters))
     found = [example]
+    # The schema alone makes keys that do not exist, which a tool refuses before it does anything.
     for place in (0, -1):
         arguments = {**example, **{name: each[place] for name, each in named.items()}}
         if named and arguments not in found and validator.is_valid(arguments):

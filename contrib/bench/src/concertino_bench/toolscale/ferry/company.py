@@ -193,6 +193,7 @@ class Ferry(Toolkit):
         """
         booking, sailing = self._open_booking(booking_id)
         days = _days_until(sailing)
+        # In halves of the price: a share of 0.5 would make a float of whole euros.
         share = 2 if days >= 7 or sailing["status"] == "cancelled" else int(days >= 2)
         refund = booking["price"] * share // 2
         _give_back(sailing, booking)
@@ -247,6 +248,7 @@ class Ferry(Toolkit):
         """
         booking, sailing = self._open_booking(booking_id)
         given = {"adults": adults, "children": children, "metres": metres, "pets": pets}
+        # First, since the party's own places may be what makes room on a sailing that is full.
         _give_back(sailing, booking)
         booking.update({name: value for name, value in given.items() if value is not None})
         self._take(sailing, booking)
