@@ -396,6 +396,15 @@ async def test_a_sleeping_server_answers_nothing_until_it_is_awake(policy: Polic
         assert (await server.generate_ids(PROMPT)).token_ids
 
 
+async def test_weights_that_were_half_loaded_do_not_answer_after_a_sleep_either(policy: Policy) -> None:
+    async with policy({"device": "cuda"}) as server:
+        server.server.served.broken = "half of the weights are loaded"
+        await server.sleep()
+        await server.wake()
+        with pytest.raises(VllmServerError, match="half of the weights"):
+            await server.generate_ids(PROMPT)
+
+
 async def test_after_a_deep_sleep_weights_have_to_be_loaded(policy: Policy, make: Make) -> None:
     async with policy({"device": "cuda"}) as server:
         await server.sleep(2)

@@ -664,7 +664,6 @@ class Execution(ABC):
         """Its time is over, in the queue or while it runs."""
         if self.phase == "queued":
             self._leave_queue()
-            self.gates = ()
             self.finish(self.error(Status.TIMEOUT, error_messages.timed_out_waiting()))
         else:
             self.stop("deadline")
@@ -675,7 +674,6 @@ class Execution(ABC):
             return
         if self.task is None:
             self._leave_queue()
-            self.gates = ()
         self.ladder = Ladder(self, why)
         self.ladder.begin()
 

@@ -226,11 +226,12 @@ class Orchestrator:
             # Events may still wait in the queue when the run is over.
             while not handle.task.done() or not queue.empty():
                 getter = asyncio.ensure_future(queue.get())
-                await asyncio.wait({getter, handle.task}, return_when=asyncio.FIRST_COMPLETED)
+                try:
+                    await asyncio.wait({getter, handle.task}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    getter.cancel()  # of no effect when an event has come; else nothing may wait for the queue any more
                 if getter.done():
                     yield getter.result()
-                else:
-                    getter.cancel()
             yield await handle
         finally:
             await handle.cancel()

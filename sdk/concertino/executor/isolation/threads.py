@@ -256,6 +256,8 @@ class LoopThread:
             nonlocal task
             if not future.cancelled():
                 task = self.loop.create_task(work(), context=context)
+                if future.cancelled():  # meanwhile, by a thread that saw no task to cancel
+                    task.cancel()
 
         self.loop.call_soon_threadsafe(begin)
         try:

@@ -58,7 +58,10 @@ def build(network: bool) -> None:
     """Make the root file system and move into it. Needs a mount namespace of its own and the right to mount."""
     # A shared mount would carry all that follows to the host.
     sc.mount(None, "/", None, sc.MS_REC | sc.MS_PRIVATE)
-    links = {path: os.readlink(path) for path in readable(network) if os.path.islink(path)}
+    # A network file that is a link is bound as the file behind it: systemd-resolved keeps that in /run, which scripts
+    # do not see.
+    linked = (path for path in readable(network) if os.path.islink(path) and path not in NETWORK_FILES)
+    links = {path: os.readlink(path) for path in linked}
     # Handles, because the mount on /tmp hides what lies there, perhaps the interpreter.
     sources = {path: os.open(path, os.O_PATH) for path in readable(network) if path not in links and _exists(path)}
     sources |= {f"/dev/{name}": os.open(f"/dev/{name}", os.O_PATH) for name in DEVICES}

@@ -23,7 +23,7 @@ def pack(message: Mapping[str, Any], blobs: Sequence[bytes] = ()) -> bytes:
     return _HEADER.pack(len(head), len(body)) + body
 
 
-def unpack(data: bytes) -> tuple[dict[str, Any], list[bytes]] | None:
+def unpack(data: bytes | bytearray) -> tuple[dict[str, Any], list[bytes]] | None:
     """The message and its blobs; None while bytes are missing.
 
     Raises:
@@ -40,7 +40,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], list[bytes]] | None:
     message = json.loads(data[_HEADER.size : place])
     blobs = []
     for size in message.pop("blobs"):
-        blobs.append(data[place : place + size])
+        blobs.append(bytes(data[place : place + size]))
         place += size
     return message, blobs
 
@@ -50,7 +50,7 @@ def receive(connection: socket.socket, seconds: float) -> tuple[dict[str, Any], 
     connection.settimeout(seconds)
     data = bytearray()
     try:
-        while (message := unpack(bytes(data))) is None:
+        while (message := unpack(data)) is None:
             more = connection.recv(1 << 18)
             if not more:
                 return None

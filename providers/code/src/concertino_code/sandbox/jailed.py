@@ -259,7 +259,7 @@ def _environment() -> dict[str, str]:
 
 async def _answer(loop: asyncio.AbstractEventLoop, connection: socket.socket) -> tuple[dict[str, Any], list[bytes]]:
     data = bytearray()
-    while (answer := wire.unpack(bytes(data))) is None:
+    while (answer := wire.unpack(data)) is None:
         more = await loop.sock_recv(connection, 1 << 18)
         if not more:
             raise EOFError

@@ -22,6 +22,18 @@ import zlib
 from typing import IO, Any
 
 MARK = "concertino-result:"
+_SEEDED = """\
+import random, runpy, sys
+seed = int(sys.argv.pop())
+random.seed(seed)
+try:
+    import numpy
+except ImportError:
+    pass
+else:
+    numpy.random.seed(seed % 2**32)
+runpy.run_path("main.py", run_name="__main__")
+"""
 
 
 class StreamEnds:
@@ -74,8 +86,7 @@ def _execute(job: dict[str, Any], limits: dict[str, float], box: str) -> dict[st
     stdin = tempfile.TemporaryFile()  # noqa: SIM115 - the script reads it
     stdin.write(base64.b64decode(job["stdin"]))
     stdin.seek(0)
-    code = "import random, runpy, sys; random.seed(int(sys.argv.pop())); runpy.run_path('main.py', run_name='__main__')"
-    seeded = ["-c", code, str(job["seed"])] if job["seed"] is not None else ["main.py"]
+    seeded = ["-c", _SEEDED, str(job["seed"])] if job["seed"] is not None else ["main.py"]
     began = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, *seeded],

@@ -26,7 +26,7 @@ from concertino.schema import near_names
 from concertino_reasoning.agents import AGENTS
 from concertino_reasoning.parameters import MODEL, SUBTASK, arguments
 
-from .recipe import Recipe, RecipeStep, runner
+from .recipe import PLACE, Recipe, RecipeStep, runner
 
 KINDS = ("single", "samples", "critique", "pipeline")
 _COMMON = ("kind", "description", "parameters", "units", "timeout", "output")
@@ -40,7 +40,6 @@ _OF_KIND = {
 _ALWAYS = ("subtask", "question", "record")
 _ARGUMENTS = ("subtask", "model")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-_PLACE = re.compile(r"\{\{\s*(.*?)\s*\}\}")
 _SAMPLES, _ROUNDS, _STEPS = range(2, 65), range(1, 21), range(1, 21)
 
 
@@ -231,7 +230,7 @@ def _step(name: str, table: _Table, known: tuple[str, ...]) -> RecipeStep:
 
 
 def _check_places(table: _Table, key: str, known: tuple[str, ...]) -> None:
-    for name in _PLACE.findall(table.data[key]):
+    for name in PLACE.findall(table.data[key]):
         if name not in known:
             near = near_names(name, known)
             there = ", ".join(known) or "none: the task and the solutions are shown by themselves"

@@ -20,7 +20,7 @@ from concertino_reasoning.methods.voting import poll
 from concertino_reasoning.record import write_record
 from concertino_reasoning.solutions import Solution
 
-_PLACE = re.compile(r"\{\{\s*(.*?)\s*\}\}")
+PLACE = re.compile(r"\{\{\s*(.*?)\s*\}\}")
 
 
 @dataclass(frozen=True)
@@ -122,4 +122,4 @@ def _request(step: RecipeStep, values: Mapping[str, str], *, plain: bool = False
 
 
 def _fill(text: str, values: Mapping[str, str]) -> str:
-    return _PLACE.sub(lambda match: values[match[1]], text)
+    return PLACE.sub(lambda match: values[match[1]], text)

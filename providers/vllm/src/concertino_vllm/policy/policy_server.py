@@ -73,6 +73,7 @@ class PolicyServer:
         self._wires: list[VllmClient] = []  # at most one, with the server as it is now
         self._probed: set[str] = set()
         self._asleep = 0
+        self._broken_before_sleep = ""
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -412,7 +413,8 @@ class PolicyServer:
 
     def _rank(self) -> int:
         settings = self.server.settings
-        return 0 if settings.attach or "--max-lora-rank" in settings.args else settings.max_lora_rank
+        given = any(argument.partition("=")[0] == "--max-lora-rank" for argument in settings.args)
+        return 0 if settings.attach or given else settings.max_lora_rank
 
     # -- memory ------------------------------------------------------------------------------------------------
 
@@ -432,6 +434,8 @@ class PolicyServer:
             raise NotSupported("sleep is not enabled: vLLM would free nothing; give --enable-sleep-mode in args")
         async with self.server.gate.alone():
             await wire.post(f"/sleep?level={level}&mode=wait")
+            if not self._asleep:
+                self._broken_before_sleep = self.server.served.broken
             self._asleep = level
             self.server.served.broken = "the server sleeps; wake() it first"
 
@@ -441,7 +445,7 @@ class PolicyServer:
             await (await self._control()).post("/wake_up")
             discarded, self._asleep = self._asleep == 2, 0
             text = "nothing answers: sleep(2) has discarded the weights; load_weights() first"
-            self.server.served.broken = text if discarded else ""
+            self.server.served.broken = text if discarded else self._broken_before_sleep
 
     # -- connections -------------------------------------------------------------------------------------------
 
