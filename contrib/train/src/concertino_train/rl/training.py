@@ -126,6 +126,7 @@ def run_rl(
         )
         stack.enter_context(home)
         work = _RlTraining(config, home, rank, told, resume=resume, force=force)
+        # Registered before anything is loaded, so that an error while loading closes what there is.
         stack.callback(work.close)
         stop = stack.enter_context(GracefulStop(told.say if rank.leads else None))
         work.prepare(questions, reward, stop)
@@ -193,12 +194,15 @@ class _RlTraining:
         loaded = load_model(config, texts)
         self.beginning = beginning_of(loaded)
         self.learner: Learner = make_learner(config, loaded, self.home.path)
+        # Ratios of new to old probabilities would be noise; SFT may have trained the same adapters with dropout.
         without_dropout(self.learner.model)
         self.engine = make_engine(config, self.learner.policies)
         self._closing.callback(self.learner.close)
         self._closing.callback(self.engine.close)
+        # A checkpoint may lie within the updates of a step; that step is then the one that is resumed.
         self.after = self._newest() // self.algorithm.updates if self.resume else 0
         self._say_what_it_begins_with()
+        # Each rank measures its share, and figures are put together over ranks.
         tests = evaluation_assignments(config)[self.rank.rank :: self.rank.ranks] if config.tasks.eval else []
         traces = TraceWriter(self.home.traces, config.logging.traces) if self.rank.leads else None
         self.collector: StepCollector = StepCollector(
@@ -209,6 +213,7 @@ class _RlTraining:
             traces=traces,
             tests=tests,
             before=self.learner.refresh,
+            # A resumed training was audited at its beginning, and its first batch now is a later one.
             first=None if self.after else self._audit,
         )
         self.watch = self._make_callback(stop)
@@ -278,6 +283,7 @@ class _RlTraining:
         beats = range(self.algorithm.questions_per_step)
         if learner.models:
             several = RoleTrainers(learner.models, self.algorithm, self.collector, beats, **common)
+            # `anywhere` makes the ranks talk, which they can once the trainer has made accelerate known to them.
             self.everyone = self.watch.everyone = anywhere(self.rank.ranks)
             return several
         trainer = OrchestratorGRPOTrainer(
@@ -298,6 +304,8 @@ class _RlTraining:
                 firsts.setdefault(row.rollout, row.digest) if whole else row.digest,
                 row.mask,
                 [credit * on for on in row.mask],
+            # A later sequence of a rollout has a prompt of its own, while whole rollouts are compared from their first
+            # prompt.
             )
             for row, credit in zip(batch.rows, batch.credit.tolist(), strict=True)
         ]

@@ -109,6 +109,7 @@ def run_sft(
     chosen = [Path(each) for each in sets] or [Path(each) for each in config.data.sets]
     conversations = _conversations(chosen or [Path(config.trainer.output) / "set"])
     with ExitStack() as stack:
+        # Before the model is loaded: the lock of the folder is what keeps two trainings apart.
         stack.enter_context(quietly())
         home = TrainingFolder(folder, config, resume=resume, restart=restart, force=force, leader=rank.leads)
         stack.enter_context(home)
@@ -123,6 +124,7 @@ def run_sft(
         measure = _Measure(config, loaded, tests)
         stack.callback(measure.close)
         adapter = lora_config(config) if config.model.adapter and config.roles.policies == "shared" else None
+        # A folder with an adapter is trained further with that one; a second on top would be saved without the first.
         fresh = adapter if not hasattr(loaded.model, "peft_config") else None
         found = fine_tune(
             settings,
@@ -208,6 +210,7 @@ class _Measure:
         self._stack = ExitStack()
         if tests:
             shared = config.roles.model_copy(update={"policies": "shared"})
+            # SFT trains one set of weights, so the tests are rolled out with one policy and no adapter besides.
             plain = config.model.model_copy(update={"adapter": None})
             here = config.rollout.model_copy(update={"backend": "transformers"})  # the weights that are being trained
             bare = config.model_copy(update={"roles": shared, "model": plain, "rollout": here})
@@ -258,6 +261,7 @@ class _Report:
             figures = dict(found) if isinstance(found, Mapping) else {"eval": found}
             told = "  ".join(f"{name} {value:.3g}" for name, value in figures.items())
             self._record.say(f"after step {step}: {told}")
+            # The figures of that step are written together with its loss, which is logged after this.
             if step % self._every == 0:
                 self._measured[step] = figures
             else:

@@ -98,6 +98,7 @@ class RoleTrainers:
         threads = [
             threading.Thread(
                 target=contextvars.copy_context().run,
+                # A new thread begins without the context variables of its maker, such as the run that logs belong to.
                 args=(self._run, role, checkpoints[role], results),
                 name=f"trainer of {role}",
             )
@@ -109,6 +110,7 @@ class RoleTrainers:
             for thread in threads:
                 thread.join()
         except BaseException as error:
+            # The trainers wait for the baton without a timeout; only an error wakes them.
             self._baton.fail(error)
             for thread in threads:
                 thread.join()
@@ -118,7 +120,7 @@ class RoleTrainers:
         return results
 
     def _run(self, role: str, checkpoint: Path | None, results: dict[str, Any]) -> None:
-        """In the thread of a role."""
+        """Train a role; this runs in its thread."""
         try:
             self._baton.wait(role)
             results[role] = self.trainers[role].train(checkpoint)
@@ -127,6 +129,7 @@ class RoleTrainers:
         except BaseException as error:
             self._baton.fail(error)
         finally:
+            # Also after an error: a role that keeps its place in the round would be waited for without end.
             self._baton.leave(role)
 
     def _take(self, role: str, tasks: list[Any], step: int) -> Batch:
@@ -140,6 +143,7 @@ class RoleTrainers:
     def _common(self) -> dict[str, Path | None]:
         names = {role: {path.name for path in complete_checkpoints(self._folder / role)} for role in self.trainers}
         common = set.intersection(*names.values())
+        # A crash between two roles leaves them at different steps, and rollouts need weights of one step.
         if not common:
             raise UsageError(f"{self._folder}: there is no step of which every role has a complete checkpoint")
         newest = max(common, key=lambda name: int(name.rpartition("-")[2]))
@@ -167,6 +171,7 @@ class _Baton:
         with self._changed:
             self._changed.wait_for(lambda: self._turn == name or self.error is not None)
             if self.error is not None:
+                # The first error is the cause; those of the others follow from it.
                 raise _OtherFailed
 
     def pass_on(self, name: str) -> None:
