@@ -143,6 +143,7 @@ def new_tokenizer(
         show_progress=False,
     )
     backend.train_from_iterator(_between(texts, fixed), trainer)
+    # Special tokens are dropped when a text is decoded, and a reward would not see the tags.
     backend.add_tokens([AddedToken(text, normalized=False, special=False) for text in fixed])
     make: Any = PreTrainedTokenizerFast  # its constructor has no annotations
     tokenizer: PreTrainedTokenizerFast = make(
@@ -260,6 +261,7 @@ def new_model(
         dtype="float32",
         initializer_range=0.6 * hidden**-0.5,
     )
+    # The random numbers of whoever calls this go on as if nothing had been drawn.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Qwen3ForCausalLM(config)

@@ -85,6 +85,7 @@ def dependencies(known: str, calls: Sequence[MadeValue], writes: Collection[str]
             if not other.seen.ok or made.repeats(other) or other.name in writes or made.name in writes:
                 needed.add(earlier)
         found.append(frozenset(needed))
+        # Behind its own sources: a call cannot need itself.
         flow.told(made)
     return found
 
@@ -126,6 +127,7 @@ class _Flow:
     def told(self, made: MadeValue) -> None:
         """The policy's text with its call, then the result."""
         for text in (made.thought, *leaves(made.arguments)):
+            # A word of a result that the policy repeats is still the result's.
             self.known.update(word for word in _tokens(text) if word not in self.origin)
         words = [word for text in leaves(made.seen.content) for word in _tokens(text)]
         for word in words:
@@ -193,6 +195,7 @@ def _is_name(written: str, *, after: str, first: bool) -> bool:
 
 def leaves(value: Any) -> Iterator[str]:
     """The texts and numbers in data, as texts."""
+    # Truth values stand everywhere and tell no result from another.
     if isinstance(value, bool) or value is None:
         return
     if isinstance(value, str):

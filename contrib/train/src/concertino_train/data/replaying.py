@@ -134,6 +134,7 @@ def readings_of(trace: Trace) -> dict[str, Reading]:
     """
     noted = _Noted()
     with contextlib.suppress(TraceError):
+        # A run that broke ends in the middle; what was read up to there is what was asked for.
         replay(_with_ids(trace, ()), _Overheard(strategy_of(trace), noted))
     return noted.readings
 
@@ -189,6 +190,7 @@ class _Heard:
             name = record["id"].partition("~")[0]
             self.models[name] = record["model"]
             if record["messages"] and name not in self.fresh:
+                # Only the first request of a question counts: later ones (`~2`) repeat it.
                 self.fresh[name] = tuple(_plain(Message.from_json(each)) for each in record["messages"])
         self.lines: set[str] = set()
 
@@ -203,6 +205,7 @@ class _Heard:
                 f"{self.where}: its texts call natively, and a trace of this strategy does not keep what could be "
                 "called; give the pool that it ran with"
             )
+        # Nothing was left out of the record, so this is a beginning also where the machine does not say so.
         whole = step.fresh == len(step.messages) == len(fresh)
         begins = step.role not in self.lines or fresh[0].role == "system" or whole
         self.lines.add(step.role)

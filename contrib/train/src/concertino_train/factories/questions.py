@@ -117,6 +117,7 @@ class Questions(TaskStream[Any]):
         from concertino_train.rollouts.assignment import Assignment
 
         task, home = super()._task(number)
+        # The number over all ranks, so that together they draw the pools that one rank would.
         pool, prefers = self.pool.draw(number * self.ranks + self.rank)
         text = asked_with(task.question, prefers)
         preference = preference_of(prefers) if prefers is not None else None

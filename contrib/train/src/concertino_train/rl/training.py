@@ -276,10 +276,10 @@ class _RlTraining:
             "identity": identity,
             "accept_changed": tuple(identity) if self.force else (),
             "save_every": config.trainer.rl.save_every,
+            # One more where roles have models of their own: a crash between two roles leaves them at different steps.
             "keep": config.trainer.keep and config.trainer.keep + bool(learner.models),
             "callbacks": [self.watch],
         }
-        # One more where roles have models of their own: a crash between two roles leaves them at different steps.
         beats = range(self.algorithm.questions_per_step)
         if learner.models:
             several = RoleTrainers(learner.models, self.algorithm, self.collector, beats, **common)
@@ -295,8 +295,9 @@ class _RlTraining:
     # -- before the first update ---------------------------------------------------------------------------------------
 
     def _audit(self, batch: Batch, compared: Compared) -> None:
-        """Refuse a first batch that should not be trained on; whole rollouts are compared by their first prompts."""
+        """Refuse a first batch that should not be trained on."""
         filters = self.config.algorithm.filters
+        # A later sequence of a rollout has a prompt of its own; whole rollouts are compared from their first one.
         whole, firsts = self.config.algorithm.grouping == "trajectory", dict[int, str]()
         rows = [
             AuditRow(
@@ -304,11 +305,10 @@ class _RlTraining:
                 firsts.setdefault(row.rollout, row.digest) if whole else row.digest,
                 row.mask,
                 [credit * on for on in row.mask],
-            # A later sequence of a rollout has a prompt of its own, while whole rollouts are compared from their first
-            # prompt.
             )
             for row, credit in zip(batch.rows, batch.credit.tolist(), strict=True)
         ]
+        # An audit of everything would hold up the first step, and a fault of the settings shows in any hundred groups.
         some = dict(list(compared.items())[:_AUDITED])
         force = self.force or self.config.trainer.rl.audit == "tell"
         report = audit(some, self.collector.reward, rows=rows, filters=filters if filters.any else None)
@@ -320,6 +320,7 @@ class _RlTraining:
                     self.told.say(f"audit, {finding.code}: {finding.seen}. {finding.change}", kind)
         if self.everyone(not report.ok):
             report.refuse(force=force)
+            # All ranks have to hear of it: one that went on alone would wait for the others without end.
             if not force:
                 raise UsageError("the audit failed on another rank; see its output")
 

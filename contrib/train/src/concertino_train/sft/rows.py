@@ -21,7 +21,7 @@ from concertino_train.data.encoding import LabelledConversation, encode_all
 
 from .settings import SftSettings
 
-# Fewer would leave rows of unlike length side by side, more would make neighbouring steps alike.
+# As many as the length-grouped sampler of transformers takes.
 _GROUPED = 50
 """Steps whose rows are sorted by length together."""
 
