@@ -122,6 +122,7 @@ def load_network(folder: Path, settings: LocalSettings) -> Any:
     try:
         with _quietly():
             network = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype=dtype, **options)
+        # Inference needs no gradients, and an adapter's loader would mark its weights as trained.
         return network.to(device).eval().requires_grad_(False)
     except Exception as error:
         if is_out_of_memory(error):
@@ -209,6 +210,7 @@ def _cannot_be_batched(network: Any) -> bool:
 def _defaults(settings: LocalSettings, generation: Any) -> tuple[float, float, int]:
     """Temperature, top_p and top_k of requests that name none: the settings', else the generation config's."""
     temperature, top_p, top_k = settings.temperature, settings.top_p, settings.top_k
+    # What a generation config says of temperature counts only where it samples.
     if temperature is None:
         temperature = (generation.temperature or 1.0) if generation.do_sample else 0.0
     if top_p is None:

@@ -94,6 +94,7 @@ def tools_problem(turns: Turns) -> str:
 def _check(tokenizer: Any, template: ChatTemplate) -> Turns:
     turns = _find_end(template)
     _check_marked(tokenizer, turns)
+    # Some templates write a system message of their own where none is given.
     _check_talk(turns, _TALK[1:], ())
     _check_talk(turns, _TALK, ())
     if "</think>" in template.render([QUESTION], opens=True):
@@ -221,6 +222,7 @@ def find_pad(tokenizer: Any, turns: Turns, ends: Ids) -> int:
     free = [
         (rank, i)
         for i, text in turns.template.vocabulary.special.items()
+        # A token that the template writes would be masked as padding in the middle of a conversation.
         if i not in usual and text not in turns.template.text
         for rank, name in enumerate(_PAD_NAMES)
         if name in text.lower()
