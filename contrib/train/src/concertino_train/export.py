@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from concertino_local.codec import ChatCodec
 
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "config.json", "adapter_config.json")
+# Weights of any format: transformers would find a file that was left from another export first.
 _OF_ANOTHER = (*_WEIGHTS, "adapter_model.bin", "pytorch_model*.bin*", "generation_config.json")
 
 
@@ -161,6 +162,7 @@ def _roles_in(folder: Path) -> list[str]:
     """Roles that have folders of weights in a folder of a model."""
     if _holds_weights(folder) or not (folder / "tokenizer_config.json").is_file():
         return []
+    # Only a folder of roles has a tokenizer and no weights of its own.
     return sorted(each.name for each in folder.iterdir() if each.is_dir() and _holds_weights(each))
 
 
@@ -169,6 +171,7 @@ def settings_of(*folders: Path) -> TrainConfig | None:
     for folder in folders:
         for place in (folder, folder.parent, folder.parent.parent):
             if (place / SETTINGS).is_file():
+                # Unchecked: what the settings name need not be installed where a model is exported.
                 return load_config(place / SETTINGS, check=False)
             if (place / "config.yaml").is_file() and (place / "checkpoints").is_dir():
                 return load_config(place / "config.yaml", check=False)
@@ -228,8 +231,10 @@ def _generation(target: Path, codec: ChatCodec, config: TrainConfig | None) -> N
     sampling = {"temperature": own.temperature, "top_p": own.top_p} if own is not None and own.temperature else {}
     ends = list(codec.end_ids)
     settings = {
+        # What the base model was made to sample with is not what this policy was trained with.
         **known,
         "do_sample": True,
+        # Otherwise transformers would take its default of 50, which training never had.
         "temperature": 1.0,
         "top_p": 1.0,
         "top_k": 0,

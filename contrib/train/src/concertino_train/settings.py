@@ -39,6 +39,7 @@ class Section(BaseModel):
         UsageError: a value cannot be; names the class, the field, the value and what is expected.
     """
 
+    # Strict: YAML's `on`, or a number in quotes, is more often a mistake than meant.
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     def check(self) -> None:
@@ -50,6 +51,7 @@ class Section(BaseModel):
 
     def changed(self, **values: Any) -> Self:
         """The same with other values, checked."""
+        # Through the constructor, as `model_copy` would check nothing.
         return type(self)(**{**dict(self), **values})
 
     @model_validator(mode="wrap")

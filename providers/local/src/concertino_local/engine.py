@@ -94,7 +94,7 @@ class Engine:
         # Whatever ended the thread, every job that it took has to be answered.
         except BaseException as raised:
             error = raised
-        # Under the lock: a job comes either before this and is answered here, or after it and starts a thread.
+        # Under the lock: a job comes either before this and is answered here, or after it and finds no thread.
         with self._lock:
             left += [job for job in self._take(wait=False) if job is not None]
             self._thread = None

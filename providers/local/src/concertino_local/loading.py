@@ -122,7 +122,6 @@ def load_network(folder: Path, settings: LocalSettings) -> Any:
     try:
         with _quietly():
             network = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype=dtype, **options)
-        # Inference needs no gradients, and an adapter's loader would mark its weights as trained.
         return network.to(device).eval().requires_grad_(False)
     except Exception as error:
         if is_out_of_memory(error):

@@ -194,7 +194,7 @@ class Session:
             try:
                 tokens, logprobs = (each.tolist() for each in self.sampler.step())
                 if not all(map(math.isfinite, logprobs)):
-                    # Not only memory may have run out: whatever the network raises concerns a row, never the thread.
+                    # Whatever the network raises concerns rows; the thread has to live on for the others.
                     raise FloatingPointError("the model's logits are not finite; its weights or its dtype are broken")
             except Exception as error:
                 self.sampler.undo()

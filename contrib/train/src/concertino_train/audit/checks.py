@@ -47,6 +47,7 @@ def audit(
         return AuditReport.of(reward.name, findings, {"groups": 0, "episodes": 0})
     findings += look_at_groups(groups)
     figures: dict[str, Any] = {"groups": len(groups), "episodes": sum(map(len, groups.values()))}
+    # Rewards refuse groups that are mixed, and everything else rests on rewards.
     if any(finding.code == "mixed-group" for finding in findings):
         return AuditReport.of(reward.name, findings, figures)
     try:

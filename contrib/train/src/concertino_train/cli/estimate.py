@@ -224,12 +224,14 @@ def machine_rate(config: TrainConfig) -> float | None:
     except ImportError:
         return None
     on_gpu = config.trainer.device != "cpu" and torch.cuda.is_available()
+    # Large enough to fill the device, small enough to take a second.
     size, kind = (8192, torch.bfloat16) if on_gpu else (768, torch.float32)
     threads = torch.get_num_threads()
     if config.trainer.threads is not None:
         torch.set_num_threads(config.trainer.threads)
     try:
         one = torch.ones(size, size, dtype=kind, device="cuda" if on_gpu else "cpu")
+        # The first product pays for start-up; the best of four is what the machine can do.
         took = min(_timed(lambda: one @ one, on_gpu) for _ in range(4))
     finally:
         torch.set_num_threads(threads)
@@ -334,6 +336,7 @@ def _memory(config: TrainConfig, shape: ModelShape, work: str, notes: list[str])
     dtype = config.model.dtype
     held = _BYTES.get(dtype, 2 if config.model.adapter is not None and config.trainer.device != "cpu" else 4)
     computed = _BYTES.get(config.trainer.precision, held)
+    # The reference of the KL term is a copy of what is trained, which is everything without an adapter.
     copies = 2 if work == "rl" and config.algorithm.kl and config.model.adapter is None else 1
     policies = len(policy_names(config)) if config.roles.policies == "full" else 1
     weights = shape.parameters * held * copies * policies

@@ -82,6 +82,7 @@ def _made(section: StrategySection) -> Strategy:
     """What a function gives: `{name: my-strategy, make: "module:function", turns: 2}`."""
     settings = section.settings
     called = type(section)(name=str(settings.pop("make")), **settings)
+    # `name` says what it has to be; who makes it stands in `make`.
     return _named_so(make_named(called, MAKERS, "rollout.strategy.make"), called.name, section.name)
 
 

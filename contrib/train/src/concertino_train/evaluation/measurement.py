@@ -148,6 +148,7 @@ def run_eval(
     if Path(name).name != name:
         raise UsageError(f"system={name!r}: expected a name that can be that of a file, without /")
     folder = Path(output or Path(config.trainer.output) / "eval")
+    # Before any rollout is paid for.
     _refuse_other_pool(folder / f"{name}.jsonl", make_pool(used.pool).id)
     tests = asked_with_each(evaluation_assignments(used), used.trainer.eval.preferences)
     with quietly():
@@ -214,6 +215,7 @@ def _trained_pool(config: TrainConfig) -> str:
     from concertino_train.export import settings_of
 
     own = settings_of(Path(config.model.path)) if config.model.path else None
+    # Where it was trained on another machine, its pool need not exist here.
     try:
         pool: Pool = make_pool((own or config).pool)
     except ConcertinoError:  # it is not on this machine; the pool of the evaluation says so where it is that one
@@ -231,6 +233,7 @@ def _rolled_out(
     for number, part in enumerate(in_batches(tests, config.trainer.eval.batch)):
         rollouts = measured_rollouts(config, engine, part, number)
         for rollout in rollouts:
+            # Ids and groups count within a batch, and several batches go into one file.
             rollout.id = f"{number}-{rollout.id}"
             rollout.episode = replace(rollout.episode, group=f"{number}-{rollout.group}")
         found += rollouts
@@ -294,6 +297,7 @@ def _write(
     }
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.jsonl"
+    # Hidden until it is whole, and a report would read a half of it.
     unfinished = folder / f".{name}.jsonl"
     unfinished.unlink(missing_ok=True)
     with ResultsFile(unfinished, header) as file:

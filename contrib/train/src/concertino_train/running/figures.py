@@ -43,6 +43,7 @@ def episode_figures(episodes: Sequence[Episode], offered: int = 0) -> dict[str, 
         "tokens": sum(episode.totals.policy_tokens for episode in episodes) / count,
         "units": math.fsum(episode.totals.units for episode in episodes) / count,
         "usd": math.fsum(episode.totals.usd for episode in episodes) / count,
+        # The policy's own requests left out: whether its tokens have a price is known before the training.
         "unpriced": float(sum(episode.totals.unpriced - episode.totals.policy_unpriced for episode in episodes)),
         "critical_path": math.fsum(episode.totals.critical_path for episode in episodes) / count,
         "members": float(len(called)),
@@ -86,6 +87,7 @@ def evenness(counts: Mapping[str, int], among: int = 0) -> float:
     shares = [number / total for number in counts.values() if number]
     if len(shares) < 2:
         return 0.0
+    # By as many as are offered, so that it does not rise when members are forgotten.
     return -math.fsum(share * math.log(share) for share in shares) / math.log(max(among, len(shares)))
 
 

@@ -114,7 +114,7 @@ class ChatCodec(TemplateCodec, Codec):
         Raises:
             UsageError: the template refuses the messages, or a message is the assistant's.
         """
-        # Where a turn ends and the next begins is only certain for what the policy sampled itself.
+        # Encoded here, it would stand among sampled ids as if the policy had written it.
         self._refuse_tools(fresh, tools)
         if any(message.role == "assistant" for message in fresh):
             raise UsageError("onward() got a message of the assistant; its turns are sampled, or stand in prompt()")

@@ -208,7 +208,6 @@ class BatchCache:
             for layer in self.cache.layers:
                 for buffer in layer.buffers:
                     buffer[target_at, :, : self.last] = buffer[source_at, :, : self.last]
-        # The tensor is made anew at the next step, and only if that one asks for it.
         self.starts, self._starts = [self.starts[place] for place in kept], None
         self._show(self.last)
         return kept

@@ -59,6 +59,7 @@ def value_in(text: str) -> str:
     for pattern in _VALUES:
         if found := pattern.findall(text):
             return str(found[-1]).strip(" ,")
+    # A refusal may quote numbers of the problem, none of which is the answer.
     numbers = [] if _REFUSED.search(text) else _LAST.findall(_LEFT_OUT.sub(" ", text))
     return numbers[-1].rstrip(",") if numbers else ""
 
