@@ -198,7 +198,7 @@ def _pool_of(config: TrainConfig, pool: Pool | None) -> Pool | PoolOf:
 
 
 def _leader(config: TrainConfig, pool: Pool, strategy: Strategy) -> str | Model:
-    """Who leads: a name of the pool, or a model that a function makes."""
+    """The teacher: a name of the pool, or a model that a function makes."""
     teacher = config.data.collect.teacher
     if isinstance(teacher, str):
         pool.model(teacher)

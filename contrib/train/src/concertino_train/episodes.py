@@ -367,7 +367,7 @@ class Episode:
 
 
 class _RunReader:
-    """What a run's events say, told as rounds."""
+    """Reads the events of a run as rounds and sums."""
 
     def __init__(
         self,
@@ -472,7 +472,7 @@ class _RunReader:
         return sum(_tokens(told.reply) for told in self.replies)
 
     def sequence_tokens(self) -> int:
-        """Of the longest conversation of one role, what stands behind its first prompt."""
+        """Tokens behind the first prompt in the longest conversation of one role."""
         first: dict[str, int] = {}
         longest = 0
         for told in self.replies:
@@ -501,7 +501,7 @@ class _RunReader:
 
 
 def _readings(run: Run, replies: Sequence[Replied]) -> list[Reading | None]:
-    """What the strategy of a run found in these replies."""
+    """Readings of these replies, from a replay of the run's trace."""
     from concertino_train.data.replaying import readings_of
 
     found = readings_of(run.trace)

@@ -224,19 +224,19 @@ def _converted(source: Path, target: Path, base: str, merge: bool, dtype: str) -
 
 
 def _generation(target: Path, codec: ChatCodec, config: TrainConfig | None) -> None:
-    """How it samples where nobody says: as it was trained to."""
+    """Write the defaults of sampling: those of the training."""
     file = target / "generation_config.json"
     known = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     own = config.rollout if config is not None else None
     sampling = {"temperature": own.temperature, "top_p": own.top_p} if own is not None and own.temperature else {}
     ends = list(codec.end_ids)
     settings = {
-        # What the base model was made to sample with is not what this policy was trained with.
         **known,
+        # What the base model was made to sample with is not what this policy was trained with.
         "do_sample": True,
-        # Otherwise transformers would take its default of 50, which training never had.
         "temperature": 1.0,
         "top_p": 1.0,
+        # Otherwise transformers would take its default of 50, which training never had.
         "top_k": 0,
         **sampling,
         "eos_token_id": ends if len(ends) > 1 else ends[0],

@@ -194,8 +194,8 @@ class Session:
             try:
                 tokens, logprobs = (each.tolist() for each in self.sampler.step())
                 if not all(map(math.isfinite, logprobs)):
-                    # Whatever the network raises concerns rows; the thread has to live on for the others.
                     raise FloatingPointError("the model's logits are not finite; its weights or its dtype are broken")
+            # Whatever the network raises concerns rows; the thread has to live on for the others.
             except Exception as error:
                 self.sampler.undo()
                 self._shed(error)

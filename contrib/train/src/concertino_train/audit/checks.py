@@ -68,7 +68,7 @@ def _scored(
     filters: Filters | None,
     figures: dict[str, Any],
 ) -> list[AuditFinding]:
-    """What the scores of the batch show; the figures are filled in."""
+    """Findings from the scores of the batch; fills in the figures."""
     totals = [scored.total for group in scores.values() for scored in group]
     keys = [GroupKey(name) for name, group in groups.items() for _ in group]
     of_batch = group_statistics(totals, Groups.of(keys), threshold=HOMOGENEITY)

@@ -34,7 +34,7 @@ class Gain(NamedTuple):
 
 
 def probe_spending(groups: Mapping[str, Sequence[Episode]], reward: Reward, tolerance: float) -> list[AuditFinding]:
-    """Does an episode earn more by spending more?"""
+    """Find episodes that would earn more by spending more."""
     gains: dict[str, Gain] = {}
     where: dict[str, set[str]] = {}
     for name, group in _some(groups):
@@ -84,7 +84,7 @@ def _with(totals: Totals, what: str, value: float) -> Totals:
 
 
 def probe_right(groups: Mapping[str, Sequence[Episode]], reward: Reward, tolerance: float) -> list[AuditFinding]:
-    """Does a wrong episode earn less by being right?"""
+    """Find wrong episodes that would earn less by being right."""
     worst: tuple[str, str, float, float] | None = None
     where: list[str] = []
     for name, group in _some(groups):
@@ -92,7 +92,7 @@ def probe_right(groups: Mapping[str, Sequence[Episode]], reward: Reward, toleran
         for place, episode in enumerate(group):
             if episode.right:
                 continue
-            # Graders' answers are read by some terms, so a right verdict alone would be half a change.
+            # Some terms read the answer itself, so a right verdict alone would be half a change.
             righted = replace(episode, correct=1.0, verdict="right", answer=(episode.expected or (episode.answer,))[0])
             now = reward.score([*group[:place], righted, *group[place + 1 :]])[place].total
             if now < was[place] - tolerance * max(1.0, abs(was[place])):

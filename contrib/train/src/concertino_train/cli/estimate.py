@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 GIB = 2**30
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 _REACHED = 0.35
-"""Of the rate of a large matrix product, what training usually reaches."""
+"""Share of the rate of a large matrix product that training usually reaches."""
 _SHOWN = 20
 """Questions that are looked at."""
 
@@ -75,7 +75,7 @@ class MemoryEstimate:
 
     @property
     def total(self) -> int | None:
-        """All of it, as far as it is known; None where the weights are not."""
+        """Sum of what is known, in bytes; None where the size of the weights is not."""
         if self.weights is None:
             return None
         updating = (self.gradients or 0) + (self.optimizer or 0)

@@ -119,7 +119,7 @@ def train_together(
 def _take_part(
     meeting: str, rank: int, processes: int, model: Any, rows: Sequence[TokenRow], settings: TrainingSettings
 ) -> None:
-    """What the other processes do."""
+    """Train in a process that was started for it."""
     import torch
     import torch.distributed as dist
 
@@ -244,8 +244,8 @@ class _Batches:
         among = max(1, int(len(self._rows) * min(1.0, 0.3 + 2.1 * done)))
         start = self._rng.randrange(among)
         count = max(1, self._tokens // len(self._rows[start].ids))
-        # Neighbours have about the same length, so little is padded.
         start = min(start, max(0, len(self._rows) - count))
+        # Neighbours have about the same length, so little is padded.
         return self._rows[start : start + count]
 
 

@@ -138,7 +138,7 @@ class TrainConfig(Section):
         return self.model_dump(mode="json")
 
     def text(self) -> str:
-        """The same as YAML."""
+        """The result of `resolved` as YAML."""
         import yaml
 
         return yaml.safe_dump(self.resolved(), sort_keys=False, allow_unicode=True, width=120)
@@ -150,7 +150,7 @@ class TrainConfig(Section):
         return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]
 
     def changes(self, other: TrainConfig) -> dict[str, tuple[Any, Any]]:
-        """What makes another training of it: by dotted key, the value here and there."""
+        """Differences that make another training: by dotted key, the value here and there."""
         mine = {".".join(key): value for key, value in _leaves(self.resolved()) if not _scales(key)}
         theirs = {".".join(key): value for key, value in _leaves(other.resolved()) if not _scales(key)}
         return {

@@ -87,7 +87,7 @@ def _made(section: StrategySection) -> Strategy:
 
 
 def _named_so(strategy: Any, maker: str, name: str) -> Strategy:
-    """What was made, if it is the strategy that was asked for."""
+    """Return what was made; refuse it if it is not the strategy that was asked for."""
     if not isinstance(strategy, Strategy) or strategy.name != name:
         got = strategy.name if isinstance(strategy, Strategy) else type(strategy).__name__
         raise UsageError(f"rollout.strategy: {maker} gave {got}; expected the strategy {name!r}")

@@ -138,12 +138,12 @@ def read_settings(source: str | Path | Mapping[str, Any] | None, overrides: Sequ
 
 def _read(name: str, folder: Path, above: list[str]) -> Given:
     """A file or a recipe, on top of its bases."""
-    # A name with the ending of a file means one, so that a missing file is not looked for among the recipes.
     file = folder / name
+    # A name with the ending of a file means one, so that a missing file is not looked for among the recipes.
     if file.is_file() or name.endswith((".yaml", ".yml")):
-        # Editors on Windows write a mark in front, which YAML would take for a part of the first key.
         place, home = str(file), file.parent
         try:
+            # Editors on Windows write a mark in front, which YAML would take for a part of the first key.
             text = file.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"{place}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
@@ -169,7 +169,7 @@ def _based(given: Given, folder: Path, above: list[str], place: str) -> Given:
 
 def _parsed(text: str, place: str) -> Given:
     try:
-        # Once more for the lines: the data does not know where it stood.
+        # Read once more for the lines, as the data does not know where it stood.
         node = yaml.compose(text, Loader=_Loader)
         data = yaml.load(text, Loader=_Loader)
     except (yaml.YAMLError, RecursionError) as error:
@@ -184,7 +184,7 @@ def _parsed(text: str, place: str) -> Given:
 
 
 def _places(node: yaml.Node | None, path: Keys, place: str) -> Iterator[tuple[Keys, str]]:
-    """Where each key stands."""
+    """Each key with its place: file and line."""
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             yield (*path, str(key.value)), f"{place}:{key.start_mark.line + 1}"

@@ -91,7 +91,7 @@ def dependencies(known: str, calls: Sequence[MadeValue], writes: Collection[str]
 
 
 def sources_of(known: str, calls: Sequence[MadeValue], place: int) -> dict[str, int]:
-    """Of a call's arguments, the words that came from earlier results, and from which one each."""
+    """Words of a call's arguments that came from earlier results, each with the place of that result."""
     flow = _Flow(known)
     for made in calls[:place]:
         flow.told(made)

@@ -155,7 +155,7 @@ def _with_ids(trace: Trace, tools: Tools) -> Trace:
 
 
 class _Listener(Protocol):
-    """Who listens to a replay."""
+    """A listener to a replay."""
 
     def told(self, step: Ask, reply: Reply, reading: Reading) -> None: ...
 
@@ -176,7 +176,7 @@ class _Noted:
 
 
 class _Heard:
-    """What a replay says, put together with what the trace recorded."""
+    """Puts the texts of a replay together with what the trace recorded."""
 
     def __init__(self, trace: Trace, tools_known: bool) -> None:
         self.spoken: list[Spoken] = []
@@ -227,7 +227,7 @@ class _Heard:
                 writer.round = len(self.rounds)
 
     def _writer(self, owner: str | None) -> Spoken | None:
-        """Who wrote a call: the last text, or the last text of a role; nobody where the strategy itself calls."""
+        """The text that a call stands in: the last one, or the last of a role; None where the strategy itself calls."""
         if owner == "":
             return None
         return next((said for said in reversed(self.spoken) if owner is None or said.part == owner), None)

@@ -151,7 +151,7 @@ def _rank(one: Trajectory, calls: Counter[str], recovery: str, seed: int) -> tup
 
 _WORD = re.compile(r"[^\W\d_]{2}")
 _ROUNDING = 1e-9
-"""What is over by less, is not."""
+"""An excess below this is rounding."""
 
 
 def _balanced(

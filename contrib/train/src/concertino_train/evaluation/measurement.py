@@ -215,7 +215,6 @@ def _trained_pool(config: TrainConfig) -> str:
     from concertino_train.export import settings_of
 
     own = settings_of(Path(config.model.path)) if config.model.path else None
-    # Where it was trained on another machine, its pool need not exist here.
     try:
         pool: Pool = make_pool((own or config).pool)
     except ConcertinoError:  # it is not on this machine; the pool of the evaluation says so where it is that one
@@ -297,7 +296,7 @@ def _write(
     }
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.jsonl"
-    # Hidden until it is whole, and a report would read a half of it.
+    # Hidden until it is whole, or a report could read half of it.
     unfinished = folder / f".{name}.jsonl"
     unfinished.unlink(missing_ok=True)
     with ResultsFile(unfinished, header) as file:

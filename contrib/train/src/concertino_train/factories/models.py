@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .questions import Questions
 
 ADAPTER = "adapter_config.json"
-"""What makes a folder an adapter's."""
+"""The file by which the folder of an adapter is known."""
 _LONG = 20
 """Characters of a line from which on it may be one token."""
 _READ = 64
@@ -183,7 +183,7 @@ def base_of(path: str | Path) -> str:
 
 
 def _dtype(config: TrainConfig) -> Any:
-    """Of the weights."""
+    """The dtype in which weights are loaded."""
     import torch
 
     name = config.model.dtype

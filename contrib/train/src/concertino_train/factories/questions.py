@@ -113,7 +113,7 @@ class Questions(TaskStream[Any]):
         return taken
 
     def assignment(self, number: int) -> Assignment:
-        """What this rank takes as its n-th, counted from 0."""
+        """The n-th assignment of this rank, counted from 0."""
         from concertino_train.rollouts.assignment import Assignment
 
         task, home = super()._task(number)

@@ -75,7 +75,7 @@ class SamplerSettings(Section):
 
 @dataclass
 class _Counts:
-    """Of one step."""
+    """Counts of one step."""
 
     rounds: int = 0
     sampled: int = 0
@@ -145,8 +145,7 @@ class DynamicSampler:
         if values and max(values) > min(values):
             return True
         self._counts.all_equal += 1
-        # DAPO section 3.2 tells all right from all wrong: the first says that questions are too easy, the second too
-        # hard.
+        # DAPO section 3.2 tells both apart: all right says that questions are too easy, all wrong too hard.
         if group.correct:
             self._counts.all_right += min(group.correct) == max(group.correct) == 1
             self._counts.all_wrong += min(group.correct) == max(group.correct) == 0

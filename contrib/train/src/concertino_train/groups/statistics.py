@@ -44,7 +44,7 @@ class GroupStatistics:
 
     @property
     def homogeneous_share(self) -> float:
-        """Likewise of homogeneous ones."""
+        """Share of homogeneous groups among those of two rows or more, 0 to 1; 0 if there is none."""
         compared = self.groups - self.singletons
         return self.homogeneous / compared if compared else 0.0
 

@@ -106,7 +106,6 @@ class _WithLocal(_Turns):
 
     def local(self, turn: RoleTurn, domain: str) -> float:
         """App. A.1: r_loc = Σ c_l s_l with Σ c_l = 1; 0 for a role without scores."""
-        # AT-GRPO App. A.1.
         if not turn.scores:
             return 0.0
         weights = self._weights(turn.role, domain)
@@ -115,7 +114,7 @@ class _WithLocal(_Turns):
                 f"{self.name}: scores {sorted(turn.scores)} do not fit weights {sorted(weights)}; the names have to be "
                 "the same"
             )
-        # Weights that add up to 1 but for rounding may exceed the bound of 1.
+        # AT-GRPO App. A.1, r_loc. Weights that add up to 1 but for rounding may exceed the bound of 1.
         return min(1.0, math.fsum(weights[name] * score for name, score in turn.scores.items()))
 
     def _weights(self, role: str, domain: str) -> Mapping[str, float]:
@@ -229,7 +228,7 @@ class Released(_Turns):
         return -float("inf"), float("inf")
 
     def of_turn(self, turn: RoleTurn, domain: str) -> float:
-        """What the code pays."""
+        """The reward that the released code gives for a turn."""
         roles: dict[tuple[str, str], Callable[[], float]] = {
             # Not one of these is in the paper; see `differences`.
             ("code", "coder"): lambda: 2.0 * turn.team,

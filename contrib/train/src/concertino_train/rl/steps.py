@@ -40,7 +40,7 @@ _ROUNDS_APART = 1_000_003
 
 @dataclass
 class KeptRollout:
-    """What a batch needs of a rollout; a rollout that waits for a later step, or was read from a checkpoint."""
+    """The parts of a rollout that a batch needs; kept for a later step, and written to checkpoints."""
 
     id: str
     sequences: list[TokenSequence]

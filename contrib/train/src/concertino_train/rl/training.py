@@ -318,9 +318,9 @@ class _RlTraining:
                 if finding.level != "note":
                     kind = "warning" if finding.level == "warn" or force else "note"
                     self.told.say(f"audit, {finding.code}: {finding.seen}. {finding.change}", kind)
+        # All ranks have to hear of it: one that went on alone would wait for the others without end.
         if self.everyone(not report.ok):
             report.refuse(force=force)
-            # All ranks have to hear of it: one that went on alone would wait for the others without end.
             if not force:
                 raise UsageError("the audit failed on another rank; see its output")
 

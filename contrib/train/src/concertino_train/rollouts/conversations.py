@@ -105,7 +105,7 @@ class Conversations:
         return twin
 
     def place(self, sequence: TokenSequence) -> int:
-        """Which sequence it is."""
+        """Index of a sequence among those of the rollout."""
         return next(
             place for place, conversation in enumerate(self._conversations) if conversation.sequence is sequence
         )

@@ -75,7 +75,7 @@ class Timings:
 
     @property
     def own(self) -> float:
-        """What is left for the engine itself."""
+        """Seconds of the engine's own work: the total without the others."""
         return max(0.0, self.total - self.generate - self.environment - self.grading)
 
 
@@ -253,8 +253,7 @@ class RolloutEngine:
         world = assignment.world(assignment.task) if assignment.world is not None else None
         pool = assignment.pool if world is None else assignment.pool.adding(*world.members())
         policy = next(iter(self.policies.values()))
-        # For the record alone: each policy samples with its own temperature, and only `max_tokens` reaches it from
-        # here.
+        # For the record: a policy samples with its own temperature, and only `max_tokens` reaches it from here.
         sampling = Sampling(temperature=policy.temperature, max_tokens=self.limits.turn, seed=sample)
         seat = calls.seat() if calls is not None else None
         orchestrator = Orchestrator(
@@ -270,7 +269,7 @@ class RolloutEngine:
 
     @property
     def executor(self) -> Executor:
-        """What runs the calls."""
+        """The executor that runs the calls; an own one is made at the first use."""
         if self._executor is None:
             # A limit meant for one run would hold up all others, which wait for the slowest in every round.
             self._executor = Executor(limits=Limits(calls=self._calls))
@@ -384,7 +383,7 @@ class RolloutEngine:
     # -- ends ----------------------------------------------------------------------------------------------------------
 
     def juries(self, assignments: Sequence[Assignment]) -> dict[str, Grader]:
-        """By task id, who grades it."""
+        """The grader of each task, by task id."""
         if self._graders is None:
             self._graders = installed_graders()
         return choose_graders([assignment.task for assignment in assignments], self._graders)

@@ -132,7 +132,7 @@ class TrainingRow:
 
     @property
     def digest(self) -> str:
-        """Of its prompt: equal exactly for equal prompts."""
+        """SHA-256 of the prompt's ids: equal exactly for equal prompts."""
         return prompt_digest(self.prompt)
 
     @property

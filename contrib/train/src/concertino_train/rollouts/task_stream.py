@@ -58,7 +58,7 @@ class TaskStream(Generic[T]):
         return self.tasks[self._order[1][place]]
 
     def state_dict(self) -> dict[str, Any]:
-        """How much was taken of how many."""
+        """How many tasks were taken, and how many a pass has."""
         return {"position": self.position, "tasks": len(self.tasks)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -87,8 +87,8 @@ class RecordCallback(TrainerCallback):
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **more: Any) -> None:
         """See `transformers.TrainerCallback`."""
+        # The summary at the end has no figures of a step; logs within a step are not ours.
         if not self.record.leads or not logs or "train_runtime" in logs or state.global_step % self.updates:
-            # The summary at the end has no figures of a step; logs within a step are not ours.
             return
         figures = {name: value for name, value in logs.items() if name not in _NOT_OURS and _is_number(value)}
         if self._roles:

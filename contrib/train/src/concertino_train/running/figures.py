@@ -43,7 +43,6 @@ def episode_figures(episodes: Sequence[Episode], offered: int = 0) -> dict[str, 
         "tokens": sum(episode.totals.policy_tokens for episode in episodes) / count,
         "units": math.fsum(episode.totals.units for episode in episodes) / count,
         "usd": math.fsum(episode.totals.usd for episode in episodes) / count,
-        # The policy's own requests left out: whether its tokens have a price is known before the training.
         "unpriced": float(sum(episode.totals.unpriced - episode.totals.policy_unpriced for episode in episodes)),
         "critical_path": math.fsum(episode.totals.critical_path for episode in episodes) / count,
         "members": float(len(called)),

@@ -90,7 +90,7 @@ class Monitors:
         return found
 
     def _signs(self, figures: Mapping[str, float]) -> dict[str, str]:
-        """By monitor what is bad, empty where nothing is."""
+        """What is bad, by monitor; an empty text where nothing is."""
         own, usual = self.settings, sum(self._lengths) / len(self._lengths) if self._lengths else 0.0
         # With one member to choose, or without any call, how evenly calls are spread says nothing.
         several = figures.get("calls", 0.0) > 0 and figures.get("offered", 2.0) > 1

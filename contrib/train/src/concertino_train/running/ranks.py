@@ -31,8 +31,8 @@ class Rank(NamedTuple):
 
 
 def this_rank() -> Rank:
-    # Both launchers set these before a process starts, so no group has to be formed to know them.
     """As accelerate and torchrun say."""
+    # Both launchers set these before a process starts, so no group has to be formed to know them.
     return Rank(int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
 
 

@@ -144,12 +144,12 @@ def _grouped(places: list[int], rows: Sequence[LabelledConversation], batch: int
     for at in range(0, len(places), batch * _GROUPED):
         part = sorted(places[at : at + batch * _GROUPED], key=lambda place: -len(rows[place].ids))
         steps = [part[start : start + batch] for start in range(0, len(part), batch)]
+        # A short step at the end of a part would shift the borders of all that follow.
         if len(steps[-1]) < batch:
             rest += steps.pop()
-        # A short step at the end of a part would shift the borders of all that follow.
         whole += steps
-    chance.shuffle(whole)
     # Whole steps are shuffled: in order of length the first steps would all be long, and the schedule sees them first.
+    chance.shuffle(whole)
     return [place for step in whole for place in step] + rest
 
 

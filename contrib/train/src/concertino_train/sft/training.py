@@ -109,8 +109,8 @@ def run_sft(
     chosen = [Path(each) for each in sets] or [Path(each) for each in config.data.sets]
     conversations = _conversations(chosen or [Path(config.trainer.output) / "set"])
     with ExitStack() as stack:
-        # Before the model is loaded: the lock of the folder is what keeps two trainings apart.
         stack.enter_context(quietly())
+        # Before the model is loaded: the lock of the folder is what keeps two trainings apart.
         home = TrainingFolder(folder, config, resume=resume, restart=restart, force=force, leader=rank.leads)
         stack.enter_context(home)
         loaded = _loaded(config, conversations, home.path)
@@ -124,7 +124,7 @@ def run_sft(
         measure = _Measure(config, loaded, tests)
         stack.callback(measure.close)
         adapter = lora_config(config) if config.model.adapter and config.roles.policies == "shared" else None
-        # A folder with an adapter is trained further with that one; a second on top would be saved without the first.
+        # A folder that holds an adapter is trained further with that one.
         fresh = adapter if not hasattr(loaded.model, "peft_config") else None
         found = fine_tune(
             settings,
@@ -254,7 +254,7 @@ class _Report:
         self._record.reporter.step(progress.step, figures)
 
     def keeping(self, measure: Evaluate) -> Evaluate:
-        """The same measure, whose figures are kept: in the line of the step, or in one of their own without one."""
+        """A measure whose figures are also recorded: in the line of the step, or in a line of their own."""
 
         def measured(step: int) -> Mapping[str, float] | float:
             found = measure(step)

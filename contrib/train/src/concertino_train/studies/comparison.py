@@ -48,7 +48,7 @@ class IntervalEstimate:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> IntervalEstimate:
-        """Of one value per seed."""
+        """An estimate from one value per seed."""
         count = len(values)
         mean = math.fsum(values) / count
         if count < 2:

@@ -29,7 +29,7 @@ from .study import Arm, Study, check_seeds
 
 Tell = Callable[[str], None]
 _LOCKS: dict[str, threading.Lock] = {}
-"""By folder: who teaches there."""
+"""A lock for each folder in which arms are taught."""
 
 
 class StudyFailed(ConcertinoError):

@@ -41,8 +41,7 @@ def grpo_arguments(algorithm: Algorithm, folder: Path | str, *, save_every: int 
         "report_to": "none",
         "disable_tqdm": True,
         "eval_strategy": "no",
-        # TRL's table of completions ends the run where arguments of calls differ in type; `running.traces` writes our
-        # own.
+        # TRL's table of completions ends the run where arguments differ in type; `running.traces` writes ours.
         "log_completions": False,
         "remove_unused_columns": False,
     }

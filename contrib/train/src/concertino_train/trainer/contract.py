@@ -65,7 +65,7 @@ def check_state(trainer: Any) -> None:
 
 
 def versions() -> str:
-    """What is installed, what was tested, and what to do."""
+    """The installed and the tested version in a sentence, and how to install the tested one."""
     try:
         installed = version("trl")
     except PackageNotFoundError:
@@ -99,7 +99,7 @@ def _method_faults(trainer: type[Any]) -> list[str]:
 
 
 def _key_faults(source: str) -> list[str]:
-    """What the source of the loss says about the keys that it reads."""
+    """Faults in the keys that the source of the loss reads."""
     read = set(re.findall(r"inputs(?:\[|\.get\()\s*[\"'](\w+)[\"']", source))
     # A key without a default is one that the loss cannot do without; `get` says that it can.
     needed = set(re.findall(r"inputs\[\s*[\"'](\w+)[\"']", source))

@@ -128,8 +128,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
             reward_funcs=[_rewards_made_elsewhere],
             args=arguments,
             callbacks=list(callbacks),
-            # TRL counts the steps of a training in rows of a dataset, so it gets one of the right length with nothing
-            # in it.
+            # TRL counts steps in rows of a dataset, so it gets one of the right length with nothing in it.
             train_dataset=importlib.import_module("datasets").Dataset.from_dict({"prompt": [""] * beats}),
             processing_class=tokenizer or codec_tokenizer(codec),
         )
@@ -137,8 +136,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
         check_state(self)
         # transformers prints every log as a dict where progress bars are off; the reporter says the same in words.
         self.remove_callback(PrinterCallback)
-        # The stand-in satisfies TRL's constructor only; left in place, it would be saved as if it were the policy's
-        # own.
+        # The stand-in was for TRL's constructor; left in place, it would be saved as if it were the policy's.
         if tokenizer is None:
             self.processing_class = None
         self.beta = arguments.beta = algorithm.kl
@@ -279,8 +277,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
         chosen = pieces(inputs, self.algorithm.micro_batch)
         before = torch.zeros((), device=self.accelerator.device)
         for places in chosen[:-1]:
-            # Otherwise DDP would average gradients after every piece; the last pass, which TRL makes, averages their
-            # sum.
+            # DDP would average gradients after every piece; the last pass, which TRL makes, averages their sum.
             with self.accelerator.no_sync(model):
                 piece = self._piece_loss(model, part(inputs, places))
                 self.accelerator.backward(piece)
@@ -299,8 +296,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
         loss: Tensor = compute(model, rows)
         if self._adapters:
             self._note_role(self._adapters.roles[int(rows["role"][0])])
-        # `dapo` divides by the tokens of the whole step; the others are means over a piece, so a piece counts by its
-        # rows.
+        # `dapo` divides by the tokens of the whole step; the others are means over a piece, weighted by its rows.
         return loss if self.algorithm.loss == "dapo" else loss * len(rows["role"]) * rows["row_weight"]
 
     def _activate(self, rows: Tensors) -> None:
@@ -314,7 +310,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
             self._metrics["train"][name].append(value)
 
     def _note_role(self, role: str) -> None:
-        """What TRL has just noted of a micro-batch, once more under the role's name."""
+        """Record TRL's latest figures of a micro-batch again, under the role's name."""
         for name in ("entropy", "kl", "clip_ratio/region_mean"):
             if self._metrics["train"].get(name):
                 self._metrics["train"][f"{role}/{name}"].append(self._metrics["train"][name][-1])

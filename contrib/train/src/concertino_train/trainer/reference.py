@@ -28,8 +28,7 @@ class ReferencePolicy:
         parameters = {name: value for name, value in model.named_parameters() if name in self._kept}
         try:
             for name, value in parameters.items():
-                # Exchanged and not copied over, so the model's own weights come back bit by bit, without a second copy
-                # of them.
+                # Exchanged and not copied over, so the model's own weights come back bit by bit.
                 own[name], value.data = value.data, self._kept[name].to(value.device)
             with torch.no_grad():
                 yield

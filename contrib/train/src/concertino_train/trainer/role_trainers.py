@@ -141,9 +141,9 @@ class RoleTrainers:
         return self._batch
 
     def _common(self) -> dict[str, Path | None]:
+        # A crash between two roles leaves them at different steps, and rollouts need weights of one step.
         names = {role: {path.name for path in complete_checkpoints(self._folder / role)} for role in self.trainers}
         common = set.intersection(*names.values())
-        # A crash between two roles leaves them at different steps, and rollouts need weights of one step.
         if not common:
             raise UsageError(f"{self._folder}: there is no step of which every role has a complete checkpoint")
         newest = max(common, key=lambda name: int(name.rpartition("-")[2]))
@@ -151,11 +151,11 @@ class RoleTrainers:
 
 
 class _OtherFailed(Exception):
-    """The trainer of another role failed."""
+    """Raised in a thread that waits while the trainer of another role has failed."""
 
 
 class _Baton:
-    """Who may run: one at a time, round and round."""
+    """Lets one of several threads run at a time, in a fixed order."""
 
     def __init__(self, names: list[str]) -> None:
         self._names, self._turn = names, names[0]
@@ -164,7 +164,7 @@ class _Baton:
 
     @property
     def last(self) -> str:
-        """Who runs last in a round."""
+        """The name that runs last in a round."""
         return self._names[-1]
 
     def wait(self, name: str) -> None:

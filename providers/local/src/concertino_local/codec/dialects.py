@@ -63,7 +63,7 @@ class PlainReader(ReplyReader):
     """Everything is visible."""
 
     def feed(self, text: str) -> str:
-        """The same text."""
+        """Return the text unchanged."""
         return text
 
     def finish(self) -> str:

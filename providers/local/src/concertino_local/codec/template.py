@@ -165,8 +165,8 @@ def training_variant(tokenizer: Any) -> str | None:
     if found is None or found.origin is None or not isinstance(tokenizer.chat_template, str):
         return None
     for file in sorted(Path(found.origin).with_name("chat_templates").glob("*_training.jinja")):
-        # By the very text, as TRL itself chooses it.
         known = file.with_name(file.name.replace("_training", ""))
+        # By the very text, as TRL itself chooses it.
         if known.is_file() and known.read_text(encoding="utf-8") == tokenizer.chat_template:
             return file.read_text(encoding="utf-8")
     return None

@@ -60,7 +60,6 @@ def try_out(model: Model, numbers: Iterable[int], *, seed: int = 1, fault_rate: 
             for number in numbers:
                 exercise = draw_exercise(number, seed=seed, fault_rate=fault_rate)
                 leader = Orchestrator(model, exercise.strategy, executor=executor, sampling=Sampling(temperature=0.0))
-                # A model in trial may call without end; these bounds are far beyond what a good one takes.
                 budget = Budget(rounds=exercise.strategy.max_rounds, calls=40, seconds=60)
                 shown = budget if exercise.strategy.show_budget else None
                 found.append((exercise, await leader.run(exercise.question, pool=exercise.pool, budget=shown)))

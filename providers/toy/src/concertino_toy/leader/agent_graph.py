@@ -74,7 +74,7 @@ def write_graph(request: ChatRequest) -> str:
 
 
 def _better(part: ProblemState, names: Sequence[str], conversation: ConversationState, prepended: bool) -> list[str]:
-    """Of the two models for a problem, the one that is more trusted than who answered, if it failed but once."""
+    """The models for a problem that are more trusted than the one that answered, and may be asked again."""
     answered = max((names.index(a.model) for a in part.attempts if a.answer and a.model in names), default=-1)
     failed = [attempt.model for attempt in part.attempts if not attempt.answer]
     final = {attempt.model for attempt in part.attempts if attempt.final}

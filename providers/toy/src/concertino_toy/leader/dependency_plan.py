@@ -42,7 +42,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 MOST_CALLS = 8
 MOST_NODES = 64
 MOST_TOKENS = 3500
-"""Of a graph's text: a longer one might be cut off, so it gets one solver for each problem, or is not written."""
+"""Tokens of a graph's text: a longer one might be cut off, so it gets one solver per problem, or is not written."""
 _Node = tuple[str, WrittenCall, tuple[str, ...]]
 """A node: its id, its call, and the ids that it waits for."""
 
