@@ -126,6 +126,7 @@ def new_tokenizer(
     base = list(dict.fromkeys([*tags, *ROLES, *map(str, range(100))]))
     fixed = [*base, *(find_phrases(texts, base) if phrases is None else phrases)]
     room = size - len(fixed)
+    # Every byte, and three special tokens.
     if room < 256 + 3:
         raise UsageError(
             f"new_tokenizer(size={size}): expected at least {len(fixed) + 259} for bytes, tags and numbers"

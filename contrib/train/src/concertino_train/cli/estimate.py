@@ -79,6 +79,7 @@ class MemoryEstimate:
         if self.weights is None:
             return None
         updating = (self.gradients or 0) + (self.optimizer or 0)
+        # Sampling and updating take turns, so only the larger of the two counts.
         return self.weights + updating + max(self.activations or 0, self.cache or 0)
 
 

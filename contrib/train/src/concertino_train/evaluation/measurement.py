@@ -156,6 +156,7 @@ def run_eval(
     engine = make_engine(used, learner.policies)
     told.begin("eval", len(tests))
     try:
+        # A server has no weights of this policy before it is given them.
         learner.refresh(1)
         found = _rolled_out(used, engine, tests, told)
     finally:

@@ -54,7 +54,9 @@ def grpo_arguments(algorithm: Algorithm, folder: Path | str, *, save_every: int 
 def _loss(algorithm: Algorithm) -> dict[str, Any]:
     return {
         "loss_type": algorithm.loss,
+        # ParaManager Eq. 20 multiplies over the row; `sequence` takes the root of that by its length (GSPO).
         "importance_sampling_level": algorithm.ratio,
+        # ParaManager Eq. 22 has one width for both sides; DAPO section 3.1 widens the upper one.
         "epsilon": algorithm.clip_low,
         "epsilon_high": algorithm.clip_high,
         "beta": algorithm.kl,

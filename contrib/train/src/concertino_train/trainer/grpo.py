@@ -184,6 +184,7 @@ class OrchestratorGRPOTrainer(GRPOTrainer):
 
     def _layout(self, batch: Batch) -> Layout:
         names = self._adapters.roles if self._adapters else ("",)
+        # AT-GRPO Eq. 2: the batch of a model are the rows of its roles.
         kept = [n for n in np.flatnonzero(batch.keep).tolist() if self._role in (None, batch.rows[n].role)]
         wrong = {batch.rows[n].role for n in kept} - set(names)
         if self._adapters and wrong:

@@ -23,6 +23,7 @@ _WRITTEN = [
     *("think", "reasoning", "tool_call", "function", "parameter", "arg_key", "arg_value", "plan", "search"),
     *("observation", "reflection", "answer", "graph", "node", "agent", "edge"),
 ]
+# The most telling name first.
 _PAD_NAMES = ("pad", "reserved", "unused", "unk", "extra", "endoftext")
 
 _TALK = (

@@ -103,6 +103,7 @@ class ConductorTeacher(Model):
         # Two in turn and no more: a model of a million parameters learns this rule, and most faults pass.
         back = notes.failed.get(number, 0) % min(2, count)
         choice = self.choices[count - 1 - back]
+        # Quotes count all paragraphs, and an introduction may be the first.
         quote = "${question}" if not notes.numbered else f"${{question.{number + notes.offset}}}"
         return {"name": choice.name, "arguments": {choice.text: quote, **choice.more}}
 
